@@ -1,0 +1,124 @@
+//! Every diagnostic code, with its severity. `tests/diagnostics.rs` asserts the whole text of each.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Warning,
+    Error,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $severity:ident;)+) => {
+        /// What went wrong, as a stable name that people can search for and tools can match.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Code {
+            pub const ALL: &[Code] = &[$(Code::$variant,)+];
+
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name,)+ }
+            }
+
+            pub fn severity(self) -> Severity {
+                match self { $(Code::$variant => Severity::$severity,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    // Text of a configuration file.
+    /// The file is not TOML.
+    InvalidToml = "invalid-toml", Error;
+    /// A key that does not exist; its intended effect would silently be missing.
+    UnknownKey = "unknown-key", Error;
+    /// A value of the wrong type.
+    WrongType = "wrong-type", Error;
+    /// A value outside the allowed set.
+    InvalidValue = "invalid-value", Error;
+    /// A path or pattern that cannot mean anything: empty, or with a NUL byte.
+    InvalidPath = "invalid-path", Error;
+
+    // Presets.
+    /// A preset that neither we nor an earlier layer defines.
+    UnknownPreset = "unknown-preset", Error;
+    /// A definition under a name that we own, or that cannot be written as `@name`.
+    InvalidPresetName = "invalid-preset-name", Error;
+    /// A preset that includes itself.
+    PresetCycle = "preset-cycle", Error;
+    /// One list both names and removes a preset.
+    ContradictoryPreset = "contradictory-preset", Error;
+
+    // Files and the project.
+    /// A configuration file that exists and cannot be read.
+    UnreadableConfig = "unreadable-config", Error;
+    /// The file given with `--config` does not exist.
+    MissingConfig = "missing-config", Error;
+    /// `$HOME` is missing or not absolute.
+    NoHome = "no-home", Error;
+    /// The working directory cannot be used.
+    InvalidCwd = "invalid-cwd", Error;
+    /// The project root is too broad to be made writable.
+    UnsafeRoot = "unsafe-root", Error;
+    /// A `.git` file points to a directory that does not point back.
+    UnverifiedGitPointer = "unverified-git-pointer", Warning;
+
+    // Paths of this host.
+    /// A glob that cannot be parsed.
+    InvalidPattern = "invalid-pattern", Error;
+    /// A path that must exist does not.
+    MissingPath = "missing-path", Error;
+    /// A path or directory whose state cannot be determined.
+    UnreadablePath = "unreadable-path", Error;
+    /// Symlinks that lead back to themselves.
+    SymlinkLoop = "symlink-loop", Error;
+    /// A protective glob matches a link to something far too broad.
+    BroadSymlink = "broad-symlink", Error;
+    /// A place that the sandbox itself owns.
+    ReservedPath = "reserved-path", Error;
+    /// A device node that a mount cannot make read-only.
+    ReadOnlyDevice = "read-only-device", Error;
+    /// A rule that would open our own configuration or state.
+    ProtectedPath = "protected-path", Error;
+    /// A pattern that is also the name of an existing file.
+    AmbiguousPattern = "ambiguous-pattern", Warning;
+    /// The working directory would be hidden.
+    ExcludedCwd = "excluded-cwd", Error;
+
+    // The argv.
+    /// More words than bwrap accepts.
+    TooManyWords = "too-many-words", Error;
+    /// `docker = true`, and no socket was found.
+    NoDockerSocket = "no-docker-socket", Warning;
+
+    // Starting it.
+    /// Started inside a sandbox.
+    AlreadyInside = "already-inside", Error;
+    /// Started as root without `--allow-root`.
+    RootRefused = "root-refused", Error;
+    /// Started as root in a project that belongs to somebody else.
+    ForeignProject = "foreign-project", Error;
+    /// No `bwrap` on PATH.
+    BwrapMissing = "bwrap-missing", Error;
+    /// The first `bwrap` on PATH lies where the command could have put it.
+    BwrapUntrusted = "bwrap-untrusted", Error;
+    /// This machine does not let us make a sandbox.
+    SandboxUnavailable = "sandbox-unavailable", Error;
+    /// The command does not exist, or not inside.
+    CommandNotFound = "command-not-found", Error;
+    /// The command exists and cannot be executed.
+    CommandNotExecutable = "command-not-executable", Error;
+    /// A directory of an `if-missing = "create"` rule could not be made.
+    CreateFailed = "create-failed", Error;
+    /// The operating system refused a step of the start.
+    StartFailed = "start-failed", Error;
+}

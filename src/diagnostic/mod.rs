@@ -1,0 +1,67 @@
+//! Diagnostics are data: a code, a sentence, the place, and the remedy. `render` turns them into text or JSON.
+//!
+//! Style of the sentences: lower case, no full stop, what people wrote in backticks, no names of Rust
+//! types. The remedy goes into `help`, never into the message.
+
+mod code;
+mod render;
+
+pub use code::{Code, Severity};
+pub use render::{Format, render};
+
+use crate::origin::Origin;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub code: Code,
+    pub message: String,
+    pub origin: Option<Origin>,
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), origin: None, help: None }
+    }
+
+    #[must_use]
+    pub fn at(mut self, origin: &Origin) -> Self {
+        self.origin = Some(origin.clone());
+        self
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+}
+
+/// All that the stages have to say, in the order they said it. Collected, so that one run shows every mistake.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        // Several rules may meet the same obstacle (one unreadable folder, many globs): say it once.
+        if !self.0.contains(&diagnostic) {
+            self.0.push(diagnostic);
+        }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(|d| d.severity() == Severity::Error)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.0.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,163 @@
+//! An absolute path in normal form, the only kind of path that later stages handle.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+/// An absolute path without `.`, `..` or repeated separators.
+///
+/// The order is by components, so a parent sorts directly before its subtree: `/a`, `/a/b`,
+/// `/a-b`. Comparing bytes would put `/a-b` between the two.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AbsPath(PathBuf);
+
+impl AbsPath {
+    pub fn root() -> Self {
+        Self(PathBuf::from("/"))
+    }
+
+    /// Normalises by spelling alone. `None` when `path` is relative.
+    ///
+    /// `..` removes the component before it, which is wrong across a symlink: use it for
+    /// paths that hold none, and `Host::resolve` for paths that people wrote.
+    pub fn normalize(path: impl AsRef<Path>) -> Option<Self> {
+        let path = path.as_ref();
+        if !path.is_absolute() {
+            return None;
+        }
+        let mut normal = PathBuf::from("/");
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => normal.push(name),
+                Component::ParentDir => {
+                    normal.pop();
+                }
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        Some(Self(normal))
+    }
+
+    /// This path with one more component, `name`, which holds no separator.
+    #[must_use]
+    pub fn child(&self, name: impl AsRef<OsStr>) -> Self {
+        Self(self.0.join(name.as_ref()))
+    }
+
+    /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
+    #[must_use]
+    pub fn join(&self, relative: impl AsRef<Path>) -> Self {
+        Self::normalize(self.0.join(relative)).unwrap_or_else(Self::root)
+    }
+
+    pub fn parent(&self) -> Option<Self> {
+        self.0.parent().map(|p| Self(p.to_path_buf()))
+    }
+
+    pub fn file_name(&self) -> Option<&OsStr> {
+        self.0.file_name()
+    }
+
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn as_os_str(&self) -> &OsStr {
+        self.0.as_os_str()
+    }
+
+    pub fn is_root(&self) -> bool {
+        self.0.parent().is_none()
+    }
+
+    /// Equal to `other` or below it.
+    pub fn is_within(&self, other: &AbsPath) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    /// Strictly below `other`.
+    pub fn is_below(&self, other: &AbsPath) -> bool {
+        self != other && self.is_within(other)
+    }
+
+    /// Itself, its parent, and so on to `/`.
+    pub fn ancestors(&self) -> impl Iterator<Item = AbsPath> + '_ {
+        self.0.ancestors().map(|p| Self(p.to_path_buf()))
+    }
+
+    /// What is left of this path below `base`; `None` when it is not within `base`.
+    pub fn relative_to(&self, base: &AbsPath) -> Option<&Path> {
+        self.0.strip_prefix(&base.0).ok()
+    }
+}
+
+impl AsRef<Path> for AbsPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Debug for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// For people. A name that is not UTF-8, or that holds control characters, is shown escaped, so that
+/// it cannot forge a line or drive the terminal.
+impl fmt::Display for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(self.0.as_os_str()))
+    }
+}
+
+/// `text` as people can read it on one line: control characters and stray bytes are escaped.
+pub fn shown(text: &OsStr) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    let mut out = String::with_capacity(text.len());
+    for chunk in text.as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() {
+                out.extend(c.escape_default());
+            } else {
+                out.push(c);
+            }
+        }
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn abs(path: &str) -> AbsPath {
+        AbsPath::normalize(path).unwrap_or_else(AbsPath::root)
+    }
+
+    #[test]
+    fn normal_form_has_one_spelling() {
+        assert_eq!(abs("/a/./b//c/../d/"), abs("/a/b/d"));
+        assert_eq!(abs("/../.."), AbsPath::root());
+        assert_eq!(AbsPath::normalize("a/b"), None);
+    }
+
+    #[test]
+    fn parents_sort_directly_before_their_subtree() {
+        let mut paths = [abs("/a-b"), abs("/a/b"), abs("/a")];
+        paths.sort();
+        assert_eq!(paths, [abs("/a"), abs("/a/b"), abs("/a-b")]);
+    }
+
+    #[test]
+    fn shown_paths_stay_on_one_line_and_cannot_drive_a_terminal() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(
+            shown(OsStr::from_bytes(b"a\n\x1b[2J\xff")),
+            "a\\n\\u{1b}[2J\\xff"
+        );
+    }
+}

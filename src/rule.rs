@@ -1,0 +1,112 @@
+//! The vocabulary that all stages share: access, layers, rules, and the one order of precedence.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::origin::Origin;
+use crate::path::AbsPath;
+
+/// What a rule allows, from least to most restrictive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    Rw,
+    Ro,
+    Exclude,
+}
+
+impl Access {
+    /// Whether the rule is there to keep something from the command, so that losing it silently would
+    /// open a hole.
+    pub fn is_protective(self) -> bool {
+        self != Access::Rw
+    }
+
+    /// The configuration key, which is also the name of the flag.
+    pub fn key(self) -> &'static str {
+        match self {
+            Access::Rw => "rw",
+            Access::Ro => "ro",
+            Access::Exclude => "exclude",
+        }
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+/// What happens when a rule's path does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IfMissing {
+    #[default]
+    Skip,
+    Error,
+    Create,
+}
+
+/// Where a rule comes from, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LayerKind {
+    Preset,
+    System,
+    User,
+    Project,
+    CommandLine,
+}
+
+impl LayerKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            LayerKind::Preset => "preset",
+            LayerKind::System => "system",
+            LayerKind::User => "user",
+            LayerKind::Project => "project",
+            LayerKind::CommandLine => "command line",
+        }
+    }
+}
+
+/// How a rule named the path that it applies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Exactness {
+    Glob,
+    Exact,
+}
+
+/// Which of several rules wins at one path: the greatest. The order of the fields is the rule
+/// (SPEC D1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Precedence {
+    pub exactness: Exactness,
+    pub layer: LayerKind,
+    pub access: Access,
+}
+
+/// One rule of the policy, before anything of this host is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub access: Access,
+    /// As written: `~/.ssh`, `src/**/*.pem`.
+    pub text: OsString,
+    /// What a relative `text` is relative to.
+    pub base: AbsPath,
+    pub if_missing: IfMissing,
+    pub layer: LayerKind,
+    pub origin: Origin,
+    /// Limits of a built-in preset's globs; empty for everything a user writes.
+    pub limits: Arc<GlobLimits>,
+}
+
+/// Where the globs of a built-in preset stop (SPEC P5, P6).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GlobLimits {
+    /// Names of directories that the walk does not enter.
+    pub skip_directories: Vec<String>,
+    /// Names that the pattern matches but the rule does not mean (`.env.example`).
+    pub except: Vec<OsString>,
+    /// Leave alone what the git index holds with the same content.
+    pub leave_tracked: bool,
+}
