@@ -5,9 +5,11 @@
 
 mod code;
 mod render;
+mod wording;
 
 pub use code::{Code, Severity};
 pub use render::{Format, render};
+pub use wording::{listed, nearest};
 
 use crate::origin::Origin;
 

@@ -1,0 +1,202 @@
+//! What people can write: the keys of a configuration file, their documentation, and the schema made of both.
+//!
+//! The doc comments on the fields are what an editor shows for each key, so they speak to the person who writes
+//! the file. `parse` turns text into these types; `schema` turns the types into the JSON schema.
+
+mod keys;
+mod parse;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use schemars::JsonSchema;
+
+use crate::origin::{Origin, Sourced};
+use crate::rule::IfMissing;
+
+pub use parse::{parse, parse_builtin};
+pub use schema::schema;
+
+/// The policy of agent-sandbox: what a sandboxed command may read, write, and reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(title = "agent-sandbox configuration", deny_unknown_fields, default)]
+pub struct ConfigFile {
+    /// Which paths the command can read and write. What no rule names is read-only.
+    pub filesystem: Filesystem,
+
+    /// Whether the command can use the network. Default: `true`.
+    #[schemars(with = "Sourced<bool>", extend("default" = true))]
+    pub network: Option<Sourced<bool>>,
+
+    /// Whether the command can reach the Docker (or Podman) socket. Whoever can reach it can read and
+    /// write all of this machine. Default: `false`.
+    #[schemars(with = "Sourced<bool>", extend("default" = false))]
+    pub docker: Option<Sourced<bool>>,
+
+    /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this or a later
+    /// configuration file names it. Default: none.
+    #[schemars(schema_with = "schema::preset_definitions")]
+    pub presets: BTreeMap<String, PresetDefinition>,
+}
+
+/// Which paths the command can read and write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, default)]
+pub struct Filesystem {
+    /// Presets to switch on (`"@lint/eslint"`) or off (`"!@caches"`). Removals apply first, then additions,
+    /// whatever their order. Default: `@all` is on.
+    #[schemars(schema_with = "schema::preset_switches")]
+    pub presets: Vec<Sourced<String>>,
+
+    /// Paths and globs that can be read and not written, also inside what is writable. Default: none
+    /// besides those of the presets.
+    pub ro: Vec<Entry>,
+
+    /// Paths and globs that can be read and written, also inside what is excluded. Default: none
+    /// besides those of the presets.
+    pub rw: Vec<Entry>,
+
+    /// Paths and globs whose contents are hidden. Default: none besides those of the presets.
+    pub exclude: Vec<Entry>,
+
+    /// Which `/tmp` the command sees. Default: `"private"`.
+    #[schemars(with = "Sourced<Tmp>", extend("default" = "private"))]
+    pub tmp: Option<Sourced<Tmp>>,
+}
+
+/// Which `/tmp` the command sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tmp {
+    Private,
+    Host,
+}
+
+/// One path or glob. As a table it also says what happens when the path does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case", transform = schema::string_or_table)]
+pub struct Entry {
+    /// A path or a glob (`*`, `?`, `[…]`, `{a,b}`, `**`). `~/` is the home; a relative path starts at the
+    /// folder of a project's file, and at the project root in a user's or the system's file.
+    // Bytes, because a flag fills this type too, and a path need not be UTF-8.
+    #[schemars(schema_with = "schema::path")]
+    pub path: OsString,
+
+    /// What happens when the path does not exist. Default: `"skip"`.
+    #[schemars(default, extend("default" = "skip"))]
+    pub if_missing: IfMissing,
+
+    // Names that the pattern matches and the rule does not mean. Only the data files of built-in presets have it.
+    #[schemars(skip)]
+    pub except: Vec<String>,
+
+    #[schemars(skip)]
+    pub origin: Origin,
+}
+
+/// A preset of your own: rules under one name.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PresetDefinition {
+    /// Paths and globs that can be read and not written. Default: none.
+    #[schemars(default)]
+    pub ro: Vec<Entry>,
+
+    /// Paths and globs that can be read and written. Default: none.
+    #[schemars(default)]
+    pub rw: Vec<Entry>,
+
+    /// Paths and globs whose contents are hidden. Default: none.
+    #[schemars(default)]
+    pub exclude: Vec<Entry>,
+
+    /// Other presets that this one stands for as well: `["@git", "@my-tools"]`. Default: none.
+    #[schemars(schema_with = "schema::preset_names", default)]
+    pub include: Vec<Sourced<String>>,
+
+    // Where its name was written.
+    #[schemars(skip)]
+    pub origin: Origin,
+}
+
+impl PresetDefinition {
+    pub fn empty(origin: Origin) -> Self {
+        Self { ro: Vec::new(), rw: Vec::new(), exclude: Vec::new(), include: Vec::new(), origin }
+    }
+}
+
+/// A built-in preset: the keys of a [`PresetDefinition`] at the top of its own data file, and what only we may say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltinPreset {
+    pub definition: PresetDefinition,
+    /// One line for people who list the presets.
+    pub description: String,
+    /// Names of directories that its globs do not enter.
+    pub skip_directories: Vec<String>,
+    /// Its globs leave alone what the git index holds with the same content.
+    pub leave_tracked: bool,
+    pub relative_to: RelativeTo,
+}
+
+/// Where the relative paths of a built-in preset start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RelativeTo {
+    #[default]
+    Project,
+    OutermostRepository,
+}
+
+/// A value that is one of a few words. The list is what the parser accepts and what the schema offers.
+pub(crate) trait Choice: Copy + 'static {
+    const WORDS: &'static [Word<Self>];
+}
+
+pub(crate) struct Word<T> {
+    pub word: &'static str,
+    pub value: T,
+    /// What an editor shows next to the word.
+    pub meaning: &'static str,
+}
+
+impl Choice for Tmp {
+    const WORDS: &'static [Word<Self>] = &[
+        Word { word: "private", value: Tmp::Private, meaning: "An empty folder that is gone after the run." },
+        Word {
+            word: "host",
+            value: Tmp::Host,
+            meaning: "The folder of this machine, writable, with the sockets in it.",
+        },
+    ];
+}
+
+impl Choice for IfMissing {
+    const WORDS: &'static [Word<Self>] = &[
+        Word { word: "skip", value: IfMissing::Skip, meaning: "The entry does nothing." },
+        Word { word: "error", value: IfMissing::Error, meaning: "Nothing runs." },
+        Word {
+            word: "create",
+            value: IfMissing::Create,
+            meaning: "A directory is made there before the start. Not for globs.",
+        },
+    ];
+}
+
+impl Choice for RelativeTo {
+    const WORDS: &'static [Word<Self>] = &[
+        Word { word: "project", value: RelativeTo::Project, meaning: "The project root." },
+        Word {
+            word: "outermost-repository",
+            value: RelativeTo::OutermostRepository,
+            meaning: "The outermost folder that could be the project root.",
+        },
+    ];
+}
+
+/// Whether `name` can be written as `@name`: `[a-z0-9][a-z0-9_/-]*`.
+pub fn is_preset_name(name: &str) -> bool {
+    let is_start = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(is_start) && bytes.all(|c| is_start(c) || matches!(c, b'_' | b'/' | b'-'))
+}

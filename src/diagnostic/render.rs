@@ -1,0 +1,328 @@
+//! Diagnostics as people read them in a terminal, and as tools read them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin as Location, Padding, Renderer, Snippet};
+use serde::Serialize;
+
+use super::{Diagnostic, Diagnostics, Severity};
+use crate::origin::{Origin, Place};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Text {
+        color: bool,
+    },
+    /// One object per line.
+    Json,
+}
+
+/// Ends with a line break, unless there is nothing to say.
+pub fn render(diagnostics: &Diagnostics, format: Format) -> String {
+    match format {
+        Format::Text { color } => {
+            let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+            let renderer = renderer.decor_style(DecorStyle::Ascii);
+            let reports: Vec<String> = diagnostics.iter().map(|d| text(d, &renderer) + "\n").collect();
+            reports.join("\n")
+        }
+        Format::Json => diagnostics.iter().map(|d| json(d) + "\n").collect(),
+    }
+}
+
+fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
+    let level = match diagnostic.severity() {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(printable(&diagnostic.message)).id(diagnostic.code.name());
+    let mut group = Group::with_title(title);
+    match &diagnostic.origin {
+        Some(Origin::File(place) | Origin::Preset { place, .. }) => group = group.element(snippet(place)),
+        Some(origin @ (Origin::Flag { .. } | Origin::BuiltIn(_))) => {
+            group = group.element(Location::path(printable(&origin.to_string()).into_owned()));
+            if diagnostic.help.is_some() {
+                group = group.element(Padding);
+            }
+        }
+        None => {}
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(printable(help)));
+    }
+    let report = renderer.render(&[group]);
+    match diagnostic.origin.as_ref().and_then(Origin::place) {
+        Some(_) => report,
+        // Without a source line the gutter is as wide as no line number at all.
+        None => report.replace('\n', "\n "),
+    }
+}
+
+/// The lines of `place`, and no others: a file may be long, and each character that is shown is checked.
+fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
+    let text = place.source.text.as_str();
+    let start = char_boundary(text, place.span.start);
+    let end = char_boundary(text, place.span.end).max(start);
+    let first = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let last = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+
+    let before = printable(&text[first..start]);
+    let marked = printable(&text[start..end]);
+    let span = before.len()..before.len() + marked.len();
+    let lines = format!("{before}{marked}{}", printable(&text[end..last]));
+    Snippet::source(lines)
+        .line_start(place.line_column().0)
+        .path(printable(&place.source.name))
+        .annotation(AnnotationKind::Primary.span(span))
+}
+
+/// `at`, or the nearest place before it where a character starts.
+fn char_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Text without what could drive a terminal or turn the reading direction. Tabs and line breaks stay.
+///
+/// annotate-snippets replaces C0 controls and most bidirectional ones in titles, paths and source lines, but
+/// neither U+0080–U+009F (U+009B starts an escape sequence in xterm) nor anything in the text of a help.
+fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let visible = |c| if is_printable(c) { c } else { picture(c) };
+    Cow::Owned(text.replace("\r\n", "\n").chars().map(visible).collect())
+}
+
+fn is_printable(c: char) -> bool {
+    let turns_direction =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    matches!(c, '\t' | '\n') || !(c.is_control() || turns_direction)
+}
+
+/// One visible character instead of an invisible one: `␛` for ESC, `�` where Unicode has no picture.
+fn picture(c: char) -> char {
+    match u32::from(c) {
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
+        0x7f => '␡',
+        _ => char::REPLACEMENT_CHARACTER,
+    }
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    severity: &'static str,
+    code: &'static str,
+    message: &'a str,
+    #[serde(flatten)]
+    place: Option<Lines<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
+/// Lines and columns count from 1, columns in characters; the end is the first character after.
+#[derive(Serialize)]
+struct Lines<'a> {
+    file: &'a str,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+}
+
+fn json(diagnostic: &Diagnostic) -> String {
+    let place = diagnostic.origin.as_ref().and_then(Origin::place).map(|place| {
+        let (line, column) = place.line_column();
+        let (end_line, end_column) = end_of(place).line_column();
+        Lines { file: &place.source.name, line, column, end_line, end_column }
+    });
+    let object = Object {
+        severity: diagnostic.severity().name(),
+        code: diagnostic.code.name(),
+        message: &diagnostic.message,
+        place,
+        origin: diagnostic.origin.as_ref().map(ToString::to_string),
+        help: diagnostic.help.as_deref(),
+    };
+    // JSON itself leaves U+007F–U+009F as they are, and they can only stand inside of strings.
+    serde_json::to_string(&object).unwrap_or_default().chars().fold(String::new(), |line, c| match c.is_control() {
+        true => line + &format!("\\u{:04x}", u32::from(c)),
+        false => line + c.encode_utf8(&mut [0; 4]),
+    })
+}
+
+fn end_of(place: &Place) -> Place {
+    Place { source: Arc::clone(&place.source), span: place.span.end..place.span.end }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::Code;
+    use super::*;
+    use crate::origin::Source;
+
+    const PLAIN: Format = Format::Text { color: false };
+
+    /// The place of `marked` in `text`.
+    fn place(text: &str, marked: &str) -> Place {
+        let start = text.find(marked).unwrap_or_else(|| panic!("{marked:?} is not in {text:?}"));
+        let source = Source { name: ".agent-sandbox.toml".to_owned(), text: text.to_owned() };
+        Place { source: Arc::new(source), span: start..start + marked.len() }
+    }
+
+    fn missing(origin: &Origin) -> Diagnostic {
+        Diagnostic::new(Code::MissingPath, "`~/x` does not exist").at(origin).help("create it")
+    }
+
+    fn rendered(diagnostics: impl IntoIterator<Item = Diagnostic>, format: Format) -> String {
+        let mut all = Diagnostics::default();
+        diagnostics.into_iter().for_each(|diagnostic| all.push(diagnostic));
+        render(&all, format)
+    }
+
+    #[test]
+    fn nothing_to_say_is_no_text() {
+        assert_eq!(rendered([], PLAIN), "");
+        assert_eq!(rendered([], Format::Json), "");
+    }
+
+    #[test]
+    fn a_place_is_shown_with_its_line() {
+        let origin = Origin::File(place("[filesystem]\n\nrw = [\"~/x\"]\n", "\"~/x\""));
+        let expected = r#"
+error[missing-path]: `~/x` does not exist
+ --> .agent-sandbox.toml:3:7
+  |
+3 | rw = ["~/x"]
+  |       ^^^^^
+  |
+  = help: create it
+"#;
+        assert_eq!(rendered([missing(&origin)], PLAIN), expected[1..]);
+    }
+
+    #[test]
+    fn a_built_in_preset_is_shown_in_its_data_file() {
+        let mut place = place("exclude = ['.env']\n", "'.env'");
+        place.source = Arc::new(Source { name: "presets/secrets.toml".to_owned(), text: place.source.text.clone() });
+        let expected = r#"
+error[missing-path]: `~/x` does not exist
+ --> presets/secrets.toml:1:12
+  |
+1 | exclude = ['.env']
+  |            ^^^^^^
+  |
+  = help: create it
+"#;
+        let origin = Origin::Preset { name: "secrets".to_owned(), place };
+        assert_eq!(rendered([missing(&origin)], PLAIN), expected[1..]);
+    }
+
+    #[test]
+    fn what_has_no_line_looks_the_same_without_it() {
+        let flag = Origin::Flag { flag: "--ro", value: "~/x".into() };
+        let diagnostics = [
+            missing(&flag),
+            Diagnostic::new(Code::ProtectedPath, "`/etc` is protected").at(&Origin::BuiltIn("our own files")),
+            Diagnostic::new(Code::NoHome, "`$HOME` is not set").help("set it"),
+            Diagnostic::new(Code::NoDockerSocket, "no socket was found"),
+        ];
+        let expected = r#"
+error[missing-path]: `~/x` does not exist
+ --> --ro ~/x
+  |
+  = help: create it
+
+error[protected-path]: `/etc` is protected
+ --> our own files
+
+error[no-home]: `$HOME` is not set
+  |
+  = help: set it
+
+warning[no-docker-socket]: no socket was found
+"#;
+        assert_eq!(rendered(diagnostics, PLAIN), expected[1..]);
+    }
+
+    #[test]
+    fn the_marker_stays_below_what_it_marks() {
+        let origin = Origin::File(place("# é\r\nro = ['\t\u{1b}é', 'x'] # y\r\n", "'x'"));
+        let expected = "
+error[missing-path]: `~/x` does not exist
+ --> .agent-sandbox.toml:2:14
+  |
+2 | ro = ['    ␛é', 'x'] # y
+  |                 ^^^
+  |
+  = help: create it
+";
+        assert_eq!(rendered([missing(&origin)], PLAIN), expected[1..]);
+    }
+
+    #[test]
+    fn control_characters_of_an_untrusted_file_are_shown_and_not_sent() {
+        let text = "x = 1 # \u{1b}[2J \u{7} \u{7f} \u{9b}2J \u{202e}txt\u{200f}\n";
+        let mut place = place(text, "x");
+        place.source = Arc::new(Source { name: "a\u{9b}b".to_owned(), text: text.to_owned() });
+        let diagnostic = missing(&Origin::File(place)).help("not\u{1b}[2J this\r");
+        let expected = "
+error[missing-path]: `~/x` does not exist
+ --> a�b:1:1
+  |
+1 | x = 1 # ␛[2J ␇ ␡ �2J �txt�
+  | ^
+  |
+  = help: not␛[2J this␍
+";
+        assert_eq!(rendered([diagnostic], PLAIN), expected[1..]);
+    }
+
+    #[test]
+    fn a_place_outside_of_its_text_is_shown_at_the_end() {
+        let source = Arc::new(Source { name: "f".to_owned(), text: "é".to_owned() });
+        let origin = Origin::File(Place { source, span: 1..99 });
+        let said = rendered([missing(&origin)], PLAIN);
+        assert!(said.contains("1 | é\n  | ^\n"), "{said}");
+    }
+
+    #[test]
+    fn colour_changes_the_look_and_not_the_words() {
+        let origin = Origin::File(place("rw = ['x']\n", "'x'"));
+        let coloured = rendered([missing(&origin)], Format::Text { color: true });
+        assert!(coloured.starts_with("\u{1b}["), "{coloured:?}");
+        let mut words = String::new();
+        let mut rest = coloured.as_str();
+        while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
+            words.push_str(before);
+            rest = sequence.split_once('m').map_or("", |(_, after)| after);
+        }
+        words.push_str(rest);
+        assert_eq!(words, rendered([missing(&origin)], PLAIN));
+    }
+
+    #[test]
+    fn json_is_one_object_per_line_without_absent_fields() {
+        let origin = Origin::File(place("rw = [\n 'é\n', '''x\ny''']", "'''x\ny'''"));
+        let diagnostics = [
+            missing(&origin),
+            missing(&Origin::Flag { flag: "--ro", value: "~/x".into() }),
+            Diagnostic::new(Code::NoDockerSocket, "no \"socket\" \u{1b} \u{9b}"),
+        ];
+        let expected = r#"
+{"severity":"error","code":"missing-path","message":"`~/x` does not exist","file":".agent-sandbox.toml","line":3,"column":4,"end_line":4,"end_column":5,"origin":".agent-sandbox.toml:3:4","help":"create it"}
+{"severity":"error","code":"missing-path","message":"`~/x` does not exist","origin":"--ro ~/x","help":"create it"}
+{"severity":"warning","code":"no-docker-socket","message":"no \"socket\" \u001b \u009b"}
+"#;
+        assert_eq!(rendered(diagnostics, Format::Json), expected[1..]);
+    }
+}
