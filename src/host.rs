@@ -1,0 +1,197 @@
+//! The file system that a policy is compiled for. All reading of it goes through here.
+//!
+//! The host is a real directory tree with a root. In production the root is `/`; a test builds a
+//! tree in a temporary directory and compiles for that, so that no mock is needed and snapshots hold stable
+//! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::path::AbsPath;
+
+/// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
+const MAX_LINKS: usize = 40;
+
+#[derive(Clone, Debug)]
+pub struct Host {
+    root: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileKind {
+    Directory,
+    /// A regular file, socket or FIFO: anything that one file mount can cover.
+    File,
+    Device,
+}
+
+/// Where a path leads after all symlinks are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    pub path: AbsPath,
+    /// The symlinks that were followed, in order.
+    pub links: Vec<AbsPath>,
+    /// `None`: nothing is there (yet).
+    pub kind: Option<FileKind>,
+}
+
+/// One name in a directory, as `readdir` tells it: no call per file.
+#[derive(Debug)]
+pub struct DirEntry {
+    pub name: OsString,
+    /// Of the entry itself; a symlink counts as a file.
+    pub kind: FileKind,
+    pub is_symlink: bool,
+}
+
+impl Host {
+    pub fn system() -> Self {
+        Self::at("/")
+    }
+
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The path under which this process reaches `path`.
+    pub fn real(&self, path: &AbsPath) -> PathBuf {
+        match path.relative_to(&AbsPath::root()) {
+            Some(relative) => self.root.join(relative),
+            None => self.root.clone(),
+        }
+    }
+
+    /// Follows `path` component by component. A component that does not exist, or lies below something that is
+    /// no directory, leaves the rest as spelled.
+    pub fn resolve(&self, path: &Path) -> io::Result<Resolved> {
+        let mut at = AbsPath::root();
+        let mut links = Vec::new();
+        let mut kind = Some(FileKind::Directory);
+        let mut ahead = components_reversed(path);
+        while let Some(name) = ahead.pop() {
+            if name == ".." {
+                at = at.parent().unwrap_or(at);
+                // What `..` returns to was reached before, but may itself be missing: `missing/../x`.
+                kind = self.kind(&at)?;
+                continue;
+            }
+            let next = at.child(&name);
+            if kind != Some(FileKind::Directory) {
+                at = next;
+                kind = None;
+                continue;
+            }
+            let real = self.real(&next);
+            match fs::symlink_metadata(&real) {
+                Ok(found) if found.file_type().is_symlink() => {
+                    if links.len() == MAX_LINKS {
+                        return Err(rustix::io::Errno::LOOP.into());
+                    }
+                    let target = fs::read_link(&real)?;
+                    links.push(next);
+                    if target.is_absolute() {
+                        at = AbsPath::root();
+                        kind = Some(FileKind::Directory);
+                    }
+                    ahead.extend(components_reversed(&target));
+                }
+                Ok(found) => {
+                    kind = Some(kind_of(found.file_type()));
+                    at = next;
+                }
+                Err(e) if is_absent(&e) => {
+                    kind = None;
+                    at = next;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(Resolved { path: at, links, kind })
+    }
+
+    /// What is at `path`, which holds no symlinks; `None` when nothing is.
+    pub fn kind(&self, path: &AbsPath) -> io::Result<Option<FileKind>> {
+        match fs::symlink_metadata(self.real(path)) {
+            Ok(found) => Ok(Some(kind_of(found.file_type()))),
+            Err(e) if is_absent(&e) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether anything is at `path`, a dangling symlink included.
+    pub fn exists(&self, path: &AbsPath) -> io::Result<bool> {
+        Ok(self.kind(path)?.is_some())
+    }
+
+    /// The content of a regular file of at most `limit` bytes, after symlinks; `None` when there is none.
+    ///
+    /// For files that the sandboxed command may have written: a FIFO would block a plain read for ever.
+    pub fn read_regular(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let resolved = self.resolve(path.as_path())?;
+        if resolved.kind.is_none() {
+            return Ok(None);
+        }
+        let unfit = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(self.real(&resolved.path))?;
+        if !file.metadata()?.is_file() {
+            return unfit("not a regular file");
+        }
+        let mut content = Vec::new();
+        let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
+        if taken as u64 > limit { unfit("too large") } else { Ok(Some(content)) }
+    }
+
+    /// The owner of what is at `path`, after symlinks.
+    pub fn owner(&self, path: &AbsPath) -> io::Result<u32> {
+        let resolved = self.resolve(path.as_path())?;
+        Ok(fs::symlink_metadata(self.real(&resolved.path))?.uid())
+    }
+
+    /// The names in a directory, in no particular order.
+    pub fn read_dir(&self, path: &AbsPath) -> io::Result<Vec<DirEntry>> {
+        fs::read_dir(self.real(path))?
+            .map(|entry| {
+                let entry = entry?;
+                let file_type = entry.file_type()?;
+                Ok(DirEntry { name: entry.file_name(), kind: kind_of(file_type), is_symlink: file_type.is_symlink() })
+            })
+            .collect()
+    }
+}
+
+fn kind_of(file_type: fs::FileType) -> FileKind {
+    if file_type.is_dir() {
+        FileKind::Directory
+    } else if file_type.is_char_device() || file_type.is_block_device() {
+        FileKind::Device
+    } else {
+        FileKind::File
+    }
+}
+
+/// Absent is only what cannot be there. Every other error (EACCES above all) is not an answer.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn components_reversed(path: &Path) -> Vec<OsString> {
+    let mut names: Vec<OsString> = path
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name.to_os_string()),
+            Component::ParentDir => Some(OsStr::new("..").to_os_string()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+        })
+        .collect();
+    names.reverse();
+    names
+}

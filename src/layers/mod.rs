@@ -1,0 +1,271 @@
+//! Discovery: which project this is, which configuration files exist, and the order in which they count.
+//!
+//! OWNS the layer order, the search for the project root (SPEC L1–L6), and the list of our own files
+//! that no rule can open (SPEC D6).
+
+pub mod git;
+mod root;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::{self, ConfigFile, Entry};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::{FileKind, Host};
+use crate::origin::{Origin, Source, Sourced};
+use crate::path::{AbsPath, shown};
+use crate::rule::{IfMissing, LayerKind};
+use crate::session::{Request, Session};
+
+pub use root::is_unsafe_root;
+
+const PROJECT_FILE: &str = ".agent-sandbox.toml";
+/// Nobody writes a policy of this size; something else was named by mistake.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
+
+/// Where the command runs, and what belongs to it.
+#[derive(Clone, Debug)]
+pub struct Project {
+    pub cwd: AbsPath,
+    pub home: AbsPath,
+    pub root: AbsPath,
+    /// The outermost folder that the search for the root would accept. An agent can plant a marker in a
+    /// subfolder, but not take this one away, so protections start here.
+    pub outermost: AbsPath,
+    pub repository: Option<git::Repository>,
+}
+
+/// One source of rules and settings.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    pub kind: LayerKind,
+    /// What its relative paths are relative to.
+    pub base: AbsPath,
+    pub config: ConfigFile,
+    /// A project file above the root: only its `ro` and `exclude` rules count (SPEC L4).
+    pub protective_only: bool,
+    /// The file it was read from, for `--debug`.
+    pub file: Option<AbsPath>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Layers {
+    pub project: Project,
+    /// Lowest first.
+    pub layers: Vec<Layer>,
+    /// Our own files and folders: at least read-only, whatever any rule says.
+    pub own_files: Vec<AbsPath>,
+    /// Places that were looked at and hold no file, for `--debug`.
+    pub absent: Vec<AbsPath>,
+}
+
+/// Finds the project and reads every layer. `None` when not even the project could be determined.
+pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Layers> {
+    let home = home(host, session, diagnostics)?;
+    let cwd = working_directory(host, session, diagnostics)?;
+    let search = root::search(host, &cwd, &home, diagnostics);
+    let repository = git::discover(host, &search.root, search.from_root(), diagnostics);
+    let mut reader =
+        Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
+
+    let user_file =
+        session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("agent-sandbox/config.toml");
+    reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &search.root);
+    reader.read(LayerKind::User, &user_file, &search.root);
+    for folder in search.above_root().iter().rev() {
+        let file = folder.child(PROJECT_FILE);
+        if let Some(layer) = reader.read(LayerKind::Project, &file, folder) {
+            layer.protective_only = true;
+        }
+    }
+    let project_file = search.root.child(PROJECT_FILE);
+    match &request.config {
+        Some(path) => {
+            reader.read_requested(path);
+            reader.protect(&project_file);
+        }
+        None if request.no_project_config => reader.protect(&project_file),
+        None => {
+            reader.read(LayerKind::Project, &project_file, &search.root);
+        }
+    }
+    let state = session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox");
+    reader.protect(&state);
+
+    let Reader { mut layers, own_files, absent, .. } = reader;
+    layers.push(command_line(request, &cwd));
+    Some(Layers {
+        project: Project { cwd, home, root: search.root, outermost: search.outermost, repository },
+        layers,
+        own_files,
+        absent,
+    })
+}
+
+fn home(host: &Host, session: &Session, diagnostics: &mut Diagnostics) -> Option<AbsPath> {
+    let Some(home) = session.path_var("HOME") else {
+        diagnostics.push(
+            Diagnostic::new(Code::NoHome, "`HOME` is not set to an absolute path")
+                .help("set HOME: rules that start with `~` would otherwise protect nothing"),
+        );
+        return None;
+    };
+    match host.resolve(home.as_path()) {
+        Ok(resolved) => Some(resolved.path),
+        Err(e) => {
+            diagnostics.push(Diagnostic::new(Code::NoHome, format!("cannot look at the home `{home}`: {e}")));
+            None
+        }
+    }
+}
+
+fn working_directory(host: &Host, session: &Session, diagnostics: &mut Diagnostics) -> Option<AbsPath> {
+    let problem = match host.resolve(session.cwd.as_path()) {
+        Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Some(resolved.path),
+        Ok(resolved) if resolved.kind.is_none() => "does not exist".to_owned(),
+        Ok(_) => "is not a directory".to_owned(),
+        Err(e) => format!("cannot be used: {e}"),
+    };
+    diagnostics.push(
+        Diagnostic::new(Code::InvalidCwd, format!("the working directory `{}` {problem}", session.cwd))
+            .help("start from an existing directory, or name one with `--cwd DIR`"),
+    );
+    None
+}
+
+/// Reads configuration files and remembers which paths are ours.
+struct Reader<'a> {
+    host: &'a Host,
+    cwd: &'a AbsPath,
+    diagnostics: &'a mut Diagnostics,
+    layers: Vec<Layer>,
+    own_files: Vec<AbsPath>,
+    absent: Vec<AbsPath>,
+}
+
+impl Reader<'_> {
+    /// Reads `file` as a layer if it exists. Whatever keeps an existing file from being read is an error:
+    /// a policy that was not understood must not run.
+    fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Option<&mut Layer> {
+        let problem = match self.host.read_regular(file, MAX_CONFIG_BYTES) {
+            Ok(Some(bytes)) => match String::from_utf8(bytes) {
+                Ok(text) => {
+                    self.protect(file);
+                    let source = Arc::new(Source { name: self.shown_name(file), text });
+                    let config = config::parse(&source, self.diagnostics);
+                    self.layers.push(Layer {
+                        kind,
+                        base: base.clone(),
+                        config,
+                        protective_only: false,
+                        file: Some(file.clone()),
+                    });
+                    return self.layers.last_mut();
+                }
+                Err(_) => "it is not UTF-8".to_owned(),
+            },
+            Ok(None) => {
+                self.absent.push(file.clone());
+                return None;
+            }
+            Err(e) => reason(&e),
+        };
+        self.diagnostics.push(
+            Diagnostic::new(Code::UnreadableConfig, format!("cannot read `{}`: {problem}", self.shown_name(file)))
+                .help("make it a readable TOML file, or remove it"),
+        );
+        None
+    }
+
+    /// The file named with `--config`, which must exist.
+    fn read_requested(&mut self, path: &Path) {
+        let file = self.cwd.join(path);
+        match self.host.read_regular(&file, MAX_CONFIG_BYTES) {
+            Ok(None) => self.diagnostics.push(
+                Diagnostic::new(Code::MissingConfig, format!("`{}` does not exist", shown(path.as_os_str())))
+                    .at(&Origin::Flag { flag: "--config", value: path.as_os_str().to_owned() })
+                    .help("name an existing file, or leave `--config` out to use the project's own"),
+            ),
+            _ => {
+                let base = file.parent().unwrap_or_else(AbsPath::root);
+                self.read(LayerKind::Project, &file, &base);
+            }
+        }
+    }
+
+    /// Remembers that `path` is ours, if it exists.
+    fn protect(&mut self, path: &AbsPath) {
+        match self.host.resolve(path.as_path()) {
+            Ok(resolved) if resolved.kind.is_some() => self.own_files.push(resolved.path),
+            Ok(_) => {}
+            Err(e) => self.diagnostics.push(Diagnostic::new(
+                Code::UnreadablePath,
+                format!("cannot determine what `{path}` is: {}", reason(&e)),
+            )),
+        }
+    }
+
+    /// Relative to the working directory where that is shorter, as compilers do.
+    fn shown_name(&self, file: &AbsPath) -> String {
+        match file.relative_to(self.cwd) {
+            Some(relative) => shown(relative.as_os_str()),
+            None => file.to_string(),
+        }
+    }
+}
+
+/// The text of an I/O error without the number that Rust appends.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}
+
+fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
+    let mut config = ConfigFile::default();
+    config.filesystem.ro = flag_entries("--ro", &request.ro);
+    config.filesystem.rw = flag_entries("--rw", &request.rw);
+    config.filesystem.exclude = flag_entries("--exclude", &request.exclude);
+    config.filesystem.presets = request
+        .presets
+        .iter()
+        .map(|written| Sourced {
+            value: preset_reference(written),
+            origin: Origin::Flag { flag: "--preset", value: written.clone() },
+        })
+        .collect();
+    config.network = request.network.map(|on| flag_setting("--network", on));
+    config.docker = request.docker.map(|on| flag_setting("--docker", on));
+    Layer { kind: LayerKind::CommandLine, base: cwd.clone(), config, protective_only: false, file: None }
+}
+
+fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
+    values
+        .iter()
+        .map(|value| Entry {
+            path: value.clone(),
+            if_missing: IfMissing::default(),
+            except: Vec::new(),
+            origin: Origin::Flag { flag, value: value.clone() },
+        })
+        .collect()
+}
+
+fn flag_setting(flag: &'static str, on: bool) -> Sourced<bool> {
+    Sourced { value: on, origin: Origin::Flag { flag, value: OsString::from(on.to_string()) } }
+}
+
+/// On the command line `@` may be left out: `--preset git`, `--preset '!git'`.
+fn preset_reference(written: &OsStr) -> String {
+    let text = shown(written);
+    let (bang, name) = match text.strip_prefix('!') {
+        Some(name) => ("!", name),
+        None => ("", text.as_str()),
+    };
+    format!("{bang}@{}", name.strip_prefix('@').unwrap_or(name))
+}

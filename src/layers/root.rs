@@ -1,0 +1,62 @@
+//! The search for the project root (SPEC L3, L6).
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::Host;
+use crate::path::AbsPath;
+
+use super::{PROJECT_FILE, reason};
+
+const MARKERS: [&str; 2] = [PROJECT_FILE, ".git"];
+
+const SYSTEM_TOPS: [&str; 14] = [
+    "/etc", "/var", "/usr", "/opt", "/root", "/boot", "/dev", "/proc", "/sys", "/bin", "/sbin", "/tmp", "/home", "/run",
+];
+
+pub(super) struct RootSearch {
+    /// The folders that may be a root: the working directory first, then its ancestors.
+    candidates: Vec<AbsPath>,
+    pub root: AbsPath,
+    pub outermost: AbsPath,
+}
+
+impl RootSearch {
+    /// The root and the candidates above it.
+    pub fn from_root(&self) -> &[AbsPath] {
+        let start = self.candidates.iter().position(|c| *c == self.root);
+        start.map_or(&[], |at| &self.candidates[at..])
+    }
+
+    /// The candidates strictly above the root, nearest first.
+    pub fn above_root(&self) -> &[AbsPath] {
+        self.from_root().get(1..).unwrap_or_default()
+    }
+}
+
+pub(super) fn search(host: &Host, cwd: &AbsPath, home: &AbsPath, diagnostics: &mut Diagnostics) -> RootSearch {
+    let candidates: Vec<AbsPath> = cwd.ancestors().take_while(|folder| !is_unsafe_root(folder, home)).collect();
+    let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, diagnostics));
+    let root = marked.next().unwrap_or(cwd).clone();
+    let outermost = marked.last().unwrap_or(&root).clone();
+    RootSearch { candidates, root, outermost }
+}
+
+fn has_marker(host: &Host, folder: &AbsPath, diagnostics: &mut Diagnostics) -> bool {
+    MARKERS.iter().any(|marker| {
+        let path = folder.child(marker);
+        host.exists(&path).unwrap_or_else(|e| {
+            diagnostics.push(
+                Diagnostic::new(Code::UnreadableConfig, format!("cannot look for `{path}`: {}", reason(&e)))
+                    .help("make the folder searchable: a policy there must not go unseen"),
+            );
+            false
+        })
+    })
+}
+
+/// Too broad to be made writable as a whole: a mistake in the working directory must not open a home or a system.
+pub fn is_unsafe_root(path: &AbsPath, home: &AbsPath) -> bool {
+    let text = path.as_os_str().to_str().unwrap_or_default();
+    let child_of_home = path.parent().is_some_and(|parent| parent.as_os_str() == "/home");
+    let library_top = text.starts_with("/lib") && path.parent().is_some_and(|parent| parent.is_root());
+    path.is_root() || SYSTEM_TOPS.contains(&text) || library_top || child_of_home || home.is_within(path)
+}
