@@ -1,0 +1,81 @@
+//! The built-in presets: TOML data that is part of the binary.
+
+use std::sync::Arc;
+
+use crate::config::{self, BuiltinPreset};
+use crate::diagnostic::Diagnostics;
+use crate::origin::Source;
+
+macro_rules! data_files {
+    ($($name:literal => $file:literal),+ $(,)?) => {
+        /// Name of each preset, and the text that defines it. Sorted by name.
+        const FILES: &[(&str, &str, &str)] =
+            &[$(($name, concat!("presets/", $file), include_str!(concat!("data/", $file)))),+];
+    };
+}
+
+data_files! {
+    "agents" => "agents.toml",
+    "all" => "all.toml",
+    "autorun" => "autorun.toml",
+    "base" => "base.toml",
+    "caches" => "caches.toml",
+    "git" => "git.toml",
+    "git-strict" => "git-strict.toml",
+    "lint/all" => "lint-all.toml",
+    "lint/go" => "lint-go.toml",
+    "lint/python" => "lint-python.toml",
+    "lint/rust" => "lint-rust.toml",
+    "lint/ts" => "lint-ts.toml",
+    "secrets" => "secrets.toml",
+}
+
+pub struct Library(Vec<(&'static str, BuiltinPreset)>);
+
+impl Library {
+    /// Parses the data files. They are part of this crate, so a mistake in one cannot depend on the host:
+    /// `every_data_file_is_valid` keeps it out of a release.
+    pub fn load() -> Self {
+        let mut diagnostics = Diagnostics::default();
+        Self(FILES.iter().map(|(name, file, text)| (*name, parse(name, file, text, &mut diagnostics))).collect())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&BuiltinPreset> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, preset)| preset)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+}
+
+fn parse(name: &str, file: &str, text: &str, diagnostics: &mut Diagnostics) -> BuiltinPreset {
+    let source = Arc::new(Source { name: file.to_owned(), text: text.to_owned() });
+    config::parse_builtin(name, &source, diagnostics)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_data_file_is_valid() {
+        for (name, file, text) in FILES {
+            let mut diagnostics = Diagnostics::default();
+            let preset = parse(name, file, text, &mut diagnostics);
+            assert!(diagnostics.is_empty(), "{diagnostics:?}");
+            assert!(!preset.description.is_empty(), "{file} says what it is for");
+        }
+    }
+
+    #[test]
+    fn every_include_of_a_built_in_preset_exists() {
+        let library = Library::load();
+        for (name, preset) in &library.0 {
+            for included in &preset.definition.include {
+                let target = included.value.strip_prefix('@').unwrap_or_default();
+                assert!(library.get(target).is_some(), "{name} includes {}", included.value);
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Expansion: `@names` become rules, and the layers become one policy.
+//!
+//! The contents of the built-in presets are data (`data/*.toml`). What is here is which presets are on (SPEC
+//! P1–P4) and the few names that only a repository can give a meaning to.
+
+mod builtin;
+mod variables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::config::{Entry, PresetDefinition, RelativeTo, Tmp};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
+use crate::layers::{Layer, Layers, Project, is_unsafe_root};
+use crate::origin::{Origin, Sourced};
+use crate::path::AbsPath;
+use crate::rule::{Access, GlobLimits, LayerKind, Rule};
+use crate::session::Session;
+
+pub use builtin::Library;
+
+/// The whole policy, before anything of this host is looked at: rules of all layers, and the settings that won.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub rules: Vec<Rule>,
+    pub network: Setting<bool>,
+    pub docker: Setting<bool>,
+    pub tmp: Setting<Tmp>,
+    /// The presets in force and the layer that named each, for `--debug`.
+    pub presets: BTreeMap<String, LayerKind>,
+}
+
+/// A setting and the layer that decided it.
+#[derive(Clone, Debug)]
+pub struct Setting<T> {
+    pub value: T,
+    pub layer: LayerKind,
+    pub origin: Origin,
+}
+
+pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics) -> Policy {
+    let library = Library::load();
+    let mut selection = Selection::new(&library);
+    for layer in layers.layers.iter().filter(|layer| !layer.protective_only) {
+        selection.apply(layer, diagnostics);
+    }
+    let mut rules = selection.rules(&layers.project);
+    for layer in &layers.layers {
+        rules.extend(written_rules(layer));
+    }
+    if session.is_root() {
+        rules.extend(password_hashes());
+    }
+    refuse_unsafe_root(&rules, &layers.project, diagnostics);
+    Policy {
+        rules,
+        network: setting(layers, true, "the network is on by default", |l| l.config.network.as_ref()),
+        docker: setting(layers, false, "docker is off by default", |l| l.config.docker.as_ref()),
+        tmp: setting(layers, Tmp::Private, "`/tmp` is private by default", |l| l.config.filesystem.tmp.as_ref()),
+        presets: selection.on.into_iter().map(|(name, on)| (name, on.layer)).collect(),
+    }
+}
+
+/// For a scalar the later layer wins (SPEC L2).
+fn setting<T: Clone>(
+    layers: &Layers,
+    default: T,
+    why: &'static str,
+    of: impl Fn(&Layer) -> Option<&Sourced<T>>,
+) -> Setting<T> {
+    let written = layers.layers.iter().rev().filter(|layer| !layer.protective_only);
+    written
+        .filter_map(|layer| {
+            of(layer).map(|s| Setting { value: s.value.clone(), layer: layer.kind, origin: s.origin.clone() })
+        })
+        .next()
+        .unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
+}
+
+/// The entries of one layer, as rules on that layer.
+fn written_rules(layer: &Layer) -> Vec<Rule> {
+    let filesystem = &layer.config.filesystem;
+    let mut rules = rules_of(Access::Ro, &filesystem.ro, layer.kind, &layer.base);
+    rules.extend(rules_of(Access::Exclude, &filesystem.exclude, layer.kind, &layer.base));
+    if !layer.protective_only {
+        rules.extend(rules_of(Access::Rw, &filesystem.rw, layer.kind, &layer.base));
+    }
+    rules
+}
+
+fn rules_of(access: Access, entries: &[Entry], layer: LayerKind, base: &AbsPath) -> Vec<Rule> {
+    entries
+        .iter()
+        .map(|entry| Rule {
+            access,
+            text: entry.path.clone(),
+            base: base.clone(),
+            if_missing: entry.if_missing,
+            layer,
+            origin: entry.origin.clone(),
+            limits: Arc::default(),
+        })
+        .collect()
+}
+
+/// Root reads what no user can, and none of its work needs these.
+fn password_hashes() -> [Rule; 2] {
+    ["etc/shadow*", "etc/gshadow*"].map(|text| Rule {
+        access: Access::Exclude,
+        text: text.into(),
+        base: AbsPath::root(),
+        if_missing: Default::default(),
+        layer: LayerKind::Preset,
+        origin: Origin::BuiltIn("password hashes are hidden from root"),
+        limits: Arc::default(),
+    })
+}
+
+/// SPEC L6. What a user writes is done as written; a preset must not open a home by accident.
+fn refuse_unsafe_root(rules: &[Rule], project: &Project, diagnostics: &mut Diagnostics) {
+    let opens_root = |rule: &&Rule| {
+        rule.access == Access::Rw && rule.layer == LayerKind::Preset && rule.base == project.root && rule.text == "."
+    };
+    if is_unsafe_root(&project.root, &project.home)
+        && let Some(rule) = rules.iter().find(opens_root)
+    {
+        diagnostics.push(
+            Diagnostic::new(
+                Code::UnsafeRoot,
+                format!("`{}` is too broad a project: {} would make all of it writable", project.root, rule.origin),
+            )
+            .help("start in the folder of one project, or take `@base` out with `--preset '!base'`"),
+        );
+    }
+}
+
+/// Which presets are on.
+struct Selection<'a> {
+    library: &'a Library,
+    /// Definitions of users so far, with the folder that their relative paths start from.
+    defined: BTreeMap<String, Vec<(PresetDefinition, AbsPath)>>,
+    on: BTreeMap<String, On>,
+}
+
+struct On {
+    layer: LayerKind,
+    /// A user's definitions as they were when the preset was named; empty for a built-in one.
+    definitions: Vec<(PresetDefinition, AbsPath)>,
+}
+
+impl<'a> Selection<'a> {
+    fn new(library: &'a Library) -> Self {
+        let mut selection = Self { library, defined: BTreeMap::new(), on: BTreeMap::new() };
+        for name in selection.closure("all", &mut Diagnostics::default(), &Origin::BuiltIn("@all is on by default")) {
+            selection.turn_on(name, LayerKind::Preset);
+        }
+        selection
+    }
+
+    fn apply(&mut self, layer: &Layer, diagnostics: &mut Diagnostics) {
+        for (name, definition) in &layer.config.presets {
+            if self.library.get(name).is_some() {
+                diagnostics.push(
+                    Diagnostic::new(Code::InvalidPresetName, format!("`@{name}` is a built-in preset"))
+                        .at(&definition.origin)
+                        .help("choose another name; to change a built-in one, remove it with `!` and write rules of your own"),
+                );
+                continue;
+            }
+            let definitions = self.defined.entry(name.clone()).or_default();
+            definitions.push((definition.clone(), layer.base.clone()));
+        }
+        let mut added = BTreeMap::new();
+        let mut removed = BTreeMap::new();
+        for reference in &layer.config.filesystem.presets {
+            let (target, name) = match reference.value.strip_prefix('!') {
+                Some(name) => (&mut removed, name),
+                None => (&mut added, reference.value.as_str()),
+            };
+            if let Some(name) = self.known(name, &reference.origin, diagnostics) {
+                target.insert(name, &reference.origin);
+            }
+        }
+        for (name, origin) in &removed {
+            if added.contains_key(name) {
+                diagnostics.push(
+                    Diagnostic::new(Code::ContradictoryPreset, format!("`@{name}` is both named and removed here"))
+                        .at(origin)
+                        .help("keep one of the two: the order within a list means nothing"),
+                );
+            }
+            for name in self.closure(name, diagnostics, origin) {
+                self.on.remove(&name);
+            }
+        }
+        for (name, origin) in &added {
+            for name in self.closure(name, diagnostics, origin) {
+                self.turn_on(name, layer.kind);
+            }
+        }
+    }
+
+    /// The name behind `@`, if there is such a preset.
+    fn known(&self, reference: &str, origin: &Origin, diagnostics: &mut Diagnostics) -> Option<String> {
+        // The parser has refused every other spelling, and flags are brought into this one.
+        let name = reference.strip_prefix('@').unwrap_or(reference);
+        if self.library.get(name).is_some() || self.defined.contains_key(name) {
+            return Some(name.to_owned());
+        }
+        let names = || self.library.names().chain(self.defined.keys().map(String::as_str));
+        let help = match nearest(name, names()) {
+            Some(nearest) => format!("did you mean `@{nearest}`?"),
+            None => format!("the presets are {}", listed(names().map(|name| format!("`@{name}`")), "and")),
+        };
+        diagnostics
+            .push(Diagnostic::new(Code::UnknownPreset, format!("there is no preset `@{name}`")).at(origin).help(help));
+        None
+    }
+
+    /// A preset and all that it includes.
+    fn closure(&self, name: &str, diagnostics: &mut Diagnostics, origin: &Origin) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        self.include(name, &mut Vec::new(), &mut found, diagnostics, origin);
+        found
+    }
+
+    fn include(
+        &self,
+        name: &str,
+        above: &mut Vec<String>,
+        found: &mut BTreeSet<String>,
+        diagnostics: &mut Diagnostics,
+        origin: &Origin,
+    ) {
+        if above.iter().any(|a| a == name) {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::PresetCycle,
+                    format!("`@{name}` includes itself: @{} → @{name}", above.join(" → @")),
+                )
+                .at(origin)
+                .help("take one of these out of an `include` list"),
+            );
+            return;
+        }
+        if !found.insert(name.to_owned()) {
+            return;
+        }
+        above.push(name.to_owned());
+        for reference in self.includes(name) {
+            if let Some(name) = self.known(&reference.value, &reference.origin, diagnostics) {
+                self.include(&name, above, found, diagnostics, &reference.origin);
+            }
+        }
+        above.pop();
+    }
+
+    fn includes(&self, name: &str) -> Vec<&Sourced<String>> {
+        match self.library.get(name) {
+            Some(preset) => preset.definition.include.iter().collect(),
+            None => self.defined.get(name).into_iter().flatten().flat_map(|(d, _)| &d.include).collect(),
+        }
+    }
+
+    fn turn_on(&mut self, name: String, layer: LayerKind) {
+        let definitions = self.defined.get(&name).cloned().unwrap_or_default();
+        self.on.insert(name, On { layer, definitions });
+    }
+
+    /// The rules of all presets that are on.
+    fn rules(&self, project: &Project) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for (name, on) in &self.on {
+            match self.library.get(name) {
+                Some(preset) => {
+                    let base = match preset.relative_to {
+                        RelativeTo::Project => &project.root,
+                        RelativeTo::OutermostRepository => &project.outermost,
+                    };
+                    for (access, entries) in by_access(&preset.definition) {
+                        for entry in entries {
+                            let limits = GlobLimits {
+                                skip_directories: preset.skip_directories.clone(),
+                                except: entry.except.iter().map(Into::into).collect(),
+                                leave_tracked: preset.leave_tracked,
+                            };
+                            rules.extend(variables::rules(access, entry, base, limits, project));
+                        }
+                    }
+                }
+                None => {
+                    for (definition, base) in &on.definitions {
+                        for (access, entries) in by_access(definition) {
+                            rules.extend(rules_of(access, entries, on.layer, base));
+                        }
+                    }
+                }
+            }
+        }
+        rules
+    }
+}
+
+fn by_access(definition: &PresetDefinition) -> [(Access, &[Entry]); 3] {
+    [(Access::Rw, &definition.rw), (Access::Ro, &definition.ro), (Access::Exclude, &definition.exclude)]
+}

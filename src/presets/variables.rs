@@ -1,0 +1,58 @@
+//! The few names that built-in data may use for places that only discovery knows.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use crate::config::Entry;
+use crate::layers::{Project, git::Repository};
+use crate::path::AbsPath;
+use crate::rule::{Access, GlobLimits, LayerKind, Rule};
+
+/// The rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
+/// there is none, no rule at all.
+pub(super) fn rules(access: Access, entry: &Entry, base: &AbsPath, limits: GlobLimits, project: &Project) -> Vec<Rule> {
+    let rule = |base: &AbsPath, text: OsString, limits: GlobLimits| Rule {
+        access,
+        text,
+        base: base.clone(),
+        if_missing: entry.if_missing,
+        layer: LayerKind::Preset,
+        origin: entry.origin.clone(),
+        limits: Arc::new(limits),
+    };
+    // What lies in the project is as writable as the project is. A rule of ours would be exact, and so beat a glob by
+    // which somebody narrowed it.
+    let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root);
+    let text = entry.path.to_str().unwrap_or_default();
+    let (name, rest) = text.split_once('/').unwrap_or((text, "."));
+    match (name, &project.repository) {
+        // The folder goes into `base`, not into the text, where a `[` in its name would be a glob.
+        ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
+        ("$GIT_COMMON_DIR", Some(repository)) if redundant(&repository.common_dir) => Vec::new(),
+        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), limits)],
+        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), limits)],
+        ("$GIT_OTHER_REFS", Some(repository)) => other_refs(repository)
+            .into_iter()
+            .map(|(folder, except)| rule(&folder, "*".into(), GlobLimits { except, ..limits.clone() }))
+            .collect(),
+        ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
+        _ => vec![rule(base, entry.path.clone(), limits)],
+    }
+}
+
+/// All refs but the current branch, as folders with the one name in each that stays open.
+///
+/// The folders on the way must stay writable: git replaces a ref by renaming `NAME.lock` beside it.
+fn other_refs(repository: &Repository) -> Vec<(AbsPath, Vec<OsString>)> {
+    let mut folder = repository.common_dir.child("refs");
+    let mut folders = Vec::new();
+    if let Some(branch) = &repository.current_branch {
+        for name in ["heads"].into_iter().chain(branch.split('/')) {
+            folders.push((folder.clone(), vec![name.into()]));
+            folder = folder.child(name);
+        }
+    } else {
+        folders.push((folder, Vec::new()));
+    }
+    folders
+}

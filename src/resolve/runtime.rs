@@ -1,0 +1,78 @@
+//! What the private `/run` must still show: the way to name resolution, and NixOS's view of its own system.
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::{FileKind, Host};
+use crate::layers::reason;
+use crate::path::AbsPath;
+
+/// Parts of the host's `/run` that stay visible, read-only. Sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Runtime {
+    pub mounts: Vec<RuntimeMount>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuntimeMount {
+    pub path: AbsPath,
+    /// Where a symlink in `/run` leads; `None` for a bind.
+    pub symlink: Option<std::path::PathBuf>,
+    pub why: &'static str,
+}
+
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+const NIXOS: [&str; 2] = ["/run/current-system", "/run/wrappers"];
+
+pub(super) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) -> Runtime {
+    let mut mounts = Vec::new();
+    if network {
+        mounts.extend(name_resolution(host, diagnostics));
+    }
+    mounts.extend(NIXOS.iter().filter_map(|path| nixos(host, path)));
+    mounts.sort();
+    mounts.dedup();
+    Runtime { mounts }
+}
+
+/// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop there must be visible; its folder is bound, not
+/// the file, because resolvers replace the file by renaming a new one over it.
+fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMount> {
+    let resolved = match host.resolve(std::path::Path::new(RESOLV_CONF)) {
+        Ok(resolved) => resolved,
+        Err(e) => {
+            diagnostics.push(
+                Diagnostic::new(Code::UnreadablePath, format!("cannot follow `{RESOLV_CONF}`: {}", reason(&e)))
+                    .help("repair it, or turn the network off"),
+            );
+            return Vec::new();
+        }
+    };
+    if resolved.kind.is_none() {
+        return Vec::new();
+    }
+    let run = AbsPath::root().child("run");
+    resolved
+        .links
+        .iter()
+        .chain([&resolved.path])
+        .filter(|hop| hop.is_below(&run))
+        .map(|hop| {
+            let folder = hop.parent().filter(|folder| *folder != run);
+            RuntimeMount { path: folder.unwrap_or_else(|| hop.clone()), symlink: None, why: "name resolution" }
+        })
+        .collect()
+}
+
+fn nixos(host: &Host, path: &str) -> Option<RuntimeMount> {
+    const WHY: &str = "NixOS runs its programs from here";
+    let path = AbsPath::normalize(path)?;
+    // Absent on every other system; what cannot be looked at cannot be shown either.
+    let found = std::fs::symlink_metadata(host.real(&path)).ok()?;
+    if found.is_symlink() {
+        let target = std::fs::read_link(host.real(&path)).ok()?;
+        return Some(RuntimeMount { path, symlink: Some(target), why: WHY });
+    }
+    match host.kind(&path) {
+        Ok(Some(FileKind::Directory)) => Some(RuntimeMount { path, symlink: None, why: WHY }),
+        _ => None,
+    }
+}

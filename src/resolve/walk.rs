@@ -1,0 +1,285 @@
+//! One walk for all globs: each directory is read once, by as many threads as pay off.
+//!
+//! A pattern is a small automaton over path components. A directory carries the states that are alive in it, and is
+//! entered only if one is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::host::{DirEntry, FileKind, Host};
+use crate::path::AbsPath;
+use crate::rule::{Access, Exactness, Precedence, Rule};
+
+use super::pattern::Component;
+
+/// Below this many directories a second thread costs more than it saves.
+const DIRECTORIES_BEFORE_THREADS: usize = 64;
+const MAX_THREADS: usize = 8;
+
+/// A glob, ready to walk.
+pub(super) struct WalkPattern<'r> {
+    pub rule: &'r Arc<Rule>,
+    pub prefix: AbsPath,
+    pub components: Vec<Component>,
+    /// A file that has the text of the pattern as its name (SPEC G4).
+    pub literal: Option<AbsPath>,
+}
+
+#[derive(Debug)]
+pub(super) struct Hit {
+    pub pattern: usize,
+    pub path: AbsPath,
+    pub kind: FileKind,
+    pub is_symlink: bool,
+}
+
+/// A directory that could not be read, and the pattern that needed it.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub pattern: usize,
+    pub path: AbsPath,
+    pub error: io::Error,
+}
+
+#[derive(Default)]
+pub(super) struct Walked {
+    pub hits: Vec<Hit>,
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// What exact rules decide, which the walk needs in order not to enter what is hidden as a whole.
+pub(super) struct ExactWinners(pub BTreeMap<AbsPath, Precedence>);
+
+impl ExactWinners {
+    /// Whether the nearest exact rule at or above `path` excludes it.
+    fn excludes(&self, path: &AbsPath) -> bool {
+        let nearest = path.ancestors().find_map(|ancestor| self.0.get(&ancestor));
+        nearest.is_some_and(|winner| winner.access == Access::Exclude)
+    }
+
+    fn any_below(&self, directory: &AbsPath) -> bool {
+        self.0
+            .range(directory.clone()..)
+            .take_while(|(path, _)| path.is_within(directory))
+            .any(|(path, _)| path != directory)
+    }
+}
+
+/// `pattern` waits for its component number `at`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State {
+    pattern: usize,
+    at: usize,
+}
+
+struct Task {
+    directory: AbsPath,
+    states: Vec<State>,
+    /// Below an excluded directory that was entered for the sake of something re-opened in it.
+    inside_excluded: bool,
+}
+
+pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &ExactWinners) -> Walked {
+    let mut starts: BTreeMap<&AbsPath, Vec<State>> = BTreeMap::new();
+    for (index, pattern) in patterns.iter().enumerate() {
+        starts.entry(&pattern.prefix).or_default().push(State { pattern: index, at: 0 });
+    }
+    let walker = Walker { host, patterns, exact, starts: &starts, entered: Mutex::default() };
+    let mut walked = Walked::default();
+    // Parents first: a start below another is met on the way, unless nothing led there.
+    for (prefix, states) in &starts {
+        if !lock(&walker.entered).contains(*prefix) {
+            let inside_excluded = exact.excludes(prefix);
+            let task = Task { directory: (*prefix).clone(), states: states.clone(), inside_excluded };
+            walker.run(task, &mut walked);
+        }
+    }
+    walked.hits.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
+    walked.unreadable.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
+    walked
+}
+
+struct Walker<'w> {
+    host: &'w Host,
+    patterns: &'w [WalkPattern<'w>],
+    exact: &'w ExactWinners,
+    starts: &'w BTreeMap<&'w AbsPath, Vec<State>>,
+    /// The starts that a walk from above has reached.
+    entered: Mutex<BTreeSet<AbsPath>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: Vec<Task>,
+    working: usize,
+}
+
+impl Walker<'_> {
+    fn run(&self, first: Task, walked: &mut Walked) {
+        let mut tasks = vec![first];
+        for _ in 0..DIRECTORIES_BEFORE_THREADS {
+            let Some(task) = tasks.pop() else { return };
+            self.visit(&task, &mut tasks, walked);
+        }
+        if tasks.is_empty() {
+            return;
+        }
+        let queue = Mutex::new(Queue { tasks, working: 0 });
+        let wake = Condvar::new();
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&queue, &wake))).collect();
+            for worker in workers {
+                // A worker cannot panic short of a bug; `join` then passes the panic on.
+                match worker.join() {
+                    Ok(part) => {
+                        walked.hits.extend(part.hits);
+                        walked.unreadable.extend(part.unreadable);
+                    }
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        });
+    }
+
+    fn work(&self, queue: &Mutex<Queue>, wake: &Condvar) -> Walked {
+        let mut walked = Walked::default();
+        let mut found = Vec::new();
+        let mut shared = lock(queue);
+        loop {
+            if let Some(task) = shared.tasks.pop() {
+                shared.working += 1;
+                drop(shared);
+                self.visit(&task, &mut found, &mut walked);
+                shared = lock(queue);
+                shared.working -= 1;
+                shared.tasks.append(&mut found);
+                wake.notify_all();
+            } else if shared.working == 0 {
+                return walked;
+            } else {
+                shared = wake.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    fn visit(&self, task: &Task, tasks: &mut Vec<Task>, walked: &mut Walked) {
+        if self.starts.contains_key(&task.directory) {
+            lock(&self.entered).insert(task.directory.clone());
+        }
+        let entries = match self.host.read_dir(&task.directory) {
+            Ok(entries) => entries,
+            // Gone since it was listed, or a prefix that does not exist: nothing is there to match.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
+            Err(error) => return self.report_unreadable(task, &error, walked),
+        };
+        let starts_below = self.any_start_below(&task.directory);
+        for entry in entries {
+            self.step(task, &entry, starts_below, tasks, walked);
+        }
+    }
+
+    fn report_unreadable(&self, task: &Task, error: &io::Error, walked: &mut Walked) {
+        let mut patterns: Vec<usize> = task.states.iter().map(|state| state.pattern).collect();
+        patterns.dedup();
+        walked.unreadable.extend(patterns.into_iter().map(|pattern| Unreadable {
+            pattern,
+            path: task.directory.clone(),
+            error: io::Error::from(error.kind()),
+        }));
+    }
+
+    /// Advances all states over one name.
+    fn step(&self, task: &Task, entry: &DirEntry, starts_below: bool, tasks: &mut Vec<Task>, walked: &mut Walked) {
+        let mut next: Vec<State> = Vec::new();
+        let mut hit: Vec<usize> = Vec::new();
+        for state in &task.states {
+            self.advance(*state, entry, &mut next, &mut hit);
+        }
+        let enter = is_directory(entry) && (starts_below || !next.is_empty());
+        if hit.is_empty() && !enter {
+            return;
+        }
+        let path = task.directory.child(&entry.name);
+        if enter {
+            // A pattern is done with a directory that it matches (SPEC G2).
+            next.retain(|state| !hit.contains(&state.pattern));
+            self.enter(task, &path, next, &hit, tasks);
+        }
+        let hits = hit.into_iter().map(|pattern| Hit {
+            pattern,
+            path: path.clone(),
+            kind: entry.kind,
+            is_symlink: entry.is_symlink,
+        });
+        walked.hits.extend(hits);
+    }
+
+    fn advance(&self, state: State, entry: &DirEntry, next: &mut Vec<State>, hit: &mut Vec<usize>) {
+        let pattern = &self.patterns[state.pattern];
+        let limits = &pattern.rule.limits;
+        let last = pattern.components.len() - 1;
+        let enterable = is_directory(entry) && !limits.skip_directories.iter().any(|skip| entry.name == skip.as_str());
+        let mut push = |at: usize| {
+            let state = State { at, ..state };
+            if enterable && !next.contains(&state) {
+                next.push(state);
+            }
+        };
+        let mut at = state.at;
+        if matches!(pattern.components[at], Component::AnyDepth) {
+            push(at);
+            // `**` also stands for no directory at all; as the last component it stands for every name.
+            at = (at + 1).min(last);
+        }
+        if !pattern.components[at].matches(&entry.name) {
+            return;
+        }
+        if at < last {
+            push(at + 1);
+        } else if !limits.except.contains(&entry.name) && !hit.contains(&state.pattern) {
+            hit.push(state.pattern);
+        }
+    }
+
+    fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task>) {
+        let starting = self.starts.get(path).map(Vec::as_slice).unwrap_or_default();
+        let excluded = self.is_excluded(task, path, hit);
+        if excluded && !self.exact.any_below(path) && !self.any_start_below(path) {
+            states.clear();
+        }
+        states.extend(starting);
+        if !states.is_empty() {
+            tasks.push(Task { directory: path.clone(), states, inside_excluded: task.inside_excluded || excluded });
+        }
+    }
+
+    /// Whether the decision at `path` will be `exclude`. Exact rules beat globs, so the exact winner is final. Globs are
+    /// all known here, too, because every pattern that can match `path` arrives with this one walk; only
+    /// inside an excluded directory some of them will not count (SPEC G3), so there we do not guess.
+    fn is_excluded(&self, task: &Task, path: &AbsPath, hit: &[usize]) -> bool {
+        if let Some(winner) = self.exact.0.get(path) {
+            return winner.access == Access::Exclude;
+        }
+        let globs = hit.iter().map(|pattern| self.patterns[*pattern].rule.precedence(Exactness::Glob));
+        !task.inside_excluded && globs.max().is_some_and(|winner| winner.access == Access::Exclude)
+    }
+
+    fn any_start_below(&self, directory: &AbsPath) -> bool {
+        self.starts
+            .range::<AbsPath, _>(directory..)
+            .take_while(|(path, _)| path.is_within(directory))
+            .any(|(path, _)| *path != directory)
+    }
+}
+
+fn is_directory(entry: &DirEntry) -> bool {
+    entry.kind == FileKind::Directory
+}
+
+/// A poisoned lock means that another worker panicked; its panic is passed on by `join`.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
