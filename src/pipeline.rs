@@ -1,0 +1,82 @@
+//! The program on one screen: each stage, in order.
+
+use std::ffi::OsString;
+
+use crate::decide::{self, Decisions};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::Host;
+use crate::layers::{self, Layers};
+use crate::lower::{self, Argv, Surroundings};
+use crate::path::AbsPath;
+use crate::plan::{self, Base, Plan, View};
+use crate::presets::{self, Policy};
+use crate::resolve::{self, Resolution};
+use crate::session::{Request, Session};
+
+/// What each stage came to. Everything that is printed, explained or executed is read from here.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    pub layers: Layers,
+    pub policy: Policy,
+    pub resolution: Resolution,
+    pub decisions: Decisions,
+    pub plan: Plan,
+}
+
+/// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
+/// complete, but must not be run while `diagnostics` holds an error.
+pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
+    let layers = layers::discover(host, session, request, diagnostics)?;
+    let policy = presets::expand(&layers, session, diagnostics);
+    let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
+    let decisions = decide::decide(&resolution, &layers.project, diagnostics);
+    let base = Base { uid: session.uid, tmp: policy.tmp.value, runtime: &resolution.runtime };
+    let plan = plan::plan(&decisions, &base, !request.no_optimize);
+    refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
+    Some(Compiled { layers, policy, resolution, decisions, plan })
+}
+
+impl Compiled {
+    /// The argv that runs `command` under this policy.
+    pub fn argv(
+        &self,
+        session: &Session,
+        bwrap: &AbsPath,
+        command: &[OsString],
+        diagnostics: &mut Diagnostics,
+    ) -> Argv {
+        let tmpdir = session.path_var("TMPDIR");
+        let around = Surroundings {
+            program: bwrap,
+            cwd: &self.layers.project.cwd,
+            network: self.policy.network.value,
+            as_root: session.is_root(),
+            reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path)),
+            create: &self.resolution.create,
+            command,
+        };
+        lower::lower(&self.plan, &around, diagnostics)
+    }
+
+    /// Below the private `/tmp` everything is writable and nothing exists yet.
+    fn exists_writable(&self, directory: &AbsPath) -> bool {
+        match self.plan.view(directory) {
+            View::HostRw => true,
+            View::Fresh => directory.as_path() == "/tmp",
+            _ => false,
+        }
+    }
+}
+
+/// A working directory below the private `/tmp` that no rule shows does not exist inside.
+fn refuse_invisible_cwd(plan: &Plan, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
+    if plan.view(cwd) == View::Fresh && cwd.as_path() != "/tmp" {
+        diagnostics.push(
+            Diagnostic::new(
+                Code::ExcludedCwd,
+                format!("the working directory `{cwd}` does not exist inside, where `/tmp` and `/run` are private"),
+            )
+            .help("show it with a `ro` or `rw` rule, or set `tmp = \"host\"`"),
+        );
+    }
+}
