@@ -2,21 +2,23 @@
 //!
 //! The modules stand in the order of the pipeline; a stage never imports a later one.
 
-pub mod path;
-pub mod origin;
-pub mod rule;
 pub mod diagnostic;
+pub mod origin;
+pub mod path;
+pub mod rule;
 
-pub mod host;
 pub mod config;
-pub mod layers;
-pub mod presets;
-pub mod resolve;
 pub mod decide;
-pub mod plan;
+pub mod host;
+pub mod launch;
+pub mod layers;
 pub mod lower;
 pub mod pipeline;
-pub mod launch;
+pub mod plan;
+pub mod presets;
+pub mod print;
+pub mod resolve;
+pub mod session;
 
-pub mod model;
 pub mod cli;
+pub mod model;

@@ -1,0 +1,97 @@
+//! `--debug`: what each stage came to, in the order of the pipeline.
+
+use std::fmt::Write;
+
+use crate::lower::Argv;
+use crate::path::shown;
+use crate::pipeline::Compiled;
+use crate::print::{Form, print};
+use crate::rule::Exactness;
+
+/// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
+pub fn stages(compiled: &Compiled) -> String {
+    let mut out = String::new();
+    files(compiled, &mut out);
+    merged(compiled, &mut out);
+    rules(compiled, &mut out);
+    decisions(compiled, &mut out);
+    dropped(compiled, &mut out);
+    out
+}
+
+pub fn argv(argv: &Argv) -> String {
+    format!("argv:\n{}", String::from_utf8_lossy(&print(argv, Form::Shell)))
+}
+
+fn files(compiled: &Compiled, out: &mut String) {
+    let layers = &compiled.layers;
+    let project = &layers.project;
+    let _ = writeln!(out, "project: root {}, working directory {}, home {}", project.root, project.cwd, project.home);
+    if let Some(repository) = &project.repository {
+        let _ = writeln!(out, "repository: {}, shared part {}", repository.git_dir, repository.common_dir);
+    }
+    let _ = writeln!(out, "files:");
+    for layer in &layers.layers {
+        let Some(file) = &layer.file else { continue };
+        let part = if layer.protective_only { ", above the root: only `ro` and `exclude` count" } else { "" };
+        let _ = writeln!(out, "  {} ({}{part})", file, layer.kind.name());
+    }
+    for path in &layers.absent {
+        let _ = writeln!(out, "  {path} (absent)");
+    }
+}
+
+fn merged(compiled: &Compiled, out: &mut String) {
+    let policy = &compiled.policy;
+    let _ = writeln!(out, "merged:");
+    for (name, layer) in &policy.presets {
+        let _ = writeln!(out, "  preset @{name} (on by: {})", layer.name());
+    }
+    let _ = writeln!(out, "  network = {} ({})", policy.network.value, policy.network.origin);
+    let _ = writeln!(out, "  docker = {} ({})", policy.docker.value, policy.docker.origin);
+    let _ = writeln!(out, "  tmp = {:?} ({})", policy.tmp.value, policy.tmp.origin);
+}
+
+fn rules(compiled: &Compiled, out: &mut String) {
+    let resolution = &compiled.resolution;
+    let _ = writeln!(out, "rules:");
+    for found in &resolution.matches {
+        let how = if found.exactness == Exactness::Glob { " (glob)" } else { "" };
+        let links: String = found.links.iter().map(|link| format!(" via {link}")).collect();
+        let rule = &found.rule;
+        let _ =
+            writeln!(out, "  {} {} → {}{how}{links}  [{}]", rule.access, shown(&rule.text), found.path, rule.origin);
+    }
+    for (rule, path) in &resolution.missing {
+        let _ = writeln!(out, "  {} {} → nothing at {path}  [{}]", rule.access, shown(&rule.text), rule.origin);
+    }
+    for (rule, path) in &resolution.left_alone {
+        let _ =
+            writeln!(out, "  {} {} → {path} left alone, git has it  [{}]", rule.access, shown(&rule.text), rule.origin);
+    }
+    for path in &resolution.create {
+        let _ = writeln!(out, "  created before the start: {path}");
+    }
+}
+
+fn decisions(compiled: &Compiled, out: &mut String) {
+    let _ = writeln!(out, "decisions:");
+    for (path, decision) in compiled.decisions.iter() {
+        let _ = writeln!(out, "  {} {path}  [{}]", decision.access, decision.origin);
+        for loser in &decision.losers {
+            let _ =
+                writeln!(out, "    over {} {}  [{}]", loser.rule.access, shown(&loser.rule.text), loser.rule.origin);
+        }
+    }
+}
+
+fn dropped(compiled: &Compiled, out: &mut String) {
+    let _ = writeln!(out, "dropped mounts:");
+    for dropped in &compiled.plan.dropped {
+        let _ = writeln!(
+            out,
+            "  {} {} is {} already  [{}]",
+            dropped.access, dropped.path, dropped.inherited, dropped.because
+        );
+    }
+}

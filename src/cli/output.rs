@@ -1,0 +1,57 @@
+//! Where text goes: results to standard output, everything else to standard error.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Format, Severity, render};
+use crate::launch::exit_code;
+
+use super::args::{MessageFormat, Options};
+
+pub struct Output {
+    format: Format,
+    quiet: bool,
+}
+
+impl Output {
+    pub fn new(options: &Options) -> Self {
+        let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let format = match options.message_format {
+            MessageFormat::Text => Format::Text { color },
+            MessageFormat::Json => Format::Json,
+        };
+        Self { format, quiet: options.quiet }
+    }
+
+    /// Writes a result. A reader that has gone away (`| head`) is no failure of ours.
+    pub fn print(&self, text: &[u8]) -> ExitCode {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(text).and_then(|()| stdout.flush()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(exit_code::OWN_FAILURE),
+        }
+    }
+
+    /// Shows what the stages had to say; warnings unless the caller wants quiet.
+    pub fn report(&self, diagnostics: &Diagnostics) {
+        let mut shown = Diagnostics::default();
+        for diagnostic in diagnostics.iter().filter(|d| !self.quiet || d.severity() == Severity::Error) {
+            shown.push(diagnostic.clone());
+        }
+        if !shown.is_empty() {
+            self.say(&render(&shown, self.format));
+        }
+    }
+
+    pub fn report_one(&self, diagnostic: Diagnostic) {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.push(diagnostic);
+        self.report(&diagnostics);
+    }
+
+    /// Standard error is the last resort: if it is closed, there is nobody to tell.
+    pub fn say(&self, text: &str) {
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+}

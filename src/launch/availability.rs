@@ -1,0 +1,131 @@
+//! Whether this machine lets us make a sandbox at all, with the cause and the remedy where it does not.
+//!
+//! After exec, bwrap's own message is all that a user sees, and it names neither. The common causes can be read from
+//! three small files; where these leave a doubt, one trial start settles it.
+
+use std::process::{Command, Stdio};
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::Host;
+use crate::layers::reason;
+use crate::path::AbsPath;
+use crate::session::Session;
+
+pub fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
+    if is_setuid(host, bwrap) {
+        return Ok(());
+    }
+    if setting(host, "proc/sys/user/max_user_namespaces").as_deref() == Some("0") {
+        return Err(unavailable("user namespaces are off on this machine (`user.max_user_namespaces` is 0)")
+            .help("`sudo sysctl user.max_user_namespaces=15000` turns them on"));
+    }
+    if !session.is_root() && setting(host, "proc/sys/kernel/unprivileged_userns_clone").as_deref() == Some("0") {
+        return Err(unavailable("user namespaces are only for root here (`kernel.unprivileged_userns_clone` is 0)")
+            .help("`sudo sysctl kernel.unprivileged_userns_clone=1` opens them to users"));
+    }
+    let restricted = setting(host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1");
+    if (restricted && !session.is_root()) || in_container(host, session) { trial(bwrap, restricted) } else { Ok(()) }
+}
+
+fn unavailable(message: &str) -> Diagnostic {
+    Diagnostic::new(Code::SandboxUnavailable, message)
+}
+
+/// An installation with the setuid bit needs no user namespaces.
+fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
+    const SETUID: u32 = 0o4000;
+    std::fs::metadata(host.real(bwrap)).is_ok_and(|found| found.permissions().mode() & SETUID != 0)
+}
+
+/// A kernel setting; `None` where this kernel does not have it.
+fn setting(host: &Host, path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(host.real(&AbsPath::root().join(path))).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn in_container(host: &Host, session: &Session) -> bool {
+    let marked = |path: &str| std::fs::exists(host.real(&AbsPath::root().join(path))).unwrap_or(false);
+    session.var("container").is_some() || marked(".dockerenv") || marked("run/.containerenv")
+}
+
+/// Starts the smallest sandbox that has what ours have, and reads bwrap's reason if it fails.
+fn trial(bwrap: &AbsPath, restricted: bool) -> Result<(), Diagnostic> {
+    let output = Command::new(bwrap.as_path())
+        .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])
+        .arg(bwrap.as_path())
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Diagnostic::new(Code::StartFailed, format!("cannot execute `{bwrap}`: {}", reason(&e))))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or_default().trim_start_matches("bwrap: ").to_owned();
+    Err(explain(&said, restricted))
+}
+
+fn explain(said: &str, restricted: bool) -> Diagnostic {
+    let diagnostic = unavailable(&format!("bwrap cannot make a sandbox here: {said}"));
+    if restricted {
+        diagnostic.help(
+            "AppArmor restricts user namespaces (Ubuntu): install the profile for bwrap with \
+             `sudo apt install apparmor-profiles && sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict \
+             /etc/apparmor.d/ && sudo systemctl reload apparmor`",
+        )
+    } else if said.contains("proc") {
+        diagnostic.help(
+            "this container hides parts of /proc: start it with `--security-opt systempaths=unconfined` \
+             (Docker) or `--security-opt unmask=ALL` (podman)",
+        )
+    } else {
+        diagnostic.help(
+            "this container forbids namespaces: start it with `--security-opt seccomp=unconfined` and, on AppArmor hosts, \
+             `--security-opt apparmor=unconfined`",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    fn checked(settings: &[(&str, &str)], uid: u32) -> Result<(), Diagnostic> {
+        let root = tempfile::tempdir().map_err(|e| unavailable(&e.to_string()))?;
+        for (path, value) in settings {
+            let path = root.path().join(path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(|e| unavailable(&e.to_string()))?;
+            }
+            fs::write(path, value).map_err(|e| unavailable(&e.to_string()))?;
+        }
+        let session = Session { cwd: AbsPath::root(), uid, env: BTreeMap::new() };
+        check(&Host::at(root.path()), &session, &AbsPath::root().join("usr/bin/bwrap"))
+    }
+
+    fn message(result: Result<(), Diagnostic>) -> String {
+        result.err().map(|d| d.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_machine_without_restrictions_is_fine() {
+        assert_eq!(checked(&[("proc/sys/user/max_user_namespaces", "96343\n")], 1000), Ok(()));
+    }
+
+    #[test]
+    fn user_namespaces_that_are_off_are_named_as_the_cause() {
+        let said = message(checked(&[("proc/sys/user/max_user_namespaces", "0\n")], 1000));
+        assert!(said.contains("user.max_user_namespaces"), "{said}");
+    }
+
+    #[test]
+    fn the_debian_switch_matters_to_users_and_not_to_root() {
+        let switch = [("proc/sys/kernel/unprivileged_userns_clone", "0\n")];
+        assert!(message(checked(&switch, 1000)).contains("unprivileged_userns_clone"));
+        assert_eq!(checked(&switch, 0), Ok(()));
+    }
+}

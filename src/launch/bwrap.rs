@@ -1,0 +1,36 @@
+//! Which bwrap. It decides everything, so it must not be one that the command could have planted.
+
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{Access, access};
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::{FileKind, Host};
+use crate::layers::Project;
+use crate::path::AbsPath;
+use crate::plan::{Plan, View};
+use crate::session::Session;
+
+/// The first `bwrap` on PATH. Relative entries of PATH do not count: they mean the project.
+pub fn find(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Result<AbsPath, Diagnostic> {
+    let path = session.var("PATH").unwrap_or_default();
+    for folder in path.as_bytes().split(|b| *b == b':') {
+        let Some(folder) = AbsPath::normalize(std::ffi::OsStr::from_bytes(folder)) else { continue };
+        let candidate = folder.child("bwrap");
+        let Ok(resolved) = host.resolve(candidate.as_path()) else { continue };
+        if resolved.kind != Some(FileKind::File) || access(host.real(&resolved.path), Access::EXEC_OK).is_err() {
+            continue;
+        }
+        let plantable = |at: &AbsPath| at.is_within(&project.root) || plan.view(at) == View::HostRw;
+        if let Some(at) = resolved.links.iter().chain([&candidate, &resolved.path]).find(|at| plantable(at)) {
+            return Err(Diagnostic::new(
+                Code::BwrapUntrusted,
+                format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),
+            )
+            .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
+        }
+        return Ok(resolved.path);
+    }
+    Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
+        .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"))
+}

@@ -1,0 +1,75 @@
+//! Whether the command can be found inside, before anything starts: bwrap itself reports every failure as exit
+//! code 1, which a caller could not tell from the command's own.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::{FileKind, Host};
+use crate::path::{AbsPath, shown};
+use crate::plan::Plan;
+use crate::session::Session;
+
+/// What stands at one place where the command could be.
+enum Found {
+    Executable,
+    NotExecutable,
+    Hidden,
+    Absent,
+}
+
+pub fn check(host: &Host, session: &Session, cwd: &AbsPath, plan: &Plan, name: &OsStr) -> Result<(), Diagnostic> {
+    let mut hidden = None;
+    let mut not_executable = None;
+    for candidate in candidates(session, cwd, name) {
+        match look(host, plan, &candidate) {
+            Found::Executable => return Ok(()),
+            Found::NotExecutable => not_executable = not_executable.or(Some(candidate)),
+            Found::Hidden => hidden = hidden.or(Some(candidate)),
+            Found::Absent => {}
+        }
+    }
+    let shown_name = shown(name);
+    Err(match (not_executable, hidden) {
+        (Some(at), _) => {
+            Diagnostic::new(Code::CommandNotExecutable, format!("`{shown_name}` is `{at}`, which cannot be executed"))
+                .help("make it executable with `chmod +x`, or run it through its interpreter")
+        }
+        (None, Some(at)) => {
+            Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` is `{at}`, which the sandbox does not show"))
+                .help("show it with a `ro` rule, or call the command from a place that is visible inside")
+        }
+        (None, None) => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found"))
+            .help("check the spelling and PATH"),
+    })
+}
+
+/// As `execvp` looks: a name with a slash is a path, everything else is searched for.
+fn candidates(session: &Session, cwd: &AbsPath, name: &OsStr) -> Vec<AbsPath> {
+    if name.as_bytes().contains(&b'/') {
+        return vec![cwd.join(name)];
+    }
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let path = session.var("PATH").unwrap_or(OsStr::new("/bin:/usr/bin"));
+    let folders = path.as_bytes().split(|b| *b == b':').map(|folder| cwd.join(Path::new(OsStr::from_bytes(folder))));
+    folders.map(|folder| folder.join(name)).collect()
+}
+
+fn look(host: &Host, plan: &Plan, candidate: &AbsPath) -> Found {
+    // What cannot be looked at here cannot be executed inside either.
+    let Ok(resolved) = host.resolve(candidate.as_path()) else { return Found::Absent };
+    let Some(kind) = resolved.kind else { return Found::Absent };
+    if !resolved.links.iter().chain([candidate, &resolved.path]).all(|at| plan.view(at).shows_host()) {
+        return Found::Hidden;
+    }
+    if kind == FileKind::File && access(host.real(&resolved.path), Access::EXEC_OK).is_ok() {
+        Found::Executable
+    } else {
+        Found::NotExecutable
+    }
+}

@@ -1,0 +1,95 @@
+//! Starting it: find bwrap and the command, check that this machine can do it, and exec. Only this stage changes
+//! anything on the host, and only what a rule asked for (`if-missing = "create"`).
+
+mod availability;
+mod bwrap;
+mod command;
+mod descriptors;
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::Host;
+use crate::layers::{Project, reason};
+use crate::lower::Argv;
+use crate::path::AbsPath;
+use crate::session::Session;
+
+pub use availability::check as check_availability;
+pub use bwrap::find as find_bwrap;
+pub use command::check as check_command;
+
+/// Present in every sandbox (SPEC B9).
+const MARKER: &str = "/run/agent-sandbox/inside";
+
+/// Exit codes as `env`, `timeout` and `docker run` use them.
+pub mod exit_code {
+    pub const OWN_FAILURE: u8 = 125;
+    pub const NOT_EXECUTABLE: u8 = 126;
+    pub const NOT_FOUND: u8 = 127;
+    pub const USAGE: u8 = 2;
+}
+
+pub fn is_inside(host: &Host) -> bool {
+    fs::symlink_metadata(host.real(&AbsPath::root().join(MARKER))).is_ok()
+}
+
+/// What must be true of the caller before anything is compiled for a run.
+pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<(), Diagnostic> {
+    if is_inside(host) {
+        return Err(Diagnostic::new(Code::AlreadyInside, "this is a sandbox already, and sandboxes do not nest yet")
+            .help("run the command as it is: it has the protection of the sandbox around it"));
+    }
+    if session.is_root() && !allow_root {
+        return Err(Diagnostic::new(Code::RootRefused, "refusing to run as root")
+            .help("run as an ordinary user; in a container or CI, where root is all there is, add `--allow-root`"));
+    }
+    Ok(())
+}
+
+/// Root loses its power over other people's files inside, so such a project would be unwritable, and git would
+/// call it dubious.
+pub fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), Diagnostic> {
+    if !session.is_root() {
+        return Ok(());
+    }
+    match host.owner(&project.root) {
+        Ok(0) => Ok(()),
+        Ok(owner) => Err(Diagnostic::new(
+            Code::ForeignProject,
+            format!("`{}` belongs to the user with the id {owner}, and root inside could not write it", project.root),
+        )
+        .help(format!("run as that user: `setpriv --reuid {owner} --regid {owner} --clear-groups agent-sandbox …`"))),
+        Err(e) => Err(Diagnostic::new(
+            Code::UnreadablePath,
+            format!("cannot determine who owns `{}`: {}", project.root, reason(&e)),
+        )),
+    }
+}
+
+/// Makes the directories that rules asked for. Each is made for this user alone.
+pub fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagnostic> {
+    use std::os::unix::fs::DirBuilderExt;
+    for directory in directories {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(directory));
+        made.map_err(|e| {
+            Diagnostic::new(Code::CreateFailed, format!("cannot create `{directory}`: {}", reason(&e)))
+                .help("create it yourself, or take `if-missing = \"create\"` out of the rule")
+        })?;
+    }
+    Ok(())
+}
+
+/// Replaces this process by bwrap. Returns only if that failed.
+pub fn exec(argv: &Argv) -> Diagnostic {
+    if let Err(e) = descriptors::close_on_exec() {
+        return Diagnostic::new(Code::StartFailed, format!("cannot close inherited file descriptors: {}", reason(&e)));
+    }
+    let words = argv.words();
+    let mut bwrap = Command::new(words[0]);
+    bwrap.args(&words[1..]);
+    let error = bwrap.exec();
+    Diagnostic::new(Code::StartFailed, format!("cannot execute `{}`: {}", argv.program, reason(&error)))
+}
