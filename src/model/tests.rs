@@ -1,0 +1,160 @@
+//! What the words mean before any kernel is asked: `tests/model_kernel` compares views with real sandboxes.
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::*;
+
+fn words(flags: &str) -> Vec<OsString> {
+    let all = format!("bwrap {flags} -- true");
+    all.split_whitespace().map(OsString::from).collect()
+}
+
+fn model(flags: &str) -> Model {
+    Model::read(&words(flags)).unwrap()
+}
+
+fn error(flags: &str) -> String {
+    Model::read(&words(flags)).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+fn abs(path: &str) -> AbsPath {
+    AbsPath::normalize(path).unwrap()
+}
+
+fn host(source: &str, writable: bool) -> View {
+    View::Host { source: abs(source), writable, devices: false }
+}
+
+#[test]
+fn a_flag_that_is_not_understood_is_an_error() {
+    let unknown = |flag| format!("`{flag}` is not a bwrap flag that the model knows");
+    for flag in ["--overlay-src", "--ro-bind-data", "--file", "--args", "--uid", "--chmod", "/", "-v"] {
+        assert_eq!(error(&format!("--ro-bind / / {flag} 3 /x")), unknown(flag));
+    }
+    let stray_bytes = [OsStr::new("bwrap"), OsStr::from_bytes(b"--\xff"), OsStr::new("--")];
+    let error = Model::read(&stray_bytes).err().unwrap();
+    assert_eq!(error.to_string(), unknown("--\\xff"));
+}
+
+#[test]
+fn words_that_bwrap_refuses_are_errors() {
+    let refused = [
+        ("--perms 0700 --ro-bind / /", "`--perms` does not apply to `--ro-bind`"),
+        ("--perms 0700 --perms 0700 --tmpfs /a", "`--perms` does not apply to `--perms`"),
+        ("--size 1 --dir /a", "`--size` does not apply to `--dir`"),
+        ("--perms 0700", "`--perms` does not apply to `--`"),
+        ("--perms 0800 --tmpfs /a", "`--perms 0800` is invalid: expected an octal mode up to 7777"),
+        ("--perms 17777 --tmpfs /a", "`--perms 17777` is invalid: expected an octal mode up to 7777"),
+        ("--size 0 --tmpfs /a", "`--size 0` is invalid: expected at least one byte"),
+        ("--as-pid-1", "`--as-pid-1` needs `--unshare-pid`"),
+        ("--disable-userns --unshare-all", "`--disable-userns` needs `--unshare-user`"),
+        ("--tmpfs /a --remount-ro /a --dir /a/b", "`/a/b` cannot be made: the tmpfs at `/a` is read-only by then"),
+        ("--dir /a --symlink b /a", "`/a` exists already"),
+    ];
+    for (flags, sentence) in refused {
+        assert_eq!(error(flags), sentence);
+    }
+}
+
+#[test]
+fn what_the_words_do_not_tell_is_not_guessed() {
+    let refused = [
+        ("--bind a /a", "`a` of `--bind` is not an absolute path in normal form"),
+        ("--bind /a /a/../b", "`/a/../b` of `--bind` is not an absolute path in normal form"),
+        ("--tmpfs /a/", "`/a/` of `--tmpfs` is not an absolute path in normal form"),
+        (
+            "--cap-add CAP_SYS_ADMIN",
+            "`--cap-add CAP_SYS_ADMIN` is not modelled: a capability may undo what the mounts say",
+        ),
+        ("--bind / / --remount-ro /", "`--remount-ro /` is not modelled: no tmpfs of this argv is seen there"),
+        ("--bind / / --symlink a /b", "`--symlink /b` is not modelled: it would be made outside a tmpfs"),
+        ("--symlink /a /b --tmpfs /b/c", "`--symlink /b` is not modelled: a later operation passes through it"),
+    ];
+    for (flags, sentence) in refused {
+        assert_eq!(error(flags), sentence);
+    }
+}
+
+#[test]
+fn a_command_is_needed_and_starts_after_the_dashes() {
+    let read = |words: &[&str]| Model::read(words).map(|model| model.command().to_vec());
+    assert_eq!(read(&["/usr/bin/bwrap", "--", "env", "--bind"]), Ok(vec!["env".into(), "--bind".into()]));
+    assert_eq!(read(&["bwrap", "--ro-bind", "/", "/"]), Err(ModelError::NoCommand));
+    assert_eq!(read(&["bwrap", "--"]), Err(ModelError::NoCommand));
+    assert_eq!(read(&["bwrap", "--chdir"]), Err(ModelError::MissingValue { flag: "--chdir".into() }));
+    assert_eq!(read(&["env", "--", "true"]), Err(ModelError::NotBwrap));
+    assert_eq!(read(&[]), Err(ModelError::NotBwrap));
+}
+
+#[test]
+fn bwrap_takes_nine_thousand_words_and_no_more() {
+    let read = |count: usize| {
+        let mut words = vec!["bwrap", "--"];
+        words.resize(1 + count, "x");
+        Model::read(&words).map(|model| model.command().len())
+    };
+    assert_eq!(read(9_000), Ok(8_999));
+    assert_eq!(read(9_001), Err(ModelError::TooManyWords { limit: 9_000 }));
+}
+
+#[test]
+fn the_network_is_shared_unless_the_last_word_on_it_says_otherwise() {
+    assert!(model("").network());
+    assert!(model("--unshare-all --share-net").network());
+    assert!(!model("--unshare-all").network());
+    assert!(!model("--share-net --unshare-net").network());
+    assert!(model("--unshare-all --share-net").is_unshared(Namespace::Pid));
+}
+
+#[test]
+fn the_environment_changes_in_order_and_ends_with_the_working_directory() {
+    let outer = || [("A", "1"), ("B", "2")].map(|(name, value)| (name.into(), value.into()));
+    let inner = |flags| -> Vec<String> {
+        let environment = model(flags).environment(outer());
+        environment.iter().map(|(n, v)| format!("{}={}", n.display(), v.display())).collect()
+    };
+    assert_eq!(inner("--unsetenv A --setenv C 3"), ["B=2", "C=3"]);
+    assert_eq!(inner("--setenv C 3 --clearenv --setenv D 4"), ["D=4"]);
+    assert_eq!(inner("--clearenv --setenv PWD /x --chdir /y"), ["PWD=/y"]);
+}
+
+#[test]
+fn a_bind_shows_its_source_and_its_access() {
+    let model = model("--ro-bind / / --bind /src /dst --dev-bind /dev/kvm /kvm --ro-bind /dev/null /dst/key");
+    assert_eq!(model.view(&abs("/etc/hosts")), host("/etc/hosts", false));
+    assert_eq!(model.view(&abs("/dst/a/b")), host("/src/a/b", true));
+    assert_eq!(model.view(&abs("/dst-2")), host("/dst-2", false));
+    let kvm = View::Host { source: abs("/dev/kvm"), writable: true, devices: true };
+    assert_eq!(model.view(&abs("/kvm")), kvm);
+    assert_eq!(model.view(&abs("/dst/key")), View::MaskedFile);
+    assert_eq!(model.view(&abs("/dst/key/x")), View::Absent { creatable: false });
+}
+
+#[test]
+fn a_missing_source_is_skipped_only_in_the_try_forms() {
+    let read = |flags| Model::read_with(&words(flags), |path| *path != abs("/gone"));
+    let model = read("--ro-bind / / --bind-try /gone /a").unwrap();
+    assert_eq!(model.view(&abs("/a")), host("/a", false));
+    let error = read("--bind /gone /a").err().unwrap();
+    assert_eq!(error, ModelError::MissingSource { source: abs("/gone") });
+}
+
+#[test]
+fn a_way_that_stays_closed_outweighs_one_that_can_be_opened() {
+    let closed = "--perms 0000 --tmpfs /a --perms 0000 --tmpfs /a/b --bind /x /a/b/c";
+    let unreachable = |at, reopenable| View::Unreachable { closed: abs(at), reopenable };
+    assert_eq!(model(closed).view(&abs("/a/b/c")), unreachable("/a", true));
+    let inner_stays = format!("{closed} --remount-ro /a/b");
+    assert_eq!(model(&inner_stays).view(&abs("/a/b/c")), unreachable("/a/b", false));
+    assert_eq!(model(&inner_stays).view(&abs("/a/b")), unreachable("/a", true));
+    assert_eq!(model(&inner_stays).view(&abs("/a")), View::Fresh { mode: 0, writable: true });
+}
+
+#[test]
+fn a_link_on_the_way_is_reported_where_it_is() {
+    let model = model("--symlink usr/bin /bin");
+    let link = View::Symlink { at: abs("/bin"), target: "usr/bin".into() };
+    assert_eq!(model.view(&abs("/bin")), link);
+    assert_eq!(model.view(&abs("/bin/sh")), link);
+}

@@ -1,0 +1,8 @@
+//! Does the model say what the kernel does? Real bwrap runs each argv as an ordinary user, a probe inside
+//! reports what it finds at each path of a small tree, and that is compared with `Model::view`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod facts;
+mod sandbox;
+mod sequences;
+mod tree;

@@ -1,0 +1,170 @@
+//! A small tree on the host, and the comparison of model and kernel on each of its paths.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use agent_sandbox::model::View;
+
+use crate::sandbox::{abs, bwrap, give_away, identity, model, strings, texts};
+
+/// Each directory of the tree holds the directories `a` and `b` and the file `file`, down to this depth. So a
+/// directory bound over one that is as deep, or deeper, offers every mount point that was there before.
+const DEPTH: usize = 3;
+
+/// Real opens, not `access(2)`. One line for each path, then one from `stat` for each that is there.
+const PROBE: &str = r#"
+for path do
+    read=- write=- link=
+    if [ -L "$path" ]; then link=$(readlink "$path")
+    elif [ -d "$path" ]; then
+        true <"$path" && read=r
+        true >"$path/.probe" && write=w
+    elif [ -e "$path" ]; then
+        true <"$path" && read=r
+        true >>"$path" && write=w
+    fi
+    echo "$path|$read|$write|$link"
+done 2>/dev/null
+echo ===
+stat -c '%n|%d:%i|%a' -- "$@"
+for path do shift; set -- "$@" "$path/.probe"; done
+rm -f -- "$@" 2>/dev/null
+exit 0
+"#;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Host { identity: String, readable: bool, writable: bool },
+    Fresh { mode: u32, readable: bool, writable: bool },
+    Symlink { target: String },
+    Nothing,
+    Denied,
+}
+
+pub struct Tree {
+    pub root: String,
+    pub directories: Vec<String>,
+    _removed_at_the_end: tempfile::TempDir,
+}
+
+impl Tree {
+    pub fn below(parent: &str) -> Tree {
+        let folder = tempfile::Builder::new().prefix("model-").tempdir_in(parent).unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap().to_str().unwrap().to_owned();
+        let mut directories = vec![root.clone()];
+        let mut level = directories.clone();
+        for _ in 0..DEPTH {
+            level = level.iter().flat_map(|d| [format!("{d}/a"), format!("{d}/b")]).collect();
+            directories.extend(level.iter().cloned());
+        }
+        for directory in &directories {
+            fs::create_dir_all(directory).unwrap();
+            fs::write(format!("{directory}/file"), directory).unwrap();
+            for (path, mode) in [(directory.clone(), 0o755), (format!("{directory}/file"), 0o644)] {
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+                give_away(&path);
+            }
+        }
+        Tree { root, directories, _removed_at_the_end: folder }
+    }
+
+    pub fn depth(&self, directory: &str) -> usize {
+        directory[self.root.len()..].matches('/').count()
+    }
+
+    pub fn paths(&self) -> Vec<String> {
+        let around = |directory: &String| ["", "/file", "/link", "/missing"].map(|name| format!("{directory}{name}"));
+        self.directories.iter().flat_map(around).collect()
+    }
+
+    /// What the probe finds when bwrap runs with `flags`; `Err` holds bwrap's words if it does not start.
+    fn probe(&self, flags: &[String]) -> Result<BTreeMap<String, Found>, String> {
+        let command = strings(&["--", "sh", "-c", PROBE, "probe"]);
+        let output = bwrap(&[flags, &command, &self.paths()].concat());
+        let (stdout, stderr) = texts(&output);
+        let Some((opens, nodes)) = stdout.split_once("===\n") else {
+            return Err(stderr);
+        };
+        let nodes: BTreeMap<&str, (&str, &str)> = nodes
+            .lines()
+            .filter_map(|line| line.split_once('|'))
+            .map(|(path, rest)| (path, rest.split_once('|').unwrap()))
+            .collect();
+        let null = identity("/dev/null").unwrap();
+        let device_of_tree = format!("{}:", fs::metadata(&self.root).unwrap().dev());
+        let found = opens.lines().map(|line| {
+            let [path, read, write, target] = line.split('|').collect::<Vec<_>>()[..] else {
+                panic!("not a line of the probe: {line}")
+            };
+            let (readable, writable) = (read == "r", write == "w");
+            let found = match nodes.get(path) {
+                _ if !target.is_empty() => Found::Symlink { target: target.into() },
+                Some((identity, _)) if *identity == null || identity.starts_with(&device_of_tree) => {
+                    Found::Host { identity: (*identity).into(), readable, writable }
+                }
+                Some((_, mode)) => Found::Fresh { mode: u32::from_str_radix(mode, 8).unwrap(), readable, writable },
+                None if stderr.contains(&format!("'{path}': Permission denied")) => Found::Denied,
+                None => Found::Nothing,
+            };
+            (path.to_owned(), found)
+        });
+        Ok(found.collect())
+    }
+
+    /// Model and kernel agree on every path of the tree, or on not starting. Gives the views met.
+    pub fn agree(&self, flags: &[String]) -> Result<BTreeSet<&'static str>, String> {
+        let shown = flags.join(" ");
+        match (model(flags), self.probe(flags)) {
+            (Err(_), Err(_)) => Ok(BTreeSet::from(["Refused"])),
+            (Err(error), Ok(_)) => Err(format!("bwrap starts, the model says: {error}\n{shown}")),
+            (Ok(_), Err(stderr)) => Err(format!("bwrap does not start: {stderr}\n{shown}")),
+            (Ok(model), Ok(found)) => {
+                let mut met = BTreeSet::new();
+                for path in self.paths() {
+                    let view = model.view(&abs(&path));
+                    if found.get(&path) != Some(&expected(&view)) {
+                        let found = found.get(&path);
+                        return Err(format!("{path}: model {view:?}, kernel {found:?}\n{shown}"));
+                    }
+                    met.insert(name_of(&view));
+                }
+                Ok(met)
+            }
+        }
+    }
+}
+
+fn expected(view: &View) -> Found {
+    match view {
+        View::Host { source, writable, .. } => match identity(source) {
+            Some(identity) => Found::Host { identity, readable: true, writable: *writable },
+            None => Found::Nothing,
+        },
+        View::MaskedFile => {
+            let identity = identity("/dev/null").unwrap();
+            Found::Host { identity, readable: false, writable: false }
+        }
+        View::Fresh { mode, writable } => {
+            Found::Fresh { mode: *mode, readable: mode & 0o400 != 0, writable: *writable && mode & 0o300 == 0o300 }
+        }
+        View::Absent { .. } => Found::Nothing,
+        View::Unreachable { .. } => Found::Denied,
+        View::Symlink { target, .. } => Found::Symlink { target: target.to_str().unwrap().to_owned() },
+        View::Dev | View::Proc => panic!("the tree holds neither"),
+    }
+}
+
+fn name_of(view: &View) -> &'static str {
+    match view {
+        View::Host { writable: true, .. } => "Host, writable",
+        View::Host { writable: false, .. } => "Host, read-only",
+        View::MaskedFile => "MaskedFile",
+        View::Fresh { writable: true, .. } => "Fresh, writable",
+        View::Fresh { writable: false, .. } => "Fresh, read-only",
+        View::Absent { .. } => "Absent",
+        View::Unreachable { .. } => "Unreachable",
+        View::Symlink { .. } => "Symlink",
+        View::Dev | View::Proc => "special",
+    }
+}

@@ -1,0 +1,215 @@
+//! What several suites need: real trees in temporary folders, and the built binary run as an ordinary user.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use agent_sandbox::diagnostic::Diagnostics;
+use agent_sandbox::host::Host;
+use agent_sandbox::path::AbsPath;
+use agent_sandbox::pipeline::{self, Compiled};
+use agent_sandbox::session::{Request, Session};
+use tempfile::TempDir;
+
+/// The id that stands for "an ordinary user" when the tests themselves run as root. It has no entry in
+/// `/etc/passwd` and owns nothing but what the tests give it.
+pub const USER: u32 = 12345;
+
+pub fn abs(path: impl AsRef<Path>) -> AbsPath {
+    AbsPath::normalize(path).expect("an absolute path")
+}
+
+/// A real directory tree that stands for a whole host: compile for it with [`Tree::compile`].
+pub struct Tree {
+    root: TempDir,
+}
+
+impl Tree {
+    /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a file with content.
+    /// Missing parents are made.
+    pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
+        let tree = Self { root: tempfile::tempdir().expect("a temporary folder") };
+        for entry in entries {
+            tree.add(entry.as_ref());
+        }
+        tree
+    }
+
+    pub fn add(&self, entry: &str) {
+        if let Some((path, target)) = entry.split_once(" -> ") {
+            symlink(target, self.make_parent(path)).unwrap();
+        } else if let Some((path, content)) = entry.split_once(" = ") {
+            fs::write(self.make_parent(path), content).unwrap();
+        } else if let Some(path) = entry.strip_suffix('/') {
+            fs::create_dir_all(self.real(path)).unwrap();
+        } else {
+            fs::write(self.make_parent(entry), "").unwrap();
+        }
+    }
+
+    fn make_parent(&self, path: &str) -> PathBuf {
+        let real = self.real(path);
+        fs::create_dir_all(real.parent().unwrap()).unwrap();
+        real
+    }
+
+    pub fn real(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.path().join(path.as_ref().strip_prefix("/").unwrap_or(path.as_ref()))
+    }
+
+    pub fn host(&self) -> Host {
+        Host::at(self.root.path())
+    }
+
+    /// Compiles with `cwd` as the working directory and `/home/u` as the home of the user 1000.
+    pub fn compile(&self, cwd: &str, request: &Request) -> (Option<Compiled>, Diagnostics) {
+        self.compile_as(&session(cwd), request)
+    }
+
+    pub fn compile_as(&self, session: &Session, request: &Request) -> (Option<Compiled>, Diagnostics) {
+        let mut diagnostics = Diagnostics::default();
+        let compiled = pipeline::compile(&self.host(), session, request, &mut diagnostics);
+        (compiled, diagnostics)
+    }
+}
+
+pub fn session(cwd: &str) -> Session {
+    let env = BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]);
+    Session { cwd: abs(cwd), uid: 1000, env }
+}
+
+/// The words of the argv that runs `true`.
+pub fn words(compiled: &Compiled, session: &Session) -> Vec<OsString> {
+    let mut diagnostics = Diagnostics::default();
+    let argv = compiled.argv(session, &abs("/usr/bin/bwrap"), &["true".into()], &mut diagnostics);
+    assert!(!diagnostics.has_errors(), "{diagnostics:?}");
+    argv.words().into_iter().map(OsStr::to_owned).collect()
+}
+
+/// A folder in which the built binary runs for real: a home and a project in it, owned by an ordinary user.
+pub struct Place {
+    folder: TempDir,
+    pub uid: u32,
+}
+
+impl Place {
+    /// Below `/tmp`, which is private inside.
+    pub fn in_tmp() -> Self {
+        Self::below(Path::new("/tmp"))
+    }
+
+    /// Anywhere else: below the build folder, which the sandbox shows read-only.
+    pub fn outside_tmp() -> Self {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        assert!(!target.starts_with("/tmp"), "the build folder {target:?} must not be below /tmp for this test");
+        Self::below(target)
+    }
+
+    fn below(parent: &Path) -> Self {
+        let folder = tempfile::Builder::new().prefix("agent-sandbox-test-").tempdir_in(parent).unwrap();
+        let folder = Self { folder, uid: ordinary_uid() };
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(folder.project()).unwrap();
+        folder.give_away();
+        folder
+    }
+
+    /// The same, for root itself.
+    pub fn for_root(mut self) -> Self {
+        self.uid = 0;
+        self.give_away();
+        self
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.path().join("home")
+    }
+
+    pub fn project(&self) -> PathBuf {
+        self.home().join("code/project")
+    }
+
+    /// Writes a file below the folder, with its parents.
+    pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        self.give_away();
+    }
+
+    /// Makes the ordinary user the owner of everything, as it would be without us.
+    pub fn give_away(&self) {
+        if rustix::process::getuid().is_root() {
+            give(self.path(), self.uid);
+        }
+    }
+
+    /// The built binary, as the ordinary user, in the project.
+    pub fn agent_sandbox(&self) -> Command {
+        self.command(binary())
+    }
+
+    /// Any command in the same situation, outside of a sandbox.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("HOME", self.home())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LANG", "C.UTF-8")
+            .current_dir(self.project())
+            .stdin(Stdio::null());
+        if rustix::process::getuid().is_root() && self.uid != 0 {
+            command.uid(self.uid).gid(self.uid);
+        }
+        command
+    }
+}
+
+/// The product, at a path that the ordinary user can execute.
+pub fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_agent-sandbox"))
+}
+
+fn ordinary_uid() -> u32 {
+    let uid = rustix::process::getuid();
+    if uid.is_root() { USER } else { uid.as_raw() }
+}
+
+fn give(path: &Path, uid: u32) {
+    let found = fs::symlink_metadata(path).unwrap();
+    if found.uid() != uid {
+        lchown(path, Some(uid), Some(uid)).unwrap();
+    }
+    if found.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path(), uid);
+        }
+    }
+}
+
+/// A suite that needs bwrap fails without it: a test that was skipped would read as passed.
+pub fn require_bwrap() {
+    let found = Command::new("bwrap").arg("--version").output();
+    assert!(
+        found.is_ok_and(|output| output.status.success()),
+        "these tests need bwrap: run scripts/test, which installs it"
+    );
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
