@@ -155,9 +155,6 @@ mod tests {
     #[test]
     fn shown_paths_stay_on_one_line_and_cannot_drive_a_terminal() {
         use std::os::unix::ffi::OsStrExt;
-        assert_eq!(
-            shown(OsStr::from_bytes(b"a\n\x1b[2J\xff")),
-            "a\\n\\u{1b}[2J\\xff"
-        );
+        assert_eq!(shown(OsStr::from_bytes(b"a\n\x1b[2J\xff")), "a\\n\\u{1b}[2J\\xff");
     }
 }

@@ -30,7 +30,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let policy = presets::expand(&layers, session, diagnostics);
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers.project, diagnostics);
-    let base = Base { uid: session.uid, tmp: policy.tmp.value, runtime: &resolution.runtime };
+    let base = Base { uid: session.uid, runtime: &resolution.runtime };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
     Some(Compiled { layers, policy, resolution, decisions, plan })

@@ -100,6 +100,26 @@ pub struct Rule {
     pub limits: Arc<GlobLimits>,
 }
 
+impl Rule {
+    /// A rule for one path that we name ourselves. The path is the base, not the text, where a `[` would be a glob.
+    pub fn exact(access: Access, path: AbsPath, layer: LayerKind, origin: Origin) -> Self {
+        Self {
+            access,
+            text: OsString::from("."),
+            base: path,
+            if_missing: IfMissing::Skip,
+            layer,
+            origin,
+            limits: Arc::default(),
+        }
+    }
+
+    /// The rank of this rule at a path that it names exactly or by a glob.
+    pub fn precedence(&self, exactness: Exactness) -> Precedence {
+        Precedence { exactness, layer: self.layer, access: self.access }
+    }
+}
+
 /// Where the globs of a built-in preset stop (SPEC P5, P6).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GlobLimits {

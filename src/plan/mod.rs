@@ -4,7 +4,6 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use crate::config::Tmp;
 use crate::decide::{Decision, Decisions};
 use crate::host::FileKind;
 use crate::origin::Origin;
@@ -97,7 +96,6 @@ impl Plan {
 /// What every sandbox has, whatever the rules.
 pub struct Base<'a> {
     pub uid: u32,
-    pub tmp: Tmp,
     pub runtime: &'a Runtime,
 }
 
@@ -168,7 +166,8 @@ impl Planner {
         self.always(Mount::Tmpfs { path: ours.clone(), mode: 0o755 }, MARKER);
         self.always(Mount::Directory { path: ours.child("inside"), mode: 0o755 }, MARKER);
         self.always(Mount::Seal { path: ours }, MARKER);
-        if base.tmp == Tmp::Private && decisions.get(&tmp).is_none() {
+        // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
+        if decisions.get(&tmp).is_none() {
             self.always(Mount::Tmpfs { path: tmp.clone(), mode: 0o1777 }, "own `/tmp`");
             self.views.insert(tmp, View::Fresh);
         }

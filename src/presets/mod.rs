@@ -52,11 +52,15 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         rules.extend(password_hashes());
     }
     refuse_unsafe_root(&rules, &layers.project, diagnostics);
+    let tmp = setting(layers, Tmp::Private, "`/tmp` is private by default", |l| l.config.filesystem.tmp.as_ref());
+    if tmp.value == Tmp::Host {
+        rules.push(Rule::exact(Access::Rw, AbsPath::root().child("tmp"), tmp.layer, tmp.origin.clone()));
+    }
     Policy {
         rules,
         network: setting(layers, true, "the network is on by default", |l| l.config.network.as_ref()),
         docker: setting(layers, false, "docker is off by default", |l| l.config.docker.as_ref()),
-        tmp: setting(layers, Tmp::Private, "`/tmp` is private by default", |l| l.config.filesystem.tmp.as_ref()),
+        tmp,
         presets: selection.on.into_iter().map(|(name, on)| (name, on.layer)).collect(),
     }
 }
@@ -105,14 +109,10 @@ fn rules_of(access: Access, entries: &[Entry], layer: LayerKind, base: &AbsPath)
 
 /// Root reads what no user can, and none of its work needs these.
 fn password_hashes() -> [Rule; 2] {
+    let origin = Origin::BuiltIn("password hashes are hidden from root");
     ["etc/shadow*", "etc/gshadow*"].map(|text| Rule {
-        access: Access::Exclude,
         text: text.into(),
-        base: AbsPath::root(),
-        if_missing: Default::default(),
-        layer: LayerKind::Preset,
-        origin: Origin::BuiltIn("password hashes are hidden from root"),
-        limits: Arc::default(),
+        ..Rule::exact(Access::Exclude, AbsPath::root(), LayerKind::Preset, origin.clone())
     })
 }
 

@@ -54,7 +54,7 @@ pub(super) fn rules(
         .map(|(index, socket)| {
             let in_use = setting.value && index == 0;
             let access = if in_use { Access::Rw } else { Access::Exclude };
-            super::exact_rule(access, socket, setting.layer, &setting.origin)
+            Rule::exact(access, socket.clone(), setting.layer, setting.origin.clone())
         })
         .collect()
 }

@@ -8,7 +8,7 @@ mod tracked;
 mod walk;
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -375,18 +375,5 @@ fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static st
         Some(("belongs to the sandbox, which has its own `/run`", "name the folder below `/run` that you mean"))
     } else {
         None
-    }
-}
-
-/// Shared by the modules that add rules of their own.
-fn exact_rule(access: Access, path: &AbsPath, layer: crate::rule::LayerKind, origin: &crate::origin::Origin) -> Rule {
-    Rule {
-        access,
-        text: OsString::from("."),
-        base: path.clone(),
-        if_missing: IfMissing::Skip,
-        layer,
-        origin: origin.clone(),
-        limits: Arc::default(),
     }
 }
