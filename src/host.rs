@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags, access};
 
 use crate::path::AbsPath;
 
@@ -148,6 +148,12 @@ impl Host {
         let mut content = Vec::new();
         let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
         if taken as u64 > limit { unfit("too large") } else { Ok(Some(content)) }
+    }
+
+    /// Whether this process may create something at `path`: whether it can write the nearest ancestor that exists.
+    pub fn can_create(&self, path: &AbsPath) -> bool {
+        let existing = path.ancestors().skip(1).find(|ancestor| matches!(self.kind(ancestor), Ok(Some(_))));
+        existing.is_some_and(|folder| access(self.real(&folder), Access::WRITE_OK).is_ok())
     }
 
     /// The owner of what is at `path`, after symlinks.

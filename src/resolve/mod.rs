@@ -19,7 +19,7 @@ use crate::host::{FileKind, Host, Resolved};
 use crate::layers::{Layers, Project, reason};
 use crate::path::{AbsPath, shown};
 use crate::presets::Policy;
-use crate::rule::{Access, Exactness, IfMissing, Precedence, Rule};
+use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
 use crate::session::Session;
 
 use pattern::Pattern;
@@ -177,6 +177,11 @@ impl<'a> Resolver<'a> {
                     .at(&rule.origin)
                     .help("a directory is not created through a symlink; create its target, or name the target"),
                 );
+                return;
+            }
+            // Where we may not create it, neither may the command, which runs with our rights.
+            (None, IfMissing::Create) if rule.layer == LayerKind::Preset && !self.host.can_create(&path) => {
+                self.found.missing.push((rule.clone(), path));
                 return;
             }
             (None, IfMissing::Create) => {
