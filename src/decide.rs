@@ -8,13 +8,14 @@ use crate::layers::Project;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::resolve::{Match, Resolution};
-use crate::rule::{Access, Exactness, IfMissing, LayerKind};
+use crate::rule::{Access, Exactness, IfMissing, LayerKind, Mask};
 
 /// The rule that governs a path and, until a deeper decision, all that is below it.
 #[derive(Clone, Debug)]
 pub struct Decision {
     pub access: Access,
     pub kind: FileKind,
+    pub mask: Mask,
     pub origin: Origin,
     pub layer: LayerKind,
     pub exactness: Exactness,
@@ -86,6 +87,7 @@ fn won(winner: &Match, losers: &[&Match]) -> Decision {
     Decision {
         access: winner.rule.access,
         kind: winner.kind,
+        mask: winner.rule.refinements.mask,
         origin: winner.rule.origin.clone(),
         layer: winner.rule.layer,
         exactness: winner.exactness,
@@ -127,6 +129,7 @@ fn protect_own_files(decisions: &mut Decisions, own: &[(AbsPath, FileKind)], dia
                 Decision {
                     access: Access::Ro,
                     kind: *kind,
+                    mask: Mask::default(),
                     origin: Origin::BuiltIn("our own configuration and state"),
                     layer: LayerKind::CommandLine,
                     exactness: Exactness::Exact,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::ops::{Range, RangeFrom};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::origin::Origin;
@@ -11,6 +12,9 @@ use crate::rule::Access;
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
 const MAX_WORDS: usize = 9000;
+
+/// The first after standard error.
+const FIRST_DESCRIPTOR: i32 = 3;
 
 /// The words of one step, and why they are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,9 @@ pub struct Argv {
     pub command: Vec<OsString>,
     /// Directories that must exist before the first word is executed.
     pub create: Vec<AbsPath>,
+    /// Descriptors that must be open on something empty: the content of the files that read as empty. One for each,
+    /// because bwrap closes a descriptor after its first use.
+    pub empty_descriptors: Range<i32>,
     pub dropped: Vec<Dropped>,
 }
 
@@ -65,8 +72,9 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         // Without these root inside could unmount what hides a path.
         operations.push(always(["--unshare-user", "--cap-drop", "ALL"], "root keeps no capability"));
     }
+    let mut descriptors = FIRST_DESCRIPTOR..;
     operations.extend(plan.mounts.iter().map(|planned| Operation {
-        words: words(&planned.mount),
+        words: words(&planned.mount, &mut descriptors),
         because: planned.because.clone(),
         access: planned.access,
     }));
@@ -83,6 +91,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         operations,
         command: around.command.to_vec(),
         create: around.create.to_vec(),
+        empty_descriptors: FIRST_DESCRIPTOR..descriptors.start,
         dropped: plan.dropped.clone(),
     };
     refuse_too_many_words(&argv, diagnostics);
@@ -93,7 +102,7 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
     Operation { words: words.map(OsString::from).to_vec(), because: Origin::BuiltIn(why), access: None }
 }
 
-fn words(mount: &Mount) -> Vec<OsString> {
+fn words(mount: &Mount, descriptors: &mut RangeFrom<i32>) -> Vec<OsString> {
     match mount {
         Mount::Bind { path, writable, devices, if_gone } => {
             let flag = match (devices, writable, if_gone) {
@@ -110,6 +119,10 @@ fn words(mount: &Mount) -> Vec<OsString> {
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
         Mount::MaskFile { path } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
+        Mount::EmptyFile { path } => {
+            let descriptor = descriptors.next().unwrap_or_default().to_string();
+            spelled(["--ro-bind-data".as_ref(), descriptor.as_ref(), path.as_os_str()])
+        }
         Mount::Seal { path } => spelled(["--remount-ro".as_ref(), path.as_os_str()]),
         Mount::Dev { path } => spelled(["--dev".as_ref(), path.as_os_str()]),
         Mount::Proc { path } => spelled(["--proc".as_ref(), path.as_os_str()]),

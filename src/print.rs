@@ -11,7 +11,7 @@ use crate::lower::Argv;
 pub enum Form {
     /// A script that a POSIX shell runs as it is
     Shell,
-    /// An object with the words and the directories to create
+    /// An object with the words, the directories to create, and the descriptors to open on `/dev/null`
     Json,
     /// One word on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -63,6 +63,9 @@ fn shell(argv: &Argv) -> Vec<u8> {
         out.extend(b" \\\n  -- ");
         out.extend(quote_all(argv.command.iter().map(AsRef::as_ref)));
     }
+    for descriptor in argv.empty_descriptors.clone() {
+        out.extend(format!(" {descriptor}</dev/null").bytes());
+    }
     out.push(b'\n');
     out
 }
@@ -93,7 +96,8 @@ fn quote(word: &OsStr) -> Vec<u8> {
 fn json_form(argv: &Argv) -> Vec<u8> {
     let words: Vec<Value> = argv.words().into_iter().map(json_word).collect();
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
-    format!("{:#}\n", json!({ "argv": words, "create": create })).into_bytes()
+    let empty: Vec<i32> = argv.empty_descriptors.clone().collect();
+    format!("{:#}\n", json!({ "argv": words, "create": create, "empty_descriptors": empty })).into_bytes()
 }
 
 /// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.

@@ -96,8 +96,8 @@ pub struct Rule {
     pub if_missing: IfMissing,
     pub layer: LayerKind,
     pub origin: Origin,
-    /// Limits of a built-in preset's globs; empty for everything a user writes.
-    pub limits: Arc<GlobLimits>,
+    /// What only the data of built-in presets can say; empty for everything a user writes.
+    pub refinements: Arc<Refinements>,
 }
 
 impl Rule {
@@ -110,7 +110,7 @@ impl Rule {
             if_missing: IfMissing::Skip,
             layer,
             origin,
-            limits: Arc::default(),
+            refinements: Arc::default(),
         }
     }
 
@@ -120,13 +120,25 @@ impl Rule {
     }
 }
 
-/// Where the globs of a built-in preset stop (SPEC P5, P6).
+/// What an excluded file looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mask {
+    /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
+    #[default]
+    Denied,
+    /// It reads as empty. For files that tools take for granted once they exist: cargo and twine stop at a
+    /// credentials file that they may not open, even where they would not need it.
+    Empty,
+}
+
+/// What the data of a built-in preset can say beyond a path (SPEC P5–P7).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GlobLimits {
+pub struct Refinements {
     /// Names of directories that the walk does not enter.
     pub skip_directories: Vec<String>,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
     /// Leave alone what the git index holds with the same content.
     pub leave_tracked: bool,
+    pub mask: Mask,
 }

@@ -5,7 +5,7 @@ use super::parse::{Value, Walk};
 use super::{BuiltinPreset, ConfigFile, Filesystem, PresetDefinition, RelativeTo};
 use crate::diagnostic::{listed, nearest};
 use crate::origin::Sourced;
-use crate::rule::IfMissing;
+use crate::rule::{IfMissing, Mask};
 
 /// The keys of a table that fills a `T`.
 pub(super) type Keys<T> = &'static [Key<T>];
@@ -58,12 +58,13 @@ pub(super) struct EntryTable {
     pub bad_path: bool,
     pub if_missing: IfMissing,
     pub except: Vec<String>,
+    pub mask: Mask,
 }
 
 pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING];
 
 pub(super) const BUILTIN_ENTRY: Keys<EntryTable> =
-    &[PATH, IF_MISSING, ("except", |walk, key, value, it| it.except = walk.texts(key, value))];
+    &[PATH, IF_MISSING, ("except", |walk, key, value, it| it.except = walk.texts(key, value)), MASK];
 
 const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {
     it.path = walk.text(key, value).and_then(|text| walk.path(text, value));
@@ -72,6 +73,10 @@ const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {
 
 const IF_MISSING: Key<EntryTable> = ("if-missing", |walk, key, value, it| {
     it.if_missing = walk.choice(key, value).map_or_else(IfMissing::default, |given| given.value);
+});
+
+const MASK: Key<EntryTable> = ("mask", |walk, key, value, it| {
+    it.mask = walk.choice(key, value).map_or_else(Mask::default, |given| given.value);
 });
 
 pub(super) fn names<T>(keys: Keys<T>) -> Vec<&'static str> {

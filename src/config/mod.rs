@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 
 use crate::origin::{Origin, Sourced};
-use crate::rule::IfMissing;
+use crate::rule::{IfMissing, Mask};
 
 pub use parse::{parse, parse_builtin};
 pub use schema::schema;
@@ -91,6 +91,10 @@ pub struct Entry {
     // Names that the pattern matches and the rule does not mean. Only the data files of built-in presets have it.
     #[schemars(skip)]
     pub except: Vec<String>,
+
+    // What the file looks like when it is excluded. Only built-in presets, too.
+    #[schemars(skip)]
+    pub mask: Mask,
 
     #[schemars(skip)]
     pub origin: Origin,
@@ -180,6 +184,13 @@ impl Choice for IfMissing {
             value: IfMissing::Create,
             meaning: "A directory is made there before the start. Not for globs.",
         },
+    ];
+}
+
+impl Choice for Mask {
+    const WORDS: &'static [Word<Self>] = &[
+        Word { word: "denied", value: Mask::Denied, meaning: "Opening it is refused." },
+        Word { word: "empty", value: Mask::Empty, meaning: "It reads as empty." },
     ];
 }
 

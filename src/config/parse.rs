@@ -13,7 +13,7 @@ use super::{BuiltinPreset, Choice, ConfigFile, Entry, PresetDefinition, Relative
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::origin::{Origin, Place, Source, Sourced};
 use crate::path::shown;
-use crate::rule::IfMissing;
+use crate::rule::{IfMissing, Mask};
 
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -193,7 +193,8 @@ impl<'a> Walk<'a> {
             DeValue::String(text) => {
                 let path = self.path(text.as_ref().to_owned(), value)?;
                 let if_missing = IfMissing::default();
-                Some(Entry { path: path.value.into(), if_missing, except: Vec::new(), origin: path.origin })
+                let (except, mask) = (Vec::new(), Mask::default());
+                Some(Entry { path: path.value.into(), if_missing, except, mask, origin: path.origin })
             }
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
@@ -206,8 +207,8 @@ impl<'a> Walk<'a> {
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
-                let EntryTable { if_missing, except, .. } = entry;
-                Some(Entry { path: path.value.into(), if_missing, except, origin: path.origin })
+                let EntryTable { if_missing, except, mask, .. } = entry;
+                Some(Entry { path: path.value.into(), if_missing, except, mask, origin: path.origin })
             }
             _ => {
                 let help = Some("write \"PATH\", or { path = \"PATH\", if-missing = \"error\" }".to_owned());

@@ -90,6 +90,9 @@ pub fn exec(argv: &Argv) -> Diagnostic {
     let words = argv.words();
     let mut bwrap = Command::new(words[0]);
     bwrap.args(&words[1..]);
+    if let Err(e) = descriptors::pass_empty(&mut bwrap, argv.empty_descriptors.clone()) {
+        return Diagnostic::new(Code::StartFailed, format!("cannot open `/dev/null` for bwrap: {}", reason(&e)));
+    }
     let error = bwrap.exec();
     Diagnostic::new(Code::StartFailed, format!("cannot execute `{}`: {}", argv.program, reason(&error)))
 }

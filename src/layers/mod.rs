@@ -16,7 +16,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{FileKind, Host};
 use crate::origin::{Origin, Source, Sourced};
 use crate::path::{AbsPath, shown};
-use crate::rule::{IfMissing, LayerKind};
+use crate::rule::{IfMissing, LayerKind, Mask};
 use crate::session::{Request, Session};
 
 pub use root::is_unsafe_root;
@@ -251,6 +251,7 @@ fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
             path: value.clone(),
             if_missing: IfMissing::default(),
             except: Vec::new(),
+            mask: Mask::default(),
             origin: Origin::Flag { flag, value: value.clone() },
         })
         .collect()

@@ -40,6 +40,8 @@ pub enum View {
     Host { source: AbsPath, writable: bool, devices: bool },
     /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives EACCES.
     MaskedFile,
+    /// A read-only file of the sandbox's own, with what the caller passed by a descriptor.
+    Data,
     /// A directory that the argv made on a tmpfs. Not `writable`: nothing in it can change, not even its
     /// mode. `writable`: its owner can change it, if need be after `chmod`.
     Fresh { mode: u32, writable: bool },
@@ -63,7 +65,12 @@ impl View {
         match self {
             View::Host { writable, .. } | View::Fresh { writable, .. } => *writable,
             View::Absent { creatable } => *creatable,
-            View::MaskedFile | View::Unreachable { .. } | View::Symlink { .. } | View::Dev | View::Proc => false,
+            View::MaskedFile
+            | View::Data
+            | View::Unreachable { .. }
+            | View::Symlink { .. }
+            | View::Dev
+            | View::Proc => false,
         }
     }
 }

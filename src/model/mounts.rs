@@ -19,6 +19,7 @@ enum Mount {
     Tmpfs(Tmpfs),
     Dev,
     Proc,
+    Data,
 }
 
 /// Nodes are keyed by where they are inside the sandbox; the root of the tmpfs is one of them. Only
@@ -69,6 +70,7 @@ impl Mounts {
             }
             Operation::Dev { dest } => self.mount(dest, Modes::MOUNT_POINT, Mount::Dev),
             Operation::Proc { dest } => self.mount(dest, Modes::MOUNT_POINT, Mount::Proc),
+            Operation::Data { dest } => self.mount(dest, Modes::MOUNT_POINT, Mount::Data),
             Operation::Directory { dest, modes } => {
                 self.make_parents(dest, modes.parents)?;
                 self.make_directory(dest, modes.own)
@@ -115,6 +117,8 @@ impl Mounts {
             },
             Some((_, Mount::Dev)) => View::Dev,
             Some((_, Mount::Proc)) => View::Proc,
+            Some((at, Mount::Data)) if at == path => View::Data,
+            Some((_, Mount::Data)) => View::Absent { creatable: false },
             // Never: something is mounted at the root from the start.
             None => View::Absent { creatable: false },
         }
@@ -199,7 +203,7 @@ impl Mounts {
         let at = self.governing(path)?.0.clone();
         match self.0.get_mut(&at)? {
             Mount::Tmpfs(tmpfs) => Some((at, tmpfs)),
-            Mount::Bind { .. } | Mount::Dev | Mount::Proc => None,
+            Mount::Bind { .. } | Mount::Dev | Mount::Proc | Mount::Data => None,
         }
     }
 }

@@ -17,6 +17,7 @@ pub(super) enum Operation {
     Symlink { target: OsString, dest: AbsPath },
     Dev { dest: AbsPath },
     Proc { dest: AbsPath },
+    Data { dest: AbsPath },
     RemountReadOnly { dest: AbsPath },
 }
 
@@ -148,6 +149,11 @@ impl<'a, W: Iterator<Item = &'a OsStr>> Reader<W> {
             }
             "--dev" => Operation::Dev { dest: self.path(flag)? },
             "--proc" => Operation::Proc { dest: self.path(flag)? },
+            "--ro-bind-data" => {
+                self.number(flag, "the number of a file descriptor")?;
+                self.perms = None;
+                Operation::Data { dest: self.path(flag)? }
+            }
             "--remount-ro" => Operation::RemountReadOnly { dest: self.path(flag)? },
             _ => return self.setting(flag, read),
         };
@@ -207,7 +213,7 @@ impl<'a, W: Iterator<Item = &'a OsStr>> Reader<W> {
     /// trailing one pass; here that is an error too, for it means nothing.
     fn check_modifiers(&self, word: &OsStr) -> Result<(), ModelError> {
         let may_follow = |all: &[&str]| all.iter().any(|flag| word == *flag);
-        let modifier = if self.perms.is_some() && !may_follow(&["--size", "--tmpfs", "--dir"]) {
+        let modifier = if self.perms.is_some() && !may_follow(&["--size", "--tmpfs", "--dir", "--ro-bind-data"]) {
             "--perms"
         } else if self.size.is_some() && !may_follow(&["--perms", "--tmpfs"]) {
             "--size"

@@ -9,7 +9,7 @@ use crate::host::FileKind;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::resolve::{Runtime, RuntimeMount};
-use crate::rule::Access;
+use crate::rule::{Access, Mask};
 
 pub use view::View;
 
@@ -37,8 +37,12 @@ pub enum Mount {
         path: AbsPath,
         target: std::path::PathBuf,
     },
-    /// `/dev/null` over a file.
+    /// `/dev/null` over a file: opening it is refused.
     MaskFile {
+        path: AbsPath,
+    },
+    /// An empty file over a file.
+    EmptyFile {
         path: AbsPath,
     },
     /// Makes a file system of ours read-only, once everything in it is in place.
@@ -258,6 +262,7 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
     let path = path.clone();
     match (decision.access, decision.kind) {
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
+        (Access::Exclude, FileKind::File) if decision.mask == Mask::Empty => Mount::EmptyFile { path },
         (Access::Exclude, _) => Mount::MaskFile { path },
         (access, kind) => {
             // A protection that silently did not happen would be a hole; an opening that did not is none.

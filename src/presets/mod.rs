@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::origin::{Origin, Sourced};
 use crate::path::AbsPath;
-use crate::rule::{Access, GlobLimits, LayerKind, Rule};
+use crate::rule::{Access, LayerKind, Refinements, Rule};
 use crate::session::Session;
 
 pub use builtin::Library;
@@ -102,7 +102,7 @@ fn rules_of(access: Access, entries: &[Entry], layer: LayerKind, base: &AbsPath)
             if_missing: entry.if_missing,
             layer,
             origin: entry.origin.clone(),
-            limits: Arc::default(),
+            refinements: Arc::default(),
         })
         .collect()
 }
@@ -279,12 +279,13 @@ impl<'a> Selection<'a> {
                     };
                     for (access, entries) in by_access(&preset.definition) {
                         for entry in entries {
-                            let limits = GlobLimits {
+                            let refinements = Refinements {
                                 skip_directories: preset.skip_directories.clone(),
                                 except: entry.except.iter().map(Into::into).collect(),
                                 leave_tracked: preset.leave_tracked,
+                                mask: entry.mask,
                             };
-                            rules.extend(variables::rules(access, entry, base, limits, project));
+                            rules.extend(variables::rules(access, entry, base, refinements, project));
                         }
                     }
                 }

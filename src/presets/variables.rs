@@ -6,19 +6,25 @@ use std::sync::Arc;
 use crate::config::Entry;
 use crate::layers::{Project, git::Repository};
 use crate::path::AbsPath;
-use crate::rule::{Access, GlobLimits, LayerKind, Rule};
+use crate::rule::{Access, LayerKind, Refinements, Rule};
 
 /// The rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
 /// there is none, no rule at all.
-pub(super) fn rules(access: Access, entry: &Entry, base: &AbsPath, limits: GlobLimits, project: &Project) -> Vec<Rule> {
-    let rule = |base: &AbsPath, text: OsString, limits: GlobLimits| Rule {
+pub(super) fn rules(
+    access: Access,
+    entry: &Entry,
+    base: &AbsPath,
+    refinements: Refinements,
+    project: &Project,
+) -> Vec<Rule> {
+    let rule = |base: &AbsPath, text: OsString, refinements: Refinements| Rule {
         access,
         text,
         base: base.clone(),
         if_missing: entry.if_missing,
         layer: LayerKind::Preset,
         origin: entry.origin.clone(),
-        limits: Arc::new(limits),
+        refinements: Arc::new(refinements),
     };
     // What lies in the project is as writable as the project is. A rule of ours would be exact, and so beat a glob by
     // which somebody narrowed it.
@@ -29,14 +35,14 @@ pub(super) fn rules(access: Access, entry: &Entry, base: &AbsPath, limits: GlobL
         // The folder goes into `base`, not into the text, where a `[` in its name would be a glob.
         ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
         ("$GIT_COMMON_DIR", Some(repository)) if redundant(&repository.common_dir) => Vec::new(),
-        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), limits)],
-        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), limits)],
+        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), refinements)],
+        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), refinements)],
         ("$GIT_OTHER_REFS", Some(repository)) => other_refs(repository)
             .into_iter()
-            .map(|(folder, except)| rule(&folder, "*".into(), GlobLimits { except, ..limits.clone() }))
+            .map(|(folder, except)| rule(&folder, "*".into(), Refinements { except, ..refinements.clone() }))
             .collect(),
         ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
-        _ => vec![rule(base, entry.path.clone(), limits)],
+        _ => vec![rule(base, entry.path.clone(), refinements)],
     }
 }
 

@@ -214,7 +214,7 @@ impl<'a> Resolver<'a> {
             let pattern = &patterns[hit.pattern];
             matched[hit.pattern] = true;
             self.warn_if_ambiguous(pattern, &hit);
-            if pattern.rule.limits.leave_tracked && hit.kind == FileKind::File && tracked.holds(&hit.path) {
+            if pattern.rule.refinements.leave_tracked && hit.kind == FileKind::File && tracked.holds(&hit.path) {
                 self.found.left_alone.push((pattern.rule.clone(), hit.path));
             } else {
                 self.hit(pattern, hit);

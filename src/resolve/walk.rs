@@ -219,9 +219,10 @@ impl Walker<'_> {
 
     fn advance(&self, state: State, entry: &DirEntry, next: &mut Vec<State>, hit: &mut Vec<usize>) {
         let pattern = &self.patterns[state.pattern];
-        let limits = &pattern.rule.limits;
+        let refinements = &pattern.rule.refinements;
         let last = pattern.components.len() - 1;
-        let enterable = is_directory(entry) && !limits.skip_directories.iter().any(|skip| entry.name == skip.as_str());
+        let enterable =
+            is_directory(entry) && !refinements.skip_directories.iter().any(|skip| entry.name == skip.as_str());
         let mut push = |at: usize| {
             let state = State { at, ..state };
             if enterable && !next.contains(&state) {
@@ -239,7 +240,7 @@ impl Walker<'_> {
         }
         if at < last {
             push(at + 1);
-        } else if !limits.except.contains(&entry.name) && !hit.contains(&state.pattern) {
+        } else if !refinements.except.contains(&entry.name) && !hit.contains(&state.pattern) {
             hit.push(state.pattern);
         }
     }
