@@ -62,6 +62,20 @@ fn dev_null_bound_over_a_file_gives_permission_denied() {
 }
 
 #[test]
+fn data_bound_over_a_file_reads_as_passed_and_cannot_be_changed() {
+    let tree = Tree::below("/var/tmp");
+    let file = format!("{}/file", tree.root);
+    // Standard input, which is empty here, serves as the descriptor.
+    let flags = [&BASE[..], &["--bind", &tree.root, &tree.root, "--ro-bind-data", "0", &file]].concat();
+    assert_eq!(run(&flags, &format!("cat {file} && echo read")).0, "read\n");
+    for change in [format!("echo x >>{file}"), format!("chmod 600 {file}")] {
+        assert!(run(&flags, &change).1.contains("Read-only file system"), "{change}");
+    }
+    assert!(run(&flags, &format!("rm -f {file}")).1.contains("busy"));
+    assert_eq!(view(&flags, &file), View::Data);
+}
+
+#[test]
 fn masking_a_missing_path_in_a_writable_bind_creates_it_on_the_host() {
     let tree = Tree::below("/var/tmp");
     let missing = format!("{}/new/deeper/file", tree.root);
