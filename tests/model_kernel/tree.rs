@@ -151,7 +151,7 @@ fn expected(view: &View) -> Found {
         View::Absent { .. } => Found::Nothing,
         View::Unreachable { .. } => Found::Denied,
         View::Symlink { target, .. } => Found::Symlink { target: target.to_str().unwrap().to_owned() },
-        View::Dev | View::Proc => panic!("the tree holds neither"),
+        View::Data | View::Dev | View::Proc => panic!("the sequences make none of these"),
     }
 }
 
@@ -165,6 +165,6 @@ fn name_of(view: &View) -> &'static str {
         View::Absent { .. } => "Absent",
         View::Unreachable { .. } => "Unreachable",
         View::Symlink { .. } => "Symlink",
-        View::Dev | View::Proc => "special",
+        View::Data | View::Dev | View::Proc => "special",
     }
 }
