@@ -43,6 +43,13 @@ fn files(compiled: &Compiled, out: &mut String) {
 
 fn merged(compiled: &Compiled, out: &mut String) {
     let policy = &compiled.policy;
+    let _ = writeln!(out, "layers, lowest first:");
+    for layer in &compiled.layers.layers {
+        let filesystem = &layer.config.filesystem;
+        let presets: String = filesystem.presets.iter().map(|preset| format!(" {}", preset.value)).collect();
+        let (ro, rw, exclude) = (filesystem.ro.len(), filesystem.rw.len(), filesystem.exclude.len());
+        let _ = writeln!(out, "  {}: {ro} ro, {rw} rw, {exclude} exclude, presets:{presets}", layer.kind.name());
+    }
     let _ = writeln!(out, "merged:");
     for (name, layer) in &policy.presets {
         let _ = writeln!(out, "  preset @{name} (on by: {})", layer.name());

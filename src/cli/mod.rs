@@ -13,10 +13,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::config;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::launch::{exit_code, is_inside};
-use crate::layers::reason;
 use crate::path::AbsPath;
 use crate::session::Session;
 

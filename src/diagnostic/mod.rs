@@ -9,7 +9,7 @@ mod wording;
 
 pub use code::{Code, Severity};
 pub use render::{Format, render};
-pub use wording::{listed, nearest};
+pub use wording::{listed, nearest, reason};
 
 use crate::origin::Origin;
 

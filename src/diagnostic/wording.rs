@@ -1,5 +1,7 @@
 //! Pieces of sentences that several stages need.
 
+use std::io;
+
 /// The name that `wrong` was probably meant to be: up to a third of its letters, but at least one, may differ.
 pub fn nearest<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let wrong = wrong.to_lowercase();
@@ -19,5 +21,14 @@ pub fn listed(items: impl Iterator<Item = String>, conjunction: &str) -> String 
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} {conjunction} {last}", rest.join(", ")),
         None => String::new(),
+    }
+}
+
+/// The text of an I/O error without the number that Rust appends.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
     }
 }

@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::layers::reason;
 use crate::path::AbsPath;
 use crate::session::Session;
 

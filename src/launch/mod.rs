@@ -10,9 +10,9 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::layers::{Project, reason};
+use crate::layers::Project;
 use crate::lower::Argv;
 use crate::path::AbsPath;
 use crate::session::Session;

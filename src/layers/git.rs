@@ -12,11 +12,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::path::{AbsPath, shown};
-
-use super::reason;
 
 /// Pointers, `HEAD` and the configuration are a few lines; a `.git` of gigabytes is no pointer.
 pub(crate) const SMALL_FILE: u64 = 1 << 20;

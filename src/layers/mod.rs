@@ -7,12 +7,11 @@ pub mod git;
 mod root;
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::{self, ConfigFile, Entry};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::origin::{Origin, Source, Sourced};
 use crate::path::{AbsPath, shown};
@@ -214,15 +213,6 @@ impl Reader<'_> {
             Some(relative) => shown(relative.as_os_str()),
             None => file.to_string(),
         }
-    }
-}
-
-/// The text of an I/O error without the number that Rust appends.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_lowercase(),
-        None => text,
     }
 }
 

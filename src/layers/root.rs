@@ -1,10 +1,10 @@
 //! The search for the project root (SPEC L3, L6).
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::path::AbsPath;
 
-use super::{PROJECT_FILE, reason};
+use super::PROJECT_FILE;
 
 const MARKERS: [&str; 2] = [PROJECT_FILE, ".git"];
 

@@ -3,9 +3,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
-use crate::layers::{Project, reason};
+use crate::layers::Project;
 use crate::path::AbsPath;
 use crate::presets::Policy;
 use crate::rule::{Access, Rule};

@@ -14,9 +14,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
-use crate::layers::{Layers, Project, reason};
+use crate::layers::{Layers, Project};
 use crate::path::{AbsPath, shown};
 use crate::presets::Policy;
 use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};

@@ -1,8 +1,7 @@
 //! What the private `/run` must still show: the way to name resolution, and NixOS's view of its own system.
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
-use crate::layers::reason;
 use crate::path::AbsPath;
 
 /// Parts of the host's `/run` that stay visible, read-only. Sorted.
