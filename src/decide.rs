@@ -1,5 +1,6 @@
 //! One winner per path. OWNS how precedence is applied (SPEC section 5); pure.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
@@ -58,7 +59,7 @@ pub fn decide(resolution: &Resolution, project: &Project, diagnostics: &mut Diag
     // Parents come first, so what governs the parent of a path is settled when the path is reached.
     for (path, mut candidates) in at_path {
         candidates.retain(|candidate| reaches(candidate, &decisions));
-        candidates.sort_by(|a, b| rank(b).cmp(&rank(a)));
+        candidates.sort_by_cached_key(|candidate| Reverse(rank(candidate)));
         if let Some((winner, losers)) = candidates.split_first() {
             decisions.0.insert(path.clone(), won(winner, losers));
         }
@@ -80,7 +81,7 @@ fn reaches(candidate: &Match, decisions: &Decisions) -> bool {
 /// Precedence; then, so that the order of writing means nothing, the text and the place.
 fn rank(found: &Match) -> impl Ord + use<> {
     let place = found.rule.origin.to_string();
-    (found.rule.precedence(found.exactness), std::cmp::Reverse((found.rule.text.clone(), place)))
+    (found.rule.precedence(found.exactness), Reverse((found.rule.text.clone(), place)))
 }
 
 fn won(winner: &Match, losers: &[&Match]) -> Decision {

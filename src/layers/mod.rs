@@ -66,7 +66,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let home = home(host, session, diagnostics)?;
     let cwd = working_directory(host, session, diagnostics)?;
     let search = root::search(host, &cwd, &home, diagnostics);
-    let repository = git::discover(host, &search.root, search.from_root(), diagnostics);
+    let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
     let mut reader =
         Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
 

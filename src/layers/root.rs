@@ -21,14 +21,14 @@ pub(super) struct RootSearch {
 
 impl RootSearch {
     /// The root and the candidates above it.
-    pub fn from_root(&self) -> &[AbsPath] {
+    pub fn root_and_above(&self) -> &[AbsPath] {
         let start = self.candidates.iter().position(|c| *c == self.root);
         start.map_or(&[], |at| &self.candidates[at..])
     }
 
     /// The candidates strictly above the root, nearest first.
     pub fn above_root(&self) -> &[AbsPath] {
-        self.from_root().get(1..).unwrap_or_default()
+        self.root_and_above().get(1..).unwrap_or_default()
     }
 }
 

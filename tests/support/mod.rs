@@ -100,19 +100,26 @@ pub struct Place {
 impl Place {
     /// Below `/tmp`, which is private inside.
     pub fn in_tmp() -> Self {
-        Self::below(Path::new("/tmp"))
+        Self::below(Path::new("/tmp"), ordinary_uid())
     }
 
     /// Anywhere else: below the build folder, which the sandbox shows read-only.
     pub fn outside_tmp() -> Self {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        assert!(!target.starts_with("/tmp"), "the build folder {target:?} must not be below /tmp for this test");
-        Self::below(target)
+        Self::below(build_folder(), ordinary_uid())
     }
 
-    fn below(parent: &Path) -> Self {
+    /// The same two for root, who in a user namespace may have nobody to give anything to.
+    pub fn root_in_tmp() -> Self {
+        Self::below(Path::new("/tmp"), 0)
+    }
+
+    pub fn root_outside_tmp() -> Self {
+        Self::below(build_folder(), 0)
+    }
+
+    fn below(parent: &Path, uid: u32) -> Self {
         let folder = tempfile::Builder::new().prefix("agent-sandbox-test-").tempdir_in(parent).unwrap();
-        let folder = Self { folder, uid: ordinary_uid() };
+        let folder = Self { folder, uid };
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(folder.project()).unwrap();
         folder.give_away();
@@ -180,6 +187,12 @@ pub fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_agent-sandbox"))
 }
 
+fn build_folder() -> &'static Path {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    assert!(!target.starts_with("/tmp"), "the build folder {target:?} must not be below /tmp for this test");
+    target
+}
+
 fn ordinary_uid() -> u32 {
     let uid = rustix::process::getuid();
     if uid.is_root() { USER } else { uid.as_raw() }
@@ -212,4 +225,24 @@ pub fn stdout(output: &Output) -> String {
 
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Where the snapshots of one suite are: at the top of the tree, reviewed like code.
+pub fn snapshots(suite: &str) -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots").join(suite));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings
+}
+
+/// Writes a program. Another process does it: a file that this one has open for writing while another test forks
+/// cannot be executed (ETXTBSY).
+pub fn write_program(path: &Path, text: &str) {
+    let status = Command::new("sh")
+        .args(["-c", "mkdir -p -- \"$(dirname -- \"$1\")\" && printf %s \"$2\" >\"$1\" && chmod 755 -- \"$1\"", "sh"])
+        .arg(path)
+        .arg(text)
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "cannot write {path:?}");
 }
