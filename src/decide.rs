@@ -51,30 +51,45 @@ impl Decisions {
 }
 
 pub fn decide(resolution: &Resolution, project: &Project, diagnostics: &mut Diagnostics) -> Decisions {
-    let mut at_path: BTreeMap<&AbsPath, Vec<&Match>> = BTreeMap::new();
-    for found in &resolution.matches {
-        at_path.entry(&found.path).or_default().push(found);
-    }
-    let mut decisions = Decisions::default();
-    // Parents come first, so what governs the parent of a path is settled when the path is reached.
-    for (path, mut candidates) in at_path {
-        candidates.retain(|candidate| reaches(candidate, &decisions));
-        candidates.sort_by_cached_key(|candidate| Reverse(rank(candidate)));
-        if let Some((winner, losers)) = candidates.split_first() {
-            decisions.0.insert(path.clone(), won(winner, losers));
-        }
-    }
+    // A glob that matched a link lands elsewhere, perhaps on what decides whether the link is in reach. So what governs
+    // the folders of links is settled without links.
+    let (through_links, direct): (Vec<&Match>, Vec<&Match>) = resolution.matches.iter().partition(|m| is_glob_link(m));
+    let without_links = settle(&direct);
+    let in_reach = through_links.into_iter().filter(|found| reaches(found, &found.links[0], &without_links));
+    let mut decisions = settle(&direct.iter().copied().chain(in_reach).collect::<Vec<_>>());
     protect_own_files(&mut decisions, &resolution.own_files, diagnostics);
     refuse_excluded_cwd(&decisions, &project.cwd, diagnostics);
     decisions
 }
 
-/// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it.
-fn reaches(candidate: &Match, decisions: &Decisions) -> bool {
-    if candidate.exactness == Exactness::Exact {
-        return true;
+fn is_glob_link(found: &Match) -> bool {
+    found.exactness == Exactness::Glob && !found.links.is_empty()
+}
+
+/// One winner for each path. Parents come first, so what governs the parent of a path is settled when the path is
+/// reached.
+fn settle(matches: &[&Match]) -> Decisions {
+    let mut at_path: BTreeMap<&AbsPath, Vec<&Match>> = BTreeMap::new();
+    for found in matches {
+        at_path.entry(&found.path).or_default().push(found);
     }
-    let governing = candidate.path.parent().and_then(|parent| decisions.governing(&parent));
+    let mut decisions = Decisions::default();
+    for (path, mut candidates) in at_path {
+        candidates.retain(|candidate| {
+            candidate.exactness == Exactness::Exact || is_glob_link(candidate) || reaches(candidate, path, &decisions)
+        });
+        candidates.sort_by_cached_key(|candidate| Reverse(rank(candidate)));
+        if let Some((winner, losers)) = candidates.split_first() {
+            decisions.0.insert(path.clone(), won(winner, losers));
+        }
+    }
+    decisions
+}
+
+/// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it. `matched` is
+/// the path that the pattern matched.
+fn reaches(candidate: &Match, matched: &AbsPath, decisions: &Decisions) -> bool {
+    let governing = matched.parent().and_then(|parent| decisions.governing(&parent));
     governing.is_none_or(|(at, decision)| decision.access != Access::Exclude || candidate.fixed_prefix.is_within(&at))
 }
 

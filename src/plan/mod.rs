@@ -196,6 +196,9 @@ impl Planner {
             return;
         }
         self.make_parents(path);
+        if decision.access != Access::Exclude {
+            self.open_the_way();
+        }
         let at = self.mounts.len();
         self.mounts.push(Planned {
             mount: mount(path, decision, inherited),
@@ -220,9 +223,6 @@ impl Planner {
         let nearest =
             path.parent().and_then(|parent| parent.ancestors().find(|ancestor| self.views.contains_key(ancestor)));
         let Some(mask) = self.open.last_mut().filter(|mask| Some(&mask.path) == nearest.as_ref()) else { return };
-        if let Mount::Tmpfs { mode, .. } = &mut self.mounts[mask.at].mount {
-            *mode = SEARCH_ONLY;
-        }
         let between: Vec<AbsPath> = path.ancestors().skip(1).take_while(|ancestor| *ancestor != mask.path).collect();
         for directory in between.into_iter().rev() {
             if !mask.made.contains(&directory) {
@@ -232,6 +232,15 @@ impl Planner {
                     because: mask.because.clone(),
                     access: Some(Access::Exclude),
                 });
+            }
+        }
+    }
+
+    /// Something is re-opened below every mask that is not sealed yet.
+    fn open_the_way(&mut self) {
+        for mask in &self.open {
+            if let Mount::Tmpfs { mode, .. } = &mut self.mounts[mask.at].mount {
+                *mode = SEARCH_ONLY;
             }
         }
     }

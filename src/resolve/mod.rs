@@ -7,7 +7,7 @@ mod runtime;
 mod tracked;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ use crate::session::Session;
 
 use pattern::Pattern;
 use tracked::TrackedFiles;
-use walk::{ExactWinners, Hit, WalkPattern};
+use walk::{ExactWinners, Hit, WalkPattern, Walked};
 
 pub use runtime::{Runtime, RuntimeMount};
 
@@ -35,7 +35,7 @@ pub struct Match {
     pub path: AbsPath,
     pub kind: FileKind,
     pub exactness: Exactness,
-    /// The symlinks between what was written and `path`.
+    /// The symlinks between what was written and `path`. For a glob the first is what the pattern matched.
     pub links: Vec<AbsPath>,
     /// What the rule names before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
@@ -200,7 +200,7 @@ impl<'a> Resolver<'a> {
             let winner = winners.entry(found.path.clone()).or_insert(precedence);
             *winner = precedence.max(*winner);
         }
-        let walked = walk::walk(self.host, patterns, &ExactWinners(winners));
+        let walked = self.walk(patterns, &ExactWinners(winners));
         for failure in &walked.unreadable {
             let pattern = &patterns[failure.pattern];
             // What an `rw` glob cannot look into it cannot open: nothing is lost.
@@ -221,11 +221,28 @@ impl<'a> Resolver<'a> {
             }
         }
         for (pattern, matched) in patterns.iter().zip(matched) {
-            if !matched {
+            if !matched && pattern.literal.is_none() {
                 self.found.missing.push((pattern.rule.clone(), pattern.prefix.clone()));
             }
         }
         self.require_matches(patterns);
+    }
+
+    /// Walks until no glob that lands on a directory through a link opens one that the walk left out as excluded. Such
+    /// links are rare; without them one walk is all.
+    fn walk(&self, patterns: &[WalkPattern], exact: &ExactWinners) -> Walked {
+        let mut opened = BTreeSet::new();
+        loop {
+            let walked = walk::walk(self.host, patterns, exact, &opened);
+            let links =
+                walked.hits.iter().filter(|hit| hit.is_symlink && patterns[hit.pattern].rule.access == Access::Ro);
+            let targets = links.filter_map(|hit| self.host.resolve(hit.path.as_path()).ok());
+            let before = opened.len();
+            opened.extend(targets.filter(|target| target.kind == Some(FileKind::Directory)).map(|target| target.path));
+            if opened.len() == before {
+                return walked;
+            }
+        }
     }
 
     /// `if-missing = "error"` on a glob: at least one of its alternatives must have matched.

@@ -81,12 +81,13 @@ struct Task {
     inside_excluded: bool,
 }
 
-pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &ExactWinners) -> Walked {
+/// `opened`: directories that are known to be opened through a link, so that they are entered although globs exclude them.
+pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &ExactWinners, opened: &BTreeSet<AbsPath>) -> Walked {
     let mut starts: BTreeMap<&AbsPath, Vec<State>> = BTreeMap::new();
     for (index, pattern) in patterns.iter().enumerate() {
         starts.entry(&pattern.prefix).or_default().push(State { pattern: index, at: 0 });
     }
-    let walker = Walker { host, patterns, exact, starts: &starts, entered: Mutex::default() };
+    let walker = Walker { host, patterns, exact, opened, starts: &starts, entered: Mutex::default() };
     let mut walked = Walked::default();
     // Parents first: a start below another is met on the way, unless nothing led there.
     for (prefix, states) in &starts {
@@ -105,6 +106,7 @@ struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [WalkPattern<'w>],
     exact: &'w ExactWinners,
+    opened: &'w BTreeSet<AbsPath>,
     starts: &'w BTreeMap<&'w AbsPath, Vec<State>>,
     /// The starts that a walk from above has reached.
     entered: Mutex<BTreeSet<AbsPath>>,
@@ -248,7 +250,8 @@ impl Walker<'_> {
     fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task>) {
         let starting = self.starts.get(path).map(Vec::as_slice).unwrap_or_default();
         let excluded = self.is_excluded(task, path, hit);
-        if excluded && !self.exact.any_below(path) && !self.any_start_below(path) {
+        let reopened = || self.exact.any_below(path) || self.any_start_below(path) || self.any_opened_within(path);
+        if excluded && !reopened() {
             states.clear();
         }
         states.extend(starting);
@@ -266,6 +269,10 @@ impl Walker<'_> {
         }
         let globs = hit.iter().map(|pattern| self.patterns[*pattern].rule.precedence(Exactness::Glob));
         !task.inside_excluded && globs.max().is_some_and(|winner| winner.access == Access::Exclude)
+    }
+
+    fn any_opened_within(&self, directory: &AbsPath) -> bool {
+        self.opened.range(directory..).next().is_some_and(|path| path.is_within(directory))
     }
 
     fn any_start_below(&self, directory: &AbsPath) -> bool {

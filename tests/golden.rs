@@ -1,0 +1,245 @@
+//! Each folder in `tests/golden` is a host and a policy; what the compiler makes of it is a reviewed snapshot in
+//! `snapshots/golden`. Adding a folder adds a case.
+//!
+//! - `tree`: the comment at its top says what the case shows; then one entry a line as in `Tree::new`, where `\n`, `\\`
+//!   and `\xff` stand for bytes.
+//! - `project.toml`, `user.toml`, `system.toml`: the configuration files, each optional.
+//! - `args`: flags, one word a line. `env`: `NAME=VALUE` lines; `CWD` and `UID` are where and as whom.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use agent_sandbox::cli;
+use agent_sandbox::diagnostic::{Diagnostics, Format, render};
+use agent_sandbox::path::shown;
+use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::rule::{Exactness, LayerKind};
+use agent_sandbox::session::{Request, Session};
+use support::{Tree, abs, session};
+
+#[test]
+fn every_case_compiles_to_its_snapshot() {
+    let cases = cases();
+    assert!(!cases.is_empty(), "tests/golden holds the cases");
+    let settings = support::snapshots("golden");
+    let differs = |name: &&String| {
+        let text = Case::read(name).compile();
+        settings.bind(|| std::panic::catch_unwind(|| insta::assert_snapshot!(name.as_str(), text)).is_err())
+    };
+    // All of them, not only the first.
+    let different: Vec<&String> = cases.iter().filter(differs).collect();
+    assert!(different.is_empty(), "not as in snapshots/golden: {different:?}");
+}
+
+#[test]
+fn every_snapshot_belongs_to_a_case() {
+    let stale: Vec<String> = names_in("snapshots/golden")
+        .into_iter()
+        .filter_map(|name| name.strip_suffix(".snap").map(str::to_owned))
+        .filter(|name| !cases().contains(name))
+        .collect();
+    assert!(stale.is_empty(), "snapshots without a folder in tests/golden: {stale:?}");
+}
+
+fn cases() -> BTreeSet<String> {
+    names_in("tests/golden")
+}
+
+fn names_in(folder: &str) -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+struct Case {
+    why: String,
+    tree: Tree,
+    session: Session,
+    request: Request,
+}
+
+/// What a case may consist of; anything else is a typing mistake that would go unnoticed.
+const FILES: [&str; 6] = ["tree", "project.toml", "user.toml", "system.toml", "args", "env"];
+
+impl Case {
+    fn read(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+        for file in names_in(&format!("tests/golden/{name}")) {
+            assert!(FILES.contains(&file.as_str()), "{name}/{file} is no part of a case");
+        }
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+        let manifest = read("tree");
+        let why: Vec<&str> = manifest.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+        assert!(!why.is_empty(), "{name}/tree begins with a comment that says what the case shows");
+        let case = Self {
+            why: why.join(" "),
+            tree: Tree::new(["home/u/proj/", "tmp/"]),
+            session: session_from(&read("env")),
+            request: request_from(&read("args")),
+        };
+        for entry in manifest.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            case.add(entry);
+        }
+        for (file, place) in [
+            ("project.toml", "home/u/proj/.agent-sandbox.toml"),
+            ("user.toml", "home/u/.config/agent-sandbox/config.toml"),
+            ("system.toml", "etc/agent-sandbox/config.toml"),
+        ] {
+            if folder.join(file).exists() {
+                case.tree.add(&format!("{place} = {}", read(file)));
+            }
+        }
+        case
+    }
+
+    fn add(&self, entry: &str) {
+        match String::from_utf8(unescape(entry)) {
+            Ok(entry) => self.tree.add(&entry),
+            // A name that is no text is an empty file in a folder that exists.
+            Err(bytes) => fs::write(self.tree.real(PathBuf::from(OsString::from_vec(bytes.into_bytes()))), "").unwrap(),
+        }
+    }
+
+    fn compile(&self) -> String {
+        let (compiled, mut diagnostics) = self.tree.compile_as(&self.session, &self.request);
+        let command = ["true".into()];
+        let argv = compiled.as_ref().map(|compiled| {
+            let argv = compiled.argv(&self.session, &abs("/usr/bin/bwrap"), &command, &mut diagnostics);
+            argv.operations
+        });
+        let mut out = format!("{}\n", self.why);
+        said(&diagnostics, &mut out);
+        match (compiled, argv) {
+            (Some(compiled), Some(operations)) if !diagnostics.has_errors() => {
+                found(&compiled, &mut out);
+                decided(&compiled, &mut out);
+                section("argv", &mut out);
+                for operation in operations {
+                    let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
+                    let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();
+                    writeln!(out, "  {}  # {access}{}", words.join(" "), operation.because).unwrap();
+                }
+            }
+            _ => out.push_str("\nNothing runs.\n"),
+        }
+        out
+    }
+}
+
+fn section(title: &str, out: &mut String) {
+    writeln!(out, "\n{title}:").unwrap();
+}
+
+fn said(diagnostics: &Diagnostics, out: &mut String) {
+    if !diagnostics.is_empty() {
+        section("diagnostics", out);
+        out.push_str(&render(diagnostics, Format::Text { color: false }));
+    }
+}
+
+/// Where the project is, and what came of the rules besides decisions.
+fn found(compiled: &Compiled, out: &mut String) {
+    let project = &compiled.layers.project;
+    section("project", out);
+    writeln!(out, "  root {}", project.root).unwrap();
+    if project.outermost != project.root {
+        writeln!(out, "  outermost {}", project.outermost).unwrap();
+    }
+    if let Some(repository) = &project.repository {
+        writeln!(out, "  git directory {}, shared part {}", repository.git_dir, repository.common_dir).unwrap();
+    }
+    for (rule, path) in &compiled.resolution.missing {
+        // Presets name hundreds of files that a host may have.
+        if rule.layer != LayerKind::Preset {
+            writeln!(out, "  nothing at {path} for {} {} [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+        }
+    }
+    for (rule, path) in &compiled.resolution.left_alone {
+        writeln!(out, "  {path} left alone by {} {} [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+    }
+    for path in &compiled.resolution.create {
+        writeln!(out, "  created before the start: {path}").unwrap();
+    }
+}
+
+fn decided(compiled: &Compiled, out: &mut String) {
+    section("decisions", out);
+    for (path, decision) in compiled.decisions.iter() {
+        let glob = if decision.exactness == Exactness::Glob { ", glob" } else { "" };
+        let links: String = decision.links.iter().map(|link| format!(", via {link}")).collect();
+        writeln!(out, "  {} {path}  [{}{glob}{links}]", decision.access, decision.origin).unwrap();
+        for loser in &decision.losers {
+            let rule = &loser.rule;
+            writeln!(out, "    over {} {}  [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+        }
+    }
+    if !compiled.plan.dropped.is_empty() {
+        section("not mounted", out);
+    }
+    for dropped in &compiled.plan.dropped {
+        let (path, access) = (&dropped.path, dropped.access);
+        writeln!(out, "  {access} {path}  [{}], is {} already", dropped.because, dropped.inherited).unwrap();
+    }
+}
+
+/// One word on one line, so that no two words look alike.
+fn quoted(word: &OsStr) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(byte);
+    match word.as_bytes() {
+        bytes if !bytes.is_empty() && bytes.iter().all(plain) => shown(word),
+        _ => format!("{word:?}"),
+    }
+}
+
+fn session_from(text: &str) -> Session {
+    let mut session = session("/home/u/proj");
+    for (name, value) in text.lines().map(|line| line.split_once('=').expect("NAME=VALUE")) {
+        match name {
+            "CWD" => session.cwd = abs(value),
+            "UID" => session.uid = value.parse().unwrap(),
+            _ => _ = session.env.insert(name.into(), value.into()),
+        }
+    }
+    session
+}
+
+/// By the product's own definition of its flags.
+fn request_from(text: &str) -> Request {
+    let matches = cli::definition().no_binary_name(true).try_get_matches_from(text.lines()).unwrap();
+    let words = |flag: &str| -> Vec<OsString> { matches.get_many(flag).into_iter().flatten().cloned().collect() };
+    Request {
+        config: matches.get_one("config").cloned(),
+        no_project_config: matches.get_flag("no_project_config"),
+        ro: words("ro"),
+        rw: words("rw"),
+        exclude: words("exclude"),
+        presets: words("presets"),
+        network: matches.get_one("network").copied(),
+        docker: matches.get_one("docker").copied(),
+        no_optimize: matches.get_flag("no_optimize"),
+    }
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.extend(before.bytes());
+        let (byte, length) = match after.as_bytes() {
+            [b'n', ..] => (b'\n', 1),
+            [b'\\', ..] => (b'\\', 1),
+            [b'x', ..] => (u8::from_str_radix(&after[1..3], 16).unwrap(), 3),
+            _ => panic!("unknown escape in {text:?}"),
+        };
+        out.push(byte);
+        rest = &after[length..];
+    }
+    out.extend(rest.bytes());
+    out
+}

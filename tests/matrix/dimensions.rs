@@ -1,0 +1,71 @@
+//! What is combined. Each enum lists itself, so that a new variant is a new row.
+
+use std::fmt;
+
+use agent_sandbox::rule::LayerKind;
+
+macro_rules! dimension {
+    ($(#[doc = $doc:literal])* $name:ident { $($variant:ident = $shown:literal),+ $(,)? }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($variant),+ }
+
+        impl $name {
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.pad(match self { $(Self::$variant => $shown),+ })
+            }
+        }
+    };
+}
+
+dimension! {
+    /// From least to most restrictive.
+    Access { Rw = "rw", Ro = "ro", Exclude = "exclude" }
+}
+dimension! { Form { Exact = "exact", Glob = "glob" } }
+dimension! {
+    /// Where the second rule's path is, seen from the first's.
+    Relation { Same = "same", Parent = "parent", Child = "child", Grandchild = "grandchild" }
+}
+dimension! {
+    /// The layer of the second rule, compared with the first's.
+    Order { Lower = "lower", Same = "same", Higher = "higher" }
+}
+dimension! {
+    /// What is at the deeper of the two paths.
+    Target { File = "file", Directory = "directory", Missing = "missing", Symlink = "symlink" }
+}
+dimension! {
+    /// Where the fixed part of a glob ends, seen from the folder around what it matches.
+    Prefix { Above = "above", At = "at", Below = "below" }
+}
+dimension! {
+    /// What an exact rule opens in the folder: nothing, the way to the file, or something that only makes the walk enter.
+    Opened { Nothing = "-", OnTheWay = "way", Beside = "beside" }
+}
+dimension! { Network { Off = "off", On = "on" } }
+dimension! { Docker { Off = "off", On = "on" } }
+dimension! { Presets { Off = "off", On = "on" } }
+dimension! {
+    /// Which container engines' sockets the host has.
+    Sockets { None = "none", Home = "home", Both = "both" }
+}
+dimension! {
+    /// What the user file says of the folder around the socket in the home.
+    Around { Silent = "-", Rw = "rw", Exclude = "exclude" }
+}
+
+impl Order {
+    /// The layers of the first and the second rule.
+    pub fn layers(self) -> [LayerKind; 2] {
+        match self {
+            Order::Lower => [LayerKind::Project, LayerKind::User],
+            Order::Same => [LayerKind::Project, LayerKind::Project],
+            Order::Higher => [LayerKind::User, LayerKind::Project],
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! SPEC D1, D2, G3 and G5 for a few rules, said once more and without the compiler.
+
+use std::path::{Path, PathBuf};
+
+use crate::dimensions::Access;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub access: Access,
+    /// The greater counts.
+    pub layer: u8,
+    /// The path that is named or matched.
+    pub names: PathBuf,
+    /// Where that leads; `None` where nothing is, or an `rw` glob met a link (G5).
+    pub lands: Option<PathBuf>,
+    /// For a glob: its fixed part.
+    pub prefix: Option<PathBuf>,
+}
+
+/// The rule that governs `path`: the deepest (D2); among those at one path an exact one, then the later layer, then the
+/// more restrictive access (D1).
+pub fn governing<'r>(rules: &'r [Said], path: &Path) -> Option<&'r Said> {
+    let strongest = |at: &Path| {
+        let here = rules.iter().filter(|rule| rule.lands.as_deref() == Some(at) && reaches(rules, rule));
+        here.max_by_key(|rule| (rule.prefix.is_none(), rule.layer, rule.access))
+    };
+    path.ancestors().find_map(strongest)
+}
+
+/// A glob reaches into an excluded folder only if the folder is at or above its fixed part (G3).
+fn reaches(rules: &[Said], rule: &Said) -> bool {
+    let Some(prefix) = &rule.prefix else { return true };
+    let around = governing(rules, rule.names.parent().unwrap());
+    let excluded = around.filter(|rule| rule.access == Access::Exclude);
+    excluded.is_none_or(|excluded| prefix.starts_with(excluded.lands.as_ref().unwrap()))
+}
+
+/// Without any rule the host is read-only (D3).
+pub fn access(rules: &[Said], path: &Path) -> Access {
+    governing(rules, path).map_or(Access::Ro, |rule| rule.access)
+}

@@ -1,0 +1,172 @@
+//! Two rules: all accesses, forms, relations and layers, for each kind of target.
+
+use std::path::{Path, PathBuf};
+
+use agent_sandbox::model::Model;
+use agent_sandbox::path::AbsPath;
+use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::rule::{Exactness, LayerKind};
+use agent_sandbox::session::Request;
+
+use crate::dimensions::{Access, Form, Order, Relation, Target};
+use crate::expected::{self, Said};
+use crate::support::{Tree, abs, session, words};
+use crate::{Table, configure, seen};
+
+const PROJECT: &str = "/home/u/proj";
+const TOP: &str = "/home/u/proj/top";
+const CHILD: &str = "/home/u/proj/top/child";
+const GRANDCHILD: &str = "/home/u/proj/top/mid/grandchild";
+const BEHIND_LINK: &str = "/home/u/proj/other/real";
+
+const ROWS: usize = Access::ALL.len().pow(2) * Form::ALL.len().pow(2) * Relation::ALL.len() * Order::ALL.len();
+
+#[test]
+fn two_rules_for_each_kind_of_target() {
+    for target in Target::ALL {
+        table(*target).check(&format!("pairs-{target}"), ROWS);
+    }
+}
+
+/// Compiler and expectation are given this, each in its own terms.
+#[derive(Clone, Copy)]
+struct Written {
+    access: Access,
+    form: Form,
+    path: &'static str,
+    layer: LayerKind,
+}
+
+fn table(target: Target) -> Table {
+    let tree = tree(target);
+    let mut table = Table::default();
+    for relation in Relation::ALL {
+        for order in Order::ALL {
+            for form1 in Form::ALL {
+                for form2 in Form::ALL {
+                    for access1 in Access::ALL {
+                        for access2 in Access::ALL {
+                            let paths = paths(*relation);
+                            let layers = order.layers();
+                            let rules = [
+                                Written { access: *access1, form: *form1, path: paths[0], layer: layers[0] },
+                                Written { access: *access2, form: *form2, path: paths[1], layer: layers[1] },
+                            ];
+                            let expected = expect(&rules, target);
+                            let actual = compile(&tree, &rules, target);
+                            table.row(
+                                format_args!(
+                                    "1 {access1:7} {form1:5} | 2 {relation:10} {order:6} {access2:7} {form2:5}"
+                                ),
+                                &expected,
+                                &actual,
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    table
+}
+
+fn paths(relation: Relation) -> [&'static str; 2] {
+    match relation {
+        Relation::Same => [CHILD, CHILD],
+        Relation::Parent => [CHILD, TOP],
+        Relation::Child => [TOP, CHILD],
+        Relation::Grandchild => [TOP, GRANDCHILD],
+    }
+}
+
+fn tree(target: Target) -> Tree {
+    let tree = Tree::new(["home/u/proj/top/mid/", "home/u/proj/other/real"]);
+    for path in [CHILD, GRANDCHILD] {
+        let path = &path[1..];
+        match target {
+            Target::File => tree.add(path),
+            Target::Directory => tree.add(&format!("{path}/")),
+            Target::Missing => {}
+            Target::Symlink => tree.add(&format!("{path} -> {BEHIND_LINK}")),
+        }
+    }
+    tree
+}
+
+/// Where what is written leads; for what is missing, where it would be.
+fn resolved(path: &'static str, target: Target) -> &'static str {
+    if target == Target::Symlink && path != TOP { BEHIND_LINK } else { path }
+}
+
+fn expect(rules: &[Written; 2], target: Target) -> String {
+    let said = rules.map(|rule| {
+        let nowhere = match target {
+            Target::Missing => rule.path != TOP,
+            Target::Symlink => rule.path != TOP && rule.form == Form::Glob && rule.access == Access::Rw,
+            Target::File | Target::Directory => false,
+        };
+        Said {
+            access: rule.access,
+            layer: u8::from(rule.layer == LayerKind::Project),
+            names: PathBuf::from(rule.path),
+            lands: (!nowhere).then(|| PathBuf::from(resolved(rule.path, target))),
+            prefix: (rule.form == Form::Glob).then(|| PathBuf::from(PROJECT)),
+        }
+    });
+    let at = |path: &'static str| {
+        let path = Path::new(resolved(path, target));
+        let winner = expected::governing(&said, path);
+        let is = [0, 1].map(|rule| winner == Some(&said[rule]));
+        (expected::access(&said, path), name(is))
+    };
+    shown(rules.map(|rule| at(rule.path)))
+}
+
+fn compile(tree: &Tree, rules: &[Written; 2], target: Target) -> String {
+    configure_pair(tree, rules);
+    let (compiled, diagnostics) = tree.compile(PROJECT, &Request::default());
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let compiled = compiled.unwrap();
+    let model = Model::read(&words(&compiled, &session(PROJECT))).unwrap();
+    let at = |path: &'static str| {
+        let path = abs(resolved(path, target));
+        (seen(&model, &path), name(rules.map(|rule| governs(&compiled, &rule, target, &path))))
+    };
+    shown(rules.map(|rule| at(rule.path)))
+}
+
+/// Whether the decision that governs `path` is this rule.
+fn governs(compiled: &Compiled, rule: &Written, target: Target, path: &AbsPath) -> bool {
+    let exactness = if rule.form == Form::Glob { Exactness::Glob } else { Exactness::Exact };
+    compiled.decisions.governing(path).is_some_and(|(at, decision)| {
+        at == abs(resolved(rule.path, target))
+            && decision.access.key() == rule.access.to_string()
+            && decision.exactness == exactness
+            && decision.layer == rule.layer
+    })
+}
+
+/// Two rules that say the same cannot be told apart.
+fn name(governs: [bool; 2]) -> &'static str {
+    match governs {
+        [true, true] => "both",
+        [true, false] => "1",
+        [false, true] => "2",
+        [false, false] => "base",
+    }
+}
+
+fn shown([first, second]: [(Access, &str); 2]) -> String {
+    format!("1 {:7} by {:4} | 2 {:7} by {}", first.0, first.1, second.0, second.1)
+}
+
+fn configure_pair(tree: &Tree, rules: &[Written; 2]) {
+    let entries = rules.map(|rule| {
+        let text = match rule.form {
+            Form::Exact => rule.path.to_owned(),
+            Form::Glob => format!("**/{}", rule.path.rsplit('/').next().unwrap()),
+        };
+        (rule.layer, rule.access, text)
+    });
+    configure(tree, &entries);
+}
