@@ -32,9 +32,11 @@ pub(super) fn rules(
     let text = entry.path.to_str().unwrap_or_default();
     let (name, rest) = text.split_once('/').unwrap_or((text, "."));
     match (name, &project.repository) {
-        // The folder goes into `base`, not into the text, where a `[` in its name would be a glob.
+        // One directory serves as both in a plain repository; the rules of the shared one then say it all.
+        ("$GIT_DIR", Some(Repository { git_dir, common_dir, .. })) if git_dir == common_dir => Vec::new(),
         ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
         ("$GIT_COMMON_DIR", Some(repository)) if redundant(&repository.common_dir) => Vec::new(),
+        // The folder goes into `base`, not into the text, where a `[` in its name would be a glob.
         ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), refinements)],
         ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), refinements)],
         ("$GIT_OTHER_REFS", Some(repository)) => other_refs(repository)
