@@ -162,13 +162,14 @@ fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut D
     if let Some((at, decision)) = decisions.governing(cwd)
         && decision.access == Access::Exclude
     {
-        diagnostics.push(
-            Diagnostic::new(
-                Code::ExcludedCwd,
+        let (message, help) = if at == *cwd {
+            (format!("the working directory `{cwd}` is excluded"), "start somewhere else, or remove the rule")
+        } else {
+            (
                 format!("`{at}` is excluded, and the working directory `{cwd}` lies in it"),
+                "start somewhere else, or re-open the working directory with a deeper `ro` or `rw` rule",
             )
-            .at(&decision.origin)
-            .help("start somewhere else, or re-open the working directory with a deeper `ro` or `rw` rule"),
-        );
+        };
+        diagnostics.push(Diagnostic::new(Code::ExcludedCwd, message).at(&decision.origin).help(help));
     }
 }

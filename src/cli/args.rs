@@ -156,6 +156,28 @@ pub fn misplaced_value(words: &[OsString], arguments: &Arguments) -> Option<clap
     })
 }
 
+/// Flags that belong to a run, before a word that we took for a subcommand.
+pub fn misplaced_flag(arguments: &Arguments) -> Option<clap::Error> {
+    let options = &arguments.options;
+    let name = match &arguments.subcommand {
+        Some(Subcommand::Check { .. }) => "check",
+        Some(Subcommand::Schema) => "schema",
+        Some(Subcommand::Probe) | None => return None,
+    };
+    let problem = if options.print_args.is_some() {
+        format!(
+            "`--print-args` does not go with the subcommand `{name}`\n\n  tip: write `-- {name}` for a command of that name"
+        )
+    } else if options.check {
+        format!("`--check` does not go with the subcommand `{name}`")
+    } else if options.config.is_some() && matches!(&arguments.subcommand, Some(Subcommand::Check { file: Some(_) })) {
+        "`--config` and FILE both name the file to check".to_owned()
+    } else {
+        return None;
+    };
+    Some(definition().error(clap::error::ErrorKind::ArgumentConflict, problem))
+}
+
 fn form_name(form: Form) -> String {
     form.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }

@@ -22,8 +22,8 @@ pub fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, output: &Out
     }
     let session = match super::session(cwd) {
         Ok(session) => session,
-        Err(diagnostics) => {
-            output.report(&diagnostics);
+        Err(diagnostic) => {
+            output.report_one(diagnostic);
             return ExitCode::from(exit_code::OWN_FAILURE);
         }
     };

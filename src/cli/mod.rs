@@ -8,12 +8,13 @@ mod probe;
 mod run;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::config;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::launch::{exit_code, is_inside};
 use crate::path::AbsPath;
@@ -33,7 +34,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
             return ExitCode::from(if e.use_stderr() { exit_code::USAGE } else { 0 });
         }
     };
-    if let Some(message) = args::misplaced_value(&words, &arguments) {
+    if let Some(message) = args::misplaced_value(&words, &arguments).or_else(|| args::misplaced_flag(&arguments)) {
         let _ = message.print();
         return ExitCode::from(exit_code::USAGE);
     }
@@ -53,16 +54,12 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
 }
 
 /// The calling process, with `--cwd` applied.
-fn session(cwd: Option<&std::path::Path>) -> Result<Session, Diagnostics> {
-    let current = std::env::current_dir().map_err(|e| {
-        let mut diagnostics = Diagnostics::default();
-        diagnostics.push(
-            Diagnostic::new(Code::InvalidCwd, format!("cannot determine the working directory: {}", reason(&e)))
-                .help("start from an existing directory"),
-        );
-        diagnostics
+fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
+    // `absolute` needs no current directory for a path that is absolute already.
+    let cwd = std::path::absolute(cwd.unwrap_or(Path::new("."))).map_err(|e| {
+        Diagnostic::new(Code::InvalidCwd, format!("cannot determine the working directory: {}", reason(&e)))
+            .help("start from an existing directory, or name one with `--cwd DIR`")
     })?;
-    let cwd = current.join(cwd.unwrap_or(std::path::Path::new(".")));
     Ok(Session {
         cwd: AbsPath::normalize(cwd).unwrap_or_else(AbsPath::root),
         uid: rustix::process::getuid().as_raw(),

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Format, Severity, render};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
 use crate::launch::exit_code;
 
 use super::args::{MessageFormat, Options};
@@ -29,7 +29,13 @@ impl Output {
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(_) => ExitCode::from(exit_code::OWN_FAILURE),
+            Err(e) => {
+                self.report_one(
+                    Diagnostic::new(Code::OutputFailed, format!("cannot write the result: {}", reason(&e)))
+                        .help("make room, or write it somewhere else; what was written so far is not complete"),
+                );
+                ExitCode::from(exit_code::OWN_FAILURE)
+            }
         }
     }
 

@@ -42,10 +42,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         output.report_one(diagnostic);
         code
     };
-    let session = super::session(options.cwd.as_deref()).map_err(|diagnostics| {
-        output.report(&diagnostics);
-        exit_code::OWN_FAILURE
-    })?;
+    let session = super::session(options.cwd.as_deref()).map_err(fail)?;
     if will_run {
         launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
     }

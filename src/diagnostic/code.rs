@@ -119,6 +119,8 @@ codes! {
     CommandNotExecutable = "command-not-executable", Error;
     /// A directory of an `if-missing = "create"` rule could not be made.
     CreateFailed = "create-failed", Error;
+    /// Standard output could not be written.
+    OutputFailed = "output-failed", Error;
     /// The operating system refused a step of the start.
     StartFailed = "start-failed", Error;
 }

@@ -3,13 +3,13 @@
 //! After exec, bwrap's own message is all that a user sees, and it names neither. The common causes can be read from
 //! three small files; where these leave a doubt, one trial start settles it.
 
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use std::os::unix::fs::PermissionsExt;
-
-use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::path::AbsPath;
+use crate::path::{AbsPath, shown};
 use crate::session::Session;
 
 pub fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
@@ -57,17 +57,22 @@ fn trial(bwrap: &AbsPath, restricted: bool) -> Result<(), Diagnostic> {
         .arg("--version")
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| Diagnostic::new(Code::StartFailed, format!("cannot execute `{bwrap}`: {}", reason(&e))))?;
+        .map_err(|e| super::cannot_execute(bwrap, &e))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or_default().trim_start_matches("bwrap: ").to_owned();
-    Err(explain(&said, restricted))
+    Err(explain_refusal(&said, restricted))
 }
 
-fn explain(said: &str, restricted: bool) -> Diagnostic {
-    let diagnostic = unavailable(&format!("bwrap cannot make a sandbox here: {said}"));
+/// The cause behind what bwrap said when it could not make a sandbox, and the remedy. `restricted`: AppArmor restricts user
+/// namespaces.
+pub fn explain_refusal(said: &str, restricted: bool) -> Diagnostic {
+    let diagnostic = match said {
+        "" => unavailable("bwrap cannot make a sandbox here, and gives no reason"),
+        said => unavailable(&format!("bwrap cannot make a sandbox here: {}", shown(OsStr::new(said)))),
+    };
     if restricted {
         diagnostic.help(
             "AppArmor restricts user namespaces (Ubuntu): install the profile for bwrap with \

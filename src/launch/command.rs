@@ -17,7 +17,8 @@ use crate::session::Session;
 enum Found {
     Executable,
     NotExecutable,
-    Hidden,
+    /// The place on the way that the sandbox does not show.
+    Hidden(AbsPath),
     Absent,
 }
 
@@ -28,7 +29,7 @@ pub fn check(host: &Host, session: &Session, cwd: &AbsPath, plan: &Plan, name: &
         match look(host, plan, &candidate) {
             Found::Executable => return Ok(()),
             Found::NotExecutable => not_executable = not_executable.or(Some(candidate)),
-            Found::Hidden => hidden = hidden.or(Some(candidate)),
+            Found::Hidden(at) => hidden = hidden.or(Some(at)),
             Found::Absent => {}
         }
     }
@@ -39,7 +40,12 @@ pub fn check(host: &Host, session: &Session, cwd: &AbsPath, plan: &Plan, name: &
                 .help("make it executable with `chmod +x`, or run it through its interpreter")
         }
         (None, Some(at)) => {
-            Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` is `{at}`, which the sandbox does not show"))
+            let message = if at.as_os_str() == name {
+                format!("`{at}` exists, but the sandbox does not show it")
+            } else {
+                format!("`{shown_name}` is `{at}`, which the sandbox does not show")
+            };
+            Diagnostic::new(Code::CommandNotFound, message)
                 .help("show it with a `ro` rule, or call the command from a place that is visible inside")
         }
         (None, None) => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found"))
@@ -64,8 +70,9 @@ fn look(host: &Host, plan: &Plan, candidate: &AbsPath) -> Found {
     // What cannot be looked at here cannot be executed inside either.
     let Ok(resolved) = host.resolve(candidate.as_path()) else { return Found::Absent };
     let Some(kind) = resolved.kind else { return Found::Absent };
-    if !resolved.links.iter().chain([candidate, &resolved.path]).all(|at| plan.view(at).shows_host()) {
-        return Found::Hidden;
+    let mut way = [candidate].into_iter().chain(&resolved.links).chain([&resolved.path]);
+    if let Some(hidden) = way.find(|at| !plan.view(at).shows_host()) {
+        return Found::Hidden(hidden.clone());
     }
     if kind == FileKind::File && access(host.real(&resolved.path), Access::EXEC_OK).is_ok() {
         Found::Executable

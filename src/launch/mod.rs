@@ -7,6 +7,7 @@ mod command;
 mod descriptors;
 
 use std::fs;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -17,7 +18,7 @@ use crate::lower::Argv;
 use crate::path::AbsPath;
 use crate::session::Session;
 
-pub use availability::check as check_availability;
+pub use availability::{check as check_availability, explain_refusal};
 pub use bwrap::find as find_bwrap;
 pub use command::check as check_command;
 
@@ -94,5 +95,10 @@ pub fn exec(argv: &Argv) -> Diagnostic {
         return Diagnostic::new(Code::StartFailed, format!("cannot open `/dev/null` for bwrap: {}", reason(&e)));
     }
     let error = bwrap.exec();
-    Diagnostic::new(Code::StartFailed, format!("cannot execute `{}`: {}", argv.program, reason(&error)))
+    cannot_execute(&argv.program, &error)
+}
+
+fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {
+    Diagnostic::new(Code::StartFailed, format!("cannot execute `{bwrap}`: {}", reason(error)))
+        .help(format!("`{bwrap} --version` must run; reinstall bubblewrap if it does not"))
 }

@@ -89,10 +89,10 @@ struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     /// Resolves an exact rule; a glob is only prepared, so that one walk can serve all of them.
     fn rule<'r>(&mut self, rule: &'r Arc<Rule>, patterns: &mut Vec<WalkPattern<'r>>) {
-        if rule.text.is_empty() || rule.text.as_bytes().contains(&0) {
-            self.diagnostics.push(
-                Diagnostic::new(Code::InvalidPath, "a path must not be empty or hold a NUL byte").at(&rule.origin),
-            );
+        // The parser has seen to it that no file says this; a flag can.
+        if rule.text.is_empty() {
+            let problem = Diagnostic::new(Code::InvalidPath, "the path is empty");
+            self.diagnostics.push(problem.at(&rule.origin).help("write \".\" for the working directory"));
             return;
         }
         let (anchor, text) = anchored(rule, &self.project.home);
@@ -282,7 +282,7 @@ impl<'a> Resolver<'a> {
                 )
                 .at(&rule.origin)
                 .help(format!(
-                    "remove the link, or exclude it from the pattern: `{}` would apply to all of it",
+                    "remove the link, or write a pattern that it does not match: `{}` would apply to all of `{path}`",
                     rule.access
                 )),
             );
@@ -360,10 +360,12 @@ impl<'a> Resolver<'a> {
 
 fn missing_path(rule: &Rule) -> Diagnostic {
     let written = shown(&rule.text);
-    let what = if pattern::has_metacharacter(&rule.text) { "matches nothing" } else { "does not exist" };
-    Diagnostic::new(Code::MissingPath, format!("`{written}` {what}"))
-        .at(&rule.origin)
-        .help("create it, or choose `if-missing = \"skip\"` or `\"create\"`")
+    let (what, help) = if pattern::has_metacharacter(&rule.text) {
+        ("matches nothing", "correct the pattern, or choose `if-missing = \"skip\"`")
+    } else {
+        ("does not exist", "create it, or choose `if-missing = \"skip\"` or `\"create\"`")
+    };
+    Diagnostic::new(Code::MissingPath, format!("`{written}` {what}")).at(&rule.origin).help(help)
 }
 
 /// Where the text starts from, and the text without `~`.

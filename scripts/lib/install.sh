@@ -1,0 +1,73 @@
+# shellcheck shell=sh
+# Installs what is missing with the package manager of this system. Sourced, not run.
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+
+# ensure COMMAND…: afterwards each of them is there. Returns 125 where that is not possible.
+ensure() {
+    missing=
+    for wanted in "$@"; do
+        command -v "$wanted" >/dev/null 2>&1 || missing="$missing $wanted"
+    done
+    [ -n "$missing" ] || return 0
+
+    for manager in apt-get dnf pacman zypper apk none; do
+        command -v "$manager" >/dev/null 2>&1 && break
+    done
+    if [ "$manager" = none ]; then
+        say "missing:$missing, and no package manager that this script knows; please install by hand"
+        return 125
+    fi
+    packages=
+    for wanted in $missing; do
+        packages="$packages $(package_of "$manager" "$wanted")"
+    done
+
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        # Without a terminal nobody can answer sudo's question for a password.
+        if [ -t 0 ]; then as_root=sudo; else as_root='sudo -n'; fi
+        if ! command -v sudo >/dev/null 2>&1; then
+            say "missing:$missing, and only root can install; as root, install$packages with $manager"
+            return 125
+        fi
+    fi
+    say "installing$packages with $manager"
+    # shellcheck disable=SC2086 # a list of words each
+    if ! install_with "$manager" "$as_root" $packages </dev/null >&2; then
+        say "could not install$packages with $manager; as root, install by hand"
+        return 125
+    fi
+}
+
+# package_of MANAGER COMMAND: what the command is called there.
+package_of() {
+    case "$1:$2" in
+    *:bwrap) echo bubblewrap ;;
+    apt-get:cc) echo gcc libc6-dev ;;
+    apk:cc) echo gcc musl-dev ;;
+    *:cc) echo gcc ;;
+    pacman:python3) echo python ;;
+    dnf:shellcheck | zypper:shellcheck) echo ShellCheck ;;
+    *) echo "$2" ;;
+    esac
+}
+
+# install_with MANAGER SUDO PACKAGE…: asks nothing.
+install_with() {
+    manager=$1 as_root=$2
+    shift 2
+    # shellcheck disable=SC2086 # empty, or a command with its flags
+    case $manager in
+    apt-get)
+        # A new machine has no list of packages yet.
+        $as_root apt-get -qq update &&
+            $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"
+        ;;
+    dnf) $as_root dnf -q install -y "$@" ;;
+    # Arch supports no installation against an old system, so the list may be refreshed only with everything else.
+    pacman) $as_root pacman -S --noconfirm --needed "$@" || $as_root pacman -Syu --noconfirm --needed "$@" ;;
+    zypper) $as_root zypper -q --non-interactive install "$@" ;;
+    apk) $as_root apk add -q "$@" ;;
+    esac
+}

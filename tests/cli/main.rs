@@ -1,0 +1,52 @@
+//! The command line as a caller sees it: the built binary, as an ordinary user, in a project of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod check;
+mod exit_codes;
+mod help;
+mod parsing;
+mod print_args;
+mod streams;
+mod surroundings;
+
+use std::ffi::OsStr;
+use std::process::Output;
+
+use support::{Place, require_bwrap, stderr, stdout};
+
+/// What came of one run.
+#[derive(Debug)]
+struct Ran {
+    /// `None`: killed by a signal.
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        let ran = Self { code: output.status.code(), out: stdout(output), err: stderr(output) };
+        assert!(!ran.err.contains("panicked"), "{ran:?}");
+        ran
+    }
+
+    /// The codes of all diagnostics, in order.
+    fn codes(&self) -> Vec<&str> {
+        let titles = self.err.lines().filter_map(|l| l.strip_prefix("error[").or(l.strip_prefix("warning[")));
+        titles.filter_map(|title| title.split_once("]: ")).map(|(code, _)| code).collect()
+    }
+}
+
+/// Runs the binary in the project of `place`.
+fn run<W: AsRef<OsStr>>(place: &Place, words: impl IntoIterator<Item = W>) -> Ran {
+    require_bwrap();
+    Ran::of(&place.agent_sandbox().args(words).output().unwrap())
+}
+
+/// The same in an empty project.
+fn ran<const N: usize>(words: [&str; N]) -> Ran {
+    run(&Place::in_tmp(), words)
+}

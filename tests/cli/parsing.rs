@@ -1,0 +1,153 @@
+use std::fs;
+
+use crate::support::{Place, write_program};
+use crate::{ran, run};
+
+fn printed<const N: usize>(words: [&str; N]) -> String {
+    let ran = ran(words);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{words:?}");
+    ran.out
+}
+
+#[test]
+fn parsing_stops_at_the_command() {
+    assert_eq!(printed(["sh", "-c", "echo $0", "-h"]), "-h\n");
+    assert_eq!(
+        printed(["printf", "%s ", "--help", "-V", "--ro", "x", "--no-such-flag"]),
+        "--help -V --ro x --no-such-flag "
+    );
+    assert_eq!(printed(["printf", "%s ", "--network=false", "--print-args"]), "--network=false --print-args ");
+    assert_eq!(printed(["-q", "echo", "-q"]), "-q\n");
+}
+
+#[test]
+fn the_word_after_the_command_is_never_a_subcommand() {
+    assert_eq!(printed(["echo", "check"]), "check\n");
+    assert_eq!(printed(["echo", "schema"]), "schema\n");
+    assert_eq!(printed(["-q", "echo", "check", "x"]), "check x\n");
+}
+
+#[test]
+fn a_second_separator_belongs_to_the_command() {
+    assert_eq!(printed(["printf", "%s ", "--", "x"]), "-- x ");
+    assert_eq!(printed(["--", "printf", "%s ", "--", "x", "--"]), "-- x -- ");
+}
+
+#[test]
+fn after_the_separator_a_subcommand_is_a_command() {
+    let place = Place::outside_tmp();
+    let bin = place.path().join("bin");
+    write_program(&bin.join("check"), "#!/bin/sh\necho \"ran $*\"\n");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let run = |words: &[&str]| {
+        let output = place.agent_sandbox().env("PATH", &path).args(words).output().unwrap();
+        crate::Ran::of(&output).out
+    };
+    assert_eq!(run(&["--", "check", "-h"]), "ran -h\n");
+    assert_eq!(run(&["-q", "--", "check"]), "ran \n");
+    assert!(run(&["check"]).starts_with("ok: "), "without the separator it is ours");
+}
+
+#[test]
+fn a_value_in_the_place_of_the_command_is_refused_with_both_spellings() {
+    for (flag, value) in [
+        ("--network", "false"),
+        ("--network", "true"),
+        ("--docker", "true"),
+        ("--docker", "false"),
+        ("--print-args", "json"),
+        ("--print-args", "annotated"),
+    ] {
+        let ran = ran([flag, value]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+        let tip = format!("tip: write `{flag}={value}`, or `{flag} -- {value}` to run it\n");
+        assert!(ran.err.contains(&tip), "{}", ran.err);
+    }
+}
+
+#[test]
+fn after_the_separator_such_a_value_is_the_command() {
+    let ran = ran(["--network", "--", "false"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    assert_eq!(printed(["--docker=false", "--", "true"]), "");
+    assert!(printed(["--print-args", "--", "json"]).ends_with(" \\\n  -- json\n"));
+}
+
+#[test]
+fn an_optional_value_needs_its_equals_sign_and_nothing_else_is_taken_for_it() {
+    assert_eq!(printed(["--network", "echo", "false"]), "false\n");
+    assert_eq!(printed(["--network=false", "echo", "x"]), "x\n");
+    assert!(printed(["--print-args", "echo"]).ends_with(" \\\n  -- echo\n"));
+}
+
+#[test]
+fn a_flag_that_takes_one_value_does_not_swallow_the_command() {
+    assert_eq!(printed(["--ro", "a", "--ro", "b", "--exclude", "c", "--preset", "lint/rust", "echo", "x"]), "x\n");
+}
+
+#[test]
+fn another_directory_is_both_where_it_runs_and_where_files_are_looked_for() {
+    let place = Place::in_tmp();
+    place.write("home/code/other/.agent-sandbox.toml", "[filesystem]\nexclude = [\"hidden\"]\n");
+    place.write("home/code/other/hidden", "secret");
+    place.write("home/code/other/sub/open", "");
+    let script = "pwd; cat ../hidden 2>/dev/null || echo denied";
+    for flag in [["-C", "../other/sub"], ["--cwd", "../other/sub"]] {
+        let ran = run(&place, flag.into_iter().chain(["--", "sh", "-c", script]));
+        let pwd = fs::canonicalize(place.home()).unwrap().join("code/other/sub");
+        assert_eq!(ran.out, format!("{}\ndenied\n", pwd.display()));
+    }
+}
+
+#[test]
+fn a_requested_file_takes_the_place_of_the_projects_own() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nexclude = [\"a\"]\n");
+    place.write("home/code/project/strict.toml", "[filesystem]\nexclude = [\"b\"]\n");
+    place.write("home/code/project/a", "a");
+    place.write("home/code/project/b", "b");
+    let script = ["sh", "-c", "cat a b 2>/dev/null"];
+    assert_eq!(run(&place, script).out, "b");
+    assert_eq!(run(&place, ["-c", "strict.toml"].into_iter().chain(script)).out, "a");
+    assert_eq!(run(&place, ["--config", "strict.toml"].into_iter().chain(script)).out, "a");
+    assert_eq!(run(&place, ["--no-project-config"].into_iter().chain(script)).out, "ab");
+}
+
+#[test]
+fn quiet_hides_warnings_and_keeps_errors() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/a[b]", "");
+    place.write("home/code/project/ab", "");
+    let warned = run(&place, ["--ro", "a[b]", "--", "true"]);
+    assert_eq!((warned.code, warned.codes()), (Some(0), vec!["ambiguous-pattern"]));
+    for flag in ["-q", "--quiet"] {
+        let quiet = run(&place, [flag, "--ro", "a[b]", "--", "true"]);
+        assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""));
+        let failed = run(&place, [flag, "--ro", "a[b]", "--exclude", "[", "--", "true"]);
+        assert_eq!((failed.code, failed.codes()), (Some(125), vec!["invalid-pattern"]));
+    }
+}
+
+#[test]
+fn what_the_stages_came_to_goes_to_standard_error() {
+    let ran = ran(["--debug", "--", "echo", "x"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "x\n"));
+    let headings: Vec<&str> = ran.err.lines().filter(|line| line.ends_with(':') && !line.starts_with(' ')).collect();
+    let stages = ["files:", "merged:", "rules:", "decisions:", "dropped mounts:", "argv:"];
+    assert_eq!(headings.iter().filter(|heading| stages.contains(heading)).collect::<Vec<_>>(), Vec::from_iter(&stages));
+}
+
+/// A flag of a run before a subcommand is a mistake, not something to leave out in silence.
+#[test]
+fn flags_of_a_run_do_not_go_with_a_subcommand() {
+    let place = Place::in_tmp();
+    for (words, said) in [
+        (&["--print-args", "check"] as &[&str], "write `-- check` for a command of that name"),
+        (&["--check", "schema"], "`--check` does not go with the subcommand `schema`"),
+        (&["-c", "a.toml", "check", "b.toml"], "`--config` and FILE both name the file to check"),
+    ] {
+        let ran = run(&place, words);
+        assert_eq!(ran.code, Some(2), "{words:?}");
+        assert!(ran.err.contains(said), "{words:?}: {}", ran.err);
+    }
+}

@@ -1,0 +1,120 @@
+//! Strange callers: no home, no directory, names that are not text.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use crate::support::{Place, binary};
+use crate::{Ran, run};
+
+fn bytes(text: &[u8]) -> OsString {
+    OsString::from_vec(text.to_vec())
+}
+
+#[test]
+fn without_a_home_nothing_runs() {
+    let place = Place::in_tmp();
+    for home in [None, Some(""), Some("relative")] {
+        let mut command = place.agent_sandbox();
+        match home {
+            None => command.env_remove("HOME"),
+            Some(home) => command.env("HOME", home),
+        };
+        let ran = Ran::of(&command.args(["--", "true"]).output().unwrap());
+        assert_eq!((ran.code, ran.codes()), (Some(125), vec!["no-home"]), "{home:?}");
+    }
+}
+
+/// Starts in a directory that is removed before the binary looks.
+fn in_a_deleted_directory(place: &Place, words: &[&OsStr]) -> Ran {
+    let mut command = place.command("sh");
+    command.args(["-c", "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\""]).arg(binary()).args(words);
+    Ran::of(&command.output().unwrap())
+}
+
+#[test]
+fn a_working_directory_that_was_deleted_is_named_as_the_reason() {
+    let place = Place::in_tmp();
+    for words in [["--", "true"], ["--print-args", "true"], ["check", "-q"]] {
+        let ran = in_a_deleted_directory(&place, &words.map(OsStr::new));
+        assert_eq!((ran.code, ran.codes()), (Some(125), vec!["invalid-cwd"]), "{words:?}");
+    }
+}
+
+#[test]
+fn an_absolute_directory_does_not_need_the_one_that_was_deleted() {
+    let place = Place::in_tmp();
+    let project = place.project();
+    let ran = in_a_deleted_directory(&place, &["-C".as_ref(), project.as_ref(), "--".as_ref(), "pwd".as_ref()]);
+    assert_eq!((ran.code, ran.out), (Some(0), format!("{}\n", project.display())));
+}
+
+#[test]
+fn words_that_are_not_text_reach_the_command_as_they_are() {
+    let place = Place::in_tmp();
+    let output = place.agent_sandbox().args(["--", "printf", "%s"]).arg(bytes(b"a\xff\nb")).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"a\xff\nb"[..]));
+}
+
+#[test]
+fn paths_that_are_not_text_are_protected_like_others() {
+    let place = Place::in_tmp();
+    let name = bytes(b"secret\xff");
+    place.write(std::path::Path::new("home/code/project").join(&name), "secret");
+    let read = |flags: &[&OsStr]| {
+        let mut command = place.agent_sandbox();
+        let output = command.args(flags).args(["--", "cat"]).arg(&name).output().unwrap();
+        Ran::of(&output).out
+    };
+    assert_eq!(read(&[]), "secret");
+    assert_eq!(read(&["--exclude".as_ref(), &name]), "");
+    assert_eq!(read(&["--exclude".as_ref(), &bytes(b"*\xff")]), "");
+}
+
+#[test]
+fn an_argv_that_is_not_text_prints_in_every_form() {
+    let place = Place::in_tmp();
+    for form in ["shell", "json", "lines", "nul", "annotated"] {
+        let output = place.agent_sandbox().arg(format!("--print-args={form}")).arg(bytes(b"x\xff")).output().unwrap();
+        let expected: &[u8] = if form == "json" { b"\"bytes\": [" } else { b"x\xff" };
+        assert_eq!(Ran::of(&output).code, Some(0), "{form}");
+        assert!(output.stdout.windows(expected.len()).any(|at| at == expected), "{form}");
+    }
+}
+
+#[test]
+fn flags_that_are_not_text_are_mistakes_and_no_panic() {
+    let place = Place::in_tmp();
+    let cases: [(&[&[u8]], i32, &str); 8] = [
+        (&[b"--preset", b"\xff", b"--", b"true"], 125, "unknown-preset"),
+        (&[b"--config", b"\xff", b"--", b"true"], 125, "missing-config"),
+        (&[b"-C", b"\xff", b"--", b"true"], 125, "invalid-cwd"),
+        (&[b"check", b"\xff"], 1, "missing-config"),
+        (&[b"--", b"\xff"], 127, "command-not-found"),
+        (&[b"--network=\xff", b"--", b"true"], 2, ""),
+        (&[b"--\xff", b"--", b"true"], 2, ""),
+        (&[b"--print-args=\xff"], 2, ""),
+    ];
+    for (words, code, diagnostic) in cases {
+        let ran = run(&place, words.iter().map(|word| OsStr::from_bytes(word)));
+        assert_eq!((ran.code, ran.codes().join(" ")), (Some(code), diagnostic.to_owned()), "{words:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn an_environment_that_is_not_text_passes() {
+    let place = Place::in_tmp();
+    let mut command = place.agent_sandbox();
+    command.env("ODD", bytes(b"\xff")).env(bytes(b"ODD\xff"), "x").env("DOCKER_HOST", bytes(b"unix:///\xff"));
+    let output = command.args(["--", "sh", "-c", "printf %s \"$ODD\""]).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"\xff"[..]));
+}
+
+#[test]
+fn a_working_directory_reached_through_a_symlink_is_the_one_behind_it() {
+    let place = Place::in_tmp();
+    std::os::unix::fs::symlink(place.project(), place.home().join("link")).unwrap();
+    let mut command = place.agent_sandbox();
+    let ran = Ran::of(&command.current_dir(place.home().join("link")).args(["--", "pwd", "-P"]).output().unwrap());
+    assert_eq!(ran.out, format!("{}\n", fs::canonicalize(place.project()).unwrap().display()));
+}

@@ -1,0 +1,80 @@
+//! Configuration files, presets, and the project.
+
+use agent_sandbox::diagnostic::Code;
+use agent_sandbox::session::Request;
+
+use crate::support::session;
+use crate::{compiled, project, project_with, rendered, tree};
+
+cases! {
+    InvalidToml a_file_that_is_not_toml_is_shown_where_it_breaks project("[filesystem]\nrw = [\"dist\"\nro = []\n");
+
+    UnknownKey a_misspelt_key_gets_the_right_one project("[filesystem]\nexcludes = [\"**/*.pem\"]\n");
+    UnknownKey another_word_for_a_key_gets_ours project("[filesystem]\ndeny = [\"**/*.pem\"]\n");
+    UnknownKey a_key_in_the_wrong_table_is_told_its_place project("[filesystem]\nrw = []\nnetwork = false\n");
+    UnknownKey a_key_like_no_other_gets_the_list project("[filesystem]\ncolour = \"red\"\n");
+
+    WrongType a_quoted_boolean_loses_its_quotes project("network = \"false\"\n");
+    WrongType a_lone_path_gets_brackets project("[filesystem]\nexclude = \"**/*.pem\"\n");
+    WrongType an_entry_that_is_a_number_gets_both_forms project("[filesystem]\nro = [1]\n");
+
+    InvalidValue a_misspelt_word_gets_the_right_one
+        project("[filesystem]\nrw = [{ path = \"dist\", if-missing = \"creat\" }]\n");
+    InvalidValue an_entry_without_a_path_needs_one project("[filesystem]\nrw = [{ if-missing = \"create\" }]\n");
+    InvalidValue a_pattern_cannot_be_created
+        project("[filesystem]\nrw = [{ path = \"out/*\", if-missing = \"create\" }]\n");
+    InvalidValue a_preset_without_its_sign_gets_one project("[filesystem]\npresets = [\"!caches\"]\n");
+
+    InvalidPath an_empty_path_in_a_file_means_nothing project("[filesystem]\nrw = [\"\"]\n");
+    InvalidPath a_path_with_a_nul_byte_means_nothing project("[filesystem]\nrw = [\"a\\u0000b\"]\n");
+    InvalidPath an_empty_path_in_a_flag_means_nothing
+        compiled(&tree([]), &Request { rw: vec!["".into()], ..Request::default() });
+
+    UnknownPreset a_misspelt_preset_gets_the_right_one project("[filesystem]\npresets = [\"@lint/rus\"]\n");
+    UnknownPreset a_preset_like_no_other_gets_the_list project("[filesystem]\npresets = [\"!@everything\"]\n");
+
+    InvalidPresetName a_built_in_preset_cannot_be_redefined project("[presets.secrets]\nexclude = [\"vault\"]\n");
+    InvalidPresetName a_name_that_cannot_be_referred_to_is_refused project("[presets.\"My Tools\"]\nro = [\"tools\"]\n");
+
+    PresetCycle a_preset_that_includes_itself_is_shown_with_the_way_round project(
+        "[filesystem]\npresets = [\"@a\"]\n\n[presets.a]\ninclude = [\"@b\"]\n\n[presets.b]\ninclude = [\"@a\"]\n"
+    );
+
+    ContradictoryPreset one_list_cannot_name_and_remove_a_preset
+        project("[filesystem]\npresets = [\"@lint/rust\", \"!@lint/rust\"]\n");
+
+    UnreadableConfig a_directory_in_the_place_of_a_file_stops_the_run {
+        compiled(&tree(["home/u/proj/.agent-sandbox.toml/"]), &Request::default())
+    };
+    UnreadableConfig a_file_that_is_not_utf_8_stops_the_run {
+        let tree = tree([]);
+        std::fs::write(tree.real("home/u/proj/.agent-sandbox.toml"), b"rw = [\"\xff\"]\n").unwrap();
+        compiled(&tree, &Request::default())
+    };
+
+    MissingConfig a_requested_file_must_exist
+        compiled(&tree([]), &Request { config: Some("strict.toml".into()), ..Request::default() });
+
+    NoHome without_a_home_nothing_runs {
+        let mut session = session("/home/u/proj");
+        session.env.clear();
+        rendered(&tree([]).compile_as(&session, &Request::default()).1)
+    };
+
+    InvalidCwd the_working_directory_must_exist
+        rendered(&tree([]).compile("/home/u/proj/gone", &Request::default()).1);
+    InvalidCwd the_working_directory_must_be_a_directory
+        rendered(&tree(["home/u/proj/file"]).compile("/home/u/proj/file", &Request::default()).1);
+
+    UnsafeRoot the_home_is_no_project rendered(&tree([]).compile("/home/u", &Request::default()).1);
+
+    UnverifiedGitPointer a_git_file_that_nothing_confirms_is_not_believed project_with(
+        [
+            "home/u/proj/.git = gitdir: /home/u/other/.git\n",
+            "home/u/other/.git/HEAD = ref: refs/heads/main\n",
+            "home/u/other/.git/objects/",
+            "home/u/other/.git/config = [core]\n\tbare = false\n",
+        ],
+        "",
+    );
+}

@@ -1,0 +1,102 @@
+//! Rules that meet the host, and the argv that comes of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use agent_sandbox::diagnostic::{Code, Diagnostics};
+use agent_sandbox::host::Host;
+use agent_sandbox::pipeline;
+use agent_sandbox::session::Request;
+
+use crate::support::{Place, abs, session, stderr};
+use crate::{compiled, project, project_with, rendered, tree};
+
+cases! {
+    InvalidPattern an_open_bracket_is_shown_with_the_way_to_mean_it project("[filesystem]\nro = [\"src/[a\"]\n");
+
+    MissingPath a_required_path_must_exist
+        project("[filesystem]\nro = [{ path = \"~/tools\", if-missing = \"error\" }]\n");
+    MissingPath a_required_pattern_must_match
+        project("[filesystem]\nexclude = [{ path = \"**/*.pem\", if-missing = \"error\" }]\n");
+    MissingPath nothing_is_created_through_a_symlink project_with(
+        ["home/u/proj/out -> /home/u/elsewhere"],
+        "[filesystem]\nrw = [{ path = \"out\", if-missing = \"create\" }]\n",
+    );
+
+    UnreadablePath a_folder_that_cannot_be_searched_stops_a_protective_glob unreadable_folder();
+    UnreadablePath a_name_that_the_system_refuses_stops_the_run compiled(
+        &tree([]),
+        &Request { exclude: vec!["n".repeat(256).into()], ..Request::default() },
+    );
+
+    SymlinkLoop links_in_a_circle_are_named
+        project_with(["home/u/proj/a -> b", "home/u/proj/b -> a"], "[filesystem]\nexclude = [\"a\"]\n");
+
+    BroadSymlink a_pattern_does_not_hide_the_home_through_a_link
+        project_with(["home/u/proj/links/home -> /home/u"], "[filesystem]\nexclude = [\"links/*\"]\n");
+
+    ReservedPath the_whole_file_system_cannot_be_opened project("[filesystem]\nrw = [\"/\"]\n");
+    ReservedPath proc_is_the_sandbox_s_own project_with(["proc/sys/"], "[filesystem]\nexclude = [\"/proc/sys\"]\n");
+    ReservedPath dev_is_the_sandbox_s_own project_with(["dev/kvm"], "[filesystem]\nro = [\"/dev/kvm\"]\n");
+    ReservedPath run_is_the_sandbox_s_own project_with(["run/"], "[filesystem]\nrw = [\"/run\"]\n");
+
+    ReadOnlyDevice a_device_is_granted_or_hidden_but_never_read_only read_only_device();
+
+    ProtectedPath our_own_file_stays_read_only project("[filesystem]\nrw = [\".agent-sandbox.toml\"]\n");
+
+    AmbiguousPattern a_file_with_the_name_of_a_pattern_is_pointed_out project_with(
+        ["home/u/proj/app/[id]/page.tsx", "home/u/proj/app/i/page.tsx"],
+        "[filesystem]\nro = [\"app/[id]/page.tsx\"]\n",
+    );
+
+    ExcludedCwd the_working_directory_cannot_be_hidden project("[filesystem]\nexclude = [\".\"]\n");
+    ExcludedCwd a_folder_around_the_working_directory_cannot_be_hidden {
+        let tree = tree(["home/u/proj/.agent-sandbox.toml = [filesystem]\nexclude = [\"sub\"]\n", "home/u/proj/sub/dir/"]);
+        rendered(&tree.compile("/home/u/proj/sub/dir", &Request::default()).1)
+    };
+    ExcludedCwd a_working_directory_in_the_private_tmp_does_not_exist {
+        let request = Request { presets: vec!["!base".into()], ..Request::default() };
+        rendered(&tree(["tmp/work/"]).compile("/tmp/work", &request).1)
+    };
+
+    TooManyWords too_many_mounts_name_the_rules_that_cost_most too_many_words();
+
+    NoDockerSocket docker_without_a_socket_is_pointed_out project("docker = true\n");
+}
+
+/// As an ordinary user, since nothing is unreadable for root.
+fn unreadable_folder() -> String {
+    let place = Place::in_tmp();
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nexclude = [\"**/*.pem\"]\n");
+    let locked = place.project().join("locked");
+    fs::create_dir(&locked).unwrap();
+    place.give_away();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
+    let output = place.agent_sandbox().args(["--preset", "!secrets", "check"]).output().unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o755)).unwrap();
+    stderr(&output).replace(place.path().to_str().unwrap(), "/PLACE")
+}
+
+/// `/dev` stands for a whole host here: the one place where everybody has a device.
+fn read_only_device() -> String {
+    let request = Request { presets: vec!["!all".into()], ro: vec!["/null".into()], ..Request::default() };
+    let mut diagnostics = Diagnostics::default();
+    pipeline::compile(&Host::at("/dev"), &session("/pts"), &request, &mut diagnostics);
+    rendered(&diagnostics)
+}
+
+fn too_many_words() -> String {
+    let tree =
+        tree(["home/u/proj/.agent-sandbox.toml = [filesystem]\nexclude = [\"keys/*.pem\"]\nro = [\"docs/*\"]\n"]);
+    for index in 0..2900 {
+        tree.add(&format!("home/u/proj/keys/{index}.pem"));
+    }
+    for index in 0..150 {
+        tree.add(&format!("home/u/proj/docs/{index}"));
+    }
+    let session = session("/home/u/proj");
+    let (compiled, mut diagnostics) = tree.compile_as(&session, &Request::default());
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    compiled.unwrap().argv(&session, &abs("/usr/bin/bwrap"), &["true".into()], &mut diagnostics);
+    rendered(&diagnostics)
+}

@@ -1,0 +1,125 @@
+//! The start: who calls, whether this machine can do it, and whether the command is there.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, lchown};
+
+use agent_sandbox::diagnostic::Code;
+use agent_sandbox::launch;
+use agent_sandbox::session::{Request, Session};
+
+use crate::support::{Place, Tree, USER, abs, session, stderr, write_program};
+use crate::{one, plain, tree};
+
+cases! {
+    AlreadyInside a_sandbox_in_a_sandbox_is_refused {
+        let tree = tree(["run/agent-sandbox/inside/"]);
+        one(launch::check_caller(&tree.host(), &session("/home/u/proj"), false).unwrap_err())
+    };
+
+    RootRefused root_needs_a_flag one(launch::check_caller(&tree([]).host(), &root(), false).unwrap_err());
+
+    ForeignProject root_in_the_project_of_somebody_else_is_sent_there foreign_project();
+
+    BwrapMissing without_bwrap_there_is_a_way_to_get_it find_bwrap(&tree([]), "/usr/bin:/bin");
+
+    BwrapUntrusted a_bwrap_in_the_project_is_not_used {
+        let tree = tree([]);
+        write_program(&tree.real("home/u/proj/bin/bwrap"), "#!/bin/sh\n");
+        find_bwrap(&tree, "/home/u/proj/bin:/usr/bin")
+    };
+    BwrapUntrusted a_bwrap_in_a_writable_cache_is_not_used {
+        let tree = tree([]);
+        write_program(&tree.real("home/u/.cache/tools/bwrap"), "#!/bin/sh\n");
+        find_bwrap(&tree, "/home/u/.cache/tools:/usr/bin")
+    };
+
+    SandboxUnavailable user_namespaces_that_are_off_can_be_turned_on
+        unavailable(&tree(["proc/sys/user/max_user_namespaces = 0\n"]), "/usr/bin/bwrap");
+    SandboxUnavailable user_namespaces_for_root_alone_can_be_opened
+        unavailable(&tree(["proc/sys/kernel/unprivileged_userns_clone = 0\n"]), "/usr/bin/bwrap");
+    SandboxUnavailable the_restriction_of_ubuntu_has_a_profile_for_bwrap
+        one(launch::explain_refusal("setting up uid map: Permission denied", true));
+    SandboxUnavailable a_container_that_hides_parts_of_proc_can_be_started_otherwise
+        one(launch::explain_refusal("Can't mount proc on /newroot/proc: Operation not permitted", false));
+    SandboxUnavailable a_container_without_namespaces_can_be_started_otherwise
+        one(launch::explain_refusal("No permissions to create new namespace", false));
+    SandboxUnavailable a_bwrap_that_fails_without_a_word_is_still_a_sentence one(launch::explain_refusal("", false));
+
+    CommandNotFound a_command_that_is_nowhere_may_be_misspelt command(&tree(["usr/bin/"]), "grpe");
+    CommandNotFound a_command_that_is_hidden_inside_is_told_where_it_is {
+        let tree = tree([]);
+        write_program(&tree.real("tmp/tool"), "#!/bin/sh\n");
+        command(&tree, "/tmp/tool")
+    };
+
+    CommandNotFound a_name_that_leads_to_something_hidden_says_where {
+        let tree = tree(["usr/bin/tool -> /tmp/tool"]);
+        write_program(&tree.real("tmp/tool"), "#!/bin/sh\n");
+        command(&tree, "tool")
+    };
+
+    CommandNotExecutable a_script_without_the_bit_gets_it command(&tree(["home/u/proj/build.sh"]), "./build.sh");
+
+    CreateFailed a_directory_that_cannot_be_made_names_the_setting {
+        let tree = tree(["home/u/state"]);
+        one(launch::create_directories(&tree.host(), &[abs("/home/u/state/tool")]).unwrap_err())
+    };
+
+    OutputFailed a_result_that_could_not_be_written_is_not_taken_for_complete full_disk();
+
+    StartFailed a_bwrap_that_cannot_be_executed_is_named broken_bwrap();
+    StartFailed a_bwrap_that_is_gone_at_the_trial_is_named
+        unavailable(&tree([".dockerenv"]), "/nowhere/bwrap");
+}
+
+fn root() -> Session {
+    Session { uid: 0, ..session("/home/u/proj") }
+}
+
+fn foreign_project() -> String {
+    let tree = tree([]);
+    let folder = tree.real("home/u/proj");
+    if rustix::process::getuid().is_root() {
+        lchown(&folder, Some(USER), Some(USER)).unwrap();
+    }
+    let owner = fs::metadata(&folder).unwrap().uid();
+    let (compiled, _) = tree.compile("/home/u/proj", &Request::default());
+    let project = compiled.unwrap().layers.project;
+    one(launch::check_owner(&tree.host(), &root(), &project).unwrap_err()).replace(&owner.to_string(), "12345")
+}
+
+fn find_bwrap(tree: &Tree, path: &str) -> String {
+    let compiled = plain(tree);
+    let mut session = session("/home/u/proj");
+    session.env.insert("PATH".into(), path.into());
+    let found = launch::find_bwrap(&tree.host(), &session, &compiled.layers.project, &compiled.plan);
+    one(found.unwrap_err())
+}
+
+fn unavailable(tree: &Tree, bwrap: &str) -> String {
+    one(launch::check_availability(&tree.host(), &session("/home/u/proj"), &abs(bwrap)).unwrap_err())
+}
+
+fn full_disk() -> String {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    stderr(&Place::in_tmp().agent_sandbox().arg("schema").stdout(full).output().unwrap())
+}
+
+fn command(tree: &Tree, name: &str) -> String {
+    let compiled = plain(tree);
+    let mut session = session("/home/u/proj");
+    session.env.insert("PATH".into(), "/usr/bin".into());
+    let cwd = &compiled.layers.project.cwd;
+    one(launch::check_command(&tree.host(), &session, cwd, &compiled.plan, OsStr::new(name)).unwrap_err())
+}
+
+/// By the binary itself, which execs it. Its interpreter does not exist.
+fn broken_bwrap() -> String {
+    let place = Place::in_tmp();
+    write_program(&place.path().join("bin/bwrap"), "#!/nowhere/sh\n");
+    place.give_away();
+    let path = format!("{}/bin:/usr/bin:/bin", place.path().display());
+    let output = place.agent_sandbox().env("PATH", path).args(["--", "true"]).output().unwrap();
+    stderr(&output).replace(place.path().to_str().unwrap(), "/PLACE")
+}

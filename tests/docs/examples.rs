@@ -1,0 +1,126 @@
+//! Configuration that people will copy: the files in `examples/`, and every `toml` block of the documents.
+
+use std::fs;
+
+use agent_sandbox::config;
+use agent_sandbox::diagnostic::{Format, render};
+use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::rule::LayerKind;
+use agent_sandbox::session::Request;
+
+use super::markdown::blocks;
+use super::support::{Tree, session, words};
+use super::{documents, files_in, top};
+
+/// A host on which every rule of the examples has something to apply to.
+const HOST: [&str; 33] = [
+    "var/run/docker.sock",
+    "home/u/.gitconfig",
+    "home/u/.cargo/credentials.toml",
+    "home/u/.rustup/",
+    "home/u/.local/share/virtualenvs/",
+    "home/u/proj/.git/HEAD = ref: refs/heads/main\n",
+    "home/u/proj/.git/config",
+    "home/u/proj/.git/hooks/",
+    "home/u/proj/.git/objects/",
+    "home/u/proj/.git/refs/heads/main",
+    "home/u/proj/.cargo/config.toml",
+    "home/u/proj/.env",
+    "home/u/proj/.github/workflows/",
+    "home/u/proj/CODEOWNERS",
+    "home/u/proj/certs/localhost-key.pem",
+    "home/u/proj/data/raw/customers/",
+    "home/u/proj/data/raw/.ipynb_checkpoints/",
+    "home/u/proj/docker-compose.yml",
+    "home/u/proj/docker/volumes/",
+    "home/u/proj/fuzz/artifacts/",
+    "home/u/proj/infra/terraform.tfstate",
+    "home/u/proj/keys/server.pem",
+    "home/u/proj/migrations/",
+    "home/u/proj/node_modules/",
+    "home/u/proj/packages/payments/api/",
+    "home/u/proj/packages/payments/ledger/",
+    "home/u/proj/packages/web/src/generated/",
+    "home/u/proj/pnpm-workspace.yaml",
+    "home/u/proj/rust-toolchain.toml",
+    "home/u/proj/src/",
+    "home/u/proj/supply-chain/",
+    "home/u/proj/tests/fixtures/",
+    "tmp/",
+];
+
+/// Compiles `text` as a project's file; whatever anyone has to say about it is a failure.
+fn assert_good(name: &str, text: &str) -> Compiled {
+    assert_fits_schema(name, text);
+    let tree = Tree::new(HOST);
+    fs::write(tree.real("home/u/proj/.agent-sandbox.toml"), text).unwrap();
+    let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
+    assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, Format::Text { color: false }));
+    compiled.unwrap()
+}
+
+fn assert_fits_schema(name: &str, text: &str) {
+    let value: serde_json::Value = toml::from_str(text).unwrap_or_else(|e| panic!("{name} is not TOML: {e}"));
+    let validator = jsonschema::validator_for(&config::schema()).unwrap();
+    let mistakes: Vec<String> = validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(mistakes.is_empty(), "{name} does not fit the schema: {mistakes:?}");
+}
+
+fn examples() -> Vec<(String, String)> {
+    let files = files_in(&top().join("examples"));
+    let named = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let examples: Vec<_> = files.iter().map(|path| (named(path), fs::read_to_string(path).unwrap())).collect();
+    assert!(examples.len() >= 6, "{examples:?}");
+    examples
+}
+
+#[test]
+fn every_example_compiles_without_a_word() {
+    for (name, text) in examples() {
+        let compiled = assert_good(&name, &text);
+        words(&compiled, &session("/home/u/proj"));
+    }
+}
+
+/// A rule that is misspelt would apply to nothing, without a word.
+#[test]
+fn every_rule_of_an_example_applies_to_something() {
+    for (name, text) in examples() {
+        let compiled = assert_good(&name, &text);
+        let missing = compiled.resolution.missing.iter().filter(|(rule, _)| rule.layer == LayerKind::Project);
+        let idle: Vec<_> = missing.map(|(rule, _)| &rule.text).collect();
+        assert!(idle.is_empty(), "{name}: {idle:?} applies to nothing on the host of this test");
+    }
+}
+
+/// An example teaches: a comment before the first line, and one at least for every two rules.
+#[test]
+fn every_example_says_why() {
+    for (name, text) in examples() {
+        assert!(text.starts_with("# "), "{name} begins with what it is for");
+        let uncommented = text.split("\n\n").filter(|part| !part.contains('#') && !part.trim().starts_with(']'));
+        assert_eq!(uncommented.collect::<Vec<_>>(), Vec::<&str>::new(), "{name}: a part without a reason");
+    }
+}
+
+#[test]
+fn every_example_is_mentioned_in_the_documents() {
+    let documents = documents();
+    for (name, _) in examples() {
+        let path = format!("examples/{name}");
+        let mentioned = documents.iter().any(|(_, text)| text.contains(&path) || text.contains("](examples)"));
+        assert!(mentioned, "no document mentions {path}");
+    }
+}
+
+#[test]
+fn every_block_of_toml_in_the_documents_compiles_without_a_word() {
+    let mut count = 0;
+    for (name, text) in documents() {
+        for block in blocks(&text).iter().filter(|block| block.language == "toml") {
+            assert_good(&format!("{name}:{}", block.line), &block.text);
+            count += 1;
+        }
+    }
+    assert!(count > 0, "the documents show at least one configuration");
+}
