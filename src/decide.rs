@@ -41,6 +41,12 @@ impl Decisions {
         self.0.get(path)
     }
 
+    /// Whether something strictly below `path` is not excluded.
+    pub fn reopens_below(&self, path: &AbsPath) -> bool {
+        let below = self.0.range(path.clone()..).take_while(|(at, _)| at.is_within(path)).skip(1);
+        below.map(|(_, decision)| decision).any(|decision| decision.access != Access::Exclude)
+    }
+
     /// The nearest decision at or above `path`; `None` where only the base mounts apply.
     pub fn governing(&self, path: &AbsPath) -> Option<(AbsPath, &Decision)> {
         path.ancestors().find_map(|ancestor| {

@@ -109,7 +109,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let run = planner.base(base, decisions);
     for (path, decision) in decisions.iter() {
         planner.close_until(path);
-        planner.decision(path, decision);
+        planner.decision(path, decision, decisions);
     }
     planner.close_all();
     planner.always(Mount::Seal { path: run }, "`/run` is read-only");
@@ -183,10 +183,12 @@ impl Planner {
         run
     }
 
-    fn decision(&mut self, path: &AbsPath, decision: &Decision) {
+    fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
         let inherited = self.inherited(path);
         let view = View::of(decision.access);
-        if self.optimize && inherited.gives(decision.access) {
+        // In a private place there is nothing to hide, but the way to what is re-opened must not be writable.
+        let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
+        if self.optimize && inherited.gives(decision.access) && !leads_on() {
             self.dropped.push(Dropped {
                 path: path.clone(),
                 access: decision.access,

@@ -1,0 +1,21 @@
+//! The built binary on real bwrap: what a policy promises, tried by a process inside and judged on the host.
+//!
+//! Most tests run in four situations: as an ordinary user and as root with `--allow-root`, each with the project below
+//! `/tmp`, which is private inside, and elsewhere.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[macro_use]
+mod situations;
+
+mod git;
+mod levels;
+mod names;
+mod network;
+mod process;
+mod random;
+mod sandbox;
+mod start;
+mod surroundings;
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,175 @@
+//! Starting the product, and asking what a process inside finds.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Place, binary, stderr, stdout};
+
+/// Only the project is open: what a test adds to it is all there is.
+pub const BASE_ONLY: &str = "[filesystem]\npresets = [\"!@all\", \"@base\"]\n";
+
+/// Writes the project's policy: `BASE_ONLY` and what follows it.
+pub fn policy(place: &Place, rules: &str) {
+    write(place, ".agent-sandbox.toml", format!("{BASE_ONLY}{rules}"));
+}
+
+/// Writes a file of the project.
+pub fn write(place: &Place, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+    place.write(place.project().join(path), content);
+}
+
+/// The product with what its caller needs to be let in.
+pub fn sandbox(place: &Place) -> Command {
+    let mut command = place.agent_sandbox();
+    if place.uid == 0 {
+        command.arg("--allow-root");
+    }
+    command
+}
+
+/// Runs words inside; they start with the flags of the product, if any.
+pub fn run<S: AsRef<OsStr>>(place: &Place, words: &[S]) -> Output {
+    sandbox(place).args(words).output().unwrap()
+}
+
+/// What a shell script prints inside. It must succeed.
+pub fn shell(place: &Place, script: &str) -> String {
+    shell_with(place, &[], script)
+}
+
+pub fn shell_with(place: &Place, flags: &[&str], script: &str) -> String {
+    succeeded(sandbox(place).args(flags).args(["--", "sh", "-c", script]).output().unwrap())
+}
+
+/// What a Python program prints inside, or outside with [`Place::command`].
+pub fn python(command: &mut Command, program: &str, arguments: &[&str]) -> String {
+    succeeded(command.args(["/usr/bin/python3", "-I", "-c", program]).args(arguments).output().unwrap())
+}
+
+#[track_caller]
+pub fn succeeded(output: Output) -> String {
+    assert!(output.status.success(), "{}\n{}{}", output.status, stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+/// The product's own failure: its exit code, and a text that names the cause.
+#[track_caller]
+pub fn failed(output: &Output, code: i32, cause: &str) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(cause), "not {cause}: {said}");
+    assert_eq!(stdout(output), "", "nothing was run");
+}
+
+/// What the probe finds at a path: `ok`, or the number of the error, for reading and for writing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub kind: String,
+    pub read: String,
+    pub write: String,
+}
+
+impl Found {
+    pub fn new(kind: &str, read: &str, write: &str) -> Self {
+        Self { kind: kind.into(), read: read.into(), write: write.into() }
+    }
+
+    /// Nothing can be seen there, for this reason.
+    pub fn none(error: &str) -> Self {
+        Self::new("none", error, error)
+    }
+
+    pub fn rw(kind: &str) -> Self {
+        Self::new(kind, "ok", "ok")
+    }
+
+    pub fn ro(kind: &str) -> Self {
+        Self::new(kind, "ok", "EROFS")
+    }
+
+    pub fn masked_file() -> Self {
+        Self::new("device", "EACCES", "EACCES")
+    }
+}
+
+/// Asks the probe inside about each path.
+pub fn probe<F: AsRef<OsStr>>(place: &Place, flags: &[F], paths: &[PathBuf]) -> Vec<Found> {
+    let mut command = sandbox(place);
+    command.args(flags).arg("--").arg(binary()).arg("__probe");
+    let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+    let output = succeeded(with_input(&mut command, &input));
+    let found: Vec<Found> = output.lines().map(read_answer).collect();
+    assert_eq!(found.len(), paths.len(), "{output}");
+    found
+}
+
+fn read_answer(line: &str) -> Found {
+    let answer: Value = serde_json::from_str(line).unwrap();
+    let text = |key: &str| match &answer[key] {
+        Value::Number(number) => errno_name(number.as_i64().unwrap()),
+        value => value.as_str().unwrap_or_default().to_owned(),
+    };
+    match answer.get("error") {
+        Some(_) => Found::none(&text("error")),
+        None => Found { kind: text("kind"), read: text("read"), write: text("write") },
+    }
+}
+
+fn errno_name(number: i64) -> String {
+    match number {
+        2 => "ENOENT".to_owned(),
+        13 => "EACCES".to_owned(),
+        20 => "ENOTDIR".to_owned(),
+        30 => "EROFS".to_owned(),
+        other => format!("errno {other}"),
+    }
+}
+
+/// Runs a command with `input` on its standard input, which must not be larger than a pipe holds.
+pub fn with_input(command: &mut Command, input: &[u8]) -> Output {
+    assert!(input.len() < 60_000, "{} bytes would block", input.len());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Everything below a path, with what a change would show in.
+pub fn snapshot(path: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    describe(path, Path::new(""), &mut lines);
+    lines.sort();
+    lines
+}
+
+fn describe(root: &Path, relative: &Path, lines: &mut Vec<String>) {
+    use std::os::unix::fs::MetadataExt;
+    let path = root.join(relative);
+    let found = fs::symlink_metadata(&path).unwrap();
+    let content = match found.file_type() {
+        kind if kind.is_file() => String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+        kind if kind.is_symlink() => format!("-> {}", fs::read_link(&path).unwrap().display()),
+        _ => String::new(),
+    };
+    let attributes = attributes(&path);
+    let (mode, links, time) = (found.mode(), found.nlink(), (found.mtime(), found.mtime_nsec()));
+    lines.push(format!("{} {mode:o} {links} {time:?} {attributes:?} {content:?}", relative.display()));
+    if found.is_dir() {
+        for entry in fs::read_dir(&path).unwrap() {
+            describe(root, &relative.join(entry.unwrap().file_name()), lines);
+        }
+    }
+}
+
+/// The names of a file's `user.*` attributes.
+fn attributes(path: &Path) -> String {
+    let mut names = [0; 1024];
+    // A file system without them answers with an error, and then there is nothing to change either.
+    let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or_default();
+    String::from_utf8_lossy(&names[..length]).split('\0').filter(|name| name.starts_with("user.")).collect()
+}

@@ -1,0 +1,132 @@
+//! When there must be no sandbox: each reason is found before the start, and said.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+use std::path::Path;
+
+use crate::sandbox::{failed, policy, probe, run, sandbox, shell, succeeded, write};
+use crate::support::{Place, USER, binary, stdout};
+
+everywhere!(
+    a_planted_bwrap_is_not_run,
+    a_machine_without_user_namespaces_is_named_as_the_cause,
+    a_mask_cannot_be_unmounted,
+);
+
+for_root!(
+    root_is_refused_without_the_flag,
+    root_keeps_no_capability,
+    root_sees_no_password_hashes,
+    a_foreign_project_is_refused
+);
+
+fn a_planted_bwrap_is_not_run(place: &Place) {
+    policy(place, "rw = ['~/tools']");
+    let script = "#!/bin/sh\ntouch \"$HOME/code/project/planted-was-run\"\n";
+    for planted in [place.project().join("bin"), place.home().join("tools")] {
+        fs::create_dir_all(&planted).unwrap();
+        fs::write(planted.join("bwrap"), script).unwrap();
+        fs::set_permissions(planted.join("bwrap"), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    // A link in a place that cannot be written inside, to one that can.
+    fs::create_dir_all(place.home().join("links")).unwrap();
+    symlink(place.project().join("bin/bwrap"), place.home().join("links/bwrap")).unwrap();
+    place.give_away();
+    let path = |first: &Path| format!("{}:/usr/bin:/bin", first.display());
+    for first in [place.project().join("bin"), place.home().join("tools"), place.home().join("links")] {
+        for flags in [&[][..], &["--print-args"]] {
+            let output =
+                sandbox(place).env("PATH", path(&first)).args(flags).args(["--", "echo", "x"]).output().unwrap();
+            failed(&output, 125, "error[bwrap-untrusted]");
+        }
+    }
+    // Relative entries of PATH mean the project, and are passed over.
+    for relative in ["bin:/usr/bin:/bin", ".:/usr/bin:/bin", "/usr/bin:/bin:bin"] {
+        assert_eq!(succeeded(sandbox(place).env("PATH", relative).args(["--", "echo", "x"]).output().unwrap()), "x\n");
+    }
+    assert!(!place.project().join("planted-was-run").exists());
+    failed(
+        &sandbox(place).env("PATH", place.path()).args(["--", "/bin/echo"]).output().unwrap(),
+        125,
+        "error[bwrap-missing]",
+    );
+}
+
+/// The limit is set in a namespace of its own, so it touches nobody else.
+fn a_machine_without_user_namespaces_is_named_as_the_cause(place: &Place) {
+    const LIMIT: &str = "/proc/sys/user/max_user_namespaces";
+    let before = fs::read_to_string(LIMIT).unwrap();
+    policy(place, "");
+    let script = format!("echo 0 >{LIMIT} && exec \"$0\" --allow-root -- echo ran");
+    let mut command = place.command("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", &script]).arg(binary());
+    failed(&command.output().unwrap(), 125, "error[sandbox-unavailable]: user namespaces are off");
+    assert_eq!(fs::read_to_string(LIMIT).unwrap(), before);
+}
+
+fn a_mask_cannot_be_unmounted(place: &Place) {
+    const PROGRAM: &str = "
+import ctypes, errno, sys
+libc = ctypes.CDLL(None, use_errno=True)
+detach, remount_bind = 2, 0x20 | 0x1000
+for path in sys.argv[1:]:
+    path = path.encode()
+    results = libc.umount2(path, detach), libc.mount(b'none', path, None, remount_bind, None)
+    print(results, errno.errorcode[ctypes.get_errno()])
+";
+    write(place, "hidden/file", "host");
+    write(place, "key", "host");
+    write(place, "kept", "host");
+    policy(place, "exclude = ['hidden', 'key']\nro = ['kept']");
+    let masks = ["hidden", "key", "kept", "/"];
+    let said = crate::sandbox::python(sandbox(place).arg("--"), PROGRAM, &masks);
+    assert_eq!(said, "(-1, -1) EPERM\n".repeat(masks.len()));
+    // Who makes a user namespace has all capabilities there, but what was mounted before stays locked.
+    for mask in masks {
+        let script =
+            format!("unshare --user --map-root-user --mount umount -l {mask} 2>&1 && echo unmounted || echo refused");
+        let said = shell(place, &script);
+        assert!(said.ends_with("refused\n"), "{said}");
+    }
+}
+
+fn root_is_refused_without_the_flag(place: &Place) {
+    policy(place, "");
+    let output = place.agent_sandbox().args(["--", "echo", "ran"]).output().unwrap();
+    failed(&output, 125, "error[root-refused]: refusing to run as root");
+    assert_eq!(succeeded(run(place, &["--", "id", "-u"])), "0\n");
+    let printed = place.agent_sandbox().args(["--print-args", "--", "echo"]).output().unwrap();
+    assert!(stdout(&printed).contains("--cap-drop ALL"), "printing is open to everybody");
+}
+
+fn root_keeps_no_capability(place: &Place) {
+    policy(place, "");
+    let said = shell(place, "grep ^Cap /proc/self/status");
+    let sets: Vec<&str> = said.split_whitespace().collect();
+    assert_eq!(sets.len(), 10, "{said}");
+    for set in sets.chunks(2) {
+        assert_eq!(set[1], "0000000000000000", "{said}");
+    }
+}
+
+fn root_sees_no_password_hashes(place: &Place) {
+    policy(place, "");
+    let paths: Vec<_> = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-"].map(Into::into).to_vec();
+    let existing: Vec<_> = paths.into_iter().filter(|path: &std::path::PathBuf| path.exists()).collect();
+    assert!(!existing.is_empty(), "every system has at least one");
+    let found = probe::<&str>(place, &[], &existing);
+    for (path, found) in existing.iter().zip(found) {
+        assert_eq!(found, crate::sandbox::Found::masked_file(), "{path:?}");
+    }
+}
+
+/// Where root cannot give anything away, because it is root in a user namespace, the system's folders are foreign.
+fn a_foreign_project_is_refused(place: &Place) {
+    let project = place.project();
+    policy(place, "");
+    let foreign =
+        if lchown(&project, Some(USER), Some(USER)).is_ok() { project.as_path() } else { Path::new("/usr/share") };
+    let output =
+        sandbox(place).current_dir(foreign).args(["--preset", "!secrets", "--", "echo", "ran"]).output().unwrap();
+    failed(&output, 125, &format!("error[foreign-project]: `{}` belongs to the user with the id ", foreign.display()));
+}

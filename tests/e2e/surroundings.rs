@@ -1,0 +1,167 @@
+//! What every sandbox has around the project: `/tmp`, `/run`, `/dev`, the marker, and directories made on request.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+
+use crate::sandbox::{failed, policy, python, run, sandbox, shell, shell_with, succeeded, write};
+use crate::support::{Place, binary, stdout};
+
+everywhere!(
+    tmp_is_private,
+    tmp_is_the_hosts_on_request,
+    run_is_private_and_has_a_runtime_directory,
+    check_tells_inside_from_outside,
+    a_sandbox_does_not_start_in_a_sandbox,
+    tmpdir_is_reset_where_it_is_not_writable,
+    a_missing_directory_is_created_on_request,
+    a_device_can_be_granted,
+    an_excluded_socket_or_fifo_cannot_be_used,
+    a_mask_swallows_no_writes,
+);
+
+fn tmp_is_private(place: &Place) {
+    let elsewhere = if place.uid == 0 { Place::root_in_tmp() } else { Place::in_tmp() };
+    elsewhere.write("secret", "host");
+    let secret = elsewhere.path().join("secret");
+    let script = format!("test ! -e '{0}' && mkdir -p '{0}' && echo x >/tmp/new && stat -c %a /tmp", secret.display());
+    policy(place, "");
+    assert_eq!(shell(place, &script), "1777\n");
+    assert_eq!(fs::read_to_string(secret).unwrap(), "host");
+    assert!(!fs::exists("/tmp/new").unwrap());
+    assert_eq!(shell(place, "ls /tmp | grep -v agent-sandbox-test || true"), "");
+}
+
+fn tmp_is_the_hosts_on_request(place: &Place) {
+    let elsewhere = if place.uid == 0 { Place::root_in_tmp() } else { Place::in_tmp() };
+    elsewhere.write("file", "host");
+    policy(place, "tmp = 'host'");
+    let file = elsewhere.path().join("file");
+    assert_eq!(shell(place, &format!("cat '{0}' && echo inside >'{0}'", file.display())), "host");
+    assert_eq!(fs::read_to_string(file).unwrap(), "inside\n");
+}
+
+fn run_is_private_and_has_a_runtime_directory(place: &Place) {
+    policy(place, "");
+    let script = "ls /run && cd /run/user && ls && stat -c %a:%u . * && cd * && echo kept >new && cat new";
+    let listed = shell_with(place, &["--network=false"], script);
+    let uid = place.uid;
+    assert_eq!(listed, format!("agent-sandbox\nuser\n{uid}\n755:{uid}\n700:{uid}\nkept\n"));
+    for path in ["/run/new", "/run/user/new", "/run/agent-sandbox/new", "/run/agent-sandbox/inside/new"] {
+        let refused = shell(place, &format!("mkdir {path} 2>&1 || true"));
+        assert!(refused.contains("Read-only file system"), "{refused}");
+    }
+}
+
+fn check_tells_inside_from_outside(place: &Place) {
+    let outside = place.agent_sandbox().arg("--check").output().unwrap();
+    assert_eq!((outside.status.code(), stdout(&outside).as_str()), (Some(1), "outside sandbox\n"));
+    let inside = run(place, &["--".as_ref(), binary().as_os_str(), "--check".as_ref()]);
+    assert_eq!((inside.status.code(), stdout(&inside).as_str()), (Some(0), "inside sandbox\n"));
+}
+
+fn a_sandbox_does_not_start_in_a_sandbox(place: &Place) {
+    let binary = binary();
+    let nested =
+        run(place, &["--".as_ref(), binary.as_os_str(), "--allow-root".as_ref(), "--".as_ref(), "echo".as_ref()]);
+    failed(&nested, 125, "error[already-inside]: this is a sandbox already, and sandboxes do not nest yet\n");
+}
+
+fn tmpdir_is_reset_where_it_is_not_writable(place: &Place) {
+    write(place, "tmp/x", "");
+    policy(place, "exclude = ['hidden']");
+    let home = place.home();
+    let project = place.project();
+    for (outside, inside) in [
+        (project.join("tmp"), project.join("tmp")),
+        ("/tmp".into(), "/tmp".into()),
+        (home.clone(), "/tmp".into()),
+        ("/tmp/not-inside".into(), "/tmp".into()),
+        ("/var/tmp".into(), "/tmp".into()),
+    ] {
+        let script = "echo $TMPDIR && rmdir $(mktemp -d)";
+        let said = succeeded(sandbox(place).env("TMPDIR", &outside).args(["--", "sh", "-c", script]).output().unwrap());
+        assert_eq!(said, format!("{}\n", inside.display()), "{outside:?}");
+    }
+    assert_eq!(shell(place, "echo ${TMPDIR-unset}"), "unset\n");
+}
+
+fn a_missing_directory_is_created_on_request(place: &Place) {
+    policy(place, "rw = [{ path = '~/made/deep', if-missing = 'create' }, '~/never']");
+    let made = place.home().join("made/deep");
+    for form in ["shell", "json", "lines", "nul", "annotated"] {
+        succeeded(run(place, &[&format!("--print-args={form}"), "--", "true"]));
+        assert!(!made.exists(), "printing makes nothing");
+    }
+    assert_eq!(shell(place, "echo inside >~/made/deep/file && ls -A ~"), "code\nmade\n");
+    assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");
+    assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(!place.home().join("never").exists());
+}
+
+/// `/dev/full` is everywhere, but also in every sandbox; some machines have one that is not.
+fn a_device_can_be_granted(place: &Place) {
+    let opens = |device: &&str| {
+        let outside = place.command("sh").args(["-c", "exec 3<>\"$0\"", device]).output().unwrap();
+        outside.status.success()
+    };
+    let extra = ["/dev/fuse", "/dev/net/tun", "/dev/kvm"].into_iter().find(opens);
+    policy(place, &format!("rw = ['/dev/full', '{}']", extra.unwrap_or("/dev/full")));
+    let said = shell(place, "head -c 3 /dev/full | od -An -tx1; echo x | dd of=/dev/full 2>&1 || true");
+    assert!(said.starts_with(" 00 00 00\n") && said.contains("No space left on device"), "{said}");
+    if let Some(device) = extra {
+        assert_eq!(shell(place, &format!("exec 3<>{device} && echo opened")), "opened\n");
+        policy(place, "");
+        assert_eq!(shell(place, &format!("test -e {device} || echo absent")), "absent\n");
+    }
+}
+
+fn an_excluded_socket_or_fifo_cannot_be_used(place: &Place) {
+    const PROGRAM: &str = "
+import errno, os, socket
+os.chdir('sockets')
+for name in ('open', 'hidden'):
+    try:
+        socket.socket(socket.AF_UNIX).connect(name)
+        print('connected')
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+for name in ('pipe', 'hidden-pipe'):
+    try:
+        os.close(os.open(name, os.O_RDWR | os.O_NONBLOCK))
+        print('opened')
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+";
+    let folder = place.project().join("sockets");
+    fs::create_dir(&folder).unwrap();
+    // By way of the folder's descriptor, because a socket's name has at most 107 bytes.
+    let opened = fs::File::open(&folder).unwrap();
+    let listeners = ["open", "hidden"].map(|name| {
+        let path = format!("/proc/self/fd/{}/{name}", opened.as_raw_fd());
+        UnixListener::bind(path).unwrap()
+    });
+    place.give_away();
+    succeeded(place.command("mkfifo").args(["sockets/pipe", "sockets/hidden-pipe"]).output().unwrap());
+    policy(place, "exclude = ['sockets/hidden*']");
+    assert_eq!(python(sandbox(place).arg("--"), PROGRAM, &[]), "connected\nECONNREFUSED\nopened\nEACCES\n");
+    drop(listeners);
+}
+
+fn a_mask_swallows_no_writes(place: &Place) {
+    write(place, "hidden/file", "host");
+    write(place, "hidden/open/file", "host");
+    write(place, "closed/file", "host");
+    write(place, "key", "host");
+    policy(place, "exclude = ['hidden', 'closed', 'key']\nrw = ['hidden/open']");
+    for path in ["hidden/new", "hidden/file", "closed/new", "closed/file", "key"] {
+        let said = shell(place, &format!("(echo x >{path}) 2>/dev/null && echo swallowed || echo refused"));
+        assert_eq!(said, "refused\n", "{path}");
+    }
+    assert_eq!(shell(place, "chmod 0777 hidden closed 2>/dev/null || echo refused"), "refused\n");
+    assert_eq!(shell(place, "echo inside >hidden/open/file && cat hidden/open/file"), "inside\n");
+    for path in ["hidden/file", "closed/file", "key"] {
+        assert_eq!(fs::read_to_string(place.project().join(path)).unwrap(), "host");
+    }
+}
