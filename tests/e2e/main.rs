@@ -16,6 +16,7 @@ mod random;
 mod sandbox;
 mod start;
 mod surroundings;
+mod tools;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,60 @@
+//! What a command can do at a path, as coarsely as people ask.
+
+use std::path::Path;
+
+use agent_sandbox::model::{Model, View};
+
+use crate::support::abs;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The host's, writable.
+    Rw,
+    /// The host's, read-only.
+    Ro,
+    /// Nothing can be seen and nothing made.
+    Hidden,
+    /// A place of the sandbox's own.
+    Private,
+    Dev,
+    Proc,
+}
+
+impl Class {
+    /// How much of the host can be reached: nothing, reading, writing.
+    pub fn of_the_host(self) -> u8 {
+        match self {
+            Class::Hidden | Class::Private | Class::Dev | Class::Proc => 0,
+            Class::Ro => 1,
+            Class::Rw => 2,
+        }
+    }
+
+    /// Equal, for people: where the host does not show at all, nothing more can be hidden, so it does not matter
+    /// whether a mask stands there.
+    pub fn means(self, other: Class, path: &Path) -> bool {
+        let private_place = path.starts_with("/tmp") || path.starts_with("/run");
+        self == other || (private_place && self.of_the_host() == 0 && other.of_the_host() == 0)
+    }
+}
+
+/// What the argv gives at `path`.
+pub fn class(model: &Model, path: &Path) -> Class {
+    match model.view(&abs(path)) {
+        View::Host { source, writable, .. } => {
+            assert_eq!(source.as_path(), path, "a bind shows another path");
+            if writable { Class::Rw } else { Class::Ro }
+        }
+        View::Fresh { writable: true, .. } | View::Absent { creatable: true } => Class::Private,
+        View::MaskedFile | View::Data | View::Fresh { writable: false, .. } | View::Absent { creatable: false } => {
+            Class::Hidden
+        }
+        View::Unreachable { reopenable, .. } => {
+            assert!(!reopenable, "{path:?} is hidden only until somebody says chmod");
+            Class::Hidden
+        }
+        View::Symlink { at, .. } => panic!("nobody asked for a link at {at}"),
+        View::Dev => Class::Dev,
+        View::Proc => Class::Proc,
+    }
+}

@@ -1,0 +1,137 @@
+//! Each printed form carries every byte of every word.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::process::Command;
+
+use agent_sandbox::lower::{Argv, Operation};
+use agent_sandbox::origin::Origin;
+use agent_sandbox::print::{Form, print};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::support::{abs, write_program};
+
+/// A word with what shells, TOML, JSON and terminals give a meaning to.
+fn word() -> impl Strategy<Value = OsString> {
+    let odd = b" '\"\\\n\t$`*?[]{}()<>|&;#~!=-\x7f\x01\xff\xc3".to_vec();
+    let byte = prop_oneof![3 => select(odd), 2 => 1..=255_u8, 4 => select(b"abc/.".to_vec())];
+    vec(byte, 0..9).prop_map(OsString::from_vec)
+}
+
+fn text_word() -> impl Strategy<Value = OsString> {
+    prop_oneof![word().prop_filter("text", |word| word.to_str().is_some()), "\\PC{0,6}".prop_map(OsString::from)]
+}
+
+fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) -> Argv {
+    let because = Origin::BuiltIn("a test");
+    let operations = operations.into_iter().map(|words| Operation { words, because: because.clone(), access: None });
+    Argv {
+        program: abs(program),
+        operations: operations.collect(),
+        command,
+        create: Vec::new(),
+        empty_descriptors: 3..3,
+        dropped: Vec::new(),
+    }
+}
+
+fn owned(argv: &Argv) -> Vec<OsString> {
+    argv.words().into_iter().map(OsStr::to_owned).collect()
+}
+
+type Parts = (Vec<Vec<OsString>>, Vec<OsString>);
+
+fn parts<S: Strategy<Value = OsString>>(word: impl Fn() -> S) -> impl Strategy<Value = Parts> {
+    (vec(vec(word(), 1..4), 0..4), vec(word(), 1..4))
+}
+
+const PROGRAM: &str = "/opt/o'dd dir/bwrap";
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_shell_form_is_read_back_as_the_words((operations, command) in parts(text_word)) {
+        let argv = argv(Path::new(PROGRAM), operations, command);
+        let printed = String::from_utf8(print(&argv, Form::Shell)).unwrap();
+        let words: Vec<OsString> = shell_words::split(&printed).unwrap().into_iter().map(OsString::from).collect();
+        prop_assert_eq!(words, owned(&argv));
+    }
+
+    #[test]
+    fn the_nul_form_is_split_into_the_words((operations, command) in parts(word)) {
+        let argv = argv(Path::new(PROGRAM), operations, command);
+        let printed = print(&argv, Form::Nul);
+        let all = printed.strip_suffix(b"\0").unwrap();
+        let words: Vec<OsString> = all.split(|byte| *byte == 0).map(|w| OsStr::from_bytes(w).to_owned()).collect();
+        prop_assert_eq!(words, owned(&argv));
+    }
+
+    #[test]
+    fn the_lines_form_is_unescaped_into_the_words((operations, command) in parts(word)) {
+        let argv = argv(Path::new(PROGRAM), operations, command);
+        let printed = print(&argv, Form::Lines);
+        let all = printed.strip_suffix(b"\n").unwrap();
+        let words: Vec<OsString> = all.split(|byte| *byte == b'\n').map(unescape).collect();
+        prop_assert_eq!(words, owned(&argv));
+    }
+
+    #[test]
+    fn the_json_form_is_decoded_into_the_words((operations, command) in parts(word)) {
+        let argv = argv(Path::new(PROGRAM), operations, command);
+        let printed: serde_json::Value = serde_json::from_slice(&print(&argv, Form::Json)).unwrap();
+        let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(decode).collect();
+        prop_assert_eq!(words, owned(&argv));
+    }
+}
+
+/// A shell reads what a shell reads: here is the one of this machine, for words of any bytes.
+#[test]
+fn the_shell_form_is_executed_as_the_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("it's a\tprogram");
+    write_program(&program, "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\"\n");
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let result = runner.run(&(parts(word), 3..10_i32), |((operations, command), end)| {
+        let mut argv = argv(&program, operations, command);
+        argv.empty_descriptors = 3..end;
+        let script = OsString::from_vec(print(&argv, Form::Shell));
+        let output = Command::new("sh").arg("-c").arg(script).env_clear().output().unwrap();
+        prop_assert!(output.status.success(), "{output:?}");
+        let all = output.stdout.strip_suffix(b"\0").unwrap();
+        let words: Vec<OsString> = all.split(|byte| *byte == 0).map(|w| OsStr::from_bytes(w).to_owned()).collect();
+        prop_assert_eq!(words, owned(&argv));
+        Ok(())
+    });
+    assert_eq!(result, Ok(()));
+}
+
+fn unescape(line: &[u8]) -> OsString {
+    let mut out = Vec::new();
+    let mut bytes = line.iter();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'\\' => match bytes.next() {
+                Some(b'n') => b'\n',
+                Some(b'\\') => b'\\',
+                other => panic!("{other:?} is not escaped by a backslash"),
+            },
+            byte => *byte,
+        });
+    }
+    OsString::from_vec(out)
+}
+
+fn decode(word: &serde_json::Value) -> OsString {
+    match word.as_str() {
+        Some(text) => text.into(),
+        None => {
+            let bytes = word["bytes"].as_array().unwrap().iter();
+            OsString::from_vec(bytes.map(|byte| u8::try_from(byte.as_u64().unwrap()).unwrap()).collect())
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What random scenes and reading brought to light, as small as it gets.
+
+use std::path::Path;
+
+use agent_sandbox::model::Model;
+use agent_sandbox::session::Request;
+
+use crate::access::{Class, class};
+use crate::support::{self, Tree};
+
+/// What `/home/u/proj/PATH` is with these files and flags, without presets.
+fn class_of(path: &str, entries: &[&str], request: Request) -> Class {
+    let tree = Tree::new(entries);
+    let request = Request { presets: vec!["!@all".into()], ..request };
+    let (compiled, diagnostics) = tree.compile("/home/u/proj", &request);
+    assert!(!diagnostics.has_errors(), "{diagnostics:?}");
+    let words = support::words(&compiled.unwrap(), &support::session("/home/u/proj"));
+    class(&Model::read(&words).unwrap(), &Path::new("/home/u/proj").join(path))
+}
+
+#[test]
+fn an_escaped_star_may_stand_before_a_star() {
+    let request = Request { exclude: vec![r"\**".into()], ..Request::default() };
+    assert_eq!(class_of("*a", &["home/u/proj/*a", "home/u/proj/b"], request), Class::Hidden);
+}
+
+#[test]
+fn a_question_mark_is_one_character_of_any_length() {
+    let request = Request { exclude: vec!["?.pem".into(), "[é].key".into()], ..Request::default() };
+    assert_eq!(class_of("é.pem", &["home/u/proj/é.pem"], request.clone()), Class::Hidden);
+    assert_eq!(class_of("é.key", &["home/u/proj/é.key"], request), Class::Hidden);
+}
+
+/// Otherwise whoever can write the folder makes a file `\[id\]`, and `[id]` is open on the next run.
+#[test]
+fn a_file_named_like_an_escaped_pattern_takes_no_protection_away() {
+    let request = Request { exclude: vec![r"\[id\]".into()], ..Request::default() };
+    assert_eq!(class_of("[id]", &["home/u/proj/[id]", r"home/u/proj/\[id\]"], request), Class::Hidden);
+}
+
+/// SPEC D3: the base is the lowest rule, and any other beats it.
+#[test]
+fn a_rule_on_tmp_beats_the_setting_that_shares_it() {
+    let user = "home/u/.config/agent-sandbox/config.toml = filesystem.tmp = \"host\"";
+    let entries = [user, "etc/agent-sandbox/config.toml = filesystem.exclude = [\"/tmp\"]", "home/u/proj/", "tmp/a"];
+    assert_eq!(class_of("/tmp/a", &entries, Request::default()), Class::Hidden);
+    let entries = [user, "home/u/proj/", "tmp/a"];
+    let request = Request { ro: vec!["/t*".into()], ..Request::default() };
+    assert_eq!(class_of("/tmp/a", &entries, request), Class::Ro);
+}
+
+/// A directory that one glob excludes and another, of a later layer, shows through a link is not excluded: what other
+/// globs say about its contents counts.
+#[test]
+fn globs_apply_inside_a_directory_that_a_link_re_opens() {
+    let entries = [
+        "home/u/.config/agent-sandbox/config.toml = filesystem.exclude = [\"d*\"]",
+        "home/u/proj/d/secret",
+        "home/u/proj/link -> d",
+    ];
+    let request = Request { ro: vec!["l*".into()], exclude: vec!["**/secret".into()], ..Request::default() };
+    assert_eq!(class_of("d", &entries, request.clone()), Class::Ro);
+    assert_eq!(class_of("d/secret", &entries, request), Class::Hidden);
+}
+
+/// Whether a rule below an excluded folder exists must not decide what a link in that folder protects.
+#[test]
+fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it() {
+    let entries = ["home/u/proj/d/link -> ../t", "home/u/proj/d/x", "home/u/proj/t"];
+    let request = Request { exclude: vec!["d".into(), "**/link".into()], ..Request::default() };
+    let beside = Request { ro: vec!["d/x".into()], ..request.clone() };
+    assert_eq!(class_of("t", &entries, request), class_of("t", &entries, beside));
+}
+
+/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach, and must not leave the
+/// second alone with the path.
+#[test]
+fn hiding_a_folder_does_not_open_what_is_in_it() {
+    let entries = ["home/u/.config/agent-sandbox/config.toml = filesystem.rw = [\"d/r*\"]", "home/u/proj/d/r"];
+    let request = Request { ro: vec!["**/r".into()], ..Request::default() };
+    assert_eq!(class_of("d/r", &entries, request.clone()), Class::Ro);
+    let request = Request { exclude: vec!["d".into()], ..request };
+    assert_ne!(class_of("d/r", &entries, request), Class::Rw);
+}
+
+/// Whoever can write the project plants a link, and a rule that is there to protect opens what the link leads to.
+#[test]
+fn a_planted_link_re_opens_nothing_that_is_excluded() {
+    let entries = [
+        "home/u/.config/agent-sandbox/config.toml = filesystem.exclude = [\"~/.ssh\"]",
+        "home/u/.ssh/id",
+        "home/u/proj/x.json -> ../.ssh/id",
+    ];
+    let request = Request { ro: vec!["*.json".into()], ..Request::default() };
+    assert_eq!(class_of("/home/u/.ssh/id", &entries, request), Class::Hidden);
+}
+
+/// `d/r*` re-opens a folder in the excluded one, and inside of that other globs apply again.
+#[test]
+fn globs_apply_inside_what_a_glob_re_opens() {
+    let request =
+        Request { exclude: vec!["d".into(), "**/secret".into()], rw: vec!["d/r*".into()], ..Request::default() };
+    let entries = ["home/u/proj/d/r1/secret"];
+    assert_eq!(class_of("d/r1", &entries, request.clone()), Class::Rw);
+    assert_eq!(class_of("d/r1/secret", &entries, request), Class::Hidden);
+}

@@ -1,0 +1,91 @@
+//! Properties of every policy, over random small hosts and random rules.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod access;
+mod forms;
+mod found;
+mod generate;
+mod naive;
+mod scene;
+mod stable;
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use agent_sandbox::model::Model;
+use agent_sandbox::session::Request;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use access::class;
+use naive::Verdict;
+use scene::{Scene, Stage};
+
+/// Runs `property` on random scenes. It answers whether the scene said anything: at most two in five may say nothing.
+fn for_all<S: Strategy>(scenes: &S, property: impl Fn(S::Value) -> Result<bool, TestCaseError>) {
+    let config = Config { failure_persistence: None, max_shrink_iters: 3000, ..Config::default() };
+    // 256 cases, or as many as PROPTEST_CASES says.
+    let (tried, told) = (Cell::new(0), Cell::new(0));
+    let result = TestRunner::new(config).run(scenes, |scene| {
+        tried.set(tried.get() + 1);
+        if property(scene)? {
+            told.set(told.get() + 1);
+        }
+        Ok(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+    eprintln!("{} of {} scenes had something to say", told.get(), tried.get());
+    assert!(told.get() * 5 >= tried.get() * 3, "only {} of {} scenes had something to say", told.get(), tried.get());
+}
+
+/// The words of the argv; `None` when the policy must not run.
+fn words(scene: &Scene, stage: &Stage, request: &Request) -> Option<Vec<OsString>> {
+    let (compiled, diagnostics) = stage.compile(scene, request);
+    if diagnostics.has_errors() {
+        return None;
+    }
+    Some(support::words(&compiled, &support::session(scene.cwd.to_str().unwrap())))
+}
+
+fn read(words: &[OsString]) -> Result<Model, TestCaseError> {
+    Model::read(words).map_err(|error| TestCaseError::fail(format!("{error}: {words:?}")))
+}
+
+/// All paths of the tree, and in each directory one that does not exist.
+fn places(stage: &Stage) -> Vec<PathBuf> {
+    let paths = stage.paths();
+    let missing: Vec<PathBuf> =
+        paths.iter().filter(|(_, kind)| !kind.is_symlink()).map(|(p, _)| p.join("zz")).collect();
+    paths.into_iter().map(|(path, _)| path).chain(missing).collect()
+}
+
+#[test]
+fn the_argv_means_what_the_specification_says_at_every_path() {
+    for_all(&generate::scene(), |scene| {
+        let stage = scene.build();
+        let (_, diagnostics) = stage.compile(&scene, &scene.request());
+        let naive = match naive::judge(&scene, &stage) {
+            Verdict::Open => return Ok(false),
+            Verdict::Refused(why) => {
+                prop_assert!(diagnostics.has_errors(), "{why}, and yet it would run");
+                return Ok(false);
+            }
+            Verdict::Policy(naive) => naive,
+        };
+        prop_assert!(!diagnostics.has_errors(), "refused: {diagnostics:?}");
+        let words = words(&scene, &stage, &scene.request()).unwrap();
+        let model = read(&words)?;
+        for path in places(&stage) {
+            let (is, ought) = (class(&model, &path), naive.class(&path));
+            let agreed = is.means(ought, &path) || (naive.is_at_least_ro(&path) && is.of_the_host() < 2);
+            prop_assert!(agreed, "{path:?} is {is:?} and ought to be {ought:?}\n{words:?}");
+        }
+        Ok(true)
+    });
+}

@@ -1,0 +1,187 @@
+//! Which rules there are, and on which layer (SPEC sections 2 and 3).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use crate::scene::{
+    Access, Definition, Document, Entry, HOME, Missing, Own, PROJECT_FILE, STATE, SYSTEM_FILE, Scene, Stage, USER_FILE,
+};
+
+/// Lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    Preset,
+    System,
+    User,
+    Project,
+    CommandLine,
+}
+
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub access: Access,
+    pub text: Vec<u8>,
+    pub missing: Missing,
+    pub layer: Layer,
+    pub base: PathBuf,
+    /// Directories that a built-in preset's globs do not enter, and names that they do not mean.
+    pub skips: Vec<String>,
+    pub except: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub struct Written {
+    pub rules: Vec<Rule>,
+    pub tmp_of_host: bool,
+    /// Our own files, as they are spelled.
+    pub own: Vec<PathBuf>,
+}
+
+pub fn read(scene: &Scene, stage: &Stage) -> Written {
+    let exists = |path: &Path| stage.real(path).symlink_metadata().is_ok();
+    let candidates: Vec<&Path> = scene.cwd.ancestors().take_while(|folder| is_safe(folder)).collect();
+    let marked: Vec<&&Path> =
+        candidates.iter().filter(|folder| exists(&folder.join(PROJECT_FILE)) || exists(&folder.join(".git"))).collect();
+    let root = marked.first().map_or(scene.cwd.as_path(), |folder| **folder);
+    let outermost = marked.last().map_or(root, |folder| **folder);
+
+    let mut reader = Reader { scene, written: Written::default(), on: BTreeMap::new(), defined: Vec::new() };
+    reader.turn_on(["all"].into_iter(), Layer::Preset);
+    reader.file(Path::new(SYSTEM_FILE), Layer::System, root);
+    reader.file(Path::new(USER_FILE), Layer::User, root);
+    for above in candidates.iter().filter(|folder| root.starts_with(folder) && **folder != root) {
+        reader.file_above(&above.join(PROJECT_FILE), above);
+    }
+    match scene.own {
+        Own::Found => reader.file(&root.join(PROJECT_FILE), Layer::Project, root),
+        Own::Requested(file) => reader.file(&scene.cwd.join(file), Layer::Project, &scene.cwd),
+        Own::None => {}
+    }
+    reader.document(&scene.flags, Layer::CommandLine, &scene.cwd);
+    reader.presets(root, outermost);
+    reader.written.own.extend([root.join(PROJECT_FILE), STATE.into()]);
+    reader.written
+}
+
+fn is_safe(folder: &Path) -> bool {
+    let tops = ["/", "/etc", "/var", "/usr", "/opt", "/root", "/tmp", "/home", "/run"];
+    !tops.iter().any(|top| folder == Path::new(top)) && !Path::new(HOME).starts_with(folder)
+}
+
+struct Reader<'a> {
+    scene: &'a Scene,
+    written: Written,
+    /// The presets that are on, with the rules of those that somebody defined.
+    on: BTreeMap<String, Vec<Rule>>,
+    defined: Vec<(&'a Definition, PathBuf)>,
+}
+
+impl<'a> Reader<'a> {
+    fn file(&mut self, file: &Path, layer: Layer, base: &Path) {
+        if let Some(document) = self.scene.files.get(file) {
+            self.written.own.push(file.to_path_buf());
+            self.document(document, layer, base);
+        }
+    }
+
+    /// SPEC L4: only what protects.
+    fn file_above(&mut self, file: &Path, base: &Path) {
+        if let Some(document) = self.scene.files.get(file) {
+            self.written.own.push(file.to_path_buf());
+            let protective = document.entries.iter().filter(|entry| entry.access != Access::Rw);
+            self.written.rules.extend(protective.map(|entry| rule(entry, Layer::Project, base)));
+        }
+    }
+
+    fn document(&mut self, document: &'a Document, layer: Layer, base: &Path) {
+        if let Some(tmp) = document.tmp {
+            self.written.tmp_of_host = tmp == "host";
+        }
+        self.defined.extend(document.definitions.iter().map(|definition| (definition, base.to_path_buf())));
+        let removed = document.presets.iter().filter_map(|written| written.strip_prefix("!@"));
+        for name in self.with_included(removed) {
+            self.on.remove(&name);
+        }
+        let added = document.presets.iter().filter_map(|written| written.strip_prefix("@"));
+        self.turn_on(added, layer);
+        self.written.rules.extend(document.entries.iter().map(|entry| rule(entry, layer, base)));
+    }
+
+    /// SPEC P4: on the layer that names it, with all that has been defined up to there.
+    fn turn_on<'n>(&mut self, names: impl Iterator<Item = &'n str>, layer: Layer) {
+        for name in self.with_included(names) {
+            let own = self.defined.iter().filter(|(definition, _)| definition.name == name);
+            let rules = own.flat_map(|(definition, base)| definition.entries.iter().map(|e| rule(e, layer, base)));
+            let rules = rules.collect();
+            self.on.insert(name, rules);
+        }
+    }
+
+    fn with_included<'n>(&self, names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
+        let mut all: BTreeSet<String> = names.map(str::to_owned).collect();
+        loop {
+            let own = self.defined.iter().filter(|(definition, _)| all.contains(definition.name));
+            let mut more: BTreeSet<String> =
+                own.flat_map(|(definition, _)| definition.include.iter().map(|name| (*name).to_owned())).collect();
+            for data in all.iter().filter_map(|name| BUILT_IN.get(name.as_str())) {
+                more.extend(strings(data, "include").iter().map(|name| name.trim_start_matches('@').to_owned()));
+            }
+            if more.is_subset(&all) {
+                return all;
+            }
+            all.extend(more);
+        }
+    }
+
+    fn presets(&mut self, root: &Path, outermost: &Path) {
+        for (name, rules) in std::mem::take(&mut self.on) {
+            self.written.rules.extend(rules);
+            let Some(data) = BUILT_IN.get(name.as_str()) else { continue };
+            let base = if name == "secrets" { outermost } else { root };
+            for (key, access) in [("rw", Access::Rw), ("ro", Access::Ro), ("exclude", Access::Exclude)] {
+                for value in data.get(key).and_then(|list| list.as_array()).into_iter().flatten() {
+                    let table = value.as_table();
+                    let text = value.as_str().or_else(|| table.and_then(|table| table["path"].as_str())).unwrap();
+                    // These stand for a repository, and there is none where built-in presets are on.
+                    if text.starts_with("$GIT") {
+                        continue;
+                    }
+                    self.written.rules.push(Rule {
+                        access,
+                        text: text.as_bytes().to_vec(),
+                        missing: Missing::Skip,
+                        layer: Layer::Preset,
+                        base: base.to_path_buf(),
+                        skips: strings(data, "skip-directories"),
+                        except: table.map(|table| strings(table, "except")).unwrap_or_default(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn rule(entry: &Entry, layer: Layer, base: &Path) -> Rule {
+    let Entry { access, text, missing } = entry.clone();
+    Rule { access, text, missing, layer, base: base.to_path_buf(), skips: Vec::new(), except: Vec::new() }
+}
+
+/// What the built-in presets hold is data, and no part of the semantics.
+static BUILT_IN: LazyLock<BTreeMap<&str, toml::Table>> = LazyLock::new(|| {
+    let files = [
+        ("all", include_str!("../../../src/presets/data/all.toml")),
+        ("base", include_str!("../../../src/presets/data/base.toml")),
+        ("secrets", include_str!("../../../src/presets/data/secrets.toml")),
+        ("caches", include_str!("../../../src/presets/data/caches.toml")),
+        ("agents", include_str!("../../../src/presets/data/agents.toml")),
+        ("git", include_str!("../../../src/presets/data/git.toml")),
+        ("autorun", include_str!("../../../src/presets/data/autorun.toml")),
+    ];
+    files.into_iter().map(|(name, text)| (name, text.parse().unwrap())).collect()
+});
+
+fn strings(table: &toml::Table, key: &str) -> Vec<String> {
+    let list = table.get(key).and_then(|list| list.as_array());
+    list.into_iter().flatten().filter_map(|value| value.as_str()).map(str::to_owned).collect()
+}

@@ -1,0 +1,123 @@
+//! What must not change the argv, and what may change it in one direction only.
+
+use std::path::Path;
+
+use agent_sandbox::session::Request;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::access::class;
+use crate::naive::{self, Verdict};
+use crate::scene::{Access, Document, Entry, Missing, Scene};
+use crate::{for_all, generate, places, read, words};
+
+#[test]
+fn compiling_twice_gives_the_same_bytes() {
+    for_all(&generate::scene(), |scene| {
+        let stage = scene.build();
+        let first = words(&scene, &stage, &scene.request());
+        prop_assert_eq!(&first, &words(&scene, &stage, &scene.request()));
+        first.as_deref().map(read).transpose()?;
+        Ok(first.is_some())
+    });
+}
+
+#[test]
+fn with_and_without_optimising_the_argv_means_the_same() {
+    for_all(&generate::scene(), |scene| {
+        let stage = scene.build();
+        let plain = words(&scene, &stage, &Request { no_optimize: true, ..scene.request() });
+        let optimised = words(&scene, &stage, &scene.request());
+        let (Some(plain), Some(optimised)) = (&plain, &optimised) else {
+            prop_assert_eq!(plain, optimised, "only one of them is refused");
+            return Ok(false);
+        };
+        prop_assert!(optimised.len() <= plain.len(), "optimising made it longer");
+        let (plain, optimised) = (read(plain)?, read(optimised)?);
+        for path in places(&stage) {
+            let (plain, optimised) = (class(&plain, &path), class(&optimised, &path));
+            prop_assert!(plain.means(optimised, &path), "{path:?} is {optimised:?}, and {plain:?} without optimising");
+        }
+        Ok(true)
+    });
+}
+
+#[test]
+fn neither_the_order_of_entries_nor_that_of_files_on_disk_changes_a_byte() {
+    for_all(&(generate::scene(), any::<u64>()), |(scene, mut seed)| {
+        let mut shuffled = scene.clone();
+        shuffle(&mut shuffled.nodes, &mut seed);
+        shuffled.for_each_document(|document| {
+            shuffle(&mut document.entries, &mut seed);
+            shuffle(&mut document.presets, &mut seed);
+            shuffle(&mut document.definitions, &mut seed);
+            for definition in &mut document.definitions {
+                shuffle(&mut definition.entries, &mut seed);
+                shuffle(&mut definition.include, &mut seed);
+            }
+        });
+        let before = words(&scene, &scene.build(), &scene.request());
+        let after = words(&shuffled, &shuffled.build(), &shuffled.request());
+        prop_assert_eq!(&before, &after);
+        Ok(before.is_some())
+    });
+}
+
+/// In place, by a generator as simple as can be: what matters is that the same seed gives the same order.
+fn shuffle<T>(list: &mut [T], seed: &mut u64) {
+    for last in (1..list.len()).rev() {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        list.swap(last, usize::try_from(*seed >> 33).unwrap() % (last + 1));
+    }
+}
+
+#[test]
+fn one_more_exclude_on_the_command_line_never_widens() {
+    for_all(&(generate::scene(), any::<Index>()), |(scene, index)| {
+        let hidden = &index.get(&scene.nodes[6..]).path;
+        let mut more = scene.clone();
+        more.flags.entries.push(exclude(hidden));
+        never_widens(&scene, &more)
+    });
+}
+
+#[test]
+fn one_more_exclude_on_any_layer_never_widens() {
+    for_all(&(generate::scene(), any::<Index>(), generate::exclude()), |(scene, index, added)| {
+        let mut more = scene.clone();
+        let mut documents: Vec<&mut Document> = more.files.values_mut().collect();
+        documents.push(&mut more.flags);
+        let at = index.index(documents.len());
+        let entry = added.entry(&scene.nodes, &scene.cwd);
+        if at + 1 < documents.len() && std::str::from_utf8(&entry.text).is_err() {
+            return Ok(false);
+        }
+        documents[at].entries.push(entry);
+        never_widens(&scene, &more)
+    });
+}
+
+fn exclude(path: &Path) -> Entry {
+    Entry { access: Access::Exclude, text: generate::exactly(path), missing: Missing::Skip }
+}
+
+/// Whether the two could be compared, and `more` opens nothing that `scene` does not.
+fn never_widens(scene: &Scene, more: &Scene) -> Result<bool, TestCaseError> {
+    let stage = scene.build();
+    let more_stage = more.build();
+    let verdicts = (naive::judge(scene, &stage), naive::judge(more, &more_stage));
+    let (Verdict::Policy(without), Verdict::Policy(with)) = verdicts else { return Ok(false) };
+    // By SPEC G3 a link in a hidden folder protects nothing elsewhere.
+    if !without.links().is_subset(with.links()) {
+        return Ok(false);
+    }
+    let before = words(scene, &stage, &scene.request());
+    let after = words(more, &more_stage, &more.request());
+    let (Some(before), Some(after)) = (before, after) else { return Ok(false) };
+    let (before, after) = (read(&before)?, read(&after)?);
+    for path in places(&stage) {
+        let (before, after) = (class(&before, &path), class(&after, &path));
+        prop_assert!(after.of_the_host() <= before.of_the_host(), "{path:?} was {before:?} and is {after:?}\n{more:?}");
+    }
+    Ok(true)
+}
