@@ -9,10 +9,9 @@ use crate::support::Place;
 
 for_root!(tools_work_with_their_credentials_hidden, hidden_credentials_are_not_used);
 
-/// Every file that `@secrets` hides and one of these tools looks at.
-const CREDENTIALS: [(&str, &str); 6] = [
+/// Files that `@secrets` hides and one of these tools looks at. (Not `.cargo/credentials`: cargo prefers it to the other.)
+const CREDENTIALS: [(&str, &str); 5] = [
     (".cargo/credentials.toml", "[registries.private]\ntoken = \"wrong\"\n"),
-    (".cargo/credentials", "[registries.private]\ntoken = \"wrong\"\n"),
     (".netrc", "machine 127.0.0.1 login me password secret\n"),
     (".git-credentials", "https://me:secret@example.org\n"),
     (".pypirc", "[pypi]\nusername = me\npassword = secret\n"),
