@@ -32,7 +32,7 @@ fn tools_work_with_their_credentials_hidden(place: &Place) {
         succeeded(with_tools(&mut place.command("sh"), "a-token").args(["-ec", script]).output().unwrap());
     }
     for (file, content) in CREDENTIALS {
-        write(place, &place.home().join(file), content);
+        write(place, place.home().join(file), content);
     }
     std::fs::remove_dir_all(place.home().join(".cargo/registry")).unwrap();
     for script in scripts {
@@ -45,7 +45,7 @@ fn hidden_credentials_are_not_used(place: &Place) {
     let registry = Registry::start();
     prepare(place, registry.port);
     let right = "[registries.private]\ntoken = \"a-token\"\n";
-    write(place, &place.home().join(".cargo/credentials.toml"), right);
+    write(place, place.home().join(".cargo/credentials.toml"), right);
     let fetch = ["-ec", "cargo fetch -q"];
     let inside = with_tools(&mut sandbox(place), "").args(["--", "sh"]).args(fetch).output().unwrap();
     assert!(!inside.status.success(), "the token is hidden");
@@ -58,11 +58,11 @@ fn prepare(place: &Place, port: u16) {
         "[registries.private]\nindex = \"sparse+http://127.0.0.1:{port}/index/\"\n\
          [registry]\nglobal-credential-providers = [\"cargo:token\"]\n"
     );
-    write(place, &place.home().join(".cargo/config.toml"), &registries);
+    write(place, place.home().join(".cargo/config.toml"), &registries);
     let manifest = "[package]\nname = \"tree\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
                     [dependencies]\nleaf = { version = \"0.1.0\", registry = \"private\" }\n";
-    write(place, &project.join("Cargo.toml"), manifest);
-    write(place, &project.join("src/lib.rs"), "");
+    write(place, project.join("Cargo.toml"), manifest);
+    write(place, project.join("src/lib.rs"), "");
     let init = "git init -q upstream && git -C upstream commit -q --allow-empty -m first";
     succeeded(with_tools(&mut place.command("sh"), "").args(["-ec", init]).output().unwrap());
 }

@@ -33,7 +33,7 @@ fn name() -> impl Strategy<Value = Name> {
         b"x",
         b"node_modules",
     ];
-    prop_oneof![5 => select(plain), 2 => select(odd)]
+    prop_oneof![6 => select(plain), 2 => select(odd)]
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +115,7 @@ pub struct RuleSeed {
     tail: Tail,
     escaped: bool,
     missing: Missing,
+    anywhere: bool,
 }
 
 fn rule() -> impl Strategy<Value = RuleSeed> {
@@ -128,16 +129,17 @@ fn rule() -> impl Strategy<Value = RuleSeed> {
     ];
     let tail = prop_oneof![
         12 => Just(Tail::Nothing),
-        3 => name().prop_map(Tail::Name),
-        2 => Just(Tail::Star),
+        2 => name().prop_map(Tail::Name),
+        4 => Just(Tail::Star),
         1 => Just(Tail::AnyDepth),
         1 => name().prop_map(Tail::NameAnyDepthBelow),
     ];
     let exact = Just([Shape::Keep; 3]);
-    let shapes = prop_oneof![2 => exact, 3 => [shape(), shape(), shape()]];
+    let shapes = prop_oneof![1 => exact, 1 => [shape(), shape(), shape()]];
     let missing = prop_oneof![40 => Just(Missing::Skip), 1 => Just(Missing::Error), 1 => Just(Missing::Create)];
-    (access, any::<Index>(), spelling, shapes, tail, prop::bool::weighted(0.7), missing).prop_map(
-        |(access, target, spelling, shapes, tail, escaped, missing)| RuleSeed {
+    let flags = (prop::bool::weighted(0.7), prop::bool::weighted(0.2));
+    (access, any::<Index>(), spelling, shapes, tail, flags, missing).prop_map(
+        |(access, target, spelling, shapes, tail, (escaped, anywhere), missing)| RuleSeed {
             access,
             target,
             spelling,
@@ -145,6 +147,7 @@ fn rule() -> impl Strategy<Value = RuleSeed> {
             tail,
             escaped,
             missing,
+            anywhere,
         },
     )
 }
@@ -275,7 +278,7 @@ impl SceneSeed {
             nodes.push(directory(sub.join(".git")));
         }
         nodes.extend(self.extra.iter().cloned());
-        // Twice the project: most of what happens should happen there.
+        // Twice the project, and twice each folder in it: most of what happens should happen there, and some of it deep.
         let mut parents =
             vec![project.to_path_buf(), project.to_path_buf(), sub.to_path_buf(), HOME.into(), "/srv".into()];
         for Grown { parent, name, kind } in &self.grown {
@@ -295,7 +298,7 @@ impl SceneSeed {
                 }
             };
             if kind == Kind::Directory && path.components().count() < project.components().count() + 4 {
-                parents.push(path.clone());
+                parents.extend([path.clone(), path.clone()]);
             }
             nodes.push(Node { path, kind });
         }
@@ -354,7 +357,8 @@ impl RuleSeed {
     /// The rule for a tree of `nodes`, as it is written where relative paths start at `base`.
     pub fn entry(&self, nodes: &[Node], base: &Path) -> Entry {
         let seed = self;
-        let target = &seed.target.get(&nodes[3..]).path;
+        // Mostly what grew, sometimes what is there on every host.
+        let target = &seed.target.get(&nodes[if seed.anywhere { 3 } else { 7 }..]).path;
         let absolute = matches!(seed.spelling, Spelling::Absolute);
         let start = match seed.spelling {
             Spelling::Home if target.starts_with(HOME) => target.strip_prefix(HOME).unwrap().to_path_buf(),
