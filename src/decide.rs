@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
-use crate::layers::Project;
+use crate::layers::{Layers, OwnFile};
 use crate::origin::Origin;
-use crate::path::AbsPath;
+use crate::path::{AbsPath, PathMap};
 use crate::resolve::{Match, Resolution};
 use crate::rule::{Access, Exactness, IfMissing, LayerKind, Mask};
 
@@ -30,7 +30,7 @@ pub struct Decision {
 
 /// All decisions, parents before children.
 #[derive(Clone, Debug, Default)]
-pub struct Decisions(BTreeMap<AbsPath, Decision>);
+pub struct Decisions(PathMap<Decision>);
 
 impl Decisions {
     pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &Decision)> {
@@ -43,33 +43,44 @@ impl Decisions {
 
     /// Whether something strictly below `path` is not excluded.
     pub fn reopens_below(&self, path: &AbsPath) -> bool {
-        let below = self.0.range(path.clone()..).take_while(|(at, _)| at.is_within(path)).skip(1);
-        below.map(|(_, decision)| decision).any(|decision| decision.access != Access::Exclude)
+        self.0.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
     /// The nearest decision at or above `path`; `None` where only the base mounts apply.
-    pub fn governing(&self, path: &AbsPath) -> Option<(AbsPath, &Decision)> {
-        path.ancestors().find_map(|ancestor| {
-            let decision = self.0.get(&ancestor)?;
-            Some((ancestor, decision))
-        })
+    pub fn governing(&self, path: &AbsPath) -> Option<(&AbsPath, &Decision)> {
+        self.0.nearest(path)
+    }
+
+    /// The excluded directory that `path` lies in, if nothing between the two re-opens it.
+    fn excluded_around(&self, path: &AbsPath) -> Option<&AbsPath> {
+        let (at, decision) = self.0.nearest_above(path)?;
+        (decision.access == Access::Exclude).then_some(at)
     }
 }
 
-pub fn decide(resolution: &Resolution, project: &Project, diagnostics: &mut Diagnostics) -> Decisions {
-    // A glob that matched a link lands elsewhere, perhaps on what decides whether the link is in reach. So what governs
-    // the folders of links is settled without links.
-    let (through_links, direct): (Vec<&Match>, Vec<&Match>) = resolution.matches.iter().partition(|m| is_glob_link(m));
-    let without_links = settle(&direct);
-    let in_reach = through_links.into_iter().filter(|found| reaches(found, &found.links[0], &without_links));
-    let mut decisions = settle(&direct.iter().copied().chain(in_reach).collect::<Vec<_>>());
-    protect_own_files(&mut decisions, &resolution.own_files, diagnostics);
-    refuse_excluded_cwd(&decisions, &project.cwd, diagnostics);
+pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagnostics) -> Decisions {
+    let (through_links, direct): (Vec<&Match>, Vec<&Match>) =
+        resolution.matches.iter().partition(|found| only_tightens(found));
+    let mut decisions = settle(&direct);
+    if !through_links.is_empty() {
+        let tightening = through_links.into_iter().filter(|found| tightens(found, &decisions));
+        decisions = settle(&direct.iter().copied().chain(tightening).collect::<Vec<_>>());
+    }
+    protect_own_files(&mut decisions, &layers.own_files, diagnostics);
+    refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
 }
 
-fn is_glob_link(found: &Match) -> bool {
-    found.exactness == Exactness::Glob && !found.links.is_empty()
+/// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
+/// can write the link's folder chose the target.
+fn only_tightens(found: &Match) -> bool {
+    !found.links.is_empty() && found.rule.access.is_protective()
+}
+
+/// Whether it does. `decisions` are those that came through no link.
+fn tightens(found: &Match, decisions: &Decisions) -> bool {
+    let governed = decisions.governing(&found.path).map_or(Access::Ro, |(_, decision)| decision.access);
+    found.rule.access > governed && in_reach(found, decisions)
 }
 
 /// One winner for each path. Parents come first, so what governs the parent of a path is settled when the path is
@@ -81,28 +92,33 @@ fn settle(matches: &[&Match]) -> Decisions {
     }
     let mut decisions = Decisions::default();
     for (path, mut candidates) in at_path {
-        candidates.retain(|candidate| {
-            candidate.exactness == Exactness::Exact || is_glob_link(candidate) || reaches(candidate, path, &decisions)
-        });
-        candidates.sort_by_cached_key(|candidate| Reverse(rank(candidate)));
-        if let Some((winner, losers)) = candidates.split_first() {
+        candidates.sort_by_cached_key(|candidate| Reverse(rank(candidate, may_win(candidate, &decisions))));
+        // A glob that is out of reach re-opens nothing, and where it is the strongest, nothing weaker does in its stead:
+        // otherwise hiding a folder could open something in it.
+        if let Some((winner, losers)) = candidates.split_first()
+            && may_win(winner, &decisions)
+        {
             decisions.0.insert(path.clone(), won(winner, losers));
         }
     }
     decisions
 }
 
-/// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it. `matched` is
-/// the path that the pattern matched.
-fn reaches(candidate: &Match, matched: &AbsPath, decisions: &Decisions) -> bool {
-    let governing = matched.parent().and_then(|parent| decisions.governing(&parent));
-    governing.is_none_or(|(at, decision)| decision.access != Access::Exclude || candidate.fixed_prefix.is_within(&at))
+/// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it.
+fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
+    let excluded = decisions.excluded_around(&candidate.matched);
+    candidate.exactness != Exactness::Glob || excluded.is_none_or(|excluded| candidate.fixed_prefix.is_within(excluded))
 }
 
-/// Precedence; then, so that the order of writing means nothing, the text and the place.
-fn rank(found: &Match) -> impl Ord + use<> {
+/// What only tightens has been checked where its link lies.
+fn may_win(found: &Match, decisions: &Decisions) -> bool {
+    only_tightens(found) || in_reach(found, decisions)
+}
+
+/// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.
+fn rank(found: &Match, may_win: bool) -> impl Ord + use<> {
     let place = found.rule.origin.to_string();
-    (found.rule.precedence(found.exactness), Reverse((found.rule.text.clone(), place)))
+    (found.rule.precedence(found.exactness), may_win, Reverse((found.rule.text.clone(), place)))
 }
 
 fn won(winner: &Match, losers: &[&Match]) -> Decision {
@@ -122,12 +138,11 @@ fn won(winner: &Match, losers: &[&Match]) -> Decision {
 
 /// SPEC D6: our own files are at least read-only. Not a rule, because a rule could lose, or could re-open what an
 /// excluded folder hides.
-fn protect_own_files(decisions: &mut Decisions, own: &[(AbsPath, FileKind)], diagnostics: &mut Diagnostics) {
-    for (path, kind) in own {
+fn protect_own_files(decisions: &mut Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
+    for OwnFile { path, kind, .. } in own {
         let opened: Vec<(AbsPath, Decision)> = decisions
             .0
-            .range(path.clone()..)
-            .take_while(|(at, _)| at.is_within(path))
+            .within(path)
             .filter(|(_, decision)| decision.access == Access::Rw)
             .map(|(at, decision)| (at.clone(), decision.clone()))
             .collect();
@@ -168,7 +183,7 @@ fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut D
     if let Some((at, decision)) = decisions.governing(cwd)
         && decision.access == Access::Exclude
     {
-        let (message, help) = if at == *cwd {
+        let (message, help) = if at == cwd {
             (format!("the working directory `{cwd}` is excluded"), "start somewhere else, or remove the rule")
         } else {
             (

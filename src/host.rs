@@ -156,10 +156,9 @@ impl Host {
         existing.is_some_and(|folder| access(self.real(&folder), Access::WRITE_OK).is_ok())
     }
 
-    /// The owner of what is at `path`, after symlinks.
+    /// The owner of what is at `path`, of a symlink itself.
     pub fn owner(&self, path: &AbsPath) -> io::Result<u32> {
-        let resolved = self.resolve(path.as_path())?;
-        Ok(fs::symlink_metadata(self.real(&resolved.path))?.uid())
+        Ok(fs::symlink_metadata(self.real(path))?.uid())
     }
 
     /// The names in a directory, in no particular order.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::ops::{Range, RangeFrom};
+use std::ops::Range;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::origin::Origin;
 use crate::path::AbsPath;
-use crate::plan::{Dropped, IfGone, Mount, Plan};
+use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan};
 use crate::rule::Access;
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
@@ -72,9 +72,9 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         // Without these root inside could unmount what hides a path.
         operations.push(always(["--unshare-user", "--cap-drop", "ALL"], "root keeps no capability"));
     }
-    let mut descriptors = FIRST_DESCRIPTOR..;
+    let mut empty_descriptors = FIRST_DESCRIPTOR..FIRST_DESCRIPTOR;
     operations.extend(plan.mounts.iter().map(|planned| Operation {
-        words: words(&planned.mount, &mut descriptors),
+        words: words(&planned.mount, &mut empty_descriptors),
         because: planned.because.clone(),
         access: planned.access,
     }));
@@ -91,7 +91,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         operations,
         command: around.command.to_vec(),
         create: around.create.to_vec(),
-        empty_descriptors: FIRST_DESCRIPTOR..descriptors.start,
+        empty_descriptors,
         dropped: plan.dropped.clone(),
     };
     refuse_too_many_words(&argv, diagnostics);
@@ -102,16 +102,16 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
     Operation { words: words.map(OsString::from).to_vec(), because: Origin::BuiltIn(why), access: None }
 }
 
-fn words(mount: &Mount, descriptors: &mut RangeFrom<i32>) -> Vec<OsString> {
+fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
     match mount {
-        Mount::Bind { path, writable, devices, if_gone } => {
-            let flag = match (devices, writable, if_gone) {
-                (true, _, IfGone::Fail) => "--dev-bind",
-                (true, _, IfGone::Skip) => "--dev-bind-try",
-                (false, true, IfGone::Fail) => "--bind",
-                (false, true, IfGone::Skip) => "--bind-try",
-                (false, false, IfGone::Fail) => "--ro-bind",
-                (false, false, IfGone::Skip) => "--ro-bind-try",
+        Mount::Bind { path, kind, if_gone } => {
+            let flag = match (kind, if_gone) {
+                (BindKind::ReadOnly, IfGone::Fail) => "--ro-bind",
+                (BindKind::ReadOnly, IfGone::Skip) => "--ro-bind-try",
+                (BindKind::Writable, IfGone::Fail) => "--bind",
+                (BindKind::Writable, IfGone::Skip) => "--bind-try",
+                (BindKind::WithDevices, IfGone::Fail) => "--dev-bind",
+                (BindKind::WithDevices, IfGone::Skip) => "--dev-bind-try",
             };
             spelled([flag.as_ref(), path.as_os_str(), path.as_os_str()])
         }
@@ -120,7 +120,8 @@ fn words(mount: &Mount, descriptors: &mut RangeFrom<i32>) -> Vec<OsString> {
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
         Mount::MaskFile { path } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
         Mount::EmptyFile { path } => {
-            let descriptor = descriptors.next().unwrap_or_default().to_string();
+            let descriptor = empty_descriptors.end.to_string();
+            empty_descriptors.end += 1;
             spelled(["--ro-bind-data".as_ref(), descriptor.as_ref(), path.as_os_str()])
         }
         Mount::Seal { path } => spelled(["--remount-ro".as_ref(), path.as_os_str()]),

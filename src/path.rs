@@ -1,5 +1,7 @@
 //! An absolute path in normal form, the only kind of path that later stages handle.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -91,6 +93,13 @@ impl AbsPath {
     }
 }
 
+/// The order of a path and of its owned form is the same, so a map can be asked without making an `AbsPath`.
+impl Borrow<Path> for AbsPath {
+    fn borrow(&self) -> &Path {
+        &self.0
+    }
+}
+
 impl AsRef<Path> for AbsPath {
     fn as_ref(&self) -> &Path {
         &self.0
@@ -100,6 +109,58 @@ impl AsRef<Path> for AbsPath {
 impl fmt::Debug for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// Something for each of some paths, parents first, asked by where a path lies.
+#[derive(Clone, Debug)]
+pub struct PathMap<T>(BTreeMap<AbsPath, T>);
+
+impl<T> Default for PathMap<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> PathMap<T> {
+    pub fn insert(&mut self, path: AbsPath, value: T) {
+        self.0.insert(path, value);
+    }
+
+    pub fn remove(&mut self, path: &AbsPath) {
+        self.0.remove(path);
+    }
+
+    pub fn get(&self, path: &AbsPath) -> Option<&T> {
+        self.0.get(path)
+    }
+
+    pub fn get_or_insert_with(&mut self, path: &AbsPath, value: impl FnOnce() -> T) -> &mut T {
+        self.0.entry(path.clone()).or_insert_with(value)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &T)> {
+        self.0.iter()
+    }
+
+    /// The entry at `path`, or else at its nearest ancestor that has one.
+    pub fn nearest(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
+        path.0.ancestors().find_map(|ancestor| self.0.get_key_value(ancestor))
+    }
+
+    /// The entry at the nearest ancestor of `path` that has one, `path` itself left out.
+    pub fn nearest_above(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
+        path.0.ancestors().skip(1).find_map(|ancestor| self.0.get_key_value(ancestor))
+    }
+
+    /// The entries at `path` and below it.
+    pub fn within<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
+        self.0.range::<AbsPath, _>(path..).take_while(|(at, _)| at.is_within(path))
+    }
+
+    /// The entries strictly below `path`.
+    pub fn below<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
+        self.within(path).filter(move |(at, _)| *at != path)
     }
 }
 
@@ -117,7 +178,7 @@ pub fn shown(text: &OsStr) -> String {
     let mut out = String::with_capacity(text.len());
     for chunk in text.as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c.is_control() {
+            if c.is_control() || turns_text(c) {
                 out.extend(c.escape_default());
             } else {
                 out.push(c);
@@ -128,6 +189,11 @@ pub fn shown(text: &OsStr) -> String {
         }
     }
     out
+}
+
+/// Characters that show what follows in another order than it is.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::layers::{self, Layers};
 use crate::lower::{self, Argv, Surroundings};
 use crate::path::AbsPath;
+use crate::places;
 use crate::plan::{self, Base, Plan, View};
 use crate::presets::{self, Policy};
 use crate::resolve::{self, Resolution};
@@ -28,10 +29,15 @@ pub struct Compiled {
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
     let layers = layers::discover(host, session, request, diagnostics)?;
     let policy = presets::expand(&layers, session, diagnostics);
+    // Nothing that follows would be of use, and a walk through all of `/` or a home is no help to anybody.
+    if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
+        return None;
+    }
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
-    let decisions = decide::decide(&resolution, &layers.project, diagnostics);
+    let decisions = decide::decide(&resolution, &layers, diagnostics);
     let base = Base { uid: session.uid, runtime: &resolution.runtime };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
+    plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
     Some(Compiled { layers, policy, resolution, decisions, plan })
 }
@@ -51,7 +57,8 @@ impl Compiled {
             cwd: &self.layers.project.cwd,
             network: self.policy.network.value,
             as_root: session.is_root(),
-            reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path)),
+            reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path))
+                && self.exists_writable(&places::at(places::TMP)),
             create: &self.resolution.create,
             command,
         };
@@ -62,7 +69,7 @@ impl Compiled {
     fn exists_writable(&self, directory: &AbsPath) -> bool {
         match self.plan.view(directory) {
             View::HostRw => true,
-            View::Fresh => directory.as_path() == "/tmp",
+            View::Fresh => directory.as_path() == places::TMP,
             _ => false,
         }
     }
@@ -70,7 +77,7 @@ impl Compiled {
 
 /// A working directory below the private `/tmp` that no rule shows does not exist inside.
 fn refuse_invisible_cwd(plan: &Plan, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
-    if plan.view(cwd) == View::Fresh && cwd.as_path() != "/tmp" {
+    if plan.view(cwd) == View::Fresh && cwd.as_path() != places::TMP {
         diagnostics.push(
             Diagnostic::new(
                 Code::ExcludedCwd,

@@ -50,6 +50,8 @@ pub enum IfMissing {
 /// Where a rule comes from, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LayerKind {
+    /// What every sandbox has, whatever the rules.
+    Base,
     Preset,
     System,
     User,
@@ -60,6 +62,7 @@ pub enum LayerKind {
 impl LayerKind {
     pub fn name(self) -> &'static str {
         match self {
+            LayerKind::Base => "base",
             LayerKind::Preset => "preset",
             LayerKind::System => "system",
             LayerKind::User => "user",
@@ -72,6 +75,8 @@ impl LayerKind {
 /// How a rule named the path that it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exactness {
+    /// Not at all: it is a part of the base, and any rule beats it.
+    Base,
     Glob,
     Exact,
 }

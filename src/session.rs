@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use crate::path::AbsPath;
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::path::{AbsPath, shown};
 
 /// The calling process: what the compiler would otherwise have to ask the operating system for.
 #[derive(Clone, Debug)]
@@ -15,6 +17,15 @@ pub struct Session {
 }
 
 impl Session {
+    /// This process, as if it had been started in `cwd`.
+    pub fn of_this_process(cwd: Option<&Path>) -> Result<Self, Diagnostic> {
+        Ok(Self {
+            cwd: working_directory(cwd)?,
+            uid: rustix::process::getuid().as_raw(),
+            env: std::env::vars_os().collect(),
+        })
+    }
+
     /// A variable that is set to something.
     pub fn var(&self, name: &str) -> Option<&OsStr> {
         self.env.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
@@ -28,6 +39,23 @@ impl Session {
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
+}
+
+/// The kernel follows `named`, component by component: what `link/..` means cannot be told from its spelling.
+fn working_directory(named: Option<&Path>) -> Result<AbsPath, Diagnostic> {
+    let found = std::fs::canonicalize(named.unwrap_or(Path::new(".")));
+    found.and_then(|path| AbsPath::normalize(path).ok_or(io::ErrorKind::NotFound.into())).map_err(|e| {
+        let subject = match named {
+            Some(path) => format!("the working directory `{}`", shown(path.as_os_str())),
+            None => "the working directory".to_owned(),
+        };
+        let problem = match e.kind() {
+            io::ErrorKind::NotFound => "does not exist".to_owned(),
+            _ => format!("cannot be used: {}", reason(&e)),
+        };
+        Diagnostic::new(Code::InvalidCwd, format!("{subject} {problem}"))
+            .help("start from an existing directory, or name one with `--cwd DIR`")
+    })
 }
 
 /// What the caller asks for: the command line without its spelling.

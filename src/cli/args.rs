@@ -1,9 +1,11 @@
 //! The one definition of all flags. Help, and whatever else describes them, is generated from it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::print::Form;
 use crate::session::Request;
@@ -21,7 +23,7 @@ use crate::session::Request;
     override_usage = "agent-sandbox [OPTIONS] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] --print-args[=FORM] [--] COMMAND [ARGS]…\n       agent-sandbox check [FILE]\n       agent-sandbox schema",
     after_help = AFTER_HELP
 )]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(flatten)]
     pub options: Options,
     #[command(subcommand)]
@@ -42,10 +44,38 @@ Exit codes: that of the command; 125 if agent-sandbox itself failed, 126 if the 
 cannot be executed, 127 if it was not found, 2 for a mistake on the command line.";
 
 #[derive(Debug, Args)]
-pub struct Options {
+pub(super) struct Options {
     /// Start in DIR instead of the current directory
     #[arg(short = 'C', long, value_name = "DIR", global = true)]
     pub cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub policy: Policy,
+    /// Print what would be executed, and execute nothing
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
+    pub print_args: Option<PrintForm>,
+    /// Make one mount for each rule in force, also where it changes nothing
+    #[arg(long)]
+    pub no_optimize: bool,
+    /// Say whether this is inside a sandbox (exit code 0) or outside (1)
+    #[arg(long, conflicts_with_all = ["command", "print_args"])]
+    pub check: bool,
+    /// Run although the caller is root, for containers and CI
+    #[arg(long)]
+    pub allow_root: bool,
+    /// Show what each stage came to, on standard error
+    #[arg(long, global = true)]
+    pub debug: bool,
+    /// Do not show warnings
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// How to show errors and warnings
+    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    pub message_format: MessageFormat,
+}
+
+/// What a policy consists of besides its files, and which of these count. Also `check` takes them.
+#[derive(Debug, Args)]
+pub(super) struct Policy {
     /// Use FILE instead of the project's `.agent-sandbox.toml`
     #[arg(short, long, value_name = "FILE", conflicts_with = "no_project_config")]
     pub config: Option<PathBuf>,
@@ -70,31 +100,37 @@ pub struct Options {
     /// Let the command use the container engine's socket, which is as good as root [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub docker: Option<bool>,
-    /// Print what would be executed, and execute nothing
-    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
-    pub print_args: Option<Form>,
-    /// Make one mount for each rule in force, also where it changes nothing
-    #[arg(long)]
-    pub no_optimize: bool,
-    /// Say whether this is inside a sandbox (exit code 0) or outside (1)
-    #[arg(long, conflicts_with_all = ["command", "print_args"])]
-    pub check: bool,
-    /// Run although the caller is root, for containers and CI
-    #[arg(long)]
-    pub allow_root: bool,
-    /// Show what each stage came to, on standard error
-    #[arg(long, global = true)]
-    pub debug: bool,
-    /// Do not show warnings
-    #[arg(short, long, global = true)]
-    pub quiet: bool,
-    /// How to show errors and warnings
-    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
-    pub message_format: MessageFormat,
+}
+
+/// [`Form`], as it is written and explained on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum PrintForm {
+    /// A script that a POSIX shell runs as it is
+    Shell,
+    /// An object with the words, the directories to create, and the descriptors to open on `/dev/null`
+    Json,
+    /// The words alone, one on each line; newline and backslash as `\n` and `\\`. A warning says what else they need
+    Lines,
+    /// The words alone, as they are, each ended by a NUL byte. A warning says what else they need
+    Nul,
+    /// One operation on each line with its reason, and what was left out
+    Annotated,
+}
+
+impl From<PrintForm> for Form {
+    fn from(form: PrintForm) -> Self {
+        match form {
+            PrintForm::Shell => Form::Shell,
+            PrintForm::Json => Form::Json,
+            PrintForm::Lines => Form::Lines,
+            PrintForm::Nul => Form::Nul,
+            PrintForm::Annotated => Form::Annotated,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MessageFormat {
+pub(super) enum MessageFormat {
     /// For people
     Text,
     /// One JSON object on each line
@@ -102,7 +138,7 @@ pub enum MessageFormat {
 }
 
 #[derive(Debug, clap::Subcommand)]
-pub enum Subcommand {
+pub(super) enum Subcommand {
     /// Validate configuration files and show everything that is wrong at once
     ///
     /// Without FILE: the files that a run here would use. Exit code 1 when there are errors.
@@ -119,65 +155,97 @@ pub enum Subcommand {
 
 impl Options {
     pub fn request(&self) -> Request {
+        let policy = &self.policy;
         Request {
-            config: self.config.clone(),
-            no_project_config: self.no_project_config,
-            ro: self.ro.clone(),
-            rw: self.rw.clone(),
-            exclude: self.exclude.clone(),
-            presets: self.presets.clone(),
-            network: self.network,
-            docker: self.docker,
+            config: policy.config.clone(),
+            no_project_config: policy.no_project_config,
+            ro: policy.ro.clone(),
+            rw: policy.rw.clone(),
+            exclude: policy.exclude.clone(),
+            presets: policy.presets.clone(),
+            network: policy.network,
+            docker: policy.docker,
             no_optimize: self.no_optimize,
         }
     }
 }
 
-/// The definition itself, for generating documents from it.
-pub fn definition() -> clap::Command {
-    Arguments::command()
+/// All of `words` understood, or a mistake: nothing that was written is dropped in silence.
+pub(super) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let matches = Arguments::command().try_get_matches_from(words)?;
+    let arguments = Arguments::from_arg_matches(&matches)?;
+    refuse_misplaced_value(words, &arguments)?;
+    refuse_misplaced_flag(&matches, &arguments)?;
+    Ok(arguments)
+}
+
+/// A mistake that clap does not know.
+pub(super) fn mistake(kind: ErrorKind, message: impl std::fmt::Display) -> clap::Error {
+    Arguments::command().error(kind, message)
 }
 
 /// `--network false` would run a command called `false`, with the network on. A value that stands where the command should
 /// is refused; after `--` it is the command.
-pub fn misplaced_value(words: &[OsString], arguments: &Arguments) -> Option<clap::Error> {
-    let value = arguments.command.first()?;
+fn refuse_misplaced_value(words: &[OsString], arguments: &Arguments) -> Result<(), clap::Error> {
+    match misplaced_value(words, arguments) {
+        None => Ok(()),
+        Some((flag, value)) => Err(mistake(
+            ErrorKind::InvalidValue,
+            format!(
+                "`{flag} {value}` would run the command `{value}`\n\n  tip: write `{flag}={value}`, or `{flag} -- {value}` to run it"
+            ),
+        )),
+    }
+}
+
+fn misplaced_value<'w>(words: &'w [OsString], arguments: &'w Arguments) -> Option<(&'w str, &'w str)> {
+    let value = arguments.command.first()?.to_str()?;
     let before = words.len().checked_sub(arguments.command.len() + 1)?;
     let flag = words.get(before)?.to_str()?;
     let is_value = match flag {
-        "--network" | "--docker" => [OsStr::new("true"), OsStr::new("false")].contains(&value.as_os_str()),
-        "--print-args" => Form::value_variants().iter().any(|form| Some(form_name(*form).as_str()) == value.to_str()),
+        "--network" | "--docker" => ["true", "false"].contains(&value),
+        "--print-args" => PrintForm::from_str(value, false).is_ok(),
         _ => false,
     };
-    is_value.then(|| {
-        let value = value.to_string_lossy();
-        let message = format!("`{flag} {value}` would run the command `{value}`\n\n  tip: write `{flag}={value}`, or `{flag} -- {value}` to run it");
-        definition().error(clap::error::ErrorKind::InvalidValue, message)
-    })
+    is_value.then_some((flag, value))
 }
 
 /// Flags that belong to a run, before a word that we took for a subcommand.
-pub fn misplaced_flag(arguments: &Arguments) -> Option<clap::Error> {
-    let options = &arguments.options;
-    let name = match &arguments.subcommand {
-        Some(Subcommand::Check { .. }) => "check",
-        Some(Subcommand::Schema) => "schema",
-        Some(Subcommand::Probe) | None => return None,
+fn refuse_misplaced_flag(matches: &ArgMatches, arguments: &Arguments) -> Result<(), clap::Error> {
+    let Some(subcommand) = &arguments.subcommand else { return Ok(()) };
+    let definition = Arguments::command();
+    let written = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let misplaced = definition
+        .get_arguments()
+        .filter(|flag| !flag.is_global_set() && written(flag.get_id().as_str()))
+        .find(|flag| !subcommand.takes(flag.get_id().as_str()));
+    let Some(flag) = misplaced.and_then(|flag| flag.get_long()) else { return Ok(()) };
+    let (name, usage) = match subcommand {
+        Subcommand::Check { file: None } => ("check", "check"),
+        Subcommand::Check { file: Some(_) } => ("check", "check FILE"),
+        Subcommand::Schema => ("schema", "schema"),
+        Subcommand::Probe => ("__probe", "__probe"),
     };
-    let problem = if options.print_args.is_some() {
-        format!(
-            "`--print-args` does not go with the subcommand `{name}`\n\n  tip: write `-- {name}` for a command of that name"
-        )
-    } else if options.check {
-        format!("`--check` does not go with the subcommand `{name}`")
-    } else if options.config.is_some() && matches!(&arguments.subcommand, Some(Subcommand::Check { file: Some(_) })) {
-        "`--config` and FILE both name the file to check".to_owned()
-    } else {
-        return None;
-    };
-    Some(definition().error(clap::error::ErrorKind::ArgumentConflict, problem))
+    let message = format!(
+        "`--{flag}` does not go with the subcommand `{usage}`\n\n  tip: write `-- {name}` for a command of that name"
+    );
+    Err(mistake(ErrorKind::ArgumentConflict, message))
 }
 
-fn form_name(form: Form) -> String {
-    form.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+impl Subcommand {
+    /// Whether a flag that stands before it, and is none of the global ones, means something to it.
+    fn takes(&self, flag: &str) -> bool {
+        match self {
+            Subcommand::Check { file: None } => is_of_policy(flag),
+            // FILE says which file, as these two do.
+            Subcommand::Check { file: Some(_) } => {
+                is_of_policy(flag) && !["config", "no_project_config"].contains(&flag)
+            }
+            Subcommand::Schema | Subcommand::Probe => false,
+        }
+    }
+}
+
+fn is_of_policy(flag: &str) -> bool {
+    Policy::augment_args(clap::Command::new("")).get_arguments().any(|of_policy| of_policy.get_id() == flag)
 }

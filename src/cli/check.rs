@@ -1,30 +1,27 @@
 //! `agent-sandbox check [FILE]`: every mistake at once, for people and for CI.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::launch::exit_code;
+use crate::path::shown;
 use crate::pipeline;
+use crate::session::{Request, Session};
 
-use super::args::Arguments;
+use super::args::{Arguments, Options};
 use super::debug;
 use super::output::Output;
 
-pub fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, output: &Output) -> ExitCode {
-    let mut request = arguments.options.request();
-    let folder = file.map(|file| file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")));
-    let cwd = arguments.options.cwd.as_deref().or(folder);
-    if let Some(file) = file {
-        // The path is relative to where we are, not to where the file is.
-        request.config = Some(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
-    }
-    let session = match super::session(cwd) {
-        Ok(session) => session,
+pub(super) fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, output: &Output) -> ExitCode {
+    let (session, request) = match situation(&arguments.options, file) {
+        Ok(situation) => situation,
         Err(diagnostic) => {
+            // A file that is not there is what was asked about; everything else kept us from looking.
+            let code = if diagnostic.code == Code::MissingConfig { 1 } else { exit_code::OWN_FAILURE };
             output.report_one(diagnostic);
-            return ExitCode::from(exit_code::OWN_FAILURE);
+            return ExitCode::from(code);
         }
     };
     let mut diagnostics = Diagnostics::default();
@@ -34,9 +31,31 @@ pub fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, output: &Out
         return ExitCode::FAILURE;
     };
     if arguments.options.debug {
-        output.say(&debug::stages(&compiled));
+        output.debug(&debug::stages(&compiled));
     }
     output.print(summary(&compiled).as_bytes())
+}
+
+/// Who asks, and for what. FILE is read as it would apply in its own folder, unless `--cwd` names another.
+fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request), Diagnostic> {
+    let mut request = options.request();
+    let mut cwd = options.cwd.clone();
+    if let Some(file) = file {
+        let folder = folder_of(file)?;
+        request.config = Some(folder.join(file.file_name().unwrap_or_default()));
+        cwd = cwd.or(Some(folder));
+    }
+    Ok((Session::of_this_process(cwd.as_deref())?, request))
+}
+
+/// The folder that holds `file`, which is relative to where we are. The kernel follows it: what `link/..` means cannot be
+/// told from its spelling.
+fn folder_of(file: &Path) -> Result<PathBuf, Diagnostic> {
+    let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    std::fs::canonicalize(folder).map_err(|e| {
+        let message = format!("cannot find the folder of `{}`: {}", shown(file.as_os_str()), reason(&e));
+        Diagnostic::new(Code::MissingConfig, message).help("name an existing file")
+    })
 }
 
 fn summary(compiled: &pipeline::Compiled) -> String {

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use crate::lower::Argv;
 use crate::path::shown;
 use crate::pipeline::Compiled;
-use crate::print::{Form, print};
+use crate::print::shell_for_people;
 use crate::rule::Exactness;
 
 /// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
-pub fn stages(compiled: &Compiled) -> String {
+pub(super) fn stages(compiled: &Compiled) -> String {
     let mut out = String::new();
     files(compiled, &mut out);
     merged(compiled, &mut out);
@@ -19,8 +19,8 @@ pub fn stages(compiled: &Compiled) -> String {
     out
 }
 
-pub fn argv(argv: &Argv) -> String {
-    format!("argv:\n{}", String::from_utf8_lossy(&print(argv, Form::Shell)))
+pub(super) fn argv(argv: &Argv) -> String {
+    format!("argv:\n{}", shell_for_people(argv))
 }
 
 fn files(compiled: &Compiled, out: &mut String) {
@@ -46,7 +46,8 @@ fn merged(compiled: &Compiled, out: &mut String) {
     let _ = writeln!(out, "layers, lowest first:");
     for layer in &compiled.layers.layers {
         let filesystem = &layer.config.filesystem;
-        let presets: String = filesystem.presets.iter().map(|preset| format!(" {}", preset.value)).collect();
+        let presets: String =
+            filesystem.presets.iter().map(|preset| format!(" {}", shown(preset.value.as_ref()))).collect();
         let (ro, rw, exclude) = (filesystem.ro.len(), filesystem.rw.len(), filesystem.exclude.len());
         let _ = writeln!(out, "  {}: {ro} ro, {rw} rw, {exclude} exclude, presets:{presets}", layer.kind.name());
     }

@@ -3,12 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
 use crate::launch::exit_code;
 
 use super::args::{MessageFormat, Options};
 
-pub struct Output {
+pub(super) struct Output {
     format: Format,
     quiet: bool,
 }
@@ -56,8 +58,18 @@ impl Output {
         self.report(&diagnostics);
     }
 
+    /// Shows what `--debug` asks for. Where tools read standard error, it stays one object on each line.
+    pub fn debug(&self, text: &str) {
+        match self.format {
+            Format::Text { .. } => self.say(text),
+            Format::Json => {
+                self.say(&text.lines().map(|line| json!({ "debug": line }).to_string() + "\n").collect::<String>())
+            }
+        }
+    }
+
     /// Standard error is the last resort: if it is closed, there is nobody to tell.
-    pub fn say(&self, text: &str) {
+    fn say(&self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::output::Output;
 
-pub fn run(output: &Output) -> ExitCode {
+pub(super) fn run(output: &Output) -> ExitCode {
     let mut input = Vec::new();
     if io::stdin().lock().read_to_end(&mut input).is_err() {
         return ExitCode::FAILURE;

@@ -2,35 +2,44 @@
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::launch::{self, exit_code};
 use crate::lower::Argv;
-use crate::pipeline::{self, Compiled};
-use crate::print;
+use crate::pipeline;
+use crate::print::{self, Form};
 use crate::session::Session;
 
-use super::args::Arguments;
+use super::args::{Arguments, mistake};
 use super::debug;
 use super::output::Output;
 
-pub fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
-    let options = &arguments.options;
-    if arguments.command.is_empty() && options.print_args.is_none() {
+pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
+    let form = arguments.options.print_args.map(Form::from);
+    if arguments.command.is_empty() && form.is_none() {
         let message = "no command to run\n\n  tip: `agent-sandbox -- COMMAND [ARGS]…`; `--help` shows all that can stand before it";
-        let _ = super::definition().error(clap::error::ErrorKind::MissingRequiredArgument, message).print();
+        let _ = mistake(ErrorKind::MissingRequiredArgument, message).print();
         return ExitCode::from(exit_code::USAGE);
     }
     match prepare(host, arguments, output) {
         Err(code) => ExitCode::from(code),
-        Ok(argv) => match options.print_args {
-            Some(form) => output.print(&print::print(&argv, form)),
+        Ok(argv) => match form {
+            Some(form) => print_as(form, &argv, output),
             None => {
                 output.report_one(launch::exec(&argv));
                 ExitCode::from(exit_code::OWN_FAILURE)
             }
         },
     }
+}
+
+fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
+    if let Some(warning) = print::incomplete(argv, form) {
+        output.report_one(warning);
+    }
+    output.print(&print::print(argv, form))
 }
 
 /// Everything up to the exec. All diagnostics have been shown when this returns.
@@ -42,7 +51,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         output.report_one(diagnostic);
         code
     };
-    let session = super::session(options.cwd.as_deref()).map_err(fail)?;
+    let session = Session::of_this_process(options.cwd.as_deref()).map_err(fail)?;
     if will_run {
         launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
     }
@@ -50,11 +59,10 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
     let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
     let argv = compiled.as_ref().and_then(|compiled| {
         if options.debug {
-            output.say(&debug::stages(compiled));
+            output.debug(&debug::stages(compiled));
         }
-        let bwrap = launch::find_bwrap(host, &session, &compiled.layers.project, &compiled.plan)
-            .map_err(|diagnostic| diagnostics.push(diagnostic))
-            .ok()?;
+        let bwrap =
+            launch::find_bwrap(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
         Some(compiled.argv(&session, &bwrap, &arguments.command, &mut diagnostics))
     });
     output.report(&diagnostics);
@@ -62,23 +70,12 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         return Err(exit_code::OWN_FAILURE);
     };
     if options.debug {
-        output.say(&debug::argv(&argv));
+        output.debug(&debug::argv(&argv));
     }
     if will_run {
-        ready(host, &session, &compiled, &argv).map_err(fail)?;
+        launch::ready(host, &session, &compiled, &argv).map_err(fail)?;
     }
     Ok(argv)
-}
-
-/// The last checks, and the only step that changes the host.
-fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    let project = &compiled.layers.project;
-    launch::check_owner(host, session, project)?;
-    launch::check_availability(host, session, &argv.program)?;
-    if let Some(name) = argv.command.first() {
-        launch::check_command(host, session, &project.cwd, &compiled.plan, name)?;
-    }
-    launch::create_directories(host, &argv.create)
 }
 
 fn exit_code_of(code: Code) -> u8 {

@@ -91,6 +91,12 @@ codes! {
     ProtectedPath = "protected-path", Error;
     /// A pattern that is also the name of an existing file.
     AmbiguousPattern = "ambiguous-pattern", Warning;
+    /// A protective path with a variable or a name of a home in it, which stand for nothing.
+    LiteralPath = "literal-path", Warning;
+    /// Something would be opened through a symlink that the command can replace.
+    WritableLink = "writable-link", Error;
+    /// A protection hangs on a symlink that the command can replace.
+    ReplaceableLink = "replaceable-link", Warning;
     /// The working directory would be hidden.
     ExcludedCwd = "excluded-cwd", Error;
 
@@ -99,6 +105,8 @@ codes! {
     TooManyWords = "too-many-words", Error;
     /// `docker = true`, and no socket was found.
     NoDockerSocket = "no-docker-socket", Warning;
+    /// A printed form that leaves out what the words need.
+    IncompleteForm = "incomplete-form", Warning;
 
     // Starting it.
     /// Started inside a sandbox.

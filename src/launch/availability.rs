@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::path::{AbsPath, shown};
 use crate::session::Session;
 
-pub fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
+pub(super) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
         return Ok(());
     }

@@ -1,28 +1,30 @@
 //! Which bwrap. It decides everything, so it must not be one that the command could have planted.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::{Access, access};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
-use crate::layers::Project;
 use crate::path::AbsPath;
-use crate::plan::{Plan, View};
+use crate::pipeline::Compiled;
+use crate::plan::View;
 use crate::session::Session;
 
 /// The first `bwrap` on PATH. Relative entries of PATH do not count: they mean the project.
-pub fn find(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Result<AbsPath, Diagnostic> {
+pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPath, Diagnostic> {
     let path = session.var("PATH").unwrap_or_default();
-    for folder in path.as_bytes().split(|b| *b == b':') {
-        let Some(folder) = AbsPath::normalize(std::ffi::OsStr::from_bytes(folder)) else { continue };
-        let candidate = folder.child("bwrap");
-        let Ok(resolved) = host.resolve(candidate.as_path()) else { continue };
+    let folders = path.as_bytes().split(|b| *b == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
+    for folder in folders.filter(|folder| folder.is_absolute()) {
+        let Ok(resolved) = host.resolve(&folder.join("bwrap")) else { continue };
         if resolved.kind != Some(FileKind::File) || access(host.real(&resolved.path), Access::EXEC_OK).is_err() {
             continue;
         }
-        let plantable = |at: &AbsPath| at.is_within(&project.root) || plan.view(at) == View::HostRw;
-        if let Some(at) = resolved.links.iter().chain([&candidate, &resolved.path]).find(|at| plantable(at)) {
+        let root = &compiled.layers.project.root;
+        let plantable = |at: &AbsPath| at.is_within(root) || compiled.plan.view(at) == View::HostRw;
+        if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at)) {
             return Err(Diagnostic::new(
                 Code::BwrapUntrusted,
                 format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),

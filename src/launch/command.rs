@@ -3,32 +3,33 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
 use crate::path::{AbsPath, shown};
+use crate::pipeline::Compiled;
 use crate::plan::Plan;
 use crate::session::Session;
 
 /// What stands at one place where the command could be.
 enum Found {
     Executable,
-    NotExecutable,
+    NotExecutable(AbsPath),
     /// The place on the way that the sandbox does not show.
     Hidden(AbsPath),
     Absent,
 }
 
-pub fn check(host: &Host, session: &Session, cwd: &AbsPath, plan: &Plan, name: &OsStr) -> Result<(), Diagnostic> {
+pub(super) fn check(host: &Host, session: &Session, compiled: &Compiled, name: &OsStr) -> Result<(), Diagnostic> {
     let mut hidden = None;
     let mut not_executable = None;
-    for candidate in candidates(session, cwd, name) {
-        match look(host, plan, &candidate) {
+    for candidate in candidates(session, &compiled.layers.project.cwd, name) {
+        match look(host, &compiled.plan, &candidate) {
             Found::Executable => return Ok(()),
-            Found::NotExecutable => not_executable = not_executable.or(Some(candidate)),
+            Found::NotExecutable(at) => not_executable = not_executable.or(Some(at)),
             Found::Hidden(at) => hidden = hidden.or(Some(at)),
             Found::Absent => {}
         }
@@ -53,8 +54,10 @@ pub fn check(host: &Host, session: &Session, cwd: &AbsPath, plan: &Plan, name: &
     })
 }
 
-/// As `execvp` looks: a name with a slash is a path, everything else is searched for.
-fn candidates(session: &Session, cwd: &AbsPath, name: &OsStr) -> Vec<AbsPath> {
+/// As `execvp` looks: a name with a slash is a path, everything else is searched for. As spelled, because what `link/..`
+/// means is only known on the way.
+fn candidates(session: &Session, cwd: &AbsPath, name: &OsStr) -> Vec<PathBuf> {
+    let cwd = cwd.as_path();
     if name.as_bytes().contains(&b'/') {
         return vec![cwd.join(name)];
     }
@@ -62,21 +65,20 @@ fn candidates(session: &Session, cwd: &AbsPath, name: &OsStr) -> Vec<AbsPath> {
         return Vec::new();
     }
     let path = session.var("PATH").unwrap_or(OsStr::new("/bin:/usr/bin"));
-    let folders = path.as_bytes().split(|b| *b == b':').map(|folder| cwd.join(Path::new(OsStr::from_bytes(folder))));
-    folders.map(|folder| folder.join(name)).collect()
+    let folders = path.as_bytes().split(|b| *b == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
+    folders.map(|folder| cwd.join(folder).join(name)).collect()
 }
 
-fn look(host: &Host, plan: &Plan, candidate: &AbsPath) -> Found {
+fn look(host: &Host, plan: &Plan, candidate: &Path) -> Found {
     // What cannot be looked at here cannot be executed inside either.
-    let Ok(resolved) = host.resolve(candidate.as_path()) else { return Found::Absent };
+    let Ok(resolved) = host.resolve(candidate) else { return Found::Absent };
     let Some(kind) = resolved.kind else { return Found::Absent };
-    let mut way = [candidate].into_iter().chain(&resolved.links).chain([&resolved.path]);
-    if let Some(hidden) = way.find(|at| !plan.view(at).shows_host()) {
+    if let Some(hidden) = resolved.links.iter().chain([&resolved.path]).find(|at| !plan.view(at).shows_host()) {
         return Found::Hidden(hidden.clone());
     }
     if kind == FileKind::File && access(host.real(&resolved.path), Access::EXEC_OK).is_ok() {
         Found::Executable
     } else {
-        Found::NotExecutable
+        Found::NotExecutable(resolved.path)
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 /// Marks every descriptor past standard error as not inherited.
 pub(super) fn close_on_exec() -> io::Result<()> {
@@ -25,10 +25,13 @@ pub(super) fn close_on_exec() -> io::Result<()> {
 
 #[allow(unsafe_code)]
 fn mark(number: RawFd) -> io::Result<()> {
-    // SAFETY: the kernel has just listed `number` as open in this process, which has one thread left and closes
-    // nothing meanwhile; the borrow ends with this call.
+    // SAFETY: the kernel has just listed `number` as open in this process, and the borrow ends with this call. If
+    // another thread closes it meanwhile, there is nothing to mark, or its successor is marked: neither touches memory.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-    Ok(fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
+    match fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
+        Err(Errno::BADF) => Ok(()),
+        marked => Ok(marked?),
+    }
 }
 
 /// Gives bwrap an empty file under each of `numbers`.

@@ -16,17 +16,17 @@ use crate::host::Host;
 use crate::layers::Project;
 use crate::lower::Argv;
 use crate::path::AbsPath;
+use crate::pipeline::Compiled;
 use crate::session::Session;
 
-pub use availability::{check as check_availability, explain_refusal};
+pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
-pub use command::check as check_command;
 
 /// Present in every sandbox (SPEC B9).
 const MARKER: &str = "/run/agent-sandbox/inside";
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.
-pub mod exit_code {
+pub(crate) mod exit_code {
     pub const OWN_FAILURE: u8 = 125;
     pub const NOT_EXECUTABLE: u8 = 126;
     pub const NOT_FOUND: u8 = 127;
@@ -50,9 +50,19 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
     Ok(())
 }
 
+/// The last checks before a start, and the only step that changes the host.
+pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    check_owner(host, session, &compiled.layers.project)?;
+    availability::check(host, session, &argv.program)?;
+    if let Some(name) = argv.command.first() {
+        command::check(host, session, compiled, name)?;
+    }
+    create_directories(host, &argv.create)
+}
+
 /// Root loses its power over other people's files inside, so such a project would be unwritable, and git would
 /// call it dubious.
-pub fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), Diagnostic> {
+fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), Diagnostic> {
     if !session.is_root() {
         return Ok(());
     }
@@ -71,7 +81,7 @@ pub fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<
 }
 
 /// Makes the directories that rules asked for. Each is made for this user alone.
-pub fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagnostic> {
+fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagnostic> {
     use std::os::unix::fs::DirBuilderExt;
     for directory in directories {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(directory));
@@ -83,19 +93,29 @@ pub fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Di
     Ok(())
 }
 
-/// Replaces this process by bwrap. Returns only if that failed.
-pub fn exec(argv: &Argv) -> Diagnostic {
-    if let Err(e) = descriptors::close_on_exec() {
-        return Diagnostic::new(Code::StartFailed, format!("cannot close inherited file descriptors: {}", reason(&e)));
-    }
+/// The process that runs the sandbox, to be spawned by whoever wants to stay: see [`ready`] for what comes first.
+///
+/// It inherits the standard streams, the environment, and no other descriptor than those that the argv names: all that
+/// this process has open past standard error are marked close-on-exec here. Set neither a working directory nor
+/// arguments: the argv has both.
+pub fn command(argv: &Argv) -> io::Result<Command> {
+    descriptors::close_on_exec()?;
     let words = argv.words();
     let mut bwrap = Command::new(words[0]);
     bwrap.args(&words[1..]);
-    if let Err(e) = descriptors::pass_empty(&mut bwrap, argv.empty_descriptors.clone()) {
-        return Diagnostic::new(Code::StartFailed, format!("cannot open `/dev/null` for bwrap: {}", reason(&e)));
+    descriptors::pass_empty(&mut bwrap, argv.empty_descriptors.clone())?;
+    Ok(bwrap)
+}
+
+/// Replaces this process by bwrap. Returns only if that failed.
+pub fn exec(argv: &Argv) -> Diagnostic {
+    match command(argv) {
+        Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),
+        Err(e) => {
+            Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(&e)))
+                .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
+        }
     }
-    let error = bwrap.exec();
-    cannot_execute(&argv.program, &error)
 }
 
 fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::config::{self, ConfigFile, Entry};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{FileKind, Host};
+use crate::host::{FileKind, Host, Resolved};
 use crate::origin::{Origin, Source, Sourced};
 use crate::path::{AbsPath, shown};
 use crate::rule::{IfMissing, LayerKind, Mask};
@@ -35,6 +35,8 @@ pub struct Project {
     /// subfolder, but not take this one away, so protections start here.
     pub outermost: AbsPath,
     pub repository: Option<git::Repository>,
+    /// `.git` in the root where it is a file that points elsewhere. Git obeys it, and never writes it.
+    pub git_pointer: Option<AbsPath>,
 }
 
 /// One source of rules and settings.
@@ -44,10 +46,19 @@ pub struct Layer {
     /// What its relative paths are relative to.
     pub base: AbsPath,
     pub config: ConfigFile,
-    /// A project file above the root: only its `ro` and `exclude` rules count (SPEC L4).
+    /// A project file above the root: only what it forbids counts (SPEC L4).
     pub protective_only: bool,
     /// The file it was read from, for `--debug`.
     pub file: Option<AbsPath>,
+}
+
+/// A file or folder of ours that exists.
+#[derive(Clone, Debug)]
+pub struct OwnFile {
+    pub path: AbsPath,
+    pub kind: FileKind,
+    /// The symlinks on the way to it.
+    pub links: Vec<AbsPath>,
 }
 
 #[derive(Clone, Debug)]
@@ -56,7 +67,7 @@ pub struct Layers {
     /// Lowest first.
     pub layers: Vec<Layer>,
     /// Our own files and folders: at least read-only, whatever any rule says.
-    pub own_files: Vec<AbsPath>,
+    pub own_files: Vec<OwnFile>,
     /// Places that were looked at and hold no file, for `--debug`.
     pub absent: Vec<AbsPath>,
 }
@@ -67,6 +78,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let cwd = working_directory(host, session, diagnostics)?;
     let search = root::search(host, &cwd, &home, diagnostics);
     let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
+    let pointer = search.root.child(".git");
+    let git_pointer = matches!(host.kind(&pointer), Ok(Some(FileKind::File))).then_some(pointer);
     let mut reader =
         Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
 
@@ -76,7 +89,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     reader.read(LayerKind::User, &user_file, &search.root);
     for folder in search.above_root().iter().rev() {
         let file = folder.child(PROJECT_FILE);
-        if let Some(layer) = reader.read(LayerKind::Project, &file, folder) {
+        if let Outcome::Read(layer) = reader.read(LayerKind::Project, &file, folder) {
             layer.protective_only = true;
         }
     }
@@ -97,7 +110,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let Reader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &cwd));
     Some(Layers {
-        project: Project { cwd, home, root: search.root, outermost: search.outermost, repository },
+        project: Project { cwd, home, root: search.root, outermost: search.outermost, repository, git_pointer },
         layers,
         own_files,
         absent,
@@ -112,13 +125,16 @@ fn home(host: &Host, session: &Session, diagnostics: &mut Diagnostics) -> Option
         );
         return None;
     };
-    match host.resolve(home.as_path()) {
-        Ok(resolved) => Some(resolved.path),
-        Err(e) => {
-            diagnostics.push(Diagnostic::new(Code::NoHome, format!("cannot look at the home `{home}`: {e}")));
-            None
-        }
-    }
+    let problem = match host.resolve(home.as_path()) {
+        Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Some(resolved.path),
+        Ok(_) => "is not a directory".to_owned(),
+        Err(e) => format!("cannot be looked at: {}", reason(&e)),
+    };
+    diagnostics.push(
+        Diagnostic::new(Code::NoHome, format!("the home `{home}` {problem}"))
+            .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"),
+    );
+    None
 }
 
 fn working_directory(host: &Host, session: &Session, diagnostics: &mut Diagnostics) -> Option<AbsPath> {
@@ -126,7 +142,7 @@ fn working_directory(host: &Host, session: &Session, diagnostics: &mut Diagnosti
         Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Some(resolved.path),
         Ok(resolved) if resolved.kind.is_none() => "does not exist".to_owned(),
         Ok(_) => "is not a directory".to_owned(),
-        Err(e) => format!("cannot be used: {e}"),
+        Err(e) => format!("cannot be used: {}", reason(&e)),
     };
     diagnostics.push(
         Diagnostic::new(Code::InvalidCwd, format!("the working directory `{}` {problem}", session.cwd))
@@ -135,40 +151,43 @@ fn working_directory(host: &Host, session: &Session, diagnostics: &mut Diagnosti
     None
 }
 
+enum Outcome<'l> {
+    Read(&'l mut Layer),
+    Absent,
+    /// There is a file, and a diagnostic says why it cannot be used.
+    Failed,
+}
+
 /// Reads configuration files and remembers which paths are ours.
 struct Reader<'a> {
     host: &'a Host,
     cwd: &'a AbsPath,
     diagnostics: &'a mut Diagnostics,
     layers: Vec<Layer>,
-    own_files: Vec<AbsPath>,
+    own_files: Vec<OwnFile>,
     absent: Vec<AbsPath>,
 }
 
 impl Reader<'_> {
-    /// Reads `file` as a layer if it exists. Whatever keeps an existing file from being read is an error:
-    /// a policy that was not understood must not run.
-    fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Option<&mut Layer> {
+    /// Reads `file` as a layer. Whatever keeps an existing file from being read is an error: a policy that was not understood
+    /// must not run.
+    fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Outcome<'_> {
         let problem = match self.host.read_regular(file, MAX_CONFIG_BYTES) {
             Ok(Some(bytes)) => match String::from_utf8(bytes) {
                 Ok(text) => {
                     self.protect(file);
                     let source = Arc::new(Source { name: self.shown_name(file), text });
                     let config = config::parse(&source, self.diagnostics);
-                    self.layers.push(Layer {
-                        kind,
-                        base: base.clone(),
-                        config,
-                        protective_only: false,
-                        file: Some(file.clone()),
-                    });
-                    return self.layers.last_mut();
+                    let (base, file) = (base.clone(), Some(file.clone()));
+                    self.layers.push(Layer { kind, base, config, protective_only: false, file });
+                    return self.layers.last_mut().map_or(Outcome::Failed, Outcome::Read);
                 }
                 Err(_) => "it is not UTF-8".to_owned(),
             },
+            Ok(None) if self.is_link(file) => "it is a symlink that leads nowhere".to_owned(),
             Ok(None) => {
                 self.absent.push(file.clone());
-                return None;
+                return Outcome::Absent;
             }
             Err(e) => reason(&e),
         };
@@ -176,29 +195,35 @@ impl Reader<'_> {
             Diagnostic::new(Code::UnreadableConfig, format!("cannot read `{}`: {problem}", self.shown_name(file)))
                 .help("make it a readable TOML file, or remove it"),
         );
-        None
+        Outcome::Failed
+    }
+
+    /// Somebody meant a policy to be there.
+    fn is_link(&self, file: &AbsPath) -> bool {
+        self.host.resolve(file.as_path()).is_ok_and(|resolved| !resolved.links.is_empty())
     }
 
     /// The file named with `--config`, which must exist.
     fn read_requested(&mut self, path: &Path) {
-        let file = self.cwd.join(path);
-        match self.host.read_regular(&file, MAX_CONFIG_BYTES) {
-            Ok(None) => self.diagnostics.push(
+        // Component by component: `link/../x` is not `x`.
+        let written = self.cwd.as_path().join(path);
+        let file = match self.host.resolve(&written) {
+            Ok(resolved) => resolved.path,
+            Err(_) => self.cwd.join(path),
+        };
+        let base = file.parent().unwrap_or_else(AbsPath::root);
+        if let Outcome::Absent = self.read(LayerKind::Project, &file, &base) {
+            self.diagnostics.push(
                 Diagnostic::new(Code::MissingConfig, format!("`{}` does not exist", shown(path.as_os_str())))
-                    .at(&Origin::Flag { flag: "--config", value: path.as_os_str().to_owned() })
-                    .help("name an existing file, or leave `--config` out to use the project's own"),
-            ),
-            _ => {
-                let base = file.parent().unwrap_or_else(AbsPath::root);
-                self.read(LayerKind::Project, &file, &base);
-            }
+                    .help("name an existing file"),
+            );
         }
     }
 
     /// Remembers that `path` is ours, if it exists.
     fn protect(&mut self, path: &AbsPath) {
         match self.host.resolve(path.as_path()) {
-            Ok(resolved) if resolved.kind.is_some() => self.own_files.push(resolved.path),
+            Ok(Resolved { path, links, kind: Some(kind) }) => self.own_files.push(OwnFile { path, kind, links }),
             Ok(_) => {}
             Err(e) => self.diagnostics.push(Diagnostic::new(
                 Code::UnreadablePath,

@@ -1,5 +1,7 @@
 //! The search for the project root (SPEC L3, L6).
 
+use std::io;
+
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::path::AbsPath;
@@ -34,16 +36,17 @@ impl RootSearch {
 
 pub(super) fn search(host: &Host, cwd: &AbsPath, home: &AbsPath, diagnostics: &mut Diagnostics) -> RootSearch {
     let candidates: Vec<AbsPath> = cwd.ancestors().take_while(|folder| !is_unsafe_root(folder, home)).collect();
-    let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, diagnostics));
+    let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, cwd, diagnostics));
     let root = marked.next().unwrap_or(cwd).clone();
     let outermost = marked.last().unwrap_or(&root).clone();
     RootSearch { candidates, root, outermost }
 }
 
-fn has_marker(host: &Host, folder: &AbsPath, diagnostics: &mut Diagnostics) -> bool {
+fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Diagnostics) -> bool {
     MARKERS.iter().any(|marker| {
         let path = folder.child(marker);
-        host.exists(&path).unwrap_or_else(|e| {
+        let found = host.exists(&path).and_then(|exists| Ok(exists && (folder == cwd || is_ours(host, &path, cwd)?)));
+        found.unwrap_or_else(|e| {
             diagnostics.push(
                 Diagnostic::new(Code::UnreadableConfig, format!("cannot look for `{path}`: {}", reason(&e)))
                     .help("make the folder searchable: a policy there must not go unseen"),
@@ -51,6 +54,13 @@ fn has_marker(host: &Host, folder: &AbsPath, diagnostics: &mut Diagnostics) -> b
             false
         })
     })
+}
+
+/// A marker above the working directory counts if it belongs to root or to whom the working directory belongs. In a folder
+/// that everybody can write, somebody else's would choose the policy.
+fn is_ours(host: &Host, marker: &AbsPath, cwd: &AbsPath) -> io::Result<bool> {
+    let owner = host.owner(marker)?;
+    Ok(owner == 0 || owner == host.owner(cwd)?)
 }
 
 /// Too broad to be made writable as a whole: a mistake in the working directory must not open a home or a system.

@@ -131,7 +131,7 @@ impl Mounts {
     fn mount(&mut self, dest: &AbsPath, modes: Modes, mount: Mount) -> Result<(), ModelError> {
         self.make_parents(dest, modes.parents)?;
         self.make_directory(dest, modes.own)?;
-        let from_dest = self.0.range(dest..).map(|(at, _)| at);
+        let from_dest = self.0.range::<AbsPath, _>(dest..).map(|(at, _)| at);
         let hidden: Vec<AbsPath> = from_dest.take_while(|at| at.is_within(dest)).cloned().collect();
         for at in hidden {
             self.0.remove(&at);

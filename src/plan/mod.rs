@@ -1,17 +1,19 @@
 //! From decisions to mounts: what to mount, in which order, and what need not be mounted at all. Pure.
 
+mod links;
 mod view;
-
-use std::collections::BTreeMap;
 
 use crate::decide::{Decision, Decisions};
 use crate::host::FileKind;
 use crate::origin::Origin;
 use crate::path::AbsPath;
+use crate::places;
 use crate::resolve::{Runtime, RuntimeMount};
 use crate::rule::{Access, Mask};
 
+pub use links::check_links;
 pub use view::View;
+use view::Views;
 
 /// One step of the set-up, in bwrap's terms but without its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +21,7 @@ pub enum Mount {
     /// A path of the host onto itself.
     Bind {
         path: AbsPath,
-        writable: bool,
-        devices: bool,
+        kind: BindKind,
         if_gone: IfGone,
     },
     /// An empty file system.
@@ -57,6 +58,14 @@ pub enum Mount {
     },
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindKind {
+    ReadOnly,
+    Writable,
+    /// Writable, and device nodes in it work.
+    WithDevices,
+}
+
 /// What to do if a path that was there when we looked has gone when bwrap mounts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfGone {
@@ -86,14 +95,18 @@ pub struct Dropped {
 pub struct Plan {
     pub mounts: Vec<Planned>,
     pub dropped: Vec<Dropped>,
-    views: BTreeMap<AbsPath, View>,
+    views: Views,
 }
 
 impl Plan {
     /// What the command will find at `path`, which holds no symlinks.
     pub fn view(&self, path: &AbsPath) -> View {
-        let nearest = path.ancestors().find_map(|ancestor| self.views.get(&ancestor));
-        nearest.copied().unwrap_or(View::HostRo)
+        self.views.at(path)
+    }
+
+    /// What the command will find in the folder that `path` lies in.
+    fn view_around(&self, path: &AbsPath) -> View {
+        path.parent().map_or(View::HostRo, |parent| self.views.at(&parent))
     }
 }
 
@@ -105,22 +118,21 @@ pub struct Base<'a> {
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let mut planner =
-        Planner { mounts: Vec::new(), dropped: Vec::new(), views: BTreeMap::new(), open: Vec::new(), optimize };
-    let run = planner.base(base, decisions);
+        Planner { mounts: Vec::new(), dropped: Vec::new(), views: Views::default(), open: Vec::new(), optimize };
+    planner.base(base, decisions);
     for (path, decision) in decisions.iter() {
         planner.close_until(path);
         planner.decision(path, decision, decisions);
     }
     planner.close_all();
-    planner.always(Mount::Seal { path: run }, "`/run` is read-only");
+    planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
     Plan { mounts: planner.mounts, dropped: planner.dropped, views: planner.views }
 }
 
 struct Planner {
     mounts: Vec<Planned>,
     dropped: Vec<Dropped>,
-    /// What governs from a path downwards.
-    views: BTreeMap<AbsPath, View>,
+    views: Views,
     /// Masked directories whose subtree is being planned: sealed when the last mount below them is made.
     open: Vec<OpenMask>,
     optimize: bool,
@@ -144,51 +156,51 @@ impl Planner {
         self.mounts.push(Planned { mount, because: Origin::BuiltIn(why), access: None });
     }
 
-    /// The mounts below every policy (SPEC B1). Returns `/run`, to be sealed at the end.
-    fn base(&mut self, base: &Base, decisions: &Decisions) -> AbsPath {
-        let root = AbsPath::root();
-        let (dev, proc, run, tmp) = (root.child("dev"), root.child("proc"), root.child("run"), root.child("tmp"));
-        let bind =
-            |path: &AbsPath| Mount::Bind { path: path.clone(), writable: false, devices: false, if_gone: IfGone::Fail };
-        self.always(bind(&root), "the host is read-only");
-        self.always(Mount::Dev { path: dev.clone() }, "own `/dev`");
-        self.always(Mount::Proc { path: proc.clone() }, "own `/proc`");
-        self.always(Mount::Tmpfs { path: run.clone(), mode: 0o755 }, "own `/run`");
+    /// A part of the base that shows something of its own from `path` downwards.
+    fn always_at(&mut self, path: &AbsPath, view: View, mount: impl FnOnce(AbsPath) -> Mount, why: &'static str) {
+        self.always(mount(path.clone()), why);
+        self.views.cover(path.clone(), view);
+    }
+
+    /// The mounts below every policy (SPEC B1).
+    fn base(&mut self, base: &Base, decisions: &Decisions) {
+        let bind = |path| Mount::Bind { path, kind: BindKind::ReadOnly, if_gone: IfGone::Fail };
+        let tmpfs = |mode| move |path| Mount::Tmpfs { path, mode };
+        self.always_at(&AbsPath::root(), View::HostRo, bind, "the host is read-only");
+        self.always_at(&places::at(places::DEV), View::Dev, |path| Mount::Dev { path }, "own `/dev`");
+        self.always_at(&places::at(places::PROC), View::Proc, |path| Mount::Proc { path }, "own `/proc`");
+        let run = places::at(places::RUN);
+        self.always_at(&run, View::Fresh, tmpfs(0o755), "own `/run`");
         for RuntimeMount { path, symlink, why } in &base.runtime.mounts {
-            let mount = match symlink {
-                Some(target) => Mount::Symlink { path: path.clone(), target: target.clone() },
-                None => bind(path),
-            };
-            self.always(mount, why);
-            self.views.insert(path.clone(), View::HostRo);
+            match symlink.clone() {
+                Some(target) => self.always_at(path, View::HostRo, |path| Mount::Symlink { path, target }, why),
+                None => self.always_at(path, View::HostRo, bind, why),
+            }
         }
-        let user = run.join(format!("user/{}", base.uid));
-        self.always(Mount::Directory { path: run.child("user"), mode: 0o755 }, "own runtime directory");
-        self.always(Mount::Tmpfs { path: user.clone(), mode: 0o700 }, "own runtime directory");
-        let ours = run.child("agent-sandbox");
+        const RUNTIME: &str = "own runtime directory";
+        let users = run.child("user");
+        self.always(Mount::Directory { path: users.clone(), mode: 0o755 }, RUNTIME);
+        self.always_at(&users.child(base.uid.to_string()), View::Fresh, tmpfs(0o700), RUNTIME);
         const MARKER: &str = "tells the command that it is inside";
+        let ours = places::at(places::OURS);
         self.always(Mount::Tmpfs { path: ours.clone(), mode: 0o755 }, MARKER);
-        self.always(Mount::Directory { path: ours.child("inside"), mode: 0o755 }, MARKER);
+        self.always(Mount::Directory { path: places::at(places::MARKER), mode: 0o755 }, MARKER);
         self.always(Mount::Seal { path: ours }, MARKER);
         // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
+        let tmp = places::at(places::TMP);
         if decisions.get(&tmp).is_none() {
-            self.always(Mount::Tmpfs { path: tmp.clone(), mode: 0o1777 }, "own `/tmp`");
-            self.views.insert(tmp, View::Fresh);
+            self.always_at(&tmp, View::Fresh, tmpfs(0o1777), "own `/tmp`");
         }
-        self.views.insert(root, View::HostRo);
-        self.views.insert(dev, View::Dev);
-        self.views.insert(proc, View::Proc);
-        self.views.insert(run.clone(), View::Fresh);
-        self.views.insert(user, View::Fresh);
-        run
     }
 
     fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
-        let inherited = self.inherited(path);
+        let inherited = self.views.at(path);
         let view = View::of(decision.access);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
-        if self.optimize && inherited.gives(decision.access) && !leads_on() {
+        let changes_nothing = || inherited.gives(decision.access) && !leads_on();
+        // The base mount of `/` is the rule on `/`: once more would cover all that came between.
+        if path.is_root() || (self.optimize && changes_nothing()) {
             self.dropped.push(Dropped {
                 path: path.clone(),
                 access: decision.access,
@@ -207,24 +219,18 @@ impl Planner {
             because: decision.origin.clone(),
             access: Some(decision.access),
         });
-        self.views.insert(path.clone(), view);
+        self.views.cover(path.clone(), view);
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
-    }
-
-    fn inherited(&self, path: &AbsPath) -> View {
-        let nearest = path.ancestors().find_map(|ancestor| self.views.get(&ancestor));
-        nearest.copied().unwrap_or(View::HostRo)
     }
 
     /// Below a mask, directories on the way to what is re-opened are made search-only (SPEC B3); bwrap would make
     /// them listable.
     fn make_parents(&mut self, path: &AbsPath) {
         // A bind in between shows the host's directories: there is nothing to make.
-        let nearest =
-            path.parent().and_then(|parent| parent.ancestors().find(|ancestor| self.views.contains_key(ancestor)));
-        let Some(mask) = self.open.last_mut().filter(|mask| Some(&mask.path) == nearest.as_ref()) else { return };
+        let source = self.views.source_above(path);
+        let Some(mask) = self.open.last_mut().filter(|mask| Some(&mask.path) == source) else { return };
         let between: Vec<AbsPath> = path.ancestors().skip(1).take_while(|ancestor| *ancestor != mask.path).collect();
         for directory in between.into_iter().rev() {
             if !mask.made.contains(&directory) {
@@ -279,8 +285,12 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
             // A protection that silently did not happen would be a hole; an opening that did not is none.
             let narrows = access == Access::Ro && inherited == View::HostRw;
             let if_gone = if narrows || decision.required { IfGone::Fail } else { IfGone::Skip };
-            let devices = access == Access::Rw && (kind == FileKind::Device || inherited == View::Dev);
-            Mount::Bind { path, writable: access == Access::Rw, devices, if_gone }
+            let kind = match access {
+                Access::Rw if kind == FileKind::Device || inherited == View::Dev => BindKind::WithDevices,
+                Access::Rw => BindKind::Writable,
+                _ => BindKind::ReadOnly,
+            };
+            Mount::Bind { path, kind, if_gone }
         }
     }
 }

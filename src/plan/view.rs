@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::path::{AbsPath, PathMap};
 use crate::rule::Access;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +40,6 @@ impl View {
     pub fn shows_host(self) -> bool {
         matches!(self, View::HostRw | View::HostRo)
     }
-
-    pub fn is_writable(self) -> bool {
-        matches!(self, View::HostRw | View::Fresh)
-    }
 }
 
 impl fmt::Display for View {
@@ -55,5 +52,30 @@ impl fmt::Display for View {
             View::Dev => "own /dev",
             View::Proc => "own /proc",
         })
+    }
+}
+
+/// What governs from a path downwards, as mounts are planned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Views(PathMap<View>);
+
+impl Views {
+    /// What is seen at `path`. Everything lies below a mount of `/`.
+    pub fn at(&self, path: &AbsPath) -> View {
+        self.0.nearest(path).map_or(View::HostRo, |(_, view)| *view)
+    }
+
+    /// The mount point that governs what lies around `path`.
+    pub fn source_above(&self, path: &AbsPath) -> Option<&AbsPath> {
+        self.0.nearest_above(path).map(|(at, _)| at)
+    }
+
+    /// Something is mounted at `path`, and what was mounted below it is no longer seen.
+    pub fn cover(&mut self, path: AbsPath, view: View) {
+        let hidden: Vec<AbsPath> = self.0.below(&path).map(|(at, _)| at.clone()).collect();
+        for at in hidden {
+            self.0.remove(&at);
+        }
+        self.0.insert(path, view);
     }
 }

@@ -9,8 +9,7 @@ use crate::origin::Source;
 macro_rules! data_files {
     ($($name:literal => $file:literal),+ $(,)?) => {
         /// Name of each preset, and the text that defines it. Sorted by name.
-        const FILES: &[(&str, &str, &str)] =
-            &[$(($name, concat!("presets/", $file), include_str!(concat!("data/", $file)))),+];
+        const FILES: &[(&str, &str)] = &[$(($name, include_str!(concat!("data/", $file)))),+];
     };
 }
 
@@ -33,11 +32,9 @@ data_files! {
 pub struct Library(Vec<(&'static str, BuiltinPreset)>);
 
 impl Library {
-    /// Parses the data files. They are part of this crate, so a mistake in one cannot depend on the host:
-    /// `every_data_file_is_valid` keeps it out of a release.
-    pub fn load() -> Self {
-        let mut diagnostics = Diagnostics::default();
-        Self(FILES.iter().map(|(name, file, text)| (*name, parse(name, file, text, &mut diagnostics))).collect())
+    /// Parses the data files, which are part of this crate. A mistake in one stops every run, so that it cannot go unseen.
+    pub fn load(diagnostics: &mut Diagnostics) -> Self {
+        Self(FILES.iter().map(|(name, text)| (*name, parse(name, text, diagnostics))).collect())
     }
 
     pub fn get(&self, name: &str) -> Option<&BuiltinPreset> {
@@ -49,28 +46,36 @@ impl Library {
     }
 }
 
-fn parse(name: &str, file: &str, text: &str, diagnostics: &mut Diagnostics) -> BuiltinPreset {
-    let source = Arc::new(Source { name: file.to_owned(), text: text.to_owned() });
+fn parse(name: &str, text: &str, diagnostics: &mut Diagnostics) -> BuiltinPreset {
+    let source = Arc::new(Source { name: format!("built-in preset @{name}"), text: text.to_owned() });
     config::parse_builtin(name, &source, diagnostics)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::variables::VARIABLES;
     use super::*;
+    use crate::config::PresetDefinition;
 
     #[test]
     fn every_data_file_is_valid() {
-        for (name, file, text) in FILES {
+        for (name, text) in FILES {
             let mut diagnostics = Diagnostics::default();
-            let preset = parse(name, file, text, &mut diagnostics);
+            let preset = parse(name, text, &mut diagnostics);
             assert!(diagnostics.is_empty(), "{diagnostics:?}");
-            assert!(!preset.description.is_empty(), "{file} says what it is for");
+            assert!(!preset.description.is_empty(), "@{name} says what it is for");
+            let PresetDefinition { ro, rw, exclude, .. } = &preset.definition;
+            for entry in [ro, rw, exclude].into_iter().flatten() {
+                let path = entry.path.to_str().unwrap();
+                let name = path.split('/').next().unwrap();
+                assert!(!path.starts_with('$') || VARIABLES.contains(&name), "{path} would be taken literally");
+            }
         }
     }
 
     #[test]
     fn every_include_of_a_built_in_preset_exists() {
-        let library = Library::load();
+        let library = Library::load(&mut Diagnostics::default());
         for (name, preset) in &library.0 {
             for included in &preset.definition.include {
                 let target = included.value.strip_prefix('@').unwrap_or_default();

@@ -14,6 +14,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::origin::{Origin, Sourced};
 use crate::path::AbsPath;
+use crate::places;
 use crate::rule::{Access, LayerKind, Refinements, Rule};
 use crate::session::Session;
 
@@ -39,9 +40,9 @@ pub struct Setting<T> {
 }
 
 pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics) -> Policy {
-    let library = Library::load();
-    let mut selection = Selection::new(&library);
-    for layer in layers.layers.iter().filter(|layer| !layer.protective_only) {
+    let library = Library::load(diagnostics);
+    let mut selection = Selection::new(&library, diagnostics);
+    for layer in &layers.layers {
         selection.apply(layer, diagnostics);
     }
     let mut rules = selection.rules(&layers.project);
@@ -52,33 +53,35 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         rules.extend(password_hashes());
     }
     refuse_unsafe_root(&rules, &layers.project, diagnostics);
-    let tmp = setting(layers, Tmp::Private, "`/tmp` is private by default", |l| l.config.filesystem.tmp.as_ref());
+    let tmp = setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
+        l.config.filesystem.tmp.as_ref()
+    });
     if tmp.value == Tmp::Host {
-        rules.push(Rule::exact(Access::Rw, AbsPath::root().child("tmp"), tmp.layer, tmp.origin.clone()));
+        rules.push(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, tmp.origin.clone()));
     }
     Policy {
         rules,
-        network: setting(layers, true, "the network is on by default", |l| l.config.network.as_ref()),
-        docker: setting(layers, false, "docker is off by default", |l| l.config.docker.as_ref()),
+        network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
+        docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
         tmp,
         presets: selection.on.into_iter().map(|(name, on)| (name, on.layer)).collect(),
     }
 }
 
-/// For a scalar the later layer wins (SPEC L2).
-fn setting<T: Clone>(
+/// For a scalar the later layer wins (SPEC L2). A file above the root can only forbid (SPEC L4).
+fn setting<T: Copy + PartialEq>(
     layers: &Layers,
     default: T,
+    strict: T,
     why: &'static str,
     of: impl Fn(&Layer) -> Option<&Sourced<T>>,
 ) -> Setting<T> {
-    let written = layers.layers.iter().rev().filter(|layer| !layer.protective_only);
-    written
-        .filter_map(|layer| {
-            of(layer).map(|s| Setting { value: s.value.clone(), layer: layer.kind, origin: s.origin.clone() })
-        })
-        .next()
-        .unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
+    let counts = |layer: &Layer, value: T| !layer.protective_only || value == strict;
+    let decided = layers.layers.iter().rev().find_map(|layer| {
+        let Sourced { value, origin } = of(layer).filter(|written| counts(layer, written.value))?;
+        Some(Setting { value: *value, layer: layer.kind, origin: origin.clone() })
+    });
+    decided.unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
 }
 
 /// The entries of one layer, as rules on that layer.
@@ -146,13 +149,15 @@ struct On {
     layer: LayerKind,
     /// A user's definitions as they were when the preset was named; empty for a built-in one.
     definitions: Vec<(PresetDefinition, AbsPath)>,
+    /// Named by a file above the root: only its `ro` and `exclude` rules count.
+    protective_only: bool,
 }
 
 impl<'a> Selection<'a> {
-    fn new(library: &'a Library) -> Self {
+    fn new(library: &'a Library, diagnostics: &mut Diagnostics) -> Self {
         let mut selection = Self { library, defined: BTreeMap::new(), on: BTreeMap::new() };
-        for name in selection.closure("all", &mut Diagnostics::default(), &Origin::BuiltIn("@all is on by default")) {
-            selection.turn_on(name, LayerKind::Preset);
+        for name in selection.closure("all", diagnostics, &Origin::BuiltIn("@all is on by default")) {
+            selection.turn_on(name, LayerKind::Preset, false);
         }
         selection
     }
@@ -189,13 +194,16 @@ impl<'a> Selection<'a> {
                         .help("keep one of the two: the order within a list means nothing"),
                 );
             }
+            // Taking a preset away may open something, so a file above the root cannot.
             for name in self.closure(name, diagnostics, origin) {
-                self.on.remove(&name);
+                if !layer.protective_only {
+                    self.on.remove(&name);
+                }
             }
         }
         for (name, origin) in &added {
             for name in self.closure(name, diagnostics, origin) {
-                self.turn_on(name, layer.kind);
+                self.turn_on(name, layer.kind, layer.protective_only);
             }
         }
     }
@@ -262,15 +270,19 @@ impl<'a> Selection<'a> {
         }
     }
 
-    fn turn_on(&mut self, name: String, layer: LayerKind) {
+    fn turn_on(&mut self, name: String, layer: LayerKind, protective_only: bool) {
         let definitions = self.defined.get(&name).cloned().unwrap_or_default();
-        self.on.insert(name, On { layer, definitions });
+        // What is on in full stays so.
+        if !protective_only || !self.on.contains_key(&name) {
+            self.on.insert(name, On { layer, definitions, protective_only });
+        }
     }
 
     /// The rules of all presets that are on.
     fn rules(&self, project: &Project) -> Vec<Rule> {
-        let mut rules = Vec::new();
+        let mut all = Vec::new();
         for (name, on) in &self.on {
+            let mut rules = Vec::new();
             match self.library.get(name) {
                 Some(preset) => {
                     let base = match preset.relative_to {
@@ -297,8 +309,10 @@ impl<'a> Selection<'a> {
                     }
                 }
             }
+            rules.retain(|rule| rule.access.is_protective() || !on.protective_only);
+            all.extend(rules);
         }
-        rules
+        all
     }
 }
 

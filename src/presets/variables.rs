@@ -8,6 +8,9 @@ use crate::layers::{Project, git::Repository};
 use crate::path::AbsPath;
 use crate::rule::{Access, LayerKind, Refinements, Rule};
 
+#[cfg(test)]
+pub(super) const VARIABLES: [&str; 4] = ["$GIT_DIR", "$GIT_COMMON_DIR", "$GIT_OTHER_REFS", "$GIT_POINTER"];
+
 /// The rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
 /// there is none, no rule at all.
 pub(super) fn rules(
@@ -44,6 +47,9 @@ pub(super) fn rules(
             .map(|(folder, except)| rule(&folder, "*".into(), Refinements { except, ..refinements.clone() }))
             .collect(),
         ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
+        ("$GIT_POINTER", _) => {
+            project.git_pointer.iter().map(|file| rule(file, ".".into(), refinements.clone())).collect()
+        }
         _ => vec![rule(base, entry.path.clone(), refinements)],
     }
 }

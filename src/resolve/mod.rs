@@ -2,16 +2,16 @@
 //! host again.
 
 mod docker;
+mod globs;
 mod pattern;
+mod reserved;
 mod runtime;
 mod tracked;
 mod walk;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
@@ -19,14 +19,16 @@ use crate::host::{FileKind, Host, Resolved};
 use crate::layers::{Layers, Project};
 use crate::path::{AbsPath, shown};
 use crate::presets::Policy;
-use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
+use crate::rule::{Exactness, IfMissing, LayerKind, Rule};
 use crate::session::Session;
 
 use pattern::Pattern;
-use tracked::TrackedFiles;
-use walk::{ExactWinners, Hit, WalkPattern, Walked};
+use walk::WalkPattern;
 
 pub use runtime::{Runtime, RuntimeMount};
+
+/// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
+const MAX_PATH_BYTES: usize = 4096;
 
 /// A rule at a path that exists (or will, before the start).
 #[derive(Clone, Debug)]
@@ -35,7 +37,9 @@ pub struct Match {
     pub path: AbsPath,
     pub kind: FileKind,
     pub exactness: Exactness,
-    /// The symlinks between what was written and `path`. For a glob the first is what the pattern matched.
+    /// What the rule named before the last symlink was followed: what a pattern matched.
+    pub matched: AbsPath,
+    /// The symlinks between what was written and `path`.
     pub links: Vec<AbsPath>,
     /// What the rule names before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
@@ -51,8 +55,6 @@ pub struct Resolution {
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
     /// Directories to make before the start.
     pub create: Vec<AbsPath>,
-    /// Our own files: at least read-only.
-    pub own_files: Vec<(AbsPath, FileKind)>,
     pub runtime: Runtime,
 }
 
@@ -67,11 +69,12 @@ pub fn resolve(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let mut resolver = Resolver { host, project: &layers.project, diagnostics, found: Resolution::default() };
     let mut patterns = Vec::new();
-    for rule in &rules {
+    // What will be created counts as there for all other rules, as it will for the next run.
+    let (create, rest): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| rule.if_missing == IfMissing::Create);
+    for rule in create.into_iter().chain(rest) {
         resolver.rule(rule, &mut patterns);
     }
     resolver.globs(&patterns);
-    resolver.own_files(&layers.own_files);
     let mut found = resolver.found;
     found.runtime = runtime::find(host, policy.network.value, diagnostics);
     found.create.sort();
@@ -95,16 +98,27 @@ impl<'a> Resolver<'a> {
             self.diagnostics.push(problem.at(&rule.origin).help("write \".\" for the working directory"));
             return;
         }
+        if rule.text.len() > MAX_PATH_BYTES {
+            let problem = Diagnostic::new(Code::InvalidPath, format!("the path is longer than {MAX_PATH_BYTES} bytes"));
+            self.diagnostics.push(problem.at(&rule.origin).help("no path of this system can be that long"));
+            return;
+        }
         let (anchor, text) = anchored(rule, &self.project.home);
         let literal = self.literal(anchor, text);
-        if let Some(resolved) = literal.clone() {
-            self.exact(rule, resolved);
-        }
+        // Never the literal alone: whoever can create a file of that name would take the rule away from what it means.
         match pattern::parse(text) {
-            Ok(Pattern::Exact(path)) if literal.is_none() => match self.host.resolve(&anchor.as_path().join(path)) {
-                Ok(resolved) => self.exact(rule, resolved),
-                Err(e) => self.unreadable(rule, &anchor.join(text), &e),
-            },
+            Ok(Pattern::Exact(path)) => {
+                let meant = self.host.resolve(&anchor.as_path().join(path));
+                let missing = meant.as_ref().is_ok_and(|meant| meant.kind.is_none());
+                match meant {
+                    Ok(meant) if literal.is_none() || !missing => self.exact(rule, meant),
+                    Ok(_) => {}
+                    Err(e) => self.unreadable(rule, &anchor.join(text), &e),
+                }
+                if let Some(literal) = literal {
+                    self.exact(rule, literal);
+                }
+            }
             Ok(Pattern::Globs(globs)) => {
                 if rule.if_missing == IfMissing::Create {
                     self.diagnostics.push(
@@ -115,22 +129,21 @@ impl<'a> Resolver<'a> {
                 }
                 for glob in globs {
                     match self.host.resolve(&anchor.as_path().join(&glob.prefix)) {
-                        Ok(prefix) => {
-                            patterns.push(WalkPattern {
-                                rule,
-                                prefix: prefix.path,
-                                components: glob.components,
-                                literal: literal.as_ref().map(|literal| literal.path.clone()),
-                            });
-                        }
+                        Ok(prefix) => patterns.push(WalkPattern {
+                            rule,
+                            prefix: prefix.path,
+                            links: prefix.links,
+                            components: glob.components,
+                            literal: literal.clone(),
+                        }),
                         Err(e) => self.unreadable(rule, &anchor.join(&glob.prefix), &e),
                     }
                 }
             }
-            // A file with that very name exists, and nothing else was meant.
-            Ok(Pattern::Exact(_)) => {}
-            Err(_) if literal.is_some() => {}
-            Err(problem) => self.diagnostics.push(
+            Err(problem) => match literal {
+                // No pattern, but the name of a file.
+                Some(literal) => self.exact(rule, literal),
+                None => self.diagnostics.push(
                 Diagnostic::new(
                     Code::InvalidPattern,
                     format!("`{}` is not a valid pattern: {problem}", shown(&rule.text)),
@@ -139,7 +152,8 @@ impl<'a> Resolver<'a> {
                 .help(
                     "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; put `\\` before a character to take it as it is",
                 ),
-            ),
+                ),
+            },
         }
     }
 
@@ -154,10 +168,12 @@ impl<'a> Resolver<'a> {
 
     fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
         let Resolved { path, links, kind } = resolved;
+        let will_be_made = || self.found.create.iter().any(|created| created.is_within(&path));
+        let kind = kind.or_else(|| will_be_made().then_some(FileKind::Directory));
         let kind = match (kind, rule.if_missing) {
             (Some(kind), _) => kind,
             (None, IfMissing::Skip) => {
-                self.found.missing.push((rule.clone(), path));
+                self.missing(rule, path);
                 return;
             }
             (None, IfMissing::Error) => {
@@ -190,160 +206,27 @@ impl<'a> Resolver<'a> {
             }
         };
         let fixed_prefix = path.clone();
-        self.accept(Match { rule: rule.clone(), path, kind, exactness: Exactness::Exact, links, fixed_prefix });
+        let exactness = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Exact };
+        self.accept(Match { rule: rule.clone(), matched: path.clone(), path, kind, exactness, links, fixed_prefix });
     }
 
-    fn globs(&mut self, patterns: &[WalkPattern]) {
-        let mut winners: BTreeMap<AbsPath, Precedence> = BTreeMap::new();
-        for found in &self.found.matches {
-            let precedence = found.rule.precedence(found.exactness);
-            let winner = winners.entry(found.path.clone()).or_insert(precedence);
-            *winner = precedence.max(*winner);
-        }
-        let walked = self.walk(patterns, &ExactWinners(winners));
-        for failure in &walked.unreadable {
-            let pattern = &patterns[failure.pattern];
-            // What an `rw` glob cannot look into it cannot open: nothing is lost.
-            if pattern.rule.access.is_protective() {
-                self.unreadable(pattern.rule, &failure.path, &failure.error);
-            }
-        }
-        let mut tracked = TrackedFiles::new(self.host);
-        let mut matched = vec![false; patterns.len()];
-        for hit in walked.hits {
-            let pattern = &patterns[hit.pattern];
-            matched[hit.pattern] = true;
-            self.warn_if_ambiguous(pattern, &hit);
-            if pattern.rule.refinements.leave_tracked && hit.kind == FileKind::File && tracked.holds(&hit.path) {
-                self.found.left_alone.push((pattern.rule.clone(), hit.path));
-            } else {
-                self.hit(pattern, hit);
-            }
-        }
-        for (pattern, matched) in patterns.iter().zip(matched) {
-            if !matched && pattern.literal.is_none() {
-                self.found.missing.push((pattern.rule.clone(), pattern.prefix.clone()));
-            }
-        }
-        self.require_matches(patterns);
-    }
-
-    /// Walks until no glob that lands on a directory through a link opens one that the walk left out as excluded. Such
-    /// links are rare; without them one walk is all.
-    fn walk(&self, patterns: &[WalkPattern], exact: &ExactWinners) -> Walked {
-        let mut opened = BTreeSet::new();
-        loop {
-            let walked = walk::walk(self.host, patterns, exact, &opened);
-            let links =
-                walked.hits.iter().filter(|hit| hit.is_symlink && patterns[hit.pattern].rule.access == Access::Ro);
-            let targets = links.filter_map(|hit| self.host.resolve(hit.path.as_path()).ok());
-            let before = opened.len();
-            opened.extend(targets.filter(|target| target.kind == Some(FileKind::Directory)).map(|target| target.path));
-            if opened.len() == before {
-                return walked;
-            }
-        }
-    }
-
-    /// `if-missing = "error"` on a glob: at least one of its alternatives must have matched.
-    fn require_matches(&mut self, patterns: &[WalkPattern]) {
-        for pattern in patterns.iter().filter(|pattern| pattern.rule.if_missing == IfMissing::Error) {
-            if !self.found.matches.iter().any(|found| Arc::ptr_eq(&found.rule, pattern.rule)) {
-                self.diagnostics.push(missing_path(pattern.rule));
-            }
-        }
-    }
-
-    fn hit(&mut self, pattern: &WalkPattern, hit: Hit) {
-        let rule = pattern.rule;
-        let (path, kind, links) = if !hit.is_symlink {
-            (hit.path, hit.kind, Vec::new())
-        } else if rule.access == Access::Rw {
-            // Whoever can write the folder chooses where the link leads (SPEC G5).
-            self.found.missing.push((rule.clone(), hit.path));
-            return;
-        } else {
-            match self.host.resolve(hit.path.as_path()) {
-                Ok(Resolved { path, links, kind: Some(kind) }) => (path, kind, links),
-                Ok(_) => {
-                    self.found.missing.push((rule.clone(), hit.path));
-                    return;
-                }
-                Err(e) => return self.unreadable(rule, &hit.path, &e),
-            }
-        };
-        if let Some(link) = links.first()
-            && (self.project.home.is_within(&path) || self.project.cwd.is_within(&path))
-        {
+    /// A rule that applies to nothing here. Where somebody meant a variable or a home, it never will.
+    fn missing(&mut self, rule: &Arc<Rule>, path: AbsPath) {
+        let text = rule.text.as_bytes();
+        let home_inside = |text: &[u8]| text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/']));
+        let literal = matches!(text, [b'$' | b'~', ..]) && !text.starts_with(b"~/") || home_inside(text);
+        if literal && rule.access.is_protective() && rule.layer > LayerKind::Preset {
+            let written = shown(&rule.text);
             self.diagnostics.push(
                 Diagnostic::new(
-                    Code::BroadSymlink,
-                    format!("`{}` matches the symlink `{link}`, which leads to `{path}`", shown(&rule.text)),
+                    Code::LiteralPath,
+                    format!("`{written}` is taken as it is written, and protects nothing"),
                 )
                 .at(&rule.origin)
-                .help(format!(
-                    "remove the link, or write a pattern that it does not match: `{}` would apply to all of `{path}`",
-                    rule.access
-                )),
-            );
-            return;
-        }
-        self.accept(Match {
-            rule: rule.clone(),
-            path,
-            kind,
-            exactness: Exactness::Glob,
-            links,
-            fixed_prefix: pattern.prefix.clone(),
-        });
-    }
-
-    fn warn_if_ambiguous(&mut self, pattern: &WalkPattern, hit: &Hit) {
-        if pattern.literal.as_ref().is_some_and(|literal| *literal != hit.path) {
-            let text = shown(&pattern.rule.text);
-            self.diagnostics.push(
-                Diagnostic::new(
-                    Code::AmbiguousPattern,
-                    format!("`{text}` is the name of a file, and as a pattern it matches others too"),
-                )
-                .at(&pattern.rule.origin)
-                .help("both are covered; to mean the file alone, put `\\` before each of `* ? [ ] { }`"),
+                .help("variables and `~name` are not expanded; write `~/…` at the start, or the whole path"),
             );
         }
-    }
-
-    /// Records a match, unless its path is one that no rule may name (SPEC D4).
-    fn accept(&mut self, found: Match) {
-        let refused = if let Some((why, help)) = reserved(&found.path, found.rule.access) {
-            Some(Diagnostic::new(Code::ReservedPath, format!("`{}` {why}", found.path)).help(help))
-        } else if found.kind == FileKind::Device && found.rule.access == Access::Ro {
-            Some(
-                Diagnostic::new(
-                    Code::ReadOnlyDevice,
-                    format!("`{}` is a device, and no mount makes a device read-only", found.path),
-                )
-                .help("use `rw` to grant it or `exclude` to hide it"),
-            )
-        } else {
-            None
-        };
-        match refused {
-            Some(diagnostic) => self.diagnostics.push(diagnostic.at(&found.rule.origin)),
-            None => self.found.matches.push(found),
-        }
-    }
-
-    fn own_files(&mut self, own: &[AbsPath]) {
-        for path in own {
-            match self.host.kind(path) {
-                Ok(Some(kind)) => self.found.own_files.push((path.clone(), kind)),
-                Ok(None) => {}
-                Err(e) => self.diagnostics.push(Diagnostic::new(
-                    Code::UnreadablePath,
-                    format!("cannot determine what `{path}` is: {}", reason(&e)),
-                )),
-            }
-        }
+        self.found.missing.push((rule.clone(), path));
     }
 
     fn unreadable(&mut self, rule: &Rule, path: &AbsPath, error: &io::Error) {
@@ -383,21 +266,4 @@ fn trim_slashes(mut rest: &[u8]) -> &[u8] {
         rest = tail;
     }
     rest
-}
-
-/// Why no rule of this access may name `path`, and what to do instead.
-fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
-    let is = |top: &str| path.as_path() == Path::new(top);
-    let within = |top: &str| path.as_path().starts_with(top);
-    if path.is_root() && access != Access::Ro {
-        Some(("is the whole file system", "name the folders that you mean"))
-    } else if within("/proc") {
-        Some(("belongs to the sandbox, which has its own `/proc`", "remove the rule"))
-    } else if is("/dev") || (within("/dev") && access != Access::Rw) {
-        Some(("belongs to the sandbox, which has its own `/dev`", "grant a single device with `rw = [\"/dev/NAME\"]`"))
-    } else if is("/run") || within("/run/agent-sandbox") {
-        Some(("belongs to the sandbox, which has its own `/run`", "name the folder below `/run` that you mean"))
-    } else {
-        None
-    }
 }

@@ -3,13 +3,14 @@
 //! A pattern is a small automaton over path components. A directory carries the states that are alive in it, and is
 //! entered only if one is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::host::{DirEntry, FileKind, Host};
-use crate::path::AbsPath;
+use crate::host::{DirEntry, FileKind, Host, Resolved};
+use crate::path::{AbsPath, PathMap};
+use crate::places;
 use crate::rule::{Access, Exactness, Precedence, Rule};
 
 use super::pattern::Component;
@@ -18,13 +19,18 @@ use super::pattern::Component;
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
 const MAX_THREADS: usize = 8;
 
+/// The sandbox has its own; no rule applies there, and a walk through all processes helps nobody.
+const OWN_FILE_SYSTEMS: [&str; 2] = [places::PROC, places::DEV];
+
 /// A glob, ready to walk.
 pub(super) struct WalkPattern<'r> {
     pub rule: &'r Arc<Rule>,
     pub prefix: AbsPath,
+    /// The symlinks on the way to `prefix`.
+    pub links: Vec<AbsPath>,
     pub components: Vec<Component>,
     /// A file that has the text of the pattern as its name (SPEC G4).
-    pub literal: Option<AbsPath>,
+    pub literal: Option<Resolved>,
 }
 
 #[derive(Debug)]
@@ -47,24 +53,8 @@ pub(super) struct Unreadable {
 pub(super) struct Walked {
     pub hits: Vec<Hit>,
     pub unreadable: Vec<Unreadable>,
-}
-
-/// What exact rules decide, which the walk needs in order not to enter what is hidden as a whole.
-pub(super) struct ExactWinners(pub BTreeMap<AbsPath, Precedence>);
-
-impl ExactWinners {
-    /// Whether the nearest exact rule at or above `path` excludes it.
-    fn excludes(&self, path: &AbsPath) -> bool {
-        let nearest = path.ancestors().find_map(|ancestor| self.0.get(&ancestor));
-        nearest.is_some_and(|winner| winner.access == Access::Exclude)
-    }
-
-    fn any_below(&self, directory: &AbsPath) -> bool {
-        self.0
-            .range(directory.clone()..)
-            .take_while(|(path, _)| path.is_within(directory))
-            .any(|(path, _)| path != directory)
-    }
+    /// The starts that a walk from above has reached.
+    entered: BTreeSet<AbsPath>,
 }
 
 /// `pattern` waits for its component number `at`.
@@ -77,24 +67,28 @@ struct State {
 struct Task {
     directory: AbsPath,
     states: Vec<State>,
-    /// Below an excluded directory that was entered for the sake of something re-opened in it.
-    inside_excluded: bool,
+    /// The excluded directory that this one lies in, where it was entered for the sake of something re-opened.
+    excluded: Option<AbsPath>,
 }
 
-/// `opened`: directories that are known to be opened through a link, so that they are entered although globs exclude them.
-pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &ExactWinners, opened: &BTreeSet<AbsPath>) -> Walked {
-    let mut starts: BTreeMap<&AbsPath, Vec<State>> = BTreeMap::new();
+/// `exact` is what exact rules decide, which the walk needs in order not to enter what is hidden as a whole.
+pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &PathMap<Precedence>) -> Walked {
+    let mut starts: PathMap<Vec<State>> = PathMap::default();
     for (index, pattern) in patterns.iter().enumerate() {
-        starts.entry(&pattern.prefix).or_default().push(State { pattern: index, at: 0 });
+        starts.get_or_insert_with(&pattern.prefix, Vec::new).push(State { pattern: index, at: 0 });
     }
-    let walker = Walker { host, patterns, exact, opened, starts: &starts, entered: Mutex::default() };
+    let mut literals = PathMap::default();
+    for literal in patterns.iter().filter_map(|pattern| pattern.literal.as_ref()) {
+        literals.insert(literal.path.clone(), ());
+    }
+    let walker = Walker { host, patterns, exact, starts: &starts, literals: &literals };
     let mut walked = Walked::default();
     // Parents first: a start below another is met on the way, unless nothing led there.
-    for (prefix, states) in &starts {
-        if !lock(&walker.entered).contains(*prefix) {
-            let inside_excluded = exact.excludes(prefix);
-            let task = Task { directory: (*prefix).clone(), states: states.clone(), inside_excluded };
-            walker.run(task, &mut walked);
+    for (prefix, states) in starts.iter() {
+        if !walked.entered.contains(prefix) {
+            let governing = exact.nearest(prefix).filter(|(_, winner)| winner.access == Access::Exclude);
+            let excluded = governing.map(|(at, _)| at.clone());
+            walker.run(Task { directory: prefix.clone(), states: states.clone(), excluded }, &mut walked);
         }
     }
     walked.hits.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
@@ -105,11 +99,10 @@ pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &ExactWinners, 
 struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [WalkPattern<'w>],
-    exact: &'w ExactWinners,
-    opened: &'w BTreeSet<AbsPath>,
-    starts: &'w BTreeMap<&'w AbsPath, Vec<State>>,
-    /// The starts that a walk from above has reached.
-    entered: Mutex<BTreeSet<AbsPath>>,
+    exact: &'w PathMap<Precedence>,
+    starts: &'w PathMap<Vec<State>>,
+    /// Files that have the text of a pattern as their name, and which no pattern need match.
+    literals: &'w PathMap<()>,
 }
 
 #[derive(Default)]
@@ -139,6 +132,7 @@ impl Walker<'_> {
                     Ok(part) => {
                         walked.hits.extend(part.hits);
                         walked.unreadable.extend(part.unreadable);
+                        walked.entered.extend(part.entered);
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -168,8 +162,8 @@ impl Walker<'_> {
     }
 
     fn visit(&self, task: &Task, tasks: &mut Vec<Task>, walked: &mut Walked) {
-        if self.starts.contains_key(&task.directory) {
-            lock(&self.entered).insert(task.directory.clone());
+        if self.starts.get(&task.directory).is_some() {
+            walked.entered.insert(task.directory.clone());
         }
         let entries = match self.host.read_dir(&task.directory) {
             Ok(entries) => entries,
@@ -177,7 +171,7 @@ impl Walker<'_> {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
             Err(error) => return self.report_unreadable(task, &error, walked),
         };
-        let starts_below = self.any_start_below(&task.directory);
+        let starts_below = self.starts.below(&task.directory).next().is_some();
         for entry in entries {
             self.step(task, &entry, starts_below, tasks, walked);
         }
@@ -189,7 +183,7 @@ impl Walker<'_> {
         walked.unreadable.extend(patterns.into_iter().map(|pattern| Unreadable {
             pattern,
             path: task.directory.clone(),
-            error: io::Error::from(error.kind()),
+            error: error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
         }));
     }
 
@@ -248,38 +242,49 @@ impl Walker<'_> {
     }
 
     fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task>) {
-        let starting = self.starts.get(path).map(Vec::as_slice).unwrap_or_default();
-        let excluded = self.is_excluded(task, path, hit);
-        let reopened = || self.exact.any_below(path) || self.any_start_below(path) || self.any_opened_within(path);
-        if excluded && !reopened() {
-            states.clear();
+        if OWN_FILE_SYSTEMS.iter().any(|own| path.as_path() == *own) {
+            return;
         }
-        states.extend(starting);
+        states.extend(self.starts.get(path).into_iter().flatten());
+        let excluded = self.excluded_at(task, path, hit);
+        if let Some(excluded) = &excluded
+            && !self.may_reopen(excluded, path, &states)
+        {
+            return;
+        }
         if !states.is_empty() {
-            tasks.push(Task { directory: path.clone(), states, inside_excluded: task.inside_excluded || excluded });
+            tasks.push(Task { directory: path.clone(), states, excluded });
         }
     }
 
-    /// Whether the decision at `path` will be `exclude`. Exact rules beat globs, so the exact winner is final. Globs are
-    /// all known here, too, because every pattern that can match `path` arrives with this one walk; only
-    /// inside an excluded directory some of them will not count (SPEC G3), so there we do not guess.
-    fn is_excluded(&self, task: &Task, path: &AbsPath, hit: &[usize]) -> bool {
-        if let Some(winner) = self.exact.0.get(path) {
-            return winner.access == Access::Exclude;
+    /// The excluded directory that governs `path`, as it will be decided. Exact rules beat globs, so the exact winner is
+    /// final. Globs are all known here, too, because every pattern that can match `path` arrives with this one walk.
+    fn excluded_at(&self, task: &Task, path: &AbsPath, hit: &[usize]) -> Option<AbsPath> {
+        let of = |access: Access| (access == Access::Exclude).then(|| path.clone());
+        if let Some(winner) = self.exact.get(path) {
+            return of(winner.access);
         }
-        let globs = hit.iter().map(|pattern| self.patterns[*pattern].rule.precedence(Exactness::Glob));
-        !task.inside_excluded && globs.max().is_some_and(|winner| winner.access == Access::Exclude)
+        if self.literals.get(path).is_some() {
+            return None;
+        }
+        let patterns = hit.iter().map(|pattern| &self.patterns[*pattern]);
+        let Some(winner) = patterns.max_by_key(|pattern| pattern.rule.precedence(Exactness::Glob)) else {
+            return task.excluded.clone();
+        };
+        match &task.excluded {
+            // Out of reach (SPEC G3), so it opens nothing.
+            Some(excluded) if !winner.prefix.is_within(excluded) => Some(excluded.clone()),
+            _ => of(winner.rule.access),
+        }
     }
 
-    fn any_opened_within(&self, directory: &AbsPath) -> bool {
-        self.opened.range(directory..).next().is_some_and(|path| path.is_within(directory))
-    }
-
-    fn any_start_below(&self, directory: &AbsPath) -> bool {
-        self.starts
-            .range::<AbsPath, _>(directory..)
-            .take_while(|(path, _)| path.is_within(directory))
-            .any(|(path, _)| *path != directory)
+    /// Whether anything below `path` can be other than excluded: by an exact rule, or by a glob that names a place in the
+    /// excluded directory. Only then do the other globs matter there, too.
+    fn may_reopen(&self, excluded: &AbsPath, path: &AbsPath, states: &[State]) -> bool {
+        self.exact.below(path).next().is_some()
+            || self.starts.below(path).next().is_some()
+            || self.literals.below(path).next().is_some()
+            || states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
     }
 }
 

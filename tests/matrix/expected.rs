@@ -17,14 +17,30 @@ pub struct Said {
     pub prefix: Option<PathBuf>,
 }
 
+impl Said {
+    /// It came through a link, so it may forbid and not open (G5).
+    fn only_tightens(&self) -> bool {
+        self.lands.as_ref().is_some_and(|lands| *lands != self.names) && self.access != Access::Rw
+    }
+}
+
 /// The rule that governs `path`: the deepest (D2); among those at one path an exact one, then the later layer, then the
 /// more restrictive access (D1).
 pub fn governing<'r>(rules: &'r [Said], path: &Path) -> Option<&'r Said> {
     let strongest = |at: &Path| {
-        let here = rules.iter().filter(|rule| rule.lands.as_deref() == Some(at) && reaches(rules, rule));
-        here.max_by_key(|rule| (rule.prefix.is_none(), rule.layer, rule.access))
+        let here = rules.iter().filter(|rule| rule.lands.as_deref() == Some(at) && counts(rules, rule));
+        let reached = |rule: &Said| rule.only_tightens() || reaches(rules, rule);
+        let strongest = here.max_by_key(|rule| (rule.prefix.is_none(), rule.layer, rule.access, reached(rule)));
+        strongest.filter(|rule| reached(rule))
     };
     path.ancestors().find_map(strongest)
+}
+
+/// A rule that only tightens counts where it is stricter than what the others make of its target, and in reach of them.
+fn counts(rules: &[Said], rule: &Said) -> bool {
+    let others: Vec<Said> = rules.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
+    let stricter = || rule.access > access(&others, rule.lands.as_ref().unwrap());
+    !rule.only_tightens() || (stricter() && reaches(&others, rule))
 }
 
 /// A glob reaches into an excluded folder only if the folder is at or above its fixed part (G3).

@@ -119,27 +119,41 @@ fn expect(rules: &[Written; 2], target: Target) -> String {
         let is = [0, 1].map(|rule| winner == Some(&said[rule]));
         (expected::access(&said, path), name(is))
     };
-    shown(rules.map(|rule| at(rule.path)))
+    shown(rules.map(|rule| at(rule.path))) + &said_of_link(rules, &said, target)
+}
+
+/// An exact rule that wins at the end of a link in a writable folder is refused if it opens, and pointed out otherwise (G8).
+fn said_of_link(rules: &[Written; 2], said: &[Said; 2], target: Target) -> String {
+    let winner = expected::governing(said, Path::new(BEHIND_LINK)).filter(|_| target == Target::Symlink);
+    let through = |(written, said): &(&Written, &Said)| written.path != TOP && Some(*said) == winner;
+    let Some((_, rule)) = rules.iter().zip(said).find(through) else { return String::new() };
+    let replaceable = expected::access(said, rule.names.parent().unwrap()) == Access::Rw;
+    match rule.access {
+        _ if rule.prefix.is_some() || !replaceable => "",
+        Access::Rw => " | writable-link",
+        Access::Ro | Access::Exclude => " | replaceable-link",
+    }
+    .to_owned()
 }
 
 fn compile(tree: &Tree, rules: &[Written; 2], target: Target) -> String {
     configure_pair(tree, rules);
     let (compiled, diagnostics) = tree.compile(PROJECT, &Request::default());
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let codes: String = diagnostics.iter().map(|diagnostic| format!(" | {}", diagnostic.code.name())).collect();
     let compiled = compiled.unwrap();
     let model = Model::read(&words(&compiled, &session(PROJECT))).unwrap();
     let at = |path: &'static str| {
         let path = abs(resolved(path, target));
         (seen(&model, &path), name(rules.map(|rule| governs(&compiled, &rule, target, &path))))
     };
-    shown(rules.map(|rule| at(rule.path)))
+    shown(rules.map(|rule| at(rule.path))) + &codes
 }
 
 /// Whether the decision that governs `path` is this rule.
 fn governs(compiled: &Compiled, rule: &Written, target: Target, path: &AbsPath) -> bool {
     let exactness = if rule.form == Form::Glob { Exactness::Glob } else { Exactness::Exact };
     compiled.decisions.governing(path).is_some_and(|(at, decision)| {
-        at == abs(resolved(rule.path, target))
+        *at == abs(resolved(rule.path, target))
             && decision.access.key() == rule.access.to_string()
             && decision.exactness == exactness
             && decision.layer == rule.layer

@@ -1,0 +1,56 @@
+//! Symlinks that a command inside could replace, and so choose what a rule means at the next start.
+
+use crate::decide::Decisions;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::layers::OwnFile;
+use crate::path::AbsPath;
+use crate::rule::{Access, Exactness, LayerKind};
+
+use super::{Plan, View};
+
+/// SPEC G8: refuses to open anything through a symlink that lies in a writable place, and to rely on one for our own files;
+/// warns of a protection that hangs on one. (Presets name many paths that only some people have as links; what is wrong there is
+/// for a linter to say.)
+pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
+    for (path, decision) in decisions.iter() {
+        let Some(link) = writable_link(plan, &decision.links) else { continue };
+        if decision.access == Access::Rw && plan.view_around(path) != View::HostRw {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::WritableLink,
+                    format!("`{path}` would be opened through `{link}`, a symlink that a command can replace"),
+                )
+                .at(&decision.origin)
+                .help("name the target itself, or move the link to a place that is not writable"),
+            );
+        } else if decision.access.is_protective()
+            && decision.exactness == Exactness::Exact
+            && decision.layer != LayerKind::Preset
+        {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::ReplaceableLink,
+                    format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced"),
+                )
+                .at(&decision.origin)
+                .help("put the file itself there, or make the folder of the link read-only"),
+            );
+        }
+    }
+    for file in own {
+        if let Some(link) = writable_link(plan, &file.links) {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::WritableLink,
+                    format!("our own `{link}` is a symlink that a command can replace, and with it the policy"),
+                )
+                .help("put the file itself there, or name it with `--config`"),
+            );
+        }
+    }
+}
+
+/// The first of `links` whose folder the command can write.
+fn writable_link<'l>(plan: &Plan, links: &'l [AbsPath]) -> Option<&'l AbsPath> {
+    links.iter().find(|link| plan.view_around(link) == View::HostRw)
+}

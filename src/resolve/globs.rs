@@ -1,0 +1,137 @@
+//! What the walk found, as matches of rules.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::{FileKind, Resolved};
+use crate::path::{AbsPath, PathMap, shown};
+use crate::rule::{Access, Exactness, IfMissing, Precedence};
+
+use super::tracked::TrackedFiles;
+use super::walk::{self, Hit, WalkPattern};
+use super::{Match, Resolver, missing_path};
+
+impl Resolver<'_> {
+    /// Expands all globs with one walk.
+    pub(super) fn globs(&mut self, patterns: &[WalkPattern]) {
+        let walked = walk::walk(self.host, patterns, &self.exact_winners());
+        let mut reported = BTreeSet::new();
+        for failure in &walked.unreadable {
+            let pattern = &patterns[failure.pattern];
+            // What an `rw` glob cannot look into it cannot open: nothing is lost. One word for each folder is enough.
+            if pattern.rule.access.is_protective() && reported.insert(&failure.path) {
+                self.unreadable(pattern.rule, &failure.path, &failure.error);
+            }
+        }
+        let mut tracked = TrackedFiles::new(self.host);
+        let mut matched = vec![false; patterns.len()];
+        for hit in walked.hits {
+            let pattern = &patterns[hit.pattern];
+            matched[hit.pattern] = true;
+            self.warn_if_ambiguous(pattern, &hit);
+            if pattern.rule.refinements.leave_tracked && hit.kind == FileKind::File && tracked.holds(&hit.path) {
+                self.found.left_alone.push((pattern.rule.clone(), hit.path));
+            } else {
+                self.hit(pattern, hit);
+            }
+        }
+        for (pattern, matched) in patterns.iter().zip(matched) {
+            if !matched && pattern.literal.is_none() {
+                self.missing(pattern.rule, pattern.prefix.clone());
+            }
+        }
+        self.literal_names(patterns);
+        self.require_matches(patterns);
+    }
+
+    fn exact_winners(&self) -> PathMap<Precedence> {
+        let mut winners = PathMap::default();
+        for found in self.found.matches.iter().filter(|found| found.exactness == Exactness::Exact) {
+            let precedence = found.rule.precedence(found.exactness);
+            let winner = winners.get_or_insert_with(&found.path, || precedence);
+            *winner = precedence.max(*winner);
+        }
+        winners
+    }
+
+    /// `if-missing = "error"` on a glob: at least one of its alternatives must have matched.
+    fn require_matches(&mut self, patterns: &[WalkPattern]) {
+        for pattern in patterns.iter().filter(|pattern| pattern.rule.if_missing == IfMissing::Error) {
+            if !self.found.matches.iter().any(|found| Arc::ptr_eq(&found.rule, pattern.rule)) {
+                self.diagnostics.push(missing_path(pattern.rule));
+            }
+        }
+    }
+
+    /// A path that `pattern` matched, and where it leads.
+    fn hit(&mut self, pattern: &WalkPattern, hit: Hit) {
+        let resolved = if hit.is_symlink {
+            match self.host.resolve(hit.path.as_path()) {
+                Ok(resolved) => resolved,
+                Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),
+            }
+        } else {
+            Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind) }
+        };
+        self.found_by_glob(pattern, hit.path, resolved);
+    }
+
+    fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved) {
+        let rule = pattern.rule;
+        let Resolved { path, links, kind } = resolved;
+        // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).
+        let follows = links.is_empty() || rule.access != Access::Rw;
+        let Some(kind) = kind.filter(|_| follows) else {
+            self.found.missing.push((rule.clone(), matched));
+            return;
+        };
+        if let Some(link) = links.first()
+            && (self.project.home.is_within(&path) || self.project.cwd.is_within(&path))
+        {
+            self.diagnostics.push(
+                Diagnostic::new(
+                    Code::BroadSymlink,
+                    format!("`{}` matches the symlink `{link}`, which leads to `{path}`", shown(&rule.text)),
+                )
+                .at(&rule.origin)
+                .help(format!(
+                    "remove the link, or write a pattern that it does not match: `{}` would apply to all of `{path}`",
+                    rule.access
+                )),
+            );
+            return;
+        }
+        let links = pattern.links.iter().cloned().chain(links).collect();
+        let fixed_prefix = pattern.prefix.clone();
+        self.accept(Match { rule: rule.clone(), matched, path, kind, exactness: Exactness::Glob, links, fixed_prefix });
+    }
+
+    /// A file that has the text of the pattern as its name (SPEC G4): one more match of the pattern, no exact rule, because
+    /// whoever can write the folder can make it.
+    fn literal_names(&mut self, patterns: &[WalkPattern]) {
+        for pattern in patterns {
+            let known = |path: &AbsPath| {
+                self.found.matches.iter().any(|m| Arc::ptr_eq(&m.rule, pattern.rule) && m.path == *path)
+            };
+            if let Some(literal) = pattern.literal.as_ref().filter(|literal| !known(&literal.path)) {
+                let matched = literal.links.first().unwrap_or(&literal.path).clone();
+                self.found_by_glob(pattern, matched, literal.clone());
+            }
+        }
+    }
+
+    fn warn_if_ambiguous(&mut self, pattern: &WalkPattern, hit: &Hit) {
+        if pattern.literal.as_ref().is_some_and(|literal| literal.path != hit.path) {
+            let text = shown(&pattern.rule.text);
+            self.diagnostics.push(
+                Diagnostic::new(
+                    Code::AmbiguousPattern,
+                    format!("`{text}` is the name of a file, and as a pattern it matches others too"),
+                )
+                .at(&pattern.rule.origin)
+                .help("both are covered; to mean the file alone, put `\\` before each of `* ? [ ] { }`"),
+            );
+        }
+    }
+}
