@@ -55,6 +55,13 @@ cases! {
     MissingConfig a_requested_file_must_exist
         compiled(&tree([]), &Request { config: Some("strict.toml".into()), ..Request::default() });
 
+    NoHome a_home_that_does_not_exist_is_no_home {
+        let mut session = session("/home/u/proj");
+        session.env.insert("HOME".into(), "/nowhere".into());
+        rendered(&tree([]).compile_as(&session, &Request::default()).1)
+    };
+    UnreadableConfig a_link_to_nothing_in_the_place_of_a_file_stops_the_run
+        compiled(&tree(["home/u/proj/.agent-sandbox.toml -> gone.toml"]), &Request::default());
     NoHome without_a_home_nothing_runs {
         let mut session = session("/home/u/proj");
         session.env.clear();

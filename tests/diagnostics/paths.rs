@@ -49,6 +49,28 @@ cases! {
         "[filesystem]\nro = [\"app/[id]/page.tsx\"]\n",
     );
 
+    LiteralPath a_variable_is_not_expanded project("[filesystem]\nexclude = [\"$HOME/.ssh\"]\n");
+    LiteralPath the_home_of_somebody_else_is_not_expanded project("[filesystem]\nro = [\"~ada/work\"]\n");
+    LiteralPath a_home_in_braces_is_not_expanded project("[filesystem]\nexclude = [\"{~/.ssh,~/.aws}\"]\n");
+
+    WritableLink nothing_is_opened_through_a_link_that_can_be_replaced project_with(
+        ["home/u/data/", "home/u/proj/out -> ../data"],
+        "[filesystem]\nrw = [\"out\"]\n",
+    );
+    WritableLink our_own_file_is_not_a_link_that_can_be_replaced {
+        let tree = tree(["home/u/proj/ci/policy.toml", "home/u/proj/.agent-sandbox.toml -> ci/policy.toml"]);
+        compiled(&tree, &Request::default())
+    };
+    ReplaceableLink a_protection_that_hangs_on_a_link_is_pointed_out project_with(
+        ["home/u/proj/shared/hooks/", "home/u/proj/hooks -> shared/hooks"],
+        "[filesystem]\nro = [\"hooks\"]\n",
+    );
+
+    InvalidPath a_path_longer_than_any_means_nothing {
+        let request = Request { ro: vec!["x".repeat(5000).into()], ..Request::default() };
+        compiled(&tree([]), &request).replace(&"x".repeat(5000), "x…x")
+    };
+
     ExcludedCwd the_working_directory_cannot_be_hidden project("[filesystem]\nexclude = [\".\"]\n");
     ExcludedCwd a_folder_around_the_working_directory_cannot_be_hidden {
         let tree = tree(["home/u/proj/.agent-sandbox.toml = [filesystem]\nexclude = [\"sub\"]\n", "home/u/proj/sub/dir/"]);
@@ -81,7 +103,9 @@ fn unreadable_folder() -> String {
 fn read_only_device() -> String {
     let request = Request { presets: vec!["!all".into()], ro: vec!["/null".into()], ..Request::default() };
     let mut diagnostics = Diagnostics::default();
-    pipeline::compile(&Host::at("/dev"), &session("/pts"), &request, &mut diagnostics);
+    let mut session = session("/pts");
+    session.env.insert("HOME".into(), "/shm".into());
+    pipeline::compile(&Host::at("/dev"), &session, &request, &mut diagnostics);
     rendered(&diagnostics)
 }
 

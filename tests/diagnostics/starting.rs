@@ -1,12 +1,15 @@
 //! The start: who calls, whether this machine can do it, and whether the command is there.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, lchown};
 
-use agent_sandbox::diagnostic::Code;
+use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics};
 use agent_sandbox::launch;
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::lower::Argv;
+use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::print::{Form, incomplete};
+use agent_sandbox::session::Session;
 
 use crate::support::{Place, Tree, USER, abs, session, stderr, write_program};
 use crate::{one, plain, tree};
@@ -62,9 +65,28 @@ cases! {
     CommandNotExecutable a_script_without_the_bit_gets_it command(&tree(["home/u/proj/build.sh"]), "./build.sh");
 
     CreateFailed a_directory_that_cannot_be_made_names_the_setting {
-        let tree = tree(["home/u/state"]);
-        one(launch::create_directories(&tree.host(), &[abs("/home/u/state/tool")]).unwrap_err())
+        let tree = tree([]);
+        let session = session("/home/u/proj");
+        let (compiled, mut argv) = argv(&tree, &session, &[]);
+        // What was free while compiling is taken now.
+        tree.add("home/u/state");
+        argv.create.push(abs("/home/u/state/tool"));
+        one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
     };
+
+    IncompleteForm words_alone_do_not_open_the_descriptor_of_an_empty_file
+        one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), Form::Nul).unwrap());
+    IncompleteForm words_alone_do_not_make_a_directory one(incomplete(
+        &needing(&tree([]), "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n"),
+        Form::Lines,
+    ).unwrap());
+    IncompleteForm all_that_the_words_need_is_named one(incomplete(
+        &needing(
+            &tree(["home/u/.netrc", "home/u/.pypirc"]),
+            "[filesystem]\nrw = [{ path = \"a\", if-missing = \"create\" }, { path = \"b\", if-missing = \"create\" }]\n",
+        ),
+        Form::Nul,
+    ).unwrap());
 
     OutputFailed a_result_that_could_not_be_written_is_not_taken_for_complete full_disk();
 
@@ -84,21 +106,41 @@ fn foreign_project() -> String {
         lchown(&folder, Some(USER), Some(USER)).unwrap();
     }
     let owner = fs::metadata(&folder).unwrap().uid();
-    let (compiled, _) = tree.compile("/home/u/proj", &Request::default());
-    let project = compiled.unwrap().layers.project;
-    one(launch::check_owner(&tree.host(), &root(), &project).unwrap_err()).replace(&owner.to_string(), "12345")
+    one(refused(&tree, &root(), &[])).replace(&owner.to_string(), "12345")
 }
 
 fn find_bwrap(tree: &Tree, path: &str) -> String {
-    let compiled = plain(tree);
     let mut session = session("/home/u/proj");
     session.env.insert("PATH".into(), path.into());
-    let found = launch::find_bwrap(&tree.host(), &session, &compiled.layers.project, &compiled.plan);
-    one(found.unwrap_err())
+    one(launch::find_bwrap(&tree.host(), &session, &plain(tree)).unwrap_err())
+}
+
+/// A project without a file, and the argv that runs `command` in it.
+fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv) {
+    let compiled = plain(tree);
+    let mut diagnostics = Diagnostics::default();
+    let argv = compiled.argv(session, &abs("/usr/bin/bwrap"), command, &mut diagnostics);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    (compiled, argv)
+}
+
+/// Why it does not start.
+fn refused(tree: &Tree, session: &Session, command: &[OsString]) -> Diagnostic {
+    let (compiled, argv) = argv(tree, session, command);
+    launch::ready(&tree.host(), session, &compiled, &argv).unwrap_err()
 }
 
 fn unavailable(tree: &Tree, bwrap: &str) -> String {
-    one(launch::check_availability(&tree.host(), &session("/home/u/proj"), &abs(bwrap)).unwrap_err())
+    let session = session("/home/u/proj");
+    let (compiled, mut argv) = argv(tree, &session, &[]);
+    argv.program = abs(bwrap);
+    one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
+}
+
+/// The argv of a project whose file has this text.
+fn needing(tree: &Tree, text: &str) -> Argv {
+    tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
+    argv(tree, &session("/home/u/proj"), &["true".into()]).1
 }
 
 fn full_disk() -> String {
@@ -107,11 +149,9 @@ fn full_disk() -> String {
 }
 
 fn command(tree: &Tree, name: &str) -> String {
-    let compiled = plain(tree);
     let mut session = session("/home/u/proj");
     session.env.insert("PATH".into(), "/usr/bin".into());
-    let cwd = &compiled.layers.project.cwd;
-    one(launch::check_command(&tree.host(), &session, cwd, &compiled.plan, OsStr::new(name)).unwrap_err())
+    one(refused(tree, &session, &[name.into()]))
 }
 
 /// By the binary itself, which execs it. Its interpreter does not exist.
