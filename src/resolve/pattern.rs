@@ -1,16 +1,22 @@
 //! What a rule's text means: one path, or globs made of components (SPEC G1).
 //!
 //! A glob is matched component by component while walking, so a directory that no pattern can match below is never
-//! opened, and a literal name never costs a regular expression.
+//! opened, and the common forms cost one comparison of bytes. Everything else is matched by character, so that `?` is
+//! `é`, and by byte where a name is not UTF-8.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use globset::{GlobBuilder, GlobMatcher};
+mod braces;
+mod class;
+mod matcher;
+#[cfg(test)]
+mod reference;
+mod scan;
 
-/// Braces multiply: `{a,b}{c,d}` are four patterns. More than this in one text is a mistake, not a policy.
-const MAX_ALTERNATIVES: usize = 1000;
+use matcher::Matcher;
+use scan::{Piece, Pieces, Token};
 
 #[derive(Debug)]
 pub enum Pattern {
@@ -34,10 +40,10 @@ pub enum Component {
     /// `*`
     Any,
     /// `.env.*`
-    StartsWith(Vec<u8>),
+    StartsWith(String),
     /// `*.pem`
-    EndsWith(Vec<u8>),
-    Glob(Box<GlobMatcher>),
+    EndsWith(String),
+    Glob(Matcher),
 }
 
 impl Component {
@@ -45,9 +51,9 @@ impl Component {
         match self {
             Component::AnyDepth | Component::Any => true,
             Component::Literal(literal) => literal == name,
-            Component::StartsWith(start) => name.as_bytes().starts_with(start),
-            Component::EndsWith(end) => name.as_bytes().ends_with(end),
-            Component::Glob(matcher) => matcher.is_match(name),
+            Component::StartsWith(start) => name.as_bytes().starts_with(start.as_bytes()),
+            Component::EndsWith(end) => name.as_bytes().ends_with(end.as_bytes()),
+            Component::Glob(matcher) => matcher.matches(name.as_bytes()),
         }
     }
 }
@@ -59,28 +65,33 @@ pub fn has_metacharacter(text: &OsStr) -> bool {
 
 /// The text as a pattern. The error is a sentence for people.
 pub fn parse(text: &OsStr) -> Result<Pattern, String> {
-    let mut alternatives = Vec::new();
-    expand_braces(text.as_bytes(), &mut alternatives)?;
+    let alternatives = braces::expand(text.as_bytes())?;
     if let [only] = alternatives.as_slice()
-        && !only.split(|b| *b == b'/').any(has_wildcard)
+        && let Some(path) = unescape(only)?
     {
-        return Ok(Pattern::Exact(PathBuf::from(OsString::from_vec(unescape(only)))));
+        return Ok(Pattern::Exact(PathBuf::from(OsString::from_vec(path))));
     }
     alternatives.iter().map(|alternative| glob(alternative)).collect::<Result<_, _>>().map(Pattern::Globs)
 }
 
 fn glob(text: &[u8]) -> Result<Glob, String> {
-    let mut prefix = PathBuf::from(if text.starts_with(b"/") { "/" } else { "" });
+    let names = scan::components(text)?;
+    let is_absolute = names.len() > 1 && names[0].is_empty();
+    let mut prefix = PathBuf::from(if is_absolute { "/" } else { "" });
     let mut components: Vec<Component> = Vec::new();
-    for name in text.split(|b| *b == b'/').filter(|name| !name.is_empty() && *name != b".") {
-        if components.is_empty() && !has_wildcard(name) {
-            prefix.push(OsString::from_vec(unescape(name)));
-        } else if name == b".." {
-            return Err("`..` after a wildcard has no fixed meaning".to_owned());
-        } else if name == b"**" && matches!(components.last(), Some(Component::AnyDepth)) {
+    for tokens in names {
+        if tokens.is_empty() {
+            continue;
+        }
+        match component(tokens)? {
+            Component::Literal(name) if name == "." => {}
+            Component::Literal(name) if components.is_empty() => prefix.push(name),
+            Component::Literal(name) if name == ".." => {
+                return Err("`..` after a wildcard has no fixed meaning".to_owned());
+            }
             // `**/**` says the same twice.
-        } else {
-            components.push(component(name)?);
+            Component::AnyDepth if matches!(components.last(), Some(Component::AnyDepth)) => {}
+            component => components.push(component),
         }
     }
     if components.is_empty() {
@@ -93,136 +104,41 @@ fn glob(text: &[u8]) -> Result<Glob, String> {
     Ok(Glob { prefix, components })
 }
 
-fn component(name: &[u8]) -> Result<Component, String> {
-    if name == b"**" {
-        return Ok(Component::AnyDepth);
-    }
-    if name.windows(2).any(|pair| pair == b"**") {
-        return Err("`**` must be a whole component: write `a/**/b`".to_owned());
-    }
-    if !has_wildcard(name) {
-        return Ok(Component::Literal(OsString::from_vec(unescape(name))));
-    }
-    match name {
-        b"*" => return Ok(Component::Any),
-        [b'*', end @ ..] if !has_metacharacter(OsStr::from_bytes(end)) => return Ok(Component::EndsWith(end.to_vec())),
-        [start @ .., b'*'] if !has_metacharacter(OsStr::from_bytes(start)) => {
-            return Ok(Component::StartsWith(start.to_vec()));
+fn component(tokens: Vec<Token>) -> Result<Component, String> {
+    match tokens.as_slice() {
+        [Token::Text(text)] => return Ok(Component::Literal(OsString::from_vec(text.clone()))),
+        [Token::Many] => return Ok(Component::Any),
+        [Token::Many, Token::Many] => return Ok(Component::AnyDepth),
+        // These two compare bytes, which is the same as comparing characters only for UTF-8: the suffix `\xa9`, a byte
+        // that is no character, is not the last byte of `é`.
+        [Token::Many, Token::Text(end)] => {
+            if let Ok(end) = str::from_utf8(end) {
+                return Ok(Component::EndsWith(end.to_owned()));
+            }
+        }
+        [Token::Text(start), Token::Many] => {
+            if let Ok(start) = str::from_utf8(start) {
+                return Ok(Component::StartsWith(start.to_owned()));
+            }
         }
         _ => {}
     }
-    let text = std::str::from_utf8(name).map_err(|_| "a component with a wildcard must be UTF-8".to_owned())?;
-    let glob = GlobBuilder::new(text)
-        .literal_separator(true)
-        .backslash_escape(true)
-        .build()
-        .map_err(|e| e.kind().to_string().trim_end_matches('.').to_lowercase())?;
-    Ok(Component::Glob(Box::new(glob.compile_matcher())))
+    if tokens.windows(2).any(|pair| matches!(pair, [Token::Many, Token::Many])) {
+        return Err("`**` must be a whole component: write `a/**/b`".to_owned());
+    }
+    Ok(Component::Glob(Matcher::new(tokens)))
 }
 
-/// An unescaped `*`, `?` or `[`. A lone `]` is an ordinary character.
-fn has_wildcard(name: &[u8]) -> bool {
-    let mut bytes = name.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => {
-                bytes.next();
-            }
-            b'*' | b'?' | b'[' => return true,
-            _ => {}
+/// The path that a text without braces names, unless it has a wildcard. A lone `]` is an ordinary character.
+fn unescape(text: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let mut path = Vec::with_capacity(text.len());
+    for piece in Pieces::new(text) {
+        match piece?.1 {
+            Piece::Plain(b'*' | b'?') | Piece::Class(_) => return Ok(None),
+            Piece::Plain(byte) | Piece::Escaped(byte) => path.push(byte),
         }
     }
-    false
-}
-
-fn unescape(name: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(name.len());
-    let mut bytes = name.iter().copied();
-    while let Some(byte) = bytes.next() {
-        out.push(if byte == b'\\' { bytes.next().unwrap_or(b'\\') } else { byte });
-    }
-    out
-}
-
-/// `a{b,c}d` → `abd`, `acd`. Alternatives may hold separators and further braces.
-fn expand_braces(text: &[u8], out: &mut Vec<Vec<u8>>) -> Result<(), String> {
-    let Some(group) = find_group(text)? else {
-        if out.len() == MAX_ALTERNATIVES {
-            return Err(format!("the braces stand for more than {MAX_ALTERNATIVES} patterns"));
-        }
-        out.push(text.to_vec());
-        return Ok(());
-    };
-    for alternative in group.alternatives {
-        let mut expanded = text[..group.open].to_vec();
-        expanded.extend_from_slice(alternative);
-        expanded.extend_from_slice(&text[group.close + 1..]);
-        expand_braces(&expanded, out)?;
-    }
-    Ok(())
-}
-
-struct Group<'t> {
-    open: usize,
-    close: usize,
-    alternatives: Vec<&'t [u8]>,
-}
-
-/// The first `{…}` outside `[…]`.
-fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, String> {
-    let mut open = None;
-    let mut depth = 0_usize;
-    let mut start = 0;
-    let mut alternatives = Vec::new();
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'\\' => at += 1,
-            b'[' => at = class_end(text, at).unwrap_or(at),
-            b'{' => {
-                depth += 1;
-                if depth == 1 {
-                    open = Some(at);
-                    start = at + 1;
-                }
-            }
-            b',' if depth == 1 => {
-                alternatives.push(&text[start..at]);
-                start = at + 1;
-            }
-            b'}' if depth == 0 => return Err("a `}` without its `{`; write `\\}` for the character".to_owned()),
-            b'}' => {
-                depth -= 1;
-                if depth == 0 {
-                    alternatives.push(&text[start..at]);
-                    return Ok(open.map(|open| Group { open, close: at, alternatives }));
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    match open {
-        Some(_) => Err("a `{` without its `}`; write `\\{` for the character".to_owned()),
-        None => Ok(None),
-    }
-}
-
-/// The index of the `]` that ends the class opened at `open`. A `]` directly after `[`, `[!` or `[^` is a member.
-fn class_end(text: &[u8], open: usize) -> Option<usize> {
-    let mut at = open + 1;
-    if matches!(text.get(at), Some(b'!' | b'^')) {
-        at += 1;
-    }
-    at += 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b']' => return Some(at),
-            b'/' => return None,
-            _ => at += 1,
-        }
-    }
-    None
+    Ok(Some(path))
 }
 
 #[cfg(test)]
@@ -260,6 +176,17 @@ mod tests {
             ("x{1,{2,3}}", "x3", "x4"),
             ("[{]x", "{x", "x"),
             ("a*b*c", "a-b-c", "a-c-b"),
+            ("a*", "a", "b"),
+            ("*a", "a", "b"),
+            ("a*a", "aa", "a"),
+            ("[]a]x", "]x", "bx"),
+            ("[!]]x", "ax", "]x"),
+            (r"[\]]x", "]x", r"\]x"),
+            (r"\**", "*x", "x"),
+            (r"*\*", "x*", "x"),
+            ("[**]x", "*x", "x"),
+            (r"?\", r"a\", "a"),
+            (r"*\.pem", "a.pem", "apem"),
         ] {
             assert!(matches(pattern, yes), "{pattern} matches {yes}");
             assert!(no.is_empty() || !matches(pattern, no), "{pattern} does not match {no}");
@@ -268,9 +195,57 @@ mod tests {
 
     #[test]
     fn an_escaped_metacharacter_is_an_ordinary_name() {
-        for (pattern, name) in [(r"\[id\]", "[id]"), (r"a\*", "a*"), (r"\{x\}", "{x}"), ("a]", "a]")] {
+        for (pattern, name) in [(r"\[id\]", "[id]"), (r"a\*", "a*"), (r"\{x\}", "{x}"), ("a]", "a]"), (r"a\", r"a\")] {
             assert!(matches!(parse(OsStr::new(pattern)), Ok(Pattern::Exact(p)) if p.as_os_str() == name), "{pattern}");
         }
+    }
+
+    #[test]
+    fn a_character_of_several_bytes_is_one() {
+        for (pattern, yes, no) in [
+            ("caf?", "café", "caf"),
+            ("?", "漢", "漢字"),
+            ("a??", "a漢😀", "a漢"),
+            ("secret[é].txt", "secreté.txt", "secrete.txt"),
+            ("secret[!é].txt", "secretè.txt", "secreté.txt"),
+            ("[à-ö]*x", "éx", "ex"),
+            ("é*", "éa", "è"),
+            ("*é", "aé", "è"),
+            (r"\é?", "éa", "é"),
+        ] {
+            assert!(matches(pattern, yes), "{pattern} matches {yes}");
+            assert!(!matches(pattern, no), "{pattern} does not match {no}");
+        }
+    }
+
+    #[test]
+    fn a_byte_that_is_no_character_counts_as_one() {
+        let matches = |pattern: &[u8], name: &[u8]| match parse(OsStr::from_bytes(pattern)) {
+            Ok(Pattern::Globs(globs)) => globs[0].components[0].matches(OsStr::from_bytes(name)),
+            parsed => panic!("{parsed:?}"),
+        };
+        for (pattern, yes, no) in [
+            (&b"caf?"[..], &b"caf\xe9"[..], &b"caf\xe9\xe9"[..]),
+            (b"caf[!e]", b"caf\xe9", b"cafe"),
+            ("caf[!é]".as_bytes(), b"caf\xe9", "café".as_bytes()),
+            ("?[é]".as_bytes(), "aé".as_bytes(), b"a\xe9"),
+            (b"*\xa9", b"\xa9", "é".as_bytes()),
+            (b"\xc3*", b"\xc3", "é".as_bytes()),
+            (b"\xc3?", b"\xc3a", "é".as_bytes()),
+            (b"?[\xe0-\xff]", b"a\xe9", b"a\xc3"),
+            (b"*.\xff", b"a.\xff", b"a.\xfe"),
+        ] {
+            assert!(matches(pattern, yes), "{} matches", pattern.escape_ascii());
+            assert!(!matches(pattern, no), "{} does not match", pattern.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_backslash_before_a_separator_changes_nothing() {
+        assert!(matches!(parse(OsStr::new(r"\/a\/b")), Ok(Pattern::Exact(p)) if p.as_os_str() == "/a/b"));
+        let Ok(Pattern::Globs(globs)) = parse(OsStr::new(r"\/a\/*\/b")) else { panic!("a glob") };
+        assert_eq!(globs[0].prefix, PathBuf::from("/a"));
+        assert_eq!(globs[0].components.len(), 2);
     }
 
     #[test]
@@ -287,7 +262,10 @@ mod tests {
             ("*/../x", "after a wildcard"),
             ("{a", "without its `}`"),
             ("a}", "without its `{`"),
-            ("[a", "unclosed"),
+            ("[a", "a `[` without its `]`; write `\\[` for the character"),
+            ("[a/b]", "a `[` without its `]`"),
+            (r"*/\.\./x", "after a wildcard"),
+            ("a***", "whole component"),
             ("[z-a]", "range"),
             ("{,}{,}{,}{,}{,}{,}{,}{,}{,}{,}x", "more than 1000"),
         ] {

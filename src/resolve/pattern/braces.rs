@@ -1,0 +1,115 @@
+//! `a{b,c}d` → `abd`, `acd`.
+
+use super::scan::{Piece, Pieces};
+
+/// Braces multiply: `{a,b}{c,d}` are four patterns. More than this in one text is a mistake, not a policy.
+const MAX_ALTERNATIVES: usize = 1000;
+
+/// Ten groups of two exceed the other limit, so this one is only for groups such as `{a}`, which multiply nothing.
+const MAX_GROUPS: usize = 100;
+
+/// The texts that `text` stands for. Alternatives may hold separators and further braces.
+pub(super) fn expand(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut alternatives = Vec::new();
+    expand_into(text, 0, &mut alternatives)?;
+    Ok(alternatives)
+}
+
+fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(), String> {
+    let Some(group) = find_group(text)? else {
+        if out.len() == MAX_ALTERNATIVES {
+            return Err(format!("the braces stand for more than {MAX_ALTERNATIVES} patterns"));
+        }
+        out.push(text.to_vec());
+        return Ok(());
+    };
+    if groups == MAX_GROUPS {
+        return Err(format!("more than {MAX_GROUPS} pairs of braces in one pattern"));
+    }
+    for alternative in group.alternatives {
+        let mut expanded = text[..group.open].to_vec();
+        expanded.extend_from_slice(alternative);
+        expanded.extend_from_slice(&text[group.close + 1..]);
+        expand_into(&expanded, groups + 1, out)?;
+    }
+    Ok(())
+}
+
+struct Group<'t> {
+    open: usize,
+    close: usize,
+    alternatives: Vec<&'t [u8]>,
+}
+
+/// The first `{…}` outside `[…]`.
+fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, String> {
+    let mut open = None;
+    let mut depth = 0_usize;
+    let mut start = 0;
+    let mut alternatives = Vec::new();
+    for piece in Pieces::new(text) {
+        match piece? {
+            (at, Piece::Plain(b'{')) => {
+                depth += 1;
+                if depth == 1 {
+                    open = Some(at);
+                    start = at + 1;
+                }
+            }
+            (at, Piece::Plain(b',')) if depth == 1 => {
+                alternatives.push(&text[start..at]);
+                start = at + 1;
+            }
+            (_, Piece::Plain(b'}')) if depth == 0 => {
+                return Err("a `}` without its `{`; write `\\}` for the character".to_owned());
+            }
+            (at, Piece::Plain(b'}')) => {
+                depth -= 1;
+                if depth == 0 {
+                    alternatives.push(&text[start..at]);
+                    return Ok(open.map(|open| Group { open, close: at, alternatives }));
+                }
+            }
+            _ => {}
+        }
+    }
+    match open {
+        Some(_) => Err("a `{` without its `}`; write `\\{` for the character".to_owned()),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> Vec<String> {
+        expand(text.as_bytes()).unwrap().into_iter().map(|text| String::from_utf8(text).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_brace_or_comma_in_a_class_or_after_a_backslash_belongs_to_no_group() {
+        for (text, texts) in [
+            ("x{1,{2,3}}", &["x1", "x2", "x3"][..]),
+            ("{a,b/c}/d", &["a/d", "b/c/d"]),
+            ("[{]a,b", &["[{]a,b"]),
+            ("{[,],a}", &["[,]", "a"]),
+            ("{[]},],a}", &["[]},]", "a"]),
+            ("{[!]}],a}", &["[!]}]", "a"]),
+            (r"{[\]}],a}", &[r"[\]}]", "a"]),
+            (r"{a\,b,c\}}", &[r"a\,b", r"c\}"]),
+            (r"{a\\,b}", &[r"a\\", "b"]),
+            (r"\{a,b\}", &[r"\{a,b\}"]),
+        ] {
+            assert_eq!(expanded(text), texts, "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_that_multiply_nothing_are_limited_too() {
+        assert_eq!(expanded(&"{a}".repeat(100)), ["a".repeat(100)]);
+        for text in ["{a}".repeat(10_000), format!("{}a{}", "{".repeat(10_000), "}".repeat(10_000))] {
+            assert!(expand(text.as_bytes()).unwrap_err().contains("more than 100 pairs of braces"));
+        }
+    }
+}
