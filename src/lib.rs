@@ -1,6 +1,40 @@
 //! A declarative policy compiler: layers of TOML to one deterministic bubblewrap argv.
 //!
 //! The modules stand in the order of the pipeline; a stage never imports a later one.
+//!
+//! Without the command line, from a policy to a process:
+//!
+//! ```no_run
+//! use agent_sandbox::diagnostic::{Diagnostics, Format, render};
+//! use agent_sandbox::host::Host;
+//! use agent_sandbox::session::{Request, Session};
+//! use agent_sandbox::{launch, pipeline};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let host = Host::system();
+//! let session = Session::of_this_process(None).map_err(|diagnostic| diagnostic.message)?;
+//! let request = Request { exclude: vec!["deploy/keys".into()], ..Request::default() };
+//!
+//! let mut diagnostics = Diagnostics::default();
+//! let compiled = pipeline::compile(&host, &session, &request, &mut diagnostics);
+//! let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
+//!     return Err(render(&diagnostics, Format::Text { color: false }).into());
+//! };
+//!
+//! let bwrap = launch::find_bwrap(&host, &session, &compiled).map_err(|diagnostic| diagnostic.message)?;
+//! let argv = compiled.argv(&session, &bwrap, &["make".into(), "test".into()], &mut diagnostics);
+//! if diagnostics.has_errors() {
+//!     return Err(render(&diagnostics, Format::Text { color: false }).into());
+//! }
+//!
+//! launch::ready(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
+//! let status = launch::command(&argv)?.status()?;
+//! # let _ = status;
+//! # Ok(())
+//! # }
+//! ```
+
+#![warn(unreachable_pub)]
 
 // The vocabulary that all stages share.
 pub mod diagnostic;

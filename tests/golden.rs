@@ -209,21 +209,10 @@ fn session_from(text: &str) -> Session {
     session
 }
 
-/// By the product's own definition of its flags.
+/// As the product itself understands its flags.
 fn request_from(text: &str) -> Request {
-    let matches = cli::definition().no_binary_name(true).try_get_matches_from(text.lines()).unwrap();
-    let words = |flag: &str| -> Vec<OsString> { matches.get_many(flag).into_iter().flatten().cloned().collect() };
-    Request {
-        config: matches.get_one("config").cloned(),
-        no_project_config: matches.get_flag("no_project_config"),
-        ro: words("ro"),
-        rw: words("rw"),
-        exclude: words("exclude"),
-        presets: words("presets"),
-        network: matches.get_one("network").copied(),
-        docker: matches.get_one("docker").copied(),
-        no_optimize: matches.get_flag("no_optimize"),
-    }
+    let words: Vec<OsString> = ["agent-sandbox"].into_iter().chain(text.lines()).map(OsString::from).collect();
+    cli::request(&words).unwrap()
 }
 
 fn unescape(text: &str) -> Vec<u8> {

@@ -46,7 +46,7 @@ pub struct ConfigFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Filesystem {
-    /// Presets to switch on (`"@lint/eslint"`) or off (`"!@caches"`). Removals apply first, then additions,
+    /// Presets to switch on (`"@lint/ts"`) or off (`"!@caches"`). Removals apply first, then additions,
     /// whatever their order. Default: `@all` is on.
     #[schemars(schema_with = "schema::preset_switches")]
     pub presets: Vec<Sourced<String>>,

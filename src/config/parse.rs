@@ -1,5 +1,5 @@
 //! Text to [`ConfigFile`]. A walk over the parsed TOML that notes every mistake and goes on, so that one run shows
-//! them all. What has a mistake is left out of the result; nobody runs with it (SPEC L7).
+//! them all. What has a mistake is left out of the result; nobody runs with it (SPEC L8).
 
 use std::ffi::OsStr;
 use std::ops::Range;

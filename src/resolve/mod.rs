@@ -69,9 +69,10 @@ pub fn resolve(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let mut resolver = Resolver { host, project: &layers.project, diagnostics, found: Resolution::default() };
     let mut patterns = Vec::new();
-    // What will be created counts as there for all other rules, as it will for the next run.
-    let (create, rest): (Vec<_>, Vec<_>) = rules.iter().partition(|rule| rule.if_missing == IfMissing::Create);
-    for rule in create.into_iter().chain(rest) {
+    for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Create) {
+        resolver.plan_creation(rule);
+    }
+    for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }
     resolver.globs(&patterns);
@@ -166,6 +167,22 @@ impl<'a> Resolver<'a> {
         self.host.resolve(&anchor.as_path().join(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
+    /// Notes what will be created, before any rule is resolved: it counts as there for all of them, as it will in the next
+    /// run. What stands in the way is said when the rule's turn comes.
+    fn plan_creation(&mut self, rule: &Rule) {
+        let (anchor, text) = anchored(rule, &self.project.home);
+        let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return };
+        let Ok(resolved) = self.host.resolve(&anchor.as_path().join(path)) else { return };
+        if resolved.kind.is_none() && resolved.links.is_empty() && self.may_create(rule, &resolved.path) {
+            self.found.create.push(resolved.path);
+        }
+    }
+
+    /// Where we cannot create what a preset names, neither can the command, which runs with our rights.
+    fn may_create(&self, rule: &Rule, path: &AbsPath) -> bool {
+        rule.layer != LayerKind::Preset || self.host.can_create(path)
+    }
+
     fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
         let Resolved { path, links, kind } = resolved;
         let will_be_made = || self.found.create.iter().any(|created| created.is_within(&path));
@@ -195,14 +212,9 @@ impl<'a> Resolver<'a> {
                 );
                 return;
             }
-            // Where we may not create it, neither may the command, which runs with our rights.
-            (None, IfMissing::Create) if rule.layer == LayerKind::Preset && !self.host.can_create(&path) => {
+            (None, IfMissing::Create) => {
                 self.found.missing.push((rule.clone(), path));
                 return;
-            }
-            (None, IfMissing::Create) => {
-                self.found.create.push(path.clone());
-                FileKind::Directory
             }
         };
         let fixed_prefix = path.clone();
@@ -214,7 +226,7 @@ impl<'a> Resolver<'a> {
     fn missing(&mut self, rule: &Arc<Rule>, path: AbsPath) {
         let text = rule.text.as_bytes();
         let home_inside = |text: &[u8]| text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/']));
-        let literal = matches!(text, [b'$' | b'~', ..]) && !text.starts_with(b"~/") || home_inside(text);
+        let literal = matches!(text, [b'$', ..] | [b'~', 0..=b'.' | b'0'.., ..]) || home_inside(text);
         if literal && rule.access.is_protective() && rule.layer > LayerKind::Preset {
             let written = shown(&rule.text);
             self.diagnostics.push(

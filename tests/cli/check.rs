@@ -134,8 +134,10 @@ fn a_named_file_is_checked_from_anywhere() {
 
 #[test]
 fn a_named_file_must_exist() {
-    let ran = ran(["check", "gone.toml"]);
-    assert_eq!((ran.code, ran.codes()), (Some(1), vec!["missing-config"]));
+    for file in ["gone.toml", "gone/gone.toml"] {
+        let ran = ran(["check", file]);
+        assert_eq!((ran.code, ran.codes()), (Some(1), vec!["missing-config"]), "{file}");
+    }
 }
 
 #[test]

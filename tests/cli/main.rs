@@ -5,6 +5,7 @@
 mod support;
 
 mod check;
+mod embedding;
 mod exit_codes;
 mod help;
 mod parsing;

@@ -1,5 +1,7 @@
 use std::fs;
 
+use serde_json::Value;
+
 use crate::support::{Place, write_program};
 use crate::{ran, run};
 
@@ -137,17 +139,91 @@ fn what_the_stages_came_to_goes_to_standard_error() {
     assert_eq!(headings.iter().filter(|heading| stages.contains(heading)).collect::<Vec<_>>(), Vec::from_iter(&stages));
 }
 
+/// Where tools read standard error, every line of it is an object.
+#[test]
+fn what_the_stages_came_to_is_json_where_messages_are() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/a[b]", "");
+    place.write("home/code/project/ab", "");
+    for words in [["--ro", "a[b]", "--", "true"], ["--ro", "a[b]", "check", "--debug"]] {
+        let said = run(&place, ["--debug", "--message-format=json"].into_iter().chain(words));
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let objects: Vec<Value> = said.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let debug: Vec<&str> = objects.iter().filter_map(|object| object["debug"].as_str()).collect();
+        let as_text = run(&place, ["--debug", "-q"].into_iter().chain(words)).err;
+        assert_eq!(debug, as_text.lines().collect::<Vec<_>>());
+        let others: Vec<&Value> = objects.iter().filter(|object| object.get("debug").is_none()).collect();
+        assert!(matches!(others.as_slice(), [warning] if warning["code"] == "ambiguous-pattern"), "{others:?}");
+    }
+}
+
+/// Every flag, as it is written before a word that we take for a subcommand.
+const FLAGS: [&[&str]; 12] = [
+    &["--config", "x.toml"],
+    &["--no-project-config"],
+    &["--ro", "x"],
+    &["--rw", "x"],
+    &["--exclude", "x"],
+    &["--preset", "!caches"],
+    &["--network=false"],
+    &["--docker=false"],
+    &["--print-args"],
+    &["--no-optimize"],
+    &["--check"],
+    &["--allow-root"],
+];
+/// Those that say what the policy is, and those that among these choose the file.
+const OF_THE_POLICY: usize = 8;
+const CHOOSING_THE_FILE: usize = 2;
+
 /// A flag of a run before a subcommand is a mistake, not something to leave out in silence.
 #[test]
 fn flags_of_a_run_do_not_go_with_a_subcommand() {
     let place = Place::in_tmp();
-    for (words, said) in [
-        (&["--print-args", "check"] as &[&str], "write `-- check` for a command of that name"),
-        (&["--check", "schema"], "`--check` does not go with the subcommand `schema`"),
-        (&["-c", "a.toml", "check", "b.toml"], "`--config` and FILE both name the file to check"),
-    ] {
-        let ran = run(&place, words);
-        assert_eq!(ran.code, Some(2), "{words:?}");
-        assert!(ran.err.contains(said), "{words:?}: {}", ran.err);
+    place.write("home/code/project/x.toml", "network = false\n");
+    let subcommands: [(&[&str], &[&[&str]]); 3] = [
+        (&["schema"], &FLAGS),
+        (&["check"], &FLAGS[OF_THE_POLICY..]),
+        (&["check", "x.toml"], &[&FLAGS[..CHOOSING_THE_FILE], &FLAGS[OF_THE_POLICY..]].map(|of| of.to_vec()).concat()),
+    ];
+    for (subcommand, refused) in subcommands {
+        for flag in FLAGS {
+            let words = [flag, subcommand].concat();
+            let ran = run(&place, &words);
+            if !refused.contains(&flag) {
+                assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{words:?}");
+                continue;
+            }
+            assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{words:?}");
+            let name = flag[0].split('=').next().unwrap();
+            let usage = subcommand.join(" ").replace("x.toml", "FILE");
+            let said = format!(
+                "error: `{name}` does not go with the subcommand `{usage}`\n\n  tip: write `-- {}` for a command of that name\n",
+                subcommand[0]
+            );
+            assert!(ran.err.starts_with(&said), "{words:?}: {}", ran.err);
+        }
+    }
+}
+
+/// The list above is all there is: a new flag needs a decision.
+#[test]
+fn every_flag_is_tried_before_a_subcommand() {
+    let help = ran(["--help"]).out;
+    let everywhere = ["--cwd", "--debug", "--quiet", "--message-format", "--help", "--version"];
+    let flags = help.lines().filter(|line| line.trim_start().starts_with('-') && !line.contains(": "));
+    for line in flags {
+        let name = line.split_whitespace().find(|word| word.starts_with("--")).unwrap();
+        let name = name.split(['[', '=']).next().unwrap();
+        let tried = FLAGS.iter().any(|flag| flag[0].split('=').next() == Some(name));
+        assert!(tried || everywhere.contains(&name), "{name} is not in FLAGS");
+    }
+}
+
+#[test]
+fn what_is_true_everywhere_may_stand_before_a_subcommand() {
+    for subcommand in ["schema", "check"] {
+        let ran = ran(["-C", ".", "-q", "--debug", "--message-format=text", subcommand]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
     }
 }

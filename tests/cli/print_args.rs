@@ -1,4 +1,7 @@
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
@@ -85,7 +88,9 @@ fn printing_needs_no_command_and_changes_nothing() {
     place.write("home/code/project/.agent-sandbox.toml", toml);
     let ran = run(&place, ["--print-args"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    assert!(ran.out.starts_with("mkdir -p -m 0700 -- "), "{}", ran.out);
+    let made = place.project().join("made");
+    let expected = format!("(umask 077 && mkdir -p -- {}) &&\n/", made.display());
+    assert!(ran.out.starts_with(&expected), "{}", ran.out);
     assert!(!place.project().join("made").exists());
     assert_eq!(run(&place, ["true"]).code, Some(0));
     assert!(place.project().join("made").is_dir());
@@ -96,4 +101,109 @@ fn a_command_that_does_not_exist_can_still_be_printed() {
     let ran = ran(["--print-args", "--", "no-such-command"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(ran.out.ends_with("-- no-such-command\n"));
+}
+
+/// What is printed does what a run does, whoever the reader is: files that read as empty need descriptors, and
+/// directories to create need their mode, parents included.
+#[test]
+fn the_printed_script_does_what_a_run_does() {
+    let report = "cut -d' ' -f5-6 /proc/self/mountinfo; cat ~/.netrc && echo empty; env | sort; ls /proc/self/fd";
+    let toml = "[filesystem]\nrw = [{ path = \"~/made/up/here\", if-missing = \"create\" }]\n";
+    let [direct, by_shell] = [false, true].map(|by_shell| {
+        let place = Place::in_tmp();
+        place.write("home/.netrc", "machine example.org password secret");
+        place.write("home/code/project/.agent-sandbox.toml", toml);
+        let words = ["--", "sh", "-c", report];
+        let output = if by_shell {
+            let printed = run(&place, ["--print-args"].into_iter().chain(words));
+            assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+            place.command("sh").args(["-c", &printed.out]).output().unwrap()
+        } else {
+            place.agent_sandbox().args(words).output().unwrap()
+        };
+        let ran = crate::Ran::of(&output);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+        let modes = ["made", "made/up", "made/up/here"]
+            .map(|made| fs::metadata(place.home().join(made)).unwrap().permissions().mode() & 0o7777);
+        let name = place.path().file_name().unwrap().to_str().unwrap();
+        (ran.out.replace(name, "PLACE"), modes)
+    });
+    assert!(direct.0.contains("\nempty\n") && direct.0.contains("/home/made/up/here "), "{}", direct.0);
+    assert_eq!(direct.1, [0o700; 3]);
+    assert_eq!(by_shell, direct);
+}
+
+/// A directory that cannot be made keeps a run from starting, and so it does in the script.
+#[test]
+fn the_printed_script_starts_nothing_without_its_directories() {
+    let place = Place::in_tmp();
+    let toml = "[filesystem]\nrw = [{ path = \"~/locked/tool\", if-missing = \"create\" }]\n";
+    place.write("home/code/project/.agent-sandbox.toml", toml);
+    let locked = place.home().join("locked");
+    fs::create_dir(&locked).unwrap();
+    place.give_away();
+    let printed = run(&place, ["--print-args", "--", "touch", "started"]).out;
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
+    let status = place.command("sh").args(["-c", &printed]).stderr(std::process::Stdio::null()).status().unwrap();
+    assert!(!status.success() && !place.project().join("started").exists());
+}
+
+/// Words alone are not everything: who takes them is told what else they need.
+#[test]
+fn forms_of_words_alone_warn_where_that_is_not_enough() {
+    let place = Place::in_tmp();
+    for form in ["lines", "nul"] {
+        assert_eq!(run(&place, [&format!("--print-args={form}")]).codes(), Vec::<&str>::new());
+    }
+    place.write("home/.netrc", "");
+    for form in ["lines", "nul"] {
+        let flag = format!("--print-args={form}");
+        let warned = run(&place, [&flag]);
+        assert_eq!((warned.code, warned.codes()), (Some(0), vec!["incomplete-form"]));
+        let message =
+            format!("`{form}` prints the words alone, and these words need more: descriptor 3 open on `/dev/null`\n");
+        assert!(warned.err.contains(&message), "{}", warned.err);
+        assert_eq!(run(&place, ["-q", &flag]).err, "");
+    }
+    for form in ["shell", "json", "annotated"] {
+        assert_eq!(run(&place, [&format!("--print-args={form}")]).err, "");
+    }
+}
+
+/// A name that a command gave to a file, to be read by whoever audits the next run.
+const FORGED: &[u8] = b".env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it's \\ \tx";
+const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it\'s \\ \tx'";
+
+#[test]
+fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
+    let place = Place::in_tmp();
+    let name = OsString::from_vec(FORGED.to_vec());
+    place.write(std::path::Path::new("home/code/project").join(&name), "");
+    let words = [OsString::from("--print-args=annotated"), "--debug".into(), "--".into(), "echo".into(), name.clone()];
+    let output = place.agent_sandbox().args(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    for stream in [&output.stdout, &output.stderr] {
+        let text = std::str::from_utf8(stream).unwrap();
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("  --ro-bind fake")), "{text}");
+        let mask = format!("  --ro-bind /dev/null $'{}{ESCAPED}", place.project().display());
+        assert!(text.lines().any(|line| line.starts_with(&mask)), "{text}");
+        let command = format!("  -- echo $'{}", &ESCAPED[1..]);
+        assert!(text.lines().any(|line| line.starts_with(&command)), "{text}");
+    }
+    // What programs read is what is executed.
+    let raw = place.agent_sandbox().arg("--print-args").arg(&name).output().unwrap();
+    assert!(raw.stdout.windows(4).any(|at| at == b"\x1b[31"), "{}", String::from_utf8_lossy(&raw.stdout));
+}
+
+/// The shells that know `$'…'` read the same bytes back.
+#[test]
+fn an_escaped_word_is_the_word() {
+    let place = Place::in_tmp();
+    let name = OsString::from_vec(FORGED.to_vec());
+    let annotated = place.agent_sandbox().arg("--print-args=annotated").arg(&name).output().unwrap().stdout;
+    let annotated = String::from_utf8(annotated).unwrap();
+    let word = annotated.lines().find_map(|line| line.strip_prefix("  -- ")).unwrap();
+    let read = place.command("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
+    assert_eq!(OsString::from_vec(read.stdout), name);
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use crate::support::{Place, binary};
+use crate::support::{Place, binary, write_program};
 use crate::{Ran, run};
 
 fn bytes(text: &[u8]) -> OsString {
@@ -76,7 +76,11 @@ fn an_argv_that_is_not_text_prints_in_every_form() {
     let place = Place::in_tmp();
     for form in ["shell", "json", "lines", "nul", "annotated"] {
         let output = place.agent_sandbox().arg(format!("--print-args={form}")).arg(bytes(b"x\xff")).output().unwrap();
-        let expected: &[u8] = if form == "json" { b"\"bytes\": [" } else { b"x\xff" };
+        let expected: &[u8] = match form {
+            "json" => b"\"bytes\": [",
+            "annotated" => b"$'x\\xff'",
+            _ => b"x\xff",
+        };
         assert_eq!(Ran::of(&output).code, Some(0), "{form}");
         assert!(output.stdout.windows(expected.len()).any(|at| at == expected), "{form}");
     }
@@ -117,4 +121,62 @@ fn a_working_directory_reached_through_a_symlink_is_the_one_behind_it() {
     let mut command = place.agent_sandbox();
     let ran = Ran::of(&command.current_dir(place.home().join("link")).args(["--", "pwd", "-P"]).output().unwrap());
     assert_eq!(ran.out, format!("{}\n", fs::canonicalize(place.project()).unwrap().display()));
+}
+
+/// `link` leads to a folder elsewhere, so `link/..` is what that folder lies in.
+fn with_a_link() -> Place {
+    let place = Place::in_tmp();
+    std::os::unix::fs::symlink("../other/inner", place.project().join("link")).unwrap();
+    fs::create_dir_all(place.home().join("code/other/inner")).unwrap();
+    place.give_away();
+    place
+}
+
+#[test]
+fn another_directory_is_followed_as_the_kernel_does() {
+    let place = with_a_link();
+    place.write("home/code/other/sub/file", "");
+    place.write("home/code/project/only-here/file", "");
+    let pwd = |words: [&str; 2]| run(&place, words.into_iter().chain(["--", "pwd", "-P"]));
+    let other = fs::canonicalize(place.home()).unwrap().join("code/other");
+    assert_eq!(pwd(["-C", "link/.."]).out, format!("{}\n", other.display()));
+    assert_eq!(pwd(["-C", "link/../sub"]).out, format!("{}/sub\n", other.display()));
+    // By its spelling it would be a folder that exists.
+    let absent = pwd(["-C", "link/../only-here"]);
+    assert_eq!((absent.code, absent.codes(), absent.out.as_str()), (Some(125), vec!["invalid-cwd"], ""));
+    assert!(absent.err.contains("the working directory `link/../only-here` does not exist"), "{}", absent.err);
+}
+
+#[test]
+fn a_checked_file_is_followed_as_the_kernel_does() {
+    let place = with_a_link();
+    place.write("home/code/other/a.toml", "network = false\n");
+    place.write("home/code/project/a.toml", "netwrk = false\n");
+    place.write("home/code/project/only-here/b.toml", "network = false\n");
+    let other = fs::canonicalize(place.home()).unwrap().join("code/other");
+    assert_eq!(run(&place, ["check", "link/../a.toml"]).out, format!("ok: {}/a.toml\n", other.display()));
+    let absent = run(&place, ["check", "link/../only-here/b.toml"]);
+    assert_eq!((absent.code, absent.codes()), (Some(1), vec!["missing-config"]));
+}
+
+#[test]
+fn a_command_is_followed_as_the_kernel_does() {
+    let place = with_a_link();
+    write_program(&place.home().join("code/other/tool"), "#!/bin/sh\necho other\n");
+    write_program(&place.project().join("only-here"), "#!/bin/sh\necho here\n");
+    place.give_away();
+    let flags = ["--ro", "../other"];
+    let run_with = |path: &str, name: &str| {
+        let path = format!("{path}:/usr/bin:/bin");
+        let output = place.agent_sandbox().env("PATH", path).args(flags).args(["--", name]).output().unwrap();
+        let ran = Ran::of(&output);
+        (ran.code, ran.codes().join(" "), ran.out)
+    };
+    let other = (Some(0), String::new(), "other\n".to_owned());
+    assert_eq!(run_with("", "link/../tool"), other);
+    assert_eq!(run_with("link/..", "tool"), other);
+    assert_eq!(run_with(place.project().join("link/..").to_str().unwrap(), "tool"), other);
+    let absent = (Some(127), "command-not-found".to_owned(), String::new());
+    assert_eq!(run_with("", "link/../only-here"), absent);
+    assert_eq!(run_with("link/..", "only-here"), absent);
 }

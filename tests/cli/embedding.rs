@@ -1,0 +1,83 @@
+//! A harness written in Rust, which uses the library and not the binary.
+
+use std::ffi::OsString;
+use std::fs;
+use std::process::Output;
+
+use agent_sandbox::cli;
+use agent_sandbox::diagnostic::{Code, Diagnostics};
+use agent_sandbox::host::Host;
+use agent_sandbox::session::{Request, Session};
+use agent_sandbox::{launch, pipeline};
+
+use crate::support::{Place, require_bwrap, stdout};
+
+/// Compiles for the project of `place`, and runs `script` there as this very user.
+fn run(place: &Place, request: &Request, script: &str) -> Output {
+    require_bwrap();
+    let host = Host::system();
+    let mut session = Session::of_this_process(Some(&place.project())).unwrap();
+    session.env.insert("HOME".into(), place.home().into());
+    let mut diagnostics = Diagnostics::default();
+    let compiled = pipeline::compile(&host, &session, request, &mut diagnostics).unwrap();
+    let bwrap = launch::find_bwrap(&host, &session, &compiled).unwrap();
+    let command = ["sh", "-c", script].map(OsString::from);
+    let argv = compiled.argv(&session, &bwrap, &command, &mut diagnostics);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    launch::ready(&host, &session, &compiled, &argv).unwrap();
+    launch::command(&argv).unwrap().output().unwrap()
+}
+
+/// A place for whoever runs the tests, since nobody changes the user here.
+fn own_place() -> Place {
+    if rustix::process::getuid().is_root() { Place::root_in_tmp() } else { Place::in_tmp() }
+}
+
+#[test]
+fn a_spawned_sandbox_is_the_one_that_the_binary_makes() {
+    let place = own_place();
+    place.write("home/.netrc", "password");
+    place.write("home/code/project/secret", "secret");
+    let request = Request { exclude: vec!["secret".into()], ..Request::default() };
+    let script =
+        format!("cat {}/.netrc && echo empty; cat secret 2>/dev/null || echo hidden; pwd", place.home().display());
+    let output = run(&place, &request, &script);
+    assert_eq!(stdout(&output), format!("empty\nhidden\n{}\n", place.project().display()), "{output:?}");
+}
+
+/// An open directory would be a way out.
+#[test]
+fn a_spawned_sandbox_inherits_no_descriptor() {
+    let place = own_place();
+    place.write("home/.netrc", "password");
+    // Unlike what Rust opens, a duplicate is inherited.
+    let held: Vec<_> = (0..4).map(|_| rustix::io::dup(fs::File::open("/").unwrap()).unwrap()).collect();
+    let output = run(&place, &Request::default(), "ls /proc/self/fd");
+    assert_eq!(stdout(&output), "0\n1\n2\n3\n", "the standard ones, and the one that lists them: {output:?}");
+    drop(held);
+}
+
+#[test]
+fn a_working_directory_that_cannot_be_used_says_why() {
+    let place = own_place();
+    let refused = |path: &str| Session::of_this_process(Some(&place.project().join(path))).unwrap_err();
+    place.write("home/code/project/file", "");
+    for (path, said) in [("gone", "gone` does not exist"), ("file/x", "file/x` cannot be used: not a directory")] {
+        let diagnostic = refused(path);
+        assert_eq!(diagnostic.code, Code::InvalidCwd);
+        assert!(diagnostic.message.ends_with(said), "{}", diagnostic.message);
+    }
+}
+
+#[test]
+fn a_command_line_is_understood_as_the_binary_does() {
+    let request = |words: &[&str]| {
+        let words: Vec<OsString> = ["agent-sandbox"].iter().chain(words).map(OsString::from).collect();
+        cli::request(&words)
+    };
+    let asked = request(&["--ro", "a", "--network=false", "--no-optimize", "--", "make", "--ro", "b"]).unwrap();
+    assert_eq!((asked.ro, asked.network, asked.no_optimize), (vec!["a".into()], Some(false), true));
+    // What clap alone would accept.
+    assert!(request(&["--network", "false"]).is_err());
+    assert!(request(&["--no-optimize", "check"]).is_err());
+}
