@@ -154,7 +154,7 @@ pub(super) enum Subcommand {
 }
 
 impl Options {
-    pub fn request(&self) -> Request {
+    pub(super) fn request(&self) -> Request {
         let policy = &self.policy;
         Request {
             config: policy.config.clone(),

@@ -16,7 +16,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let format = match options.message_format {
             MessageFormat::Text => Format::Text { color },
@@ -26,7 +26,7 @@ impl Output {
     }
 
     /// Writes a result. A reader that has gone away (`| head`) is no failure of ours.
-    pub fn print(&self, text: &[u8]) -> ExitCode {
+    pub(super) fn print(&self, text: &[u8]) -> ExitCode {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -42,7 +42,7 @@ impl Output {
     }
 
     /// Shows what the stages had to say; warnings unless the caller wants quiet.
-    pub fn report(&self, diagnostics: &Diagnostics) {
+    pub(super) fn report(&self, diagnostics: &Diagnostics) {
         let mut shown = Diagnostics::default();
         for diagnostic in diagnostics.iter().filter(|d| !self.quiet || d.severity() == Severity::Error) {
             shown.push(diagnostic.clone());
@@ -52,14 +52,14 @@ impl Output {
         }
     }
 
-    pub fn report_one(&self, diagnostic: Diagnostic) {
+    pub(super) fn report_one(&self, diagnostic: Diagnostic) {
         let mut diagnostics = Diagnostics::default();
         diagnostics.push(diagnostic);
         self.report(&diagnostics);
     }
 
     /// Shows what `--debug` asks for. Where tools read standard error, it stays one object on each line.
-    pub fn debug(&self, text: &str) {
+    pub(super) fn debug(&self, text: &str) {
         match self.format {
             Format::Text { .. } => self.say(text),
             Format::Json => {

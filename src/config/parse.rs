@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `key` is dotted, as in the header of the table.
-    pub fn table<T>(&mut self, known: Keys<T>, key: &str, value: &Value<'_>, into: &mut T) {
+    pub(super) fn table<T>(&mut self, known: Keys<T>, key: &str, value: &Value<'_>, into: &mut T) {
         match value.get_ref() {
             DeValue::Table(table) => self.keys(known, &format!("in `[{key}]`"), table, into),
             _ => self.wrong_type(key, "a table", value, Some(format!("write it as `[{key}]`"))),
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
         self.note(&value.span(), Code::WrongType, message, help);
     }
 
-    pub fn boolean(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<bool>> {
+    pub(super) fn boolean(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<bool>> {
         match value.get_ref() {
             DeValue::Boolean(given) => Some(self.sourced(*given, value)),
             _ => {
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub fn text(&mut self, key: &str, value: &Value<'_>) -> Option<String> {
+    pub(super) fn text(&mut self, key: &str, value: &Value<'_>) -> Option<String> {
         match value.get_ref() {
             DeValue::String(text) => Some(text.as_ref().to_owned()),
             _ => {
@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub fn choice<T: Choice>(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<T>> {
+    pub(super) fn choice<T: Choice>(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<T>> {
         let text = self.text(key, value)?;
         if let Some(word) = T::WORDS.iter().find(|word| word.word == text) {
             return Some(self.sourced(word.value, value));
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
         strings
     }
 
-    pub fn texts(&mut self, key: &str, value: &Value<'_>) -> Vec<String> {
+    pub(super) fn texts(&mut self, key: &str, value: &Value<'_>) -> Vec<String> {
         self.strings(key, value).into_iter().map(|string| string.value).collect()
     }
 
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
         self.note(&element.span(), Code::WrongType, message, help);
     }
 
-    pub fn entries(&mut self, key: &str, value: &Value<'_>) -> Vec<Entry> {
+    pub(super) fn entries(&mut self, key: &str, value: &Value<'_>) -> Vec<Entry> {
         self.array(key, value).iter().filter_map(|element| self.entry(key, element)).collect()
     }
 
@@ -218,7 +218,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub fn path(&mut self, text: String, value: &Value<'_>) -> Option<Sourced<String>> {
+    pub(super) fn path(&mut self, text: String, value: &Value<'_>) -> Option<Sourced<String>> {
         if text.is_empty() {
             let help = Some("write \".\" for the folder that relative paths start at".to_owned());
             self.note(&value.span(), Code::InvalidPath, "the path is empty", help);
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
         Some(self.sourced(text, value))
     }
 
-    pub fn preset_definitions(&mut self, key: &str, value: &Value<'_>, file: &mut ConfigFile) {
+    pub(super) fn preset_definitions(&mut self, key: &str, value: &Value<'_>, file: &mut ConfigFile) {
         let DeValue::Table(table) = value.get_ref() else {
             let help =
                 "define presets as `[presets.NAME]`; to switch presets on or off, write `presets` in `[filesystem]`";
@@ -253,7 +253,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `@name` and `!@name`.
-    pub fn preset_switches(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+    pub(super) fn preset_switches(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
         let mut strings = self.strings(key, value);
         strings.retain(|written| match written.value.strip_prefix('!') {
             Some(name) => self.is_reference("!", name, written),
@@ -263,7 +263,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `@name` alone: a preset adds up what it includes, and takes nothing away.
-    pub fn preset_names(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+    pub(super) fn preset_names(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
         let mut strings = self.strings(key, value);
         strings.retain(|written| {
             if !written.value.starts_with('!') {

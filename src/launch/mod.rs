@@ -27,10 +27,10 @@ const MARKER: &str = "/run/agent-sandbox/inside";
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.
 pub(crate) mod exit_code {
-    pub const OWN_FAILURE: u8 = 125;
-    pub const NOT_EXECUTABLE: u8 = 126;
-    pub const NOT_FOUND: u8 = 127;
-    pub const USAGE: u8 = 2;
+    pub(crate) const OWN_FAILURE: u8 = 125;
+    pub(crate) const NOT_EXECUTABLE: u8 = 126;
+    pub(crate) const NOT_FOUND: u8 = 127;
+    pub(crate) const USAGE: u8 = 2;
 }
 
 pub fn is_inside(host: &Host) -> bool {

@@ -23,13 +23,13 @@ pub(super) struct RootSearch {
 
 impl RootSearch {
     /// The root and the candidates above it.
-    pub fn root_and_above(&self) -> &[AbsPath] {
+    pub(super) fn root_and_above(&self) -> &[AbsPath] {
         let start = self.candidates.iter().position(|c| *c == self.root);
         start.map_or(&[], |at| &self.candidates[at..])
     }
 
     /// The candidates strictly above the root, nearest first.
-    pub fn above_root(&self) -> &[AbsPath] {
+    pub(super) fn above_root(&self) -> &[AbsPath] {
         self.root_and_above().get(1..).unwrap_or_default()
     }
 }

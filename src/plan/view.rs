@@ -61,17 +61,17 @@ pub(super) struct Views(PathMap<View>);
 
 impl Views {
     /// What is seen at `path`. Everything lies below a mount of `/`.
-    pub fn at(&self, path: &AbsPath) -> View {
+    pub(super) fn at(&self, path: &AbsPath) -> View {
         self.0.nearest(path).map_or(View::HostRo, |(_, view)| *view)
     }
 
     /// The mount point that governs what lies around `path`.
-    pub fn source_above(&self, path: &AbsPath) -> Option<&AbsPath> {
+    pub(super) fn source_above(&self, path: &AbsPath) -> Option<&AbsPath> {
         self.0.nearest_above(path).map(|(at, _)| at)
     }
 
     /// Something is mounted at `path`, and what was mounted below it is no longer seen.
-    pub fn cover(&mut self, path: AbsPath, view: View) {
+    pub(super) fn cover(&mut self, path: AbsPath, view: View) {
         let hidden: Vec<AbsPath> = self.0.below(&path).map(|(at, _)| at.clone()).collect();
         for at in hidden {
             self.0.remove(&at);

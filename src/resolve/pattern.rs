@@ -19,13 +19,13 @@ use matcher::Matcher;
 use scan::{Piece, Pieces, Token};
 
 #[derive(Debug)]
-pub enum Pattern {
+pub(super) enum Pattern {
     Exact(PathBuf),
     Globs(Vec<Glob>),
 }
 
 #[derive(Debug)]
-pub struct Glob {
+pub(super) struct Glob {
     /// The components before the first wildcard.
     pub prefix: PathBuf,
     /// The rest: never empty.
@@ -33,7 +33,7 @@ pub struct Glob {
 }
 
 #[derive(Debug)]
-pub enum Component {
+pub(super) enum Component {
     /// `**`: any number of directories.
     AnyDepth,
     Literal(OsString),
@@ -47,7 +47,7 @@ pub enum Component {
 }
 
 impl Component {
-    pub fn matches(&self, name: &OsStr) -> bool {
+    pub(super) fn matches(&self, name: &OsStr) -> bool {
         match self {
             Component::AnyDepth | Component::Any => true,
             Component::Literal(literal) => literal == name,
@@ -59,12 +59,12 @@ impl Component {
 }
 
 /// Whether `text` holds a character that a glob gives a meaning to.
-pub fn has_metacharacter(text: &OsStr) -> bool {
+pub(super) fn has_metacharacter(text: &OsStr) -> bool {
     text.as_bytes().iter().any(|b| b"*?[]{}\\".contains(b))
 }
 
 /// The text as a pattern. The error is a sentence for people.
-pub fn parse(text: &OsStr) -> Result<Pattern, String> {
+pub(super) fn parse(text: &OsStr) -> Result<Pattern, String> {
     let alternatives = braces::expand(text.as_bytes())?;
     if let [only] = alternatives.as_slice()
         && let Some(path) = unescape(only)?

@@ -4,7 +4,7 @@ use super::class::{Class, Unit};
 use super::scan::Token;
 
 #[derive(Debug)]
-pub struct Matcher(Vec<Step>);
+pub(crate) struct Matcher(Vec<Step>);
 
 #[derive(Debug)]
 enum Step {
