@@ -115,6 +115,8 @@ codes! {
     RootRefused = "root-refused", Error;
     /// Started as root in a project that belongs to somebody else.
     ForeignProject = "foreign-project", Error;
+    /// A standard stream is an open directory.
+    OpenDirectory = "open-directory", Error;
     /// No `bwrap` on PATH.
     BwrapMissing = "bwrap-missing", Error;
     /// The first `bwrap` on PATH lies where the command could have put it.

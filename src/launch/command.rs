@@ -49,8 +49,13 @@ pub(super) fn check(host: &Host, session: &Session, compiled: &Compiled, name: &
             Diagnostic::new(Code::CommandNotFound, message)
                 .help("show it with a `ro` rule, or call the command from a place that is visible inside")
         }
-        (None, None) => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found"))
-            .help("check the spelling and PATH"),
+        (None, None) => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found")).help(
+            if name.as_bytes().contains(&b' ') {
+                "give the command and its arguments as words of their own, or use `sh -c`"
+            } else {
+                "check the spelling and PATH"
+            },
+        ),
     })
 }
 

@@ -4,10 +4,11 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
+use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 /// Marks every descriptor past standard error as not inherited.
@@ -32,6 +33,20 @@ fn mark(number: RawFd) -> io::Result<()> {
         Err(Errno::BADF) => Ok(()),
         marked => Ok(marked?),
     }
+}
+
+/// The name of a standard stream that is an open directory.
+pub(super) fn directory_among_standard() -> Option<&'static str> {
+    let is_directory = |fd: BorrowedFd| fstat(fd).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+    // A stream that is closed is no door.
+    [
+        ("standard input", io::stdin().as_fd()),
+        ("standard output", io::stdout().as_fd()),
+        ("standard error", io::stderr().as_fd()),
+    ]
+    .into_iter()
+    .find(|(_, fd)| is_directory(*fd))
+    .map(|(name, _)| name)
 }
 
 /// Gives bwrap an empty file under each of `numbers`.

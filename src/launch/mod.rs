@@ -17,13 +17,11 @@ use crate::layers::Project;
 use crate::lower::Argv;
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
+use crate::places;
 use crate::session::Session;
 
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
-
-/// Present in every sandbox (SPEC B9).
-const MARKER: &str = "/run/agent-sandbox/inside";
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.
 pub(crate) mod exit_code {
@@ -34,7 +32,7 @@ pub(crate) mod exit_code {
 }
 
 pub fn is_inside(host: &Host) -> bool {
-    fs::symlink_metadata(host.real(&AbsPath::root().join(MARKER))).is_ok()
+    fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
 }
 
 /// What must be true of the caller before anything is compiled for a run.
@@ -52,12 +50,20 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start, and the only step that changes the host.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    refuse_open_directories()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
     if let Some(name) = argv.command.first() {
         command::check(host, session, compiled, name)?;
     }
     create_directories(host, &argv.create)
+}
+
+/// `agent-sandbox … < ~/.ssh` would hand the command a way into that folder, past every mount.
+fn refuse_open_directories() -> Result<(), Diagnostic> {
+    let Some(name) = descriptors::directory_among_standard() else { return Ok(()) };
+    Err(Diagnostic::new(Code::OpenDirectory, format!("{name} is a directory, through which the command could leave"))
+        .help("redirect it from or to a file"))
 }
 
 /// Root loses its power over other people's files inside, so such a project would be unwritable, and git would

@@ -11,26 +11,36 @@ use crate::presets::Policy;
 use crate::rule::{Access, Rule};
 use crate::session::Session;
 
-/// Sockets of Docker, rootless Docker, Docker Desktop, colima, podman and containerd. The order is that in which
-/// one is taken to be in use.
-const SYSTEM_SOCKETS: [&str; 5] = [
-    "/var/run/docker.sock",
-    "/run/docker.sock",
-    "/run/podman/podman.sock",
-    "/run/containerd/containerd.sock",
-    "/var/run/containerd/containerd.sock",
+/// Sockets of Docker, rootless Docker, Docker Desktop, colima, Rancher Desktop, OrbStack, podman, containerd and LXD, in the
+/// order in which one is taken to be in use.
+const SOCKETS: [In; 19] = [
+    In::System("/var/run/docker.sock"),
+    In::Runtime("docker.sock"),
+    In::Home(".docker/run/docker.sock"),
+    In::Home(".docker/desktop/docker.sock"),
+    In::Home(".colima/default/docker.sock"),
+    In::Home(".colima/docker.sock"),
+    In::Home(".config/colima/default/docker.sock"),
+    In::Home(".rd/docker.sock"),
+    In::Home(".orbstack/run/docker.sock"),
+    In::Runtime("podman/podman.sock"),
+    In::Home(".local/share/containers/podman/machine/podman.sock"),
+    In::System("/run/docker.sock"),
+    In::System("/run/podman/podman.sock"),
+    In::Runtime("containerd/containerd.sock"),
+    In::System("/run/containerd/containerd.sock"),
+    In::System("/var/run/containerd/containerd.sock"),
+    In::System("/var/snap/lxd/common/lxd/unix.socket"),
+    In::System("/var/lib/lxd/unix.socket"),
+    In::System("/var/lib/incus/unix.socket"),
 ];
-const RUNTIME_SOCKETS: [&str; 3] = ["docker.sock", "podman/podman.sock", "containerd/containerd.sock"];
-const HOME_SOCKETS: [&str; 8] = [
-    ".docker/run/docker.sock",
-    ".docker/desktop/docker.sock",
-    ".colima/default/docker.sock",
-    ".colima/docker.sock",
-    ".config/colima/default/docker.sock",
-    ".local/share/containers/podman/machine/podman.sock",
-    ".rd/docker.sock",
-    ".orbstack/run/docker.sock",
-];
+
+/// Where a socket lies.
+enum In {
+    System(&'static str),
+    Runtime(&'static str),
+    Home(&'static str),
+}
 
 pub(super) fn rules(
     host: &Host,
@@ -60,17 +70,15 @@ pub(super) fn rules(
 }
 
 fn candidates(session: &Session, project: &Project) -> Vec<AbsPath> {
-    let system = |path: &&str| AbsPath::normalize(path);
     let runtime = session
         .path_var("XDG_RUNTIME_DIR")
         .unwrap_or_else(|| AbsPath::root().join(format!("run/user/{}", session.uid)));
-    named(session)
-        .into_iter()
-        .chain(SYSTEM_SOCKETS[..1].iter().filter_map(system))
-        .chain(RUNTIME_SOCKETS.iter().map(|name| runtime.join(name)))
-        .chain(HOME_SOCKETS.iter().map(|name| project.home.join(name)))
-        .chain(SYSTEM_SOCKETS[1..].iter().filter_map(system))
-        .collect()
+    let known = SOCKETS.iter().map(|socket| match socket {
+        In::System(path) => AbsPath::root().join(path),
+        In::Runtime(name) => runtime.join(name),
+        In::Home(name) => project.home.join(name),
+    });
+    named(session).into_iter().chain(known).collect()
 }
 
 /// Sockets that the environment names.

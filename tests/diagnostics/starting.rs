@@ -49,6 +49,13 @@ cases! {
         one(launch::explain_refusal("No permissions to create new namespace", false));
     SandboxUnavailable a_bwrap_that_fails_without_a_word_is_still_a_sentence one(launch::explain_refusal("", false));
 
+    OpenDirectory a_directory_on_standard_input_is_refused {
+        let place = Place::in_tmp();
+        let folder = fs::File::open(place.path()).unwrap();
+        stderr(&place.agent_sandbox().args(["--", "true"]).stdin(folder).output().unwrap())
+    };
+
+    CommandNotFound a_command_in_quotes_is_told_so command(&tree(["usr/bin/"]), "ls -la");
     CommandNotFound a_command_that_is_nowhere_may_be_misspelt command(&tree(["usr/bin/"]), "grpe");
     CommandNotFound a_command_that_is_hidden_inside_is_told_where_it_is {
         let tree = tree([]);
