@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::cli;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
+use agent_sandbox::model::{Model, View};
 use agent_sandbox::path::shown;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::rule::{Exactness, LayerKind};
 use agent_sandbox::session::{Request, Session};
-use support::{Tree, abs, session};
+use support::{Tree, abs, session, words};
 
 #[test]
 fn every_case_compiles_to_its_snapshot() {
@@ -36,6 +37,13 @@ fn every_case_compiles_to_its_snapshot() {
     // All of them, not only the first.
     let different: Vec<&String> = cases.iter().filter(differs).collect();
     assert!(different.is_empty(), "not as in snapshots/golden: {different:?}");
+}
+
+#[test]
+fn every_case_means_the_same_without_optimising() {
+    for name in cases() {
+        Case::read(&name).assert_optimising_changes_nothing(&name);
+    }
 }
 
 #[test]
@@ -55,6 +63,14 @@ fn cases() -> BTreeSet<String> {
 fn names_in(folder: &str) -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// What of the host shows: nothing, or its file, and whether that can be changed.
+fn shows(view: &View) -> Option<bool> {
+    match view {
+        View::Host { writable, .. } => Some(*writable),
+        _ => None,
+    }
 }
 
 struct Case {
@@ -104,6 +120,20 @@ impl Case {
             // A name that is no text is an empty file in a folder that exists.
             Err(bytes) => fs::write(self.tree.real(PathBuf::from(OsString::from_vec(bytes.into_bytes()))), "").unwrap(),
         }
+    }
+
+    /// SPEC B5, for every path that a rule decides: dropping mounts changes nothing.
+    fn assert_optimising_changes_nothing(&self, name: &str) {
+        let views = |no_optimize| {
+            let request = Request { no_optimize, ..self.request.clone() };
+            let (compiled, diagnostics) = self.tree.compile_as(&self.session, &request);
+            let compiled = compiled.filter(|_| !diagnostics.has_errors())?;
+            let model = Model::read(&words(&compiled, &self.session)).unwrap();
+            Some(
+                compiled.decisions.iter().map(|(path, _)| (path.clone(), shows(&model.view(path)))).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(views(false), views(true), "{name}");
     }
 
     fn compile(&self) -> String {

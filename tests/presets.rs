@@ -1,0 +1,180 @@
+//! What the built-in presets promise, path by path: a list of its own, so that an entry that is lost from the data is missed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use agent_sandbox::model::{Model, View};
+use agent_sandbox::session::Request;
+use support::{Tree, abs, session, words};
+
+/// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a directory.
+const HIDDEN: &[&str] = &[
+    "~/.ssh/",
+    "~/.gnupg/",
+    "~/.aws/",
+    "~/.azure/",
+    "~/.kube/",
+    "~/.config/gcloud/",
+    "~/.config/gh/",
+    "~/.docker/config.json",
+    "~/.netrc",
+    "~/.git-credentials",
+    "~/.pypirc",
+    "~/.password-store/",
+    "~/.local/share/keyrings/",
+    "~/.cargo/credentials.toml",
+    "~/.mozilla/",
+    "~/.config/google-chrome/",
+    "~/.config/chromium/",
+    "~/.config/BraveSoftware/",
+    ".env",
+    ".env.local",
+    "packages/web/.env.production",
+];
+
+const WRITABLE: &[&str] = &[
+    "src/",
+    "~/.cache/",
+    "~/.npm/",
+    "~/.bun/",
+    "~/go/",
+    "~/.cargo/",
+    "~/.rustup/",
+    "~/.gradle/",
+    "~/.m2/",
+    "~/.local/share/pnpm/store/",
+    "~/.claude/",
+    "~/.claude.json",
+    "~/.codex/",
+    "~/.pi/",
+    "~/.local/share/opencode/",
+    "~/.gemini/",
+    "~/.local/share/amp/",
+    "~/.cursor/",
+    "~/.local/share/goose/",
+    "~/.aider/",
+    ".git/objects/",
+    ".env.example",
+    ".env.sample",
+    ".env.template",
+    "node_modules/x/.env",
+];
+
+const READ_ONLY: &[&str] = &[
+    "~/notes",
+    "~/.bashrc",
+    "~/.profile",
+    "~/.gitconfig",
+    "~/.npmrc",
+    "~/.local/bin/",
+    "~/.config/systemd/",
+    "~/.config/autostart/",
+    "~/.cargo/bin/",
+    "~/.cargo/config.toml",
+    "~/.cargo/env",
+    "~/go/bin/",
+    "~/.bun/bin/",
+    "~/.rustup/toolchains/",
+    "~/.gradle/init.d/",
+    "~/.m2/settings.xml",
+    "~/.local/share/pnpm/pnpm",
+    "~/.claude/settings.json",
+    "~/.claude/hooks/",
+    "~/.claude/plugins/",
+    "~/.codex/config.toml",
+    "~/.codex/hooks.json",
+    "~/.codex/rules/",
+    "~/.pi/agent/settings.json",
+    "~/.pi/agent/extensions/",
+    "~/.config/opencode/",
+    "~/.gemini/settings.json",
+    "~/.gemini/extensions/",
+    "~/.config/amp/",
+    "~/.cursor/mcp.json",
+    "~/.cursor/hooks.json",
+    "~/.config/goose/config.yaml",
+    "~/.aider.conf.yml",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/hooks/",
+    ".git/info/attributes",
+    ".git/modules/lib/config",
+    ".git/modules/lib/hooks/",
+    ".vscode/",
+    ".idea/",
+    ".devcontainer/",
+    ".envrc",
+    ".mise.toml",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".cursor/",
+    ".codex/",
+    ".gitmodules",
+    ".husky/",
+];
+
+const LINT: &[&str] = &[
+    "eslint.config.js",
+    ".eslintrc.json",
+    "packages/web/.prettierrc.json",
+    "biome.json",
+    ".prettierrc",
+    ".golangci.yml",
+    "ruff.toml",
+    "pyrightconfig.json",
+    "mypy.ini",
+    "clippy.toml",
+    "crates/a/rustfmt.toml",
+    "deny.toml",
+    ".editorconfig",
+];
+
+fn written(path: &str) -> String {
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("/home/u/{rest}"),
+        None => format!("/home/u/proj/{path}"),
+    }
+}
+
+fn tree() -> Tree {
+    let tree = Tree::new(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/refs/heads/"]);
+    for path in [HIDDEN, WRITABLE, READ_ONLY, LINT].concat() {
+        tree.add(&written(path)[1..]);
+    }
+    tree
+}
+
+fn assert_all(paths: &[&str], request: &Request, what: &str, is: impl Fn(&View) -> bool) {
+    let (compiled, diagnostics) = tree().compile("/home/u/proj", request);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let model = Model::read(&words(&compiled.unwrap(), &session("/home/u/proj"))).unwrap();
+    for path in paths {
+        let view = model.view(&abs(written(path)));
+        assert!(is(&view), "{path} is not {what}: {view:?}");
+    }
+}
+
+#[test]
+fn secrets_are_hidden_by_default() {
+    assert_all(HIDDEN, &Request::default(), "hidden", |view| {
+        matches!(view, View::MaskedFile | View::Data | View::Fresh { mode: 0, writable: false })
+    });
+}
+
+#[test]
+fn what_work_needs_is_writable_by_default() {
+    assert_all(WRITABLE, &Request::default(), "writable", |view| matches!(view, View::Host { writable: true, .. }));
+}
+
+#[test]
+fn what_the_host_obeys_later_is_read_only_by_default() {
+    assert_all(READ_ONLY, &Request::default(), "read-only", |view| matches!(view, View::Host { writable: false, .. }));
+}
+
+#[test]
+fn lint_settings_are_read_only_on_request() {
+    assert_all(LINT, &Request::default(), "writable", |view| matches!(view, View::Host { writable: true, .. }));
+    let request = Request { presets: vec!["@lint/all".into()], ..Request::default() };
+    assert_all(LINT, &request, "read-only", |view| matches!(view, View::Host { writable: false, .. }));
+}
