@@ -60,7 +60,7 @@ impl Decisions {
 
 pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagnostics) -> Decisions {
     let (through_links, direct): (Vec<&Match>, Vec<&Match>) =
-        resolution.matches.iter().partition(|found| only_tightens(found));
+        resolution.matches.iter().partition(|found| found.only_tightens());
     let mut decisions = settle(&direct);
     if !through_links.is_empty() {
         let tightening = through_links.into_iter().filter(|found| tightens(found, &decisions));
@@ -71,13 +71,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions
 }
 
-/// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
-/// can write the link's folder chose the target.
-fn only_tightens(found: &Match) -> bool {
-    !found.links.is_empty() && found.rule.access.is_protective()
-}
-
-/// Whether it does. `decisions` are those that came through no link.
+/// Whether a rule that can only tighten does. `decisions` are those that came through no link.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
     let governed = decisions.governing(&found.path).map_or(Access::Ro, |(_, decision)| decision.access);
     found.rule.access > governed && in_reach(found, decisions)
@@ -112,7 +106,7 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
 
 /// What only tightens has been checked where its link lies.
 fn may_win(found: &Match, decisions: &Decisions) -> bool {
-    only_tightens(found) || in_reach(found, decisions)
+    found.only_tightens() || in_reach(found, decisions)
 }
 
 /// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.

@@ -47,7 +47,9 @@ impl Resolver<'_> {
 
     fn exact_winners(&self) -> PathMap<Precedence> {
         let mut winners = PathMap::default();
-        for found in self.found.matches.iter().filter(|found| found.exactness == Exactness::Exact) {
+        // What only tightens (SPEC G5) does not decide what is in reach.
+        let decides = |found: &&Match| found.exactness == Exactness::Exact && !found.only_tightens();
+        for found in self.found.matches.iter().filter(decides) {
             let precedence = found.rule.precedence(found.exactness);
             let winner = winners.get_or_insert_with(&found.path, || precedence);
             *winner = precedence.max(*winner);
@@ -66,7 +68,11 @@ impl Resolver<'_> {
 
     /// A path that `pattern` matched, and where it leads.
     fn hit(&mut self, pattern: &WalkPattern, hit: Hit) {
-        let resolved = if hit.is_symlink {
+        let resolved = if hit.is_symlink && pattern.rule.access == Access::Rw {
+            // Not followed, so where it leads, if anywhere, does not matter.
+            self.found.missing.push((pattern.rule.clone(), hit.path));
+            return;
+        } else if hit.is_symlink {
             match self.host.resolve(hit.path.as_path()) {
                 Ok(resolved) => resolved,
                 Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),

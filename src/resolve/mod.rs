@@ -45,6 +45,14 @@ pub struct Match {
     pub fixed_prefix: AbsPath,
 }
 
+impl Match {
+    /// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
+    /// can write the link's folder chose the target.
+    pub fn only_tightens(&self) -> bool {
+        !self.links.is_empty() && self.rule.access.is_protective()
+    }
+}
+
 /// What the policy comes to on this host.
 #[derive(Clone, Debug, Default)]
 pub struct Resolution {
