@@ -49,17 +49,16 @@ fn a_rule_on_tmp_beats_the_setting_that_shares_it() {
     assert_eq!(class_of("/tmp/a", &entries, request), Class::Ro);
 }
 
-/// A directory that one glob excludes and another, of a later layer, shows through a link is not excluded: what other
-/// globs say about its contents counts.
+/// A link that leads to an excluded folder opens neither the folder nor anything in it.
 #[test]
-fn globs_apply_inside_a_directory_that_a_link_re_opens() {
+fn a_link_to_an_excluded_folder_leaves_it_excluded() {
     let entries = [
         "home/u/.config/agent-sandbox/config.toml = filesystem.exclude = [\"d*\"]",
         "home/u/proj/d/secret",
         "home/u/proj/link -> d",
     ];
-    let request = Request { ro: vec!["l*".into()], exclude: vec!["**/secret".into()], ..Request::default() };
-    assert_eq!(class_of("d", &entries, request.clone()), Class::Ro);
+    let request = Request { ro: vec!["l*".into()], ..Request::default() };
+    assert_eq!(class_of("d", &entries, request.clone()), Class::Hidden);
     assert_eq!(class_of("d/secret", &entries, request), Class::Hidden);
 }
 
@@ -103,4 +102,35 @@ fn globs_apply_inside_what_a_glob_re_opens() {
     let entries = ["home/u/proj/d/r1/secret"];
     assert_eq!(class_of("d/r1", &entries, request.clone()), Class::Rw);
     assert_eq!(class_of("d/r1/secret", &entries, request), Class::Hidden);
+}
+
+/// Two globs of one layer and one access are equally strong, and what their texts are does not matter.
+#[test]
+fn a_glob_in_reach_counts_beside_one_that_is_out_of_reach() {
+    for out_of_reach in ["**/r", "*/r", "[d]/r", "{d,x}*/r", "?/r"] {
+        let ro = vec![out_of_reach.into(), "d/r*".into()];
+        let request = Request { exclude: vec!["d".into()], ro, ..Request::default() };
+        assert_eq!(class_of("d/r", &["home/u/proj/d/r/"], request), Class::Ro, "{out_of_reach}");
+    }
+}
+
+/// What governs the folder of a link is judged without rules that came through links, wherever it is judged.
+#[test]
+fn a_link_still_counts_in_a_folder_that_is_hidden_through_another_link() {
+    let entries = ["home/u/proj/d/l -> ../a", "home/u/proj/a", "home/u/proj/x -> d"];
+    let request = Request { rw: vec![".".into()], ro: vec!["**/l".into()], ..Request::default() };
+    assert_eq!(class_of("a", &entries, request.clone()), Class::Ro);
+    let request = Request { exclude: vec!["x".into()], ..request };
+    assert_eq!(class_of("a", &entries, request), Class::Ro);
+}
+
+/// `b/*` comes through a link and hides nothing that is not hidden already, so it does not count; nor may the walk stop
+/// where it matches.
+#[test]
+fn a_glob_through_a_link_that_does_not_count_hides_nothing_that_is_re_opened() {
+    let entries = ["home/u/proj/s/a/c/d/", "home/u/proj/b -> s/a"];
+    let request =
+        Request { exclude: vec!["s/*".into(), "b/*".into()], rw: vec!["s/a/*/*".into()], ..Request::default() };
+    assert_eq!(class_of("s/a/c", &entries, request.clone()), Class::Hidden);
+    assert_eq!(class_of("s/a/c/d", &entries, request), Class::Rw);
 }

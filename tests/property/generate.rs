@@ -9,32 +9,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
+use crate::rules::{Name, RuleSeed, name, relative, rule};
 use crate::scene::{
     Access, Definition, Document, Entry, HOME, Kind, Missing, Node, Own, PROJECT_FILE, SYSTEM_FILE, Scene, USER_FILE,
 };
-
-type Name = &'static [u8];
-
-/// Few, so that rules and paths meet; and some that are easily taken for something else.
-fn name() -> impl Strategy<Value = Name> {
-    let plain: Vec<Name> = vec![b"a", b"b", b"ab", b"s"];
-    let odd: Vec<Name> = vec![
-        b".env",
-        b".x",
-        b" ",
-        b"[x]",
-        b"*",
-        b"-r",
-        b"n\nl",
-        b"\xff",
-        "\u{e9}".as_bytes(),
-        b"{a,b}",
-        b"\\*",
-        b"x",
-        b"node_modules",
-    ];
-    prop_oneof![6 => select(plain), 2 => select(odd)]
-}
 
 #[derive(Clone, Debug)]
 enum NodeSeed {
@@ -59,97 +37,6 @@ fn grown() -> impl Strategy<Value = Grown> {
         1 => Just(NodeSeed::Dangling),
     ];
     (any::<Index>(), name(), kind).prop_map(|(parent, name, kind)| Grown { parent, name, kind })
-}
-
-/// How one component of a path becomes a part of a pattern.
-#[derive(Clone, Copy, Debug)]
-enum Shape {
-    Keep,
-    Star,
-    Start,
-    End,
-    Question,
-    Class,
-    Braces(Name),
-}
-
-fn shape() -> impl Strategy<Value = Shape> {
-    prop_oneof![
-        8 => Just(Shape::Keep),
-        2 => Just(Shape::Star),
-        1 => Just(Shape::Start),
-        1 => Just(Shape::End),
-        1 => Just(Shape::Question),
-        1 => Just(Shape::Class),
-        1 => name().prop_map(Shape::Braces),
-    ]
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spelling {
-    Relative,
-    Absolute,
-    Home,
-    /// `**/last-name`
-    AnyDepth,
-    /// `{path,…}`
-    WholeInBraces,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Tail {
-    Nothing,
-    Name(Name),
-    Star,
-    AnyDepth,
-    NameAnyDepthBelow(Name),
-}
-
-#[derive(Clone, Debug)]
-pub struct RuleSeed {
-    access: Access,
-    target: Index,
-    spelling: Spelling,
-    /// From the last component backwards.
-    shapes: [Shape; 3],
-    tail: Tail,
-    escaped: bool,
-    missing: Missing,
-    anywhere: bool,
-}
-
-fn rule() -> impl Strategy<Value = RuleSeed> {
-    let access = select(vec![Access::Rw, Access::Ro, Access::Exclude]);
-    let spelling = prop_oneof![
-        6 => Just(Spelling::Relative),
-        2 => Just(Spelling::Absolute),
-        1 => Just(Spelling::Home),
-        3 => Just(Spelling::AnyDepth),
-        1 => Just(Spelling::WholeInBraces),
-    ];
-    let tail = prop_oneof![
-        12 => Just(Tail::Nothing),
-        2 => name().prop_map(Tail::Name),
-        4 => Just(Tail::Star),
-        1 => Just(Tail::AnyDepth),
-        1 => name().prop_map(Tail::NameAnyDepthBelow),
-    ];
-    let exact = Just([Shape::Keep; 3]);
-    let shapes = prop_oneof![1 => exact, 1 => [shape(), shape(), shape()]];
-    let missing = prop_oneof![40 => Just(Missing::Skip), 1 => Just(Missing::Error), 1 => Just(Missing::Create)];
-    let flags = (prop::bool::weighted(0.7), prop::bool::weighted(0.2));
-    (access, any::<Index>(), spelling, shapes, tail, flags, missing).prop_map(
-        |(access, target, spelling, shapes, tail, (escaped, anywhere), missing)| RuleSeed {
-            access,
-            target,
-            spelling,
-            shapes,
-            tail,
-            escaped,
-            missing,
-            anywhere,
-        },
-    )
 }
 
 #[derive(Clone, Debug)]
@@ -197,9 +84,12 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         prop::option::weighted(0.6, document(3)),
         prop::option::weighted(0.9, document(3)),
     ];
+    // Our own state, and what built-in presets skip.
+    let file = |path: &str| Node { path: path.into(), kind: Kind::File };
     let state = prop_oneof![
-        4 => Just(Vec::new()),
-        1 => Just(vec![Node { path: PathBuf::from(crate::scene::STATE).join("a"), kind: Kind::File }]),
+        3 => Just(Vec::new()),
+        1 => Just(vec![file("/home/u/.local/state/agent-sandbox/a")]),
+        1 => Just(vec![file("/home/u/proj/node_modules/.env"), file("/home/u/proj/s/.env.local")]),
     ];
     (
         (project, prop::bool::weighted(0.35), marker, vec(grown(), 3..16)),
@@ -231,8 +121,10 @@ impl SceneSeed {
         if matches!(own, Own::Requested(_)) && self.documents[4].is_none() {
             own = Own::Found;
         }
-        // The file that speaks for the project: what it defines, flags may name.
-        let speaking = match (own, self.in_subfolder, self.marker) {
+        let marker = self.marker.filter(|marker| *marker == ".git" || self.documents[3].is_some());
+        // The file that speaks for the project, and that above it: what they define, flags may name.
+        let above = (self.in_subfolder && marker.is_some()).then_some(2);
+        let speaking = match (own, self.in_subfolder, marker) {
             (Own::Requested(_), ..) => Some(4),
             (Own::Found, true, Some(PROJECT_FILE)) => Some(3),
             (Own::Found, false, _) | (Own::Found, true, None) => Some(2),
@@ -248,8 +140,7 @@ impl SceneSeed {
             };
             if let Some(seed) = seed.as_ref().filter(|_| wanted) {
                 let base = if index < 2 { project.clone() } else { place.parent().unwrap().to_path_buf() };
-                // SPEC L4 says nothing about presets of a file above the root.
-                let counts = index < 2 || speaking == Some(index);
+                let counts = index < 2 || speaking == Some(index) || above == Some(index);
                 let document = if counts { writer.document(seed, &base) } else { writer.plain(seed, &base) };
                 files.insert(place.clone(), document);
             }
@@ -277,7 +168,13 @@ impl SceneSeed {
         if self.marker == Some(".git") {
             nodes.push(directory(sub.join(".git")));
         }
-        nodes.extend(self.extra.iter().cloned());
+        for extra in &self.extra {
+            let parent = extra.path.parent().unwrap();
+            if !nodes.iter().any(|node| node.path == parent) {
+                nodes.push(directory(parent.to_path_buf()));
+            }
+            nodes.push(extra.clone());
+        }
         // Twice the project, and twice each folder in it: most of what happens should happen there, and some of it deep.
         let mut parents =
             vec![project.to_path_buf(), project.to_path_buf(), sub.to_path_buf(), HOME.into(), "/srv".into()];
@@ -304,14 +201,6 @@ impl SceneSeed {
         }
         nodes
     }
-}
-
-/// `target` as seen from `base`; both hold no symlinks.
-fn relative(target: &Path, base: &Path) -> PathBuf {
-    let common = target.components().zip(base.components()).take_while(|(a, b)| a == b).count();
-    let mut path: PathBuf = base.components().skip(common).map(|_| "..").collect();
-    path.extend(target.components().skip(common));
-    if path.as_os_str().is_empty() { ".".into() } else { path }
 }
 
 struct Writer<'a> {
@@ -351,93 +240,4 @@ impl Writer<'_> {
         let entries = seeds.iter().map(|seed| seed.entry(self.nodes, base));
         entries.filter(|entry| !self.text_only || std::str::from_utf8(&entry.text).is_ok()).collect()
     }
-}
-
-impl RuleSeed {
-    /// The rule for a tree of `nodes`, as it is written where relative paths start at `base`.
-    pub fn entry(&self, nodes: &[Node], base: &Path) -> Entry {
-        let seed = self;
-        // Mostly what grew, sometimes what is there on every host.
-        let target = &seed.target.get(&nodes[if seed.anywhere { 3 } else { 7 }..]).path;
-        let absolute = matches!(seed.spelling, Spelling::Absolute);
-        let start = match seed.spelling {
-            Spelling::Home if target.starts_with(HOME) => target.strip_prefix(HOME).unwrap().to_path_buf(),
-            _ if absolute => target.strip_prefix("/").unwrap().to_path_buf(),
-            _ => relative(target, base),
-        };
-        let names: Vec<&[u8]> = start.iter().map(OsStrExt::as_bytes).collect();
-        let mut parts: Vec<Vec<u8>> = Vec::new();
-        for (index, name) in names.iter().enumerate() {
-            let shape = seed.shapes.get(names.len() - 1 - index).copied().unwrap_or(Shape::Keep);
-            // `..` after a wildcard is an error, and `.` is no name.
-            let fixed = *name == b"." || names.contains(&b"..".as_slice());
-            parts.push(if fixed { name.to_vec() } else { seed.part(name, shape) });
-        }
-        if seed.spelling == Spelling::AnyDepth {
-            let last = parts.pop().filter(|part| part != b".." && part != b".").unwrap_or_else(|| b"a".to_vec());
-            parts = vec![b"**".to_vec(), last];
-        }
-        match seed.tail {
-            Tail::Nothing => {}
-            Tail::Name(name) => parts.push(seed.literal(name)),
-            Tail::Star => parts.push(b"*".to_vec()),
-            Tail::AnyDepth => parts.push(b"**".to_vec()),
-            Tail::NameAnyDepthBelow(name) => parts.extend([b"**".to_vec(), seed.literal(name)]),
-        }
-        let mut text = parts.join(&b'/');
-        let ends_in_name = parts.last().is_some_and(|part| part != b"." && part != b"..");
-        if seed.spelling == Spelling::WholeInBraces && ends_in_name {
-            text = [b"{", text.as_slice(), b",zz}"].concat();
-        } else if absolute {
-            text.insert(0, b'/');
-        } else if seed.spelling == Spelling::Home && target.starts_with(HOME) {
-            text.splice(0..0, *b"~/");
-        }
-        Entry { access: seed.access, text, missing: seed.missing }
-    }
-
-    fn part(&self, name: &[u8], shape: Shape) -> Vec<u8> {
-        let is_ascii = name.is_ascii();
-        let text = std::str::from_utf8(name).unwrap_or_default();
-        let first = text.chars().next();
-        let rest = first.map_or(0, char::len_utf8);
-        match (shape, first) {
-            (Shape::Star, _) => b"*".to_vec(),
-            (Shape::Start, _) if !name.is_empty() => {
-                [&self.literal(&name[..if is_ascii { 1 } else { name.len() }]), b"*".as_slice()].concat()
-            }
-            (Shape::End, _) => {
-                [b"*", self.literal(&name[if is_ascii { name.len() - 1 } else { 0 }..]).as_slice()].concat()
-            }
-            (Shape::Question, Some(_)) => [b"?", escape(&name[rest..]).as_slice()].concat(),
-            (Shape::Class, Some(c)) if c.is_alphanumeric() => {
-                [format!("[z{c}]").as_bytes(), escape(&name[rest..]).as_slice()].concat()
-            }
-            (Shape::Braces(other), _) => {
-                [b"{", self.literal(name).as_slice(), b",", self.literal(other).as_slice(), b"}"].concat()
-            }
-            _ => self.literal(name),
-        }
-    }
-
-    /// The name as it is, or escaped.
-    fn literal(&self, name: &[u8]) -> Vec<u8> {
-        if self.escaped { escape(name) } else { name.to_vec() }
-    }
-}
-
-/// So that it means nothing but itself.
-fn escape(name: &[u8]) -> Vec<u8> {
-    let escaped = |byte: &u8| if b"*?[]{}\\,".contains(byte) { vec![b'\\', *byte] } else { vec![*byte] };
-    name.iter().flat_map(escaped).collect()
-}
-
-/// A pattern that is `path` alone.
-pub fn exactly(path: &Path) -> Vec<u8> {
-    escape(path.as_os_str().as_bytes())
-}
-
-/// One rule that excludes something, in a file or as a flag.
-pub fn exclude() -> impl Strategy<Value = RuleSeed> {
-    rule().prop_map(|rule| RuleSeed { access: Access::Exclude, missing: Missing::Skip, ..rule })
 }

@@ -9,6 +9,7 @@ mod forms;
 mod found;
 mod generate;
 mod naive;
+mod rules;
 mod scene;
 mod stable;
 
@@ -71,7 +72,7 @@ fn places(stage: &Stage) -> Vec<PathBuf> {
 fn the_argv_means_what_the_specification_says_at_every_path() {
     for_all(&generate::scene(), |scene| {
         let stage = scene.build();
-        let (_, diagnostics) = stage.compile(&scene, &scene.request());
+        let (compiled, diagnostics) = stage.compile(&scene, &scene.request());
         let naive = match naive::judge(&scene, &stage) {
             Verdict::Open => return Ok(false),
             Verdict::Refused(why) => {
@@ -83,7 +84,8 @@ fn the_argv_means_what_the_specification_says_at_every_path() {
         prop_assert!(!diagnostics.has_errors(), "refused: {diagnostics:?}");
         let words = words(&scene, &stage, &scene.request()).unwrap();
         let model = read(&words)?;
-        for path in places(&stage) {
+        let created = compiled.resolution.create.iter().map(|path| path.as_path().to_path_buf());
+        for path in places(&stage).into_iter().chain(created) {
             let (is, ought) = (class(&model, &path), naive.class(&path));
             let agreed = is.means(ought, &path) || (naive.is_at_least_ro(&path) && is.of_the_host() < 2);
             prop_assert!(agreed, "{path:?} is {is:?} and ought to be {ought:?}\n{words:?}");

@@ -9,7 +9,7 @@ use proptest::sample::Index;
 use crate::access::class;
 use crate::naive::{self, Verdict};
 use crate::scene::{Access, Document, Entry, Missing, Scene};
-use crate::{for_all, generate, places, read, words};
+use crate::{for_all, generate, places, read, rules, words};
 
 #[test]
 fn compiling_twice_gives_the_same_bytes() {
@@ -83,7 +83,7 @@ fn one_more_exclude_on_the_command_line_never_widens() {
 
 #[test]
 fn one_more_exclude_on_any_layer_never_widens() {
-    for_all(&(generate::scene(), any::<Index>(), generate::exclude()), |(scene, index, added)| {
+    for_all(&(generate::scene(), any::<Index>(), rules::exclude()), |(scene, index, added)| {
         let mut more = scene.clone();
         let mut documents: Vec<&mut Document> = more.files.values_mut().collect();
         documents.push(&mut more.flags);
@@ -98,7 +98,7 @@ fn one_more_exclude_on_any_layer_never_widens() {
 }
 
 fn exclude(path: &Path) -> Entry {
-    Entry { access: Access::Exclude, text: generate::exactly(path), missing: Missing::Skip }
+    Entry { access: Access::Exclude, text: rules::exactly(path), missing: Missing::Skip }
 }
 
 /// Whether the two could be compared, and `more` opens nothing that `scene` does not.

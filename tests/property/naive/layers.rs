@@ -85,12 +85,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// SPEC L4: only what protects.
+    /// SPEC L4: only what forbids.
     fn file_above(&mut self, file: &Path, base: &Path) {
-        if let Some(document) = self.scene.files.get(file) {
-            self.written.own.push(file.to_path_buf());
-            let protective = document.entries.iter().filter(|entry| entry.access != Access::Rw);
-            self.written.rules.extend(protective.map(|entry| rule(entry, Layer::Project, base)));
+        let Some(document) = self.scene.files.get(file) else { return };
+        self.written.own.push(file.to_path_buf());
+        if document.tmp == Some("private") {
+            self.written.tmp_of_host = false;
+        }
+        let forbids = |rule: &Rule| rule.access != Access::Rw;
+        let rules = document.entries.iter().map(|entry| rule(entry, Layer::Project, base));
+        self.written.rules.extend(rules.filter(forbids));
+        self.defined.extend(document.definitions.iter().map(|definition| (definition, base.to_path_buf())));
+        let named = document.presets.iter().filter_map(|written| written.strip_prefix("@"));
+        for name in self.with_included(named) {
+            let rules: Vec<Rule> = self.defined_rules(&name, Layer::Project).into_iter().filter(forbids).collect();
+            self.on.entry(name).or_default().extend(rules);
         }
     }
 
@@ -111,11 +120,14 @@ impl<'a> Reader<'a> {
     /// SPEC P4: on the layer that names it, with all that has been defined up to there.
     fn turn_on<'n>(&mut self, names: impl Iterator<Item = &'n str>, layer: Layer) {
         for name in self.with_included(names) {
-            let own = self.defined.iter().filter(|(definition, _)| definition.name == name);
-            let rules = own.flat_map(|(definition, base)| definition.entries.iter().map(|e| rule(e, layer, base)));
-            let rules = rules.collect();
+            let rules = self.defined_rules(&name, layer);
             self.on.insert(name, rules);
         }
+    }
+
+    fn defined_rules(&self, name: &str, layer: Layer) -> Vec<Rule> {
+        let own = self.defined.iter().filter(|(definition, _)| definition.name == name);
+        own.flat_map(|(definition, base)| definition.entries.iter().map(move |e| rule(e, layer, base))).collect()
     }
 
     fn with_included<'n>(&self, names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {

@@ -1,0 +1,240 @@
+//! Where each rule applies on this tree (SPEC section 4).
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::glob;
+use super::layers::{Layer, Rule};
+use crate::scene::{Access, HOME, Missing, Scene, Stage};
+
+/// A rule at a path of the tree.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    pub exact: bool,
+    pub layer: Layer,
+    pub access: Access,
+    pub at: PathBuf,
+    /// What was matched: `at`, or a link that leads there.
+    pub matched: PathBuf,
+    /// The components before the first wildcard.
+    pub prefix: PathBuf,
+    /// All symlinks on the way.
+    pub links: Vec<PathBuf>,
+}
+
+impl Applied {
+    /// SPEC D1, highest last.
+    pub fn strength(&self) -> (bool, Layer, Access) {
+        (self.exact, self.layer, self.access)
+    }
+
+    /// SPEC G5.
+    pub fn only_tightens(&self) -> bool {
+        !self.links.is_empty() && self.access != Access::Rw
+    }
+}
+
+/// Where a path leads. `exists` says whether anything is there.
+pub struct Followed {
+    pub path: PathBuf,
+    pub exists: bool,
+    pub links: Vec<PathBuf>,
+}
+
+/// SPEC G5, one component after the other. `Err`: the links lead in a circle.
+pub fn follow(stage: &Stage, path: &Path) -> Result<Followed, ()> {
+    let names = |path: &Path| -> Vec<OsString> {
+        let named = path.components().filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
+        named.map(|c| c.as_os_str().to_owned()).collect()
+    };
+    let mut at = PathBuf::from("/");
+    let mut ahead: VecDeque<OsString> = names(path).into();
+    let mut links = Vec::new();
+    while let Some(name) = ahead.pop_front() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(name);
+        if let Ok(target) = fs::read_link(stage.real(&at)) {
+            if links.len() == 40 {
+                return Err(());
+            }
+            links.push(at.clone());
+            at.pop();
+            if target.is_absolute() {
+                at = "/".into();
+            }
+            for name in names(&target).into_iter().rev() {
+                ahead.push_front(name);
+            }
+        }
+    }
+    let exists = fs::symlink_metadata(stage.real(&at)).is_ok();
+    Ok(Followed { path: at, exists, links })
+}
+
+pub struct Applying<'a> {
+    scene: &'a Scene,
+    stage: &'a Stage,
+    paths: Vec<(PathBuf, fs::FileType)>,
+    /// Made before the start, so they are there for other rules.
+    created: Vec<PathBuf>,
+    pub applied: Vec<Applied>,
+    /// What belongs to each rule that must apply to something.
+    pub required: Vec<Range<usize>>,
+    /// Why it must not run; with the link and the fixed prefix, where a glob found a link.
+    pub refused: Vec<(String, Option<(PathBuf, PathBuf)>)>,
+}
+
+impl<'a> Applying<'a> {
+    pub fn all(scene: &'a Scene, stage: &'a Stage, rules: &[Rule]) -> Self {
+        let paths = stage.paths();
+        let (created, applied, required, refused) = Default::default();
+        let mut applying = Self { scene, stage, paths, created, applied, required, refused };
+        let (create, rest): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(|rule| rule.missing == Missing::Create);
+        create.into_iter().chain(rest).for_each(|rule| applying.rule(rule));
+        applying
+    }
+
+    fn rule(&mut self, rule: &Rule) {
+        let before = self.applied.len();
+        let (base, text) = match rule.text.as_slice() {
+            b"~" => (Path::new(HOME), b".".as_slice()),
+            [b'~', b'/', rest @ ..] => (Path::new(HOME), rest),
+            text => (rule.base.as_path(), text),
+        };
+        let has_meaning = text.iter().any(|byte| b"*?[]{}\\".contains(byte));
+        let literal = follow(self.stage, &base.join(OsStr::from_bytes(text))).ok();
+        let literal = literal.filter(|found| found.exists && has_meaning);
+        let patterns = glob::alternatives(text).filter(|patterns| {
+            patterns.iter().flat_map(|pattern| components(pattern)).all(|part| !glob::is_malformed(part))
+        });
+        match (patterns, literal) {
+            (Some(patterns), literal) if patterns.len() == 1 && !components(&patterns[0]).any(glob::is_wild) => {
+                let text = patterns[0].split(|byte| *byte == b'/').map(glob::unescaped).collect::<Vec<_>>();
+                self.exact(rule, &base.join(OsStr::from_bytes(&text.join(&b'/'))), literal.is_none());
+                if let Some(found) = literal {
+                    self.apply(rule, found.path.clone(), found, None);
+                }
+            }
+            (Some(patterns), literal) => {
+                if rule.missing == Missing::Create {
+                    self.refuse("`create` needs one path");
+                }
+                patterns.iter().for_each(|pattern| self.glob(rule, base, pattern, literal.as_ref(), before));
+            }
+            (None, Some(found)) => self.apply(rule, found.path.clone(), found, None),
+            (None, None) => self.refuse("not a pattern"),
+        }
+        if rule.missing == Missing::Error {
+            if self.applied.len() == before {
+                self.refuse("a rule that must apply does not");
+            }
+            self.required.push(before..self.applied.len());
+        }
+    }
+
+    fn exact(&mut self, rule: &Rule, path: &Path, may_create: bool) {
+        let Ok(found) = follow(self.stage, path) else { return self.refuse("a circle of symlinks") };
+        let will_be = self.created.iter().any(|created| created.starts_with(&found.path));
+        if found.exists || will_be {
+            self.apply(rule, found.path.clone(), found, None);
+        } else if rule.missing == Missing::Create && may_create {
+            if found.links.is_empty() {
+                self.created.push(found.path.clone());
+                self.apply(rule, found.path.clone(), found, None);
+            } else {
+                self.refuse("nothing is created through a symlink");
+            }
+        }
+    }
+
+    /// One alternative of a pattern, and the file that has the whole text for its name (SPEC G4). `before`: how many of the
+    /// others there were before this rule.
+    fn glob(&mut self, rule: &Rule, base: &Path, pattern: &[u8], literal: Option<&Followed>, before: usize) {
+        let mut fixed: Vec<&[u8]> = components(pattern).take_while(|part| !glob::is_wild(part)).collect();
+        let mut wild: Vec<&[u8]> = components(pattern).skip(fixed.len()).collect();
+        if wild.is_empty() {
+            wild.extend(fixed.pop());
+        }
+        let mut prefix = PathBuf::from(if pattern.starts_with(b"/") { "/" } else { "" });
+        prefix.extend(fixed.iter().map(|part| OsString::from(OsStr::from_bytes(&glob::unescaped(part)))));
+        let Ok(prefix) = follow(self.stage, &base.join(prefix)) else { return self.refuse("a circle of symlinks") };
+        let matches = |path: &Path| {
+            let names =
+                path.strip_prefix(&prefix.path).ok().map(|p| p.iter().map(OsStrExt::as_bytes).collect::<Vec<_>>());
+            names.is_some_and(|names| glob::matches_path(&wild, &names))
+                && !rule.except.iter().any(|name| path.file_name() == Some(OsStr::new(name)))
+        };
+        // SPEC G2: what lies in a directory that matches is no match of its own. SPEC P5: nor in one that is skipped.
+        let is_passed = |path: &Path| {
+            let skipped = |above: &Path| rule.skips.iter().any(|name| above.file_name() == Some(OsStr::new(name)));
+            let between = path.ancestors().skip(1).take_while(|p| p.starts_with(&prefix.path) && *p != prefix.path);
+            between.into_iter().any(|above| matches(above) || skipped(above))
+        };
+        let found: Vec<PathBuf> =
+            self.paths.iter().map(|(p, _)| p).filter(|p| matches(p) && !is_passed(p)).cloned().collect();
+        for path in found {
+            self.matched(rule, path, &prefix);
+        }
+        if let Some(literal) = literal {
+            let matched = literal.links.first().unwrap_or(&literal.path).clone();
+            let is_known = self.applied[before..].iter().any(|other| other.matched == matched);
+            if !is_known {
+                self.landed(rule, matched, &prefix, literal.path.clone(), &literal.links);
+            }
+        }
+    }
+
+    fn matched(&mut self, rule: &Rule, matched: PathBuf, prefix: &Followed) {
+        if rule.access == Access::Rw && fs::symlink_metadata(self.stage.real(&matched)).unwrap().is_symlink() {
+            return;
+        }
+        match follow(self.stage, &matched) {
+            Err(()) => self.refused.push(("a circle of symlinks".to_owned(), Some((matched, prefix.path.clone())))),
+            Ok(found) if found.exists => self.landed(rule, matched, prefix, found.path, &found.links),
+            Ok(_) => {}
+        }
+    }
+
+    fn landed(&mut self, rule: &Rule, matched: PathBuf, prefix: &Followed, at: PathBuf, links: &[PathBuf]) {
+        if rule.access == Access::Rw && !links.is_empty() {
+            return;
+        }
+        let too_broad = Path::new(HOME).starts_with(&at) || self.scene.cwd.starts_with(&at);
+        if too_broad && !links.is_empty() {
+            return self.refused.push(("a link to too much".to_owned(), Some((matched, prefix.path.clone()))));
+        }
+        let links = [prefix.links.as_slice(), links].concat();
+        self.apply(rule, matched, Followed { path: at, exists: true, links }, Some(&prefix.path));
+    }
+
+    fn apply(&mut self, rule: &Rule, matched: PathBuf, found: Followed, prefix: Option<&Path>) {
+        let at = found.path;
+        let is = |top: &str| at == Path::new(top);
+        let reserved = match rule.access {
+            Access::Ro | Access::Exclude if at.starts_with("/dev") => true,
+            Access::Rw | Access::Exclude if is("/") => true,
+            _ => at.starts_with("/proc") || is("/dev") || is("/run") || at.starts_with("/run/agent-sandbox"),
+        };
+        if reserved {
+            return self.refuse("a place of the sandbox itself");
+        }
+        let (exact, prefix) = (prefix.is_none(), prefix.unwrap_or(&at).to_path_buf());
+        let Rule { layer, access, .. } = *rule;
+        self.applied.push(Applied { exact, layer, access, at, matched, prefix, links: found.links });
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.refused.push((why.to_owned(), None));
+    }
+}
+
+fn components(pattern: &[u8]) -> impl Iterator<Item = &[u8]> {
+    pattern.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
+}

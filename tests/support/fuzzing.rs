@@ -1,0 +1,118 @@
+//! Any bytes as a policy: it may be refused, but never panic, hang, or come to an argv that nobody understands.
+//!
+//! The fuzz target and the bounded test share this file.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use agent_sandbox::diagnostic::{Diagnostics, Format, render};
+use agent_sandbox::host::Host;
+use agent_sandbox::model::Model;
+use agent_sandbox::path::AbsPath;
+use agent_sandbox::pipeline;
+use agent_sandbox::print::{Form, print};
+use agent_sandbox::session::{Request, Session};
+use tempfile::TempDir;
+
+const PROJECT_FILE: &str = "home/u/proj/.agent-sandbox.toml";
+const USER_FILE: &str = "home/u/.config/agent-sandbox/config.toml";
+
+/// A small host that every input is compiled for.
+pub struct Target {
+    root: TempDir,
+}
+
+/// What became of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Refused,
+    Understood,
+}
+
+impl Target {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in [
+            "dev",
+            "proc",
+            "run/user/1000",
+            "tmp",
+            "etc",
+            "home/u/.config/agent-sandbox",
+            "home/u/.ssh",
+            "home/u/proj/src/a/b/c",
+        ] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["home/u/proj/.env", "home/u/proj/src/a/b/c/d", "home/u/proj/[x]", "home/u/.ssh/id", "tmp/t"] {
+            fs::write(at(file), "").unwrap();
+        }
+        for (link, target) in [("home", "/home/u"), ("loop", "loop"), ("src/side", "a/b"), ("gone", "nowhere")] {
+            symlink(target, at("home/u/proj").join(link)).unwrap();
+        }
+        Self { root }
+    }
+
+    pub fn project(&self) -> PathBuf {
+        self.root.path().join("home/u/proj")
+    }
+
+    /// Reads `input` as the project's file, the user's file, and flags, with a NUL byte after each. The first byte of a
+    /// flag says which one it is.
+    pub fn run(&self, input: &[u8]) -> Outcome {
+        let mut parts = input.split(|byte| *byte == 0);
+        let project = parts.next().unwrap_or_default();
+        let user = parts.next().unwrap_or_default();
+        let mut request = Request::default();
+        for flag in parts {
+            let [which, value @ ..] = flag else { continue };
+            let value = OsStr::from_bytes(value).to_owned();
+            match which % 5 {
+                0 => request.ro.push(value),
+                1 => request.rw.push(value),
+                2 => request.exclude.push(value),
+                3 => request.presets.push(value),
+                _ => request.no_optimize = true,
+            }
+        }
+        self.compile(project, user, &request)
+    }
+
+    pub fn compile(&self, project: &[u8], user: &[u8], request: &Request) -> Outcome {
+        fs::write(self.root.path().join(PROJECT_FILE), project).unwrap();
+        fs::write(self.root.path().join(USER_FILE), user).unwrap();
+        let session = Session {
+            cwd: abs("/home/u/proj"),
+            uid: 1000,
+            env: BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]),
+        };
+        let mut diagnostics = Diagnostics::default();
+        let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
+        let compiled = compiled.expect("there is a project, whatever the input says");
+        let argv = compiled.argv(&session, &abs("/usr/bin/bwrap"), &["true".into()], &mut diagnostics);
+        for format in [Format::Text { color: false }, Format::Json] {
+            assert_eq!(render(&diagnostics, format).is_empty(), diagnostics.is_empty());
+        }
+        if diagnostics.has_errors() {
+            return Outcome::Refused;
+        }
+        for form in [Form::Shell, Form::Json, Form::Lines, Form::Annotated] {
+            assert!(!print(&argv, form).is_empty());
+        }
+        let words = argv.words();
+        let model = Model::read(&words).unwrap_or_else(|error| panic!("{error}: {words:?}"));
+        assert_eq!(model.cwd(), Some(&session.cwd));
+        assert!(!model.view(&abs("/home/u/proj").join(".agent-sandbox.toml")).is_writable(), "our own file: {words:?}");
+        Outcome::Understood
+    }
+}
+
+fn abs(path: &str) -> AbsPath {
+    AbsPath::normalize(path).unwrap()
+}
