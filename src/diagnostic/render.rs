@@ -19,13 +19,21 @@ pub enum Format {
     Json,
 }
 
+/// Nobody reads more than this, and a file of nothing but mistakes should not take minutes to show.
+const MOST_SHOWN: usize = 100;
+
 /// Ends with a line break, unless there is nothing to say.
 pub fn render(diagnostics: &Diagnostics, format: Format) -> String {
     match format {
         Format::Text { color } => {
             let renderer = if color { Renderer::styled() } else { Renderer::plain() };
             let renderer = renderer.decor_style(DecorStyle::Ascii);
-            let reports: Vec<String> = diagnostics.iter().map(|d| text(d, &renderer) + "\n").collect();
+            let mut reports: Vec<String> =
+                diagnostics.iter().take(MOST_SHOWN).map(|d| text(d, &renderer) + "\n").collect();
+            let more = diagnostics.iter().count().saturating_sub(MOST_SHOWN);
+            if more > 0 {
+                reports.push(format!("… and {more} more; `--message-format=json` shows all\n"));
+            }
             reports.join("\n")
         }
         Format::Json => diagnostics.iter().map(|d| json(d) + "\n").collect(),
@@ -308,6 +316,18 @@ error[missing-path]: `~/x` does not exist
         }
         words.push_str(rest);
         assert_eq!(words, rendered([missing(&origin)], PLAIN));
+    }
+
+    #[test]
+    fn a_flood_is_cut_and_counted() {
+        let mut diagnostics = Diagnostics::default();
+        for index in 0..150 {
+            diagnostics.push(Diagnostic::new(Code::InvalidPath, format!("number {index}")));
+        }
+        let text = render(&diagnostics, Format::Text { color: false });
+        assert!(text.contains("number 99\n") && !text.contains("number 100\n"));
+        assert!(text.ends_with("\n… and 50 more; `--message-format=json` shows all\n"), "{text}");
+        assert_eq!(render(&diagnostics, Format::Json).lines().count(), 150);
     }
 
     #[test]

@@ -73,6 +73,14 @@ mod tests {
         }
     }
 
+    /// Each needs a descriptor from 3 on, and a POSIX shell redirects only those of one digit.
+    #[test]
+    fn no_more_than_seven_files_read_as_empty() {
+        let library = Library::load(&mut Diagnostics::default());
+        let entries = library.0.iter().flat_map(|(_, preset)| &preset.definition.exclude);
+        assert!(entries.filter(|entry| entry.mask == crate::rule::Mask::Empty).count() <= 7);
+    }
+
     #[test]
     fn every_include_of_a_built_in_preset_exists() {
         let library = Library::load(&mut Diagnostics::default());

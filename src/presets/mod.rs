@@ -64,7 +64,7 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
         docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
         tmp,
-        presets: selection.on.into_iter().map(|(name, on)| (name, on.layer)).collect(),
+        presets: selection.layers(),
     }
 }
 
@@ -142,7 +142,8 @@ struct Selection<'a> {
     library: &'a Library,
     /// Definitions of users so far, with the folder that their relative paths start from.
     defined: BTreeMap<String, Vec<(PresetDefinition, AbsPath)>>,
-    on: BTreeMap<String, On>,
+    /// How each preset is on. More than one way, where files above the root name it, too.
+    on: BTreeMap<String, Vec<On>>,
 }
 
 struct On {
@@ -272,16 +273,23 @@ impl<'a> Selection<'a> {
 
     fn turn_on(&mut self, name: String, layer: LayerKind, protective_only: bool) {
         let definitions = self.defined.get(&name).cloned().unwrap_or_default();
-        // What is on in full stays so.
-        if !protective_only || !self.on.contains_key(&name) {
-            self.on.insert(name, On { layer, definitions, protective_only });
+        let ways = self.on.entry(name).or_default();
+        if !protective_only {
+            ways.clear();
         }
+        ways.push(On { layer, definitions, protective_only });
+    }
+
+    /// The highest layer that names each preset.
+    fn layers(&self) -> BTreeMap<String, LayerKind> {
+        let highest = |ways: &[On]| ways.iter().map(|on| on.layer).max();
+        self.on.iter().filter_map(|(name, ways)| Some((name.clone(), highest(ways)?))).collect()
     }
 
     /// The rules of all presets that are on.
     fn rules(&self, project: &Project) -> Vec<Rule> {
         let mut all = Vec::new();
-        for (name, on) in &self.on {
+        for (name, on) in self.on.iter().flat_map(|(name, ways)| ways.iter().map(move |on| (name, on))) {
             let mut rules = Vec::new();
             match self.library.get(name) {
                 Some(preset) => {

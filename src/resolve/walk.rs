@@ -267,7 +267,9 @@ impl Walker<'_> {
         if self.literals.get(path).is_some() {
             return None;
         }
-        let patterns = hit.iter().map(|pattern| &self.patterns[*pattern]);
+        // What only tightens (SPEC G5) may turn out not to count, so it hides nothing from the walk.
+        let counts = |pattern: &&WalkPattern| pattern.links.is_empty() || !pattern.rule.access.is_protective();
+        let patterns = hit.iter().map(|pattern| &self.patterns[*pattern]).filter(counts);
         let Some(winner) = patterns.max_by_key(|pattern| pattern.rule.precedence(Exactness::Glob)) else {
             return task.excluded.clone();
         };
