@@ -104,9 +104,10 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
     candidate.exactness != Exactness::Glob || excluded.is_none_or(|excluded| candidate.fixed_prefix.is_within(excluded))
 }
 
-/// What only tightens has been checked where its link lies.
+/// What only tightens has been checked where its link lies. An exclude out of reach changes nothing at its path, but it
+/// is one more excluded directory for what lies below.
 fn may_win(found: &Match, decisions: &Decisions) -> bool {
-    found.only_tightens() || in_reach(found, decisions)
+    found.only_tightens() || found.rule.access == Access::Exclude || in_reach(found, decisions)
 }
 
 /// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.

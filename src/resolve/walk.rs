@@ -275,7 +275,9 @@ impl Walker<'_> {
         };
         match &task.excluded {
             // Out of reach (SPEC G3), so it opens nothing.
-            Some(excluded) if !winner.prefix.is_within(excluded) => Some(excluded.clone()),
+            Some(excluded) if !winner.prefix.is_within(excluded) && winner.rule.access != Access::Exclude => {
+                Some(excluded.clone())
+            }
             _ => of(winner.rule.access),
         }
     }

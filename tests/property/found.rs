@@ -104,6 +104,17 @@ fn globs_apply_inside_what_a_glob_re_opens() {
     assert_eq!(class_of("d/r1/secret", &entries, request), Class::Hidden);
 }
 
+/// `d/*` hides `d/e` from `d/*/a` as long as `d` is visible. Hiding `d` must not take it out of the way.
+#[test]
+fn hiding_a_folder_does_not_take_away_what_is_hidden_in_it() {
+    let user = "home/u/.config/agent-sandbox/config.toml = filesystem.exclude = [\"/home/*/proj/d/*\"]";
+    let entries = [user, "home/u/proj/d/e/a/"];
+    let request = Request { rw: vec!["d/*/a".into()], ..Request::default() };
+    assert_eq!(class_of("d/e/a", &entries, request.clone()), Class::Hidden);
+    let request = Request { exclude: vec!["d".into()], ..request };
+    assert_eq!(class_of("d/e/a", &entries, request), Class::Hidden);
+}
+
 /// Two globs of one layer and one access are equally strong, and what their texts are does not matter.
 #[test]
 fn a_glob_in_reach_counts_beside_one_that_is_out_of_reach() {

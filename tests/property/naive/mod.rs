@@ -69,8 +69,9 @@ fn decide(applied: &[Applied]) -> Decisions {
         let here = || applied.iter().filter(|rule| rule.at == *place);
         let strongest = here().map(Applied::strength).max();
         let strongest = here().filter(|rule| Some(rule.strength()) == strongest);
-        // Where the strongest are out of reach, nothing weaker opens the path in their stead.
-        let winners = strongest.filter(|rule| rule.only_tightens() || is_reached(&decisions, rule)).cloned();
+        // Where the strongest are out of reach, nothing weaker opens the path in their stead. Those that exclude count.
+        let counts = |rule: &&Applied| rule.access == Access::Exclude || is_reached(&decisions, rule);
+        let winners = strongest.filter(|rule| rule.only_tightens() || counts(rule)).cloned();
         let winners: Vec<Applied> = winners.collect();
         if !winners.is_empty() {
             decisions.insert(place.clone(), winners);
