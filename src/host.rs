@@ -69,7 +69,12 @@ impl Host {
     /// Follows `path` component by component. A component that does not exist, or lies below something that is
     /// no directory, leaves the rest as spelled.
     pub fn resolve(&self, path: &Path) -> io::Result<Resolved> {
-        let mut at = AbsPath::root();
+        self.resolve_from(&AbsPath::root(), path)
+    }
+
+    /// The same for a path that may be relative to `directory`, which is one, and which no symlink leads to.
+    pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
+        let mut at = if path.is_absolute() { AbsPath::root() } else { directory.clone() };
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut ahead = components_reversed(path);

@@ -71,7 +71,7 @@ impl Doubt {
     }
 
     fn into_diagnostic(self, dot_git: &AbsPath) -> Diagnostic {
-        let message = format!("`{dot_git}` {}: the git directory stays read-only", self.reason);
+        let message = format!("`{dot_git}` {}: `@git` opens nothing there", self.reason);
         Diagnostic::new(Code::UnverifiedGitPointer, message).help(self.help)
     }
 }

@@ -12,6 +12,7 @@ mod walk;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
@@ -117,7 +118,7 @@ impl<'a> Resolver<'a> {
         // Never the literal alone: whoever can create a file of that name would take the rule away from what it means.
         match pattern::parse(text) {
             Ok(Pattern::Exact(path)) => {
-                let meant = self.host.resolve(&anchor.as_path().join(path));
+                let meant = self.follow(anchor, &path);
                 let missing = meant.as_ref().is_ok_and(|meant| meant.kind.is_none());
                 match meant {
                     Ok(meant) if literal.is_none() || !missing => self.exact(rule, meant),
@@ -137,7 +138,7 @@ impl<'a> Resolver<'a> {
                     );
                 }
                 for glob in globs {
-                    match self.host.resolve(&anchor.as_path().join(&glob.prefix)) {
+                    match self.follow(anchor, &glob.prefix) {
                         Ok(prefix) => patterns.push(WalkPattern {
                             rule,
                             prefix: prefix.path,
@@ -166,13 +167,24 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Where `path` leads from `anchor`. Most rules start at one of a few directories that are resolved already; their
+    /// components need not be asked for again by each of some hundred rules.
+    fn follow(&self, anchor: &AbsPath, path: &Path) -> io::Result<Resolved> {
+        let Project { home, root, cwd, outermost, .. } = self.project;
+        if [home, root, cwd, outermost].contains(&anchor) {
+            self.host.resolve_from(anchor, path)
+        } else {
+            self.host.resolve(&anchor.as_path().join(path))
+        }
+    }
+
     /// A file whose very name is the text of a pattern, such as `app/[id]/page.tsx` (SPEC G4).
     fn literal(&self, anchor: &AbsPath, text: &OsStr) -> Option<Resolved> {
         if !pattern::has_metacharacter(text) {
             return None;
         }
         // An error here means no such file can be named; a glob that cannot be expanded is reported by the walk.
-        self.host.resolve(&anchor.as_path().join(text)).ok().filter(|resolved| resolved.kind.is_some())
+        self.follow(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
     /// Notes what will be created, before any rule is resolved: it counts as there for all of them, as it will in the next
@@ -180,7 +192,7 @@ impl<'a> Resolver<'a> {
     fn plan_creation(&mut self, rule: &Rule) {
         let (anchor, text) = anchored(rule, &self.project.home);
         let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return };
-        let Ok(resolved) = self.host.resolve(&anchor.as_path().join(path)) else { return };
+        let Ok(resolved) = self.follow(anchor, &path) else { return };
         if resolved.kind.is_none() && resolved.links.is_empty() && self.may_create(rule, &resolved.path) {
             self.found.create.push(resolved.path);
         }

@@ -36,7 +36,7 @@ fn assert_believed(fixture: &Fixture, candidates: &[&str], git_dir: &str, common
 fn assert_doubted(fixture: &Fixture, candidates: &[&str], message: &str) {
     let answer = discovered(fixture, candidates);
     assert_eq!(answer.repository, None);
-    assert_eq!(answer.messages, [format!("{message}: the git directory stays read-only")]);
+    assert_eq!(answer.messages, [format!("{message}: `@git` opens nothing there")]);
 }
 
 fn with_worktree() -> Fixture {
@@ -224,16 +224,16 @@ fn a_pointer_to_an_ordinary_repository_is_doubted_as_file_and_as_link() {
 #[test]
 fn a_separate_git_directory_is_believed_once_the_help_was_followed() {
     let fixture = Fixture::new();
-    fixture.init("work", &["--separate-git-dir=../store.git"]);
+    fixture.init("site", &["--separate-git-dir=../store.git"]);
     let message = "points to `/store.git`, whose `config` has no `core.worktree` that points back";
-    assert_doubted(&fixture, &["work"], &format!("`/work/.git` {message}"));
-    let (git_dir, work) = (fixture.abs("store.git").to_string(), fixture.abs("work").to_string());
+    assert_doubted(&fixture, &["site"], &format!("`/site/.git` {message}"));
+    let (git_dir, work) = (fixture.abs("store.git").to_string(), fixture.abs("site").to_string());
     fixture.git("", &[&format!("--git-dir={git_dir}"), "config", "core.worktree", &work]);
-    assert_believed(&fixture, &["work"], "store.git", "store.git", Some("main"));
+    assert_believed(&fixture, &["site"], "store.git", "store.git", Some("main"));
 
-    fs::remove_file(fixture.real("work/.git")).unwrap();
-    fixture.symlink("work/.git", "../store.git");
-    assert_believed(&fixture, &["work"], "store.git", "store.git", Some("main"));
+    fs::remove_file(fixture.real("site/.git")).unwrap();
+    fixture.symlink("site/.git", "../store.git");
+    assert_believed(&fixture, &["site"], "store.git", "store.git", Some("main"));
 }
 
 #[test]
