@@ -78,8 +78,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let cwd = working_directory(host, session, diagnostics)?;
     let search = root::search(host, &cwd, &home, diagnostics);
     let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
-    let pointer = search.root.child(".git");
-    let git_pointer = matches!(host.kind(&pointer), Ok(Some(FileKind::File))).then_some(pointer);
+    let git_pointer = git_pointer(host, &search.root);
     let mut reader =
         Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
 
@@ -115,6 +114,13 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         own_files,
         absent,
     })
+}
+
+/// `.git` in the root, if it is a regular file. A link to a directory is a repository like any other.
+fn git_pointer(host: &Host, root: &AbsPath) -> Option<AbsPath> {
+    let pointer = root.child(".git");
+    let is_file = |found: Resolved| found.links.is_empty() && found.kind == Some(FileKind::File);
+    host.resolve(pointer.as_path()).is_ok_and(is_file).then_some(pointer)
 }
 
 fn home(host: &Host, session: &Session, diagnostics: &mut Diagnostics) -> Option<AbsPath> {
@@ -198,18 +204,22 @@ impl Reader<'_> {
         Outcome::Failed
     }
 
-    /// Somebody meant a policy to be there.
+    /// Whether the file itself is a symlink: somebody meant a policy to be there. A link on the way says nothing; many people
+    /// have one at `~/.config`.
     fn is_link(&self, file: &AbsPath) -> bool {
-        self.host.resolve(file.as_path()).is_ok_and(|resolved| !resolved.links.is_empty())
+        let folder = file.parent().and_then(|folder| self.host.resolve(folder.as_path()).ok());
+        let entry = folder.zip(file.file_name()).map(|(folder, name)| folder.path.child(name));
+        entry.is_some_and(|entry| self.host.exists(&entry).unwrap_or(true))
     }
 
     /// The file named with `--config`, which must exist.
     fn read_requested(&mut self, path: &Path) {
         // Component by component: `link/../x` is not `x`.
         let written = self.cwd.as_path().join(path);
-        let file = match self.host.resolve(&written) {
-            Ok(resolved) => resolved.path,
-            Err(_) => self.cwd.join(path),
+        let (file, links) = match self.host.resolve(&written) {
+            Ok(resolved) => (resolved.path, resolved.links),
+            // The read says what is wrong.
+            Err(_) => (self.cwd.join(path), Vec::new()),
         };
         let base = file.parent().unwrap_or_else(AbsPath::root);
         if let Outcome::Absent = self.read(LayerKind::Project, &file, &base) {
@@ -217,6 +227,10 @@ impl Reader<'_> {
                 Diagnostic::new(Code::MissingConfig, format!("`{}` does not exist", shown(path.as_os_str())))
                     .help("name an existing file"),
             );
+        }
+        // What leads there is as much ours as the file.
+        if let Some(own) = self.own_files.iter_mut().find(|own| own.path == file) {
+            own.links.extend(links);
         }
     }
 

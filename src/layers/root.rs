@@ -59,8 +59,11 @@ fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Di
 /// A marker above the working directory counts if it belongs to root or to whom the working directory belongs. In a folder
 /// that everybody can write, somebody else's would choose the policy.
 fn is_ours(host: &Host, marker: &AbsPath, cwd: &AbsPath) -> io::Result<bool> {
-    let owner = host.owner(marker)?;
-    Ok(owner == 0 || owner == host.owner(cwd)?)
+    Ok(may_mark(host.owner(marker)?, host.owner(cwd)?))
+}
+
+fn may_mark(owner: u32, owner_of_cwd: u32) -> bool {
+    owner == 0 || owner == owner_of_cwd
 }
 
 /// Too broad to be made writable as a whole: a mistake in the working directory must not open a home or a system.
@@ -69,4 +72,28 @@ pub fn is_unsafe_root(path: &AbsPath, home: &AbsPath) -> bool {
     let child_of_home = path.parent().is_some_and(|parent| parent.as_os_str() == "/home");
     let library_top = text.starts_with("/lib") && path.parent().is_some_and(|parent| parent.is_root());
     path.is_root() || SYSTEM_TOPS.contains(&text) || library_top || child_of_home || home.is_within(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_root_and_oneself_mark_a_root_above() {
+        assert!(may_mark(1000, 1000) && may_mark(0, 1000));
+        assert!(!may_mark(1001, 1000) && !may_mark(1000, 0));
+    }
+
+    #[test]
+    fn unsafe_roots_are_what_nobody_would_open_as_a_whole() {
+        let home = AbsPath::root().join("home/u");
+        let is_unsafe = |path: &str| is_unsafe_root(&AbsPath::root().join(path), &home);
+        let tops = "/ /etc /var /usr /opt /root /boot /dev /proc /sys /bin /sbin /lib /lib64 /tmp /home /run /home/u /home/ada";
+        for path in tops.split(' ') {
+            assert!(is_unsafe(path), "{path}");
+        }
+        for path in ["/home/u/code", "/srv/code", "/opt/code", "/tmp/code", "/library/x", "/var/www"] {
+            assert!(!is_unsafe(path), "{path}");
+        }
+    }
 }

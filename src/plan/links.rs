@@ -44,7 +44,7 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
                     Code::WritableLink,
                     format!("our own `{link}` is a symlink that a command can replace, and with it the policy"),
                 )
-                .help("put the file itself there, or name it with `--config`"),
+                .help("put the file itself there, or name what it leads to with `--config`"),
             );
         }
     }

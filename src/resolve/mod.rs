@@ -153,16 +153,7 @@ impl<'a> Resolver<'a> {
             Err(problem) => match literal {
                 // No pattern, but the name of a file.
                 Some(literal) => self.exact(rule, literal),
-                None => self.diagnostics.push(
-                Diagnostic::new(
-                    Code::InvalidPattern,
-                    format!("`{}` is not a valid pattern: {problem}", shown(&rule.text)),
-                )
-                .at(&rule.origin)
-                .help(
-                    "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; put `\\` before a character to take it as it is",
-                ),
-                ),
+                None => self.diagnostics.push(invalid_pattern(rule, &problem)),
             },
         }
     }
@@ -271,6 +262,12 @@ impl<'a> Resolver<'a> {
         };
         self.diagnostics.push(diagnostic.at(&rule.origin));
     }
+}
+
+fn invalid_pattern(rule: &Rule, problem: &str) -> Diagnostic {
+    let message = format!("`{}` is not a valid pattern: {problem}", shown(&rule.text));
+    let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; put `\\` before a character to take it as it is";
+    Diagnostic::new(Code::InvalidPattern, message).at(&rule.origin).help(help)
 }
 
 fn missing_path(rule: &Rule) -> Diagnostic {
