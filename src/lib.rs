@@ -21,13 +21,13 @@
 //!     return Err(render(&diagnostics, Format::Text { color: false }).into());
 //! };
 //!
-//! let bwrap = launch::find_bwrap(&host, &session, &compiled).map_err(|diagnostic| diagnostic.message)?;
-//! let argv = compiled.argv(&session, &bwrap, &["make".into(), "test".into()], &mut diagnostics);
+//! let engine = launch::engine(&host, &session, &compiled).map_err(|diagnostic| diagnostic.message)?;
+//! let mut argv = compiled.argv(&session, &engine, &["make".into(), "test".into()], &mut diagnostics);
 //! if diagnostics.has_errors() {
 //!     return Err(render(&diagnostics, Format::Text { color: false }).into());
 //! }
 //!
-//! launch::ready(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
+//! launch::ready(&host, &session, &compiled, &mut argv).map_err(|diagnostic| diagnostic.message)?;
 //! let status = launch::command(&argv)?.status()?;
 //! # let _ = status;
 //! # Ok(())
@@ -37,6 +37,7 @@
 #![warn(unreachable_pub)]
 
 // The vocabulary that all stages share.
+pub mod bytes;
 pub mod diagnostic;
 pub mod origin;
 pub mod path;
@@ -44,7 +45,9 @@ pub mod places;
 pub mod rule;
 
 // The world outside, as values.
+mod descriptors;
 pub mod host;
+pub mod mountinfo;
 pub mod session;
 
 // The stages.
@@ -59,6 +62,8 @@ pub mod resolve;
 pub mod decide;
 
 pub mod plan;
+
+pub mod guard;
 
 pub mod lower;
 

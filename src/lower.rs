@@ -5,8 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::guard::{self, GuardPlan, Tightening};
 use crate::origin::Origin;
 use crate::path::AbsPath;
+use crate::places;
 use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan};
 use crate::rule::Access;
 
@@ -24,11 +26,28 @@ pub struct Operation {
     pub access: Option<Access>,
 }
 
+/// The second stage: bwrap starts it, and it starts the command.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    pub plan: GuardPlan,
+    /// Why each mount of the plan is there, in their order.
+    pub because: Vec<(Origin, Option<Access>)>,
+    /// The descriptor that the plan is read from.
+    pub descriptor: i32,
+}
+
+impl Guard {
+    fn words(&self) -> [OsString; 4] {
+        [places::GUARD.into(), guard::SUBCOMMAND.into(), self.descriptor.to_string().into(), "--".into()]
+    }
+}
+
 /// The whole command: what is printed is what is executed.
 #[derive(Clone, Debug)]
 pub struct Argv {
     pub program: AbsPath,
     pub operations: Vec<Operation>,
+    pub guard: Option<Guard>,
     pub command: Vec<OsString>,
     /// Directories that must exist before the first word is executed.
     pub create: Vec<AbsPath>,
@@ -40,22 +59,39 @@ pub struct Argv {
 
 impl Argv {
     /// All words, bwrap first.
-    pub fn words(&self) -> Vec<&OsStr> {
-        let operations = self.operations.iter().flat_map(|operation| &operation.words);
-        std::iter::once(self.program.as_os_str())
-            .chain(operations.map(OsString::as_os_str))
-            .chain([OsStr::new("--")])
-            .chain(self.command.iter().map(OsString::as_os_str))
+    pub fn words(&self) -> Vec<OsString> {
+        let operations = self.operations.iter().flat_map(|operation| operation.words.iter().cloned());
+        std::iter::once(self.program.as_os_str().to_owned())
+            .chain(operations)
+            .chain(["--".into()])
+            .chain(self.inside())
             .collect()
     }
+
+    /// What bwrap executes.
+    pub fn inside(&self) -> Vec<OsString> {
+        let guard = self.guard.iter().flat_map(Guard::words);
+        guard.chain(self.command.iter().cloned()).collect()
+    }
+}
+
+/// What this machine has to carry a policy out with.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub bwrap: AbsPath,
+    /// The kernel can keep signals and abstract sockets inside.
+    pub landlock: bool,
+    /// The kernel can filter system calls.
+    pub seccomp: bool,
 }
 
 /// What surrounds the mounts.
 pub struct Surroundings<'a> {
-    pub program: &'a AbsPath,
+    pub engine: &'a Engine,
     pub cwd: &'a AbsPath,
     pub network: bool,
     pub as_root: bool,
+    pub guard: bool,
     /// `TMPDIR` names a place that is not writable inside.
     pub reset_tmpdir: bool,
     pub create: &'a [AbsPath],
@@ -64,16 +100,20 @@ pub struct Surroundings<'a> {
 
 pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
     let mut operations = vec![always(["--die-with-parent"], "nothing outlives the caller")];
-    operations.push(always(["--unshare-all"], "own namespaces"));
+    operations.push(always(["--unshare-all", "--unshare-user"], "own namespaces"));
     if around.network {
         operations.push(always(["--share-net"], "the network is on"));
     }
     if around.as_root {
         // Without these root inside could unmount what hides a path.
-        operations.push(always(["--unshare-user", "--cap-drop", "ALL"], "root keeps no capability"));
+        operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
+        if around.guard {
+            operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the second stage be root in its namespace"));
+        }
     }
+    let stages = plan.stages(around.guard);
     let mut empty_descriptors = FIRST_DESCRIPTOR..FIRST_DESCRIPTOR;
-    operations.extend(plan.mounts.iter().map(|planned| Operation {
+    operations.extend(stages.bwrap.iter().map(|planned| Operation {
         words: words(&planned.mount, &mut empty_descriptors),
         because: planned.because.clone(),
         access: planned.access,
@@ -86,9 +126,30 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         because: Origin::BuiltIn("working directory"),
         access: None,
     });
+    let (mounts, because): (Vec<Tightening>, Vec<_>) = stages
+        .guard
+        .into_iter()
+        .map(|(tightening, planned)| (tightening, (planned.because.clone(), planned.access)))
+        .unzip();
+    let guard = around.guard.then(|| Guard {
+        plan: GuardPlan {
+            mounts,
+            expect: plan.expected(),
+            proc_read_only: read_only_in_proc(around.as_root),
+            nested: false,
+            landlock: around.engine.landlock,
+            seccomp: around.engine.seccomp,
+            ignored_signals: Vec::new(),
+            report: None,
+            command: None,
+        },
+        because,
+        descriptor: empty_descriptors.end,
+    });
     let argv = Argv {
-        program: around.program.clone(),
+        program: around.engine.bwrap.clone(),
         operations,
+        guard,
         command: around.command.to_vec(),
         create: around.create.to_vec(),
         empty_descriptors,
@@ -96,6 +157,13 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     };
     refuse_too_many_words(&argv, diagnostics);
     argv
+}
+
+/// Where root, even without capabilities, could change the kernel's settings. For a user only the limit of namespaces matters.
+fn read_only_in_proc(as_root: bool) -> Vec<AbsPath> {
+    let root_too = ["bus", "fs", "irq", "sysrq-trigger"];
+    let names = root_too.into_iter().filter(|_| as_root).chain(["sys"]);
+    names.map(|name| places::at(places::PROC).child(name)).collect()
 }
 
 fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
@@ -114,6 +182,9 @@ fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
                 (BindKind::WithDevices, IfGone::Skip) => "--dev-bind-try",
             };
             spelled([flag.as_ref(), path.as_os_str(), path.as_os_str()])
+        }
+        Mount::OwnBinary { path, executable } => {
+            spelled(["--ro-bind".as_ref(), executable.as_os_str(), path.as_os_str()])
         }
         Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),

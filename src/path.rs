@@ -122,6 +122,12 @@ impl<T> Default for PathMap<T> {
     }
 }
 
+impl<T> FromIterator<(AbsPath, T)> for PathMap<T> {
+    fn from_iter<I: IntoIterator<Item = (AbsPath, T)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
 impl<T> PathMap<T> {
     pub fn insert(&mut self, path: AbsPath, value: T) {
         self.0.insert(path, value);

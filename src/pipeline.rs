@@ -6,7 +6,7 @@ use crate::decide::{self, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::layers::{self, Layers};
-use crate::lower::{self, Argv, Surroundings};
+use crate::lower::{self, Argv, Engine, Surroundings};
 use crate::path::AbsPath;
 use crate::places;
 use crate::plan::{self, Base, Plan, View};
@@ -22,6 +22,8 @@ pub struct Compiled {
     pub resolution: Resolution,
     pub decisions: Decisions,
     pub plan: Plan,
+    /// A second stage inside makes a part of the mounts, and locks all of them.
+    pub guard: bool,
 }
 
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
@@ -35,11 +37,13 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     }
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers, diagnostics);
-    let base = Base { uid: session.uid, runtime: &resolution.runtime };
+    let guard = session.executable.as_ref().filter(|_| !request.no_guard);
+    let base = Base { uid: session.uid, guard, runtime: &resolution.runtime };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
-    Some(Compiled { layers, policy, resolution, decisions, plan })
+    let guard = guard.is_some();
+    Some(Compiled { layers, policy, resolution, decisions, plan, guard })
 }
 
 impl Compiled {
@@ -47,16 +51,17 @@ impl Compiled {
     pub fn argv(
         &self,
         session: &Session,
-        bwrap: &AbsPath,
+        engine: &Engine,
         command: &[OsString],
         diagnostics: &mut Diagnostics,
     ) -> Argv {
         let tmpdir = session.path_var("TMPDIR");
         let around = Surroundings {
-            program: bwrap,
+            engine,
             cwd: &self.layers.project.cwd,
             network: self.policy.network.value,
             as_root: session.is_root(),
+            guard: self.guard,
             reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path))
                 && self.exists_writable(&places::at(places::TMP)),
             create: &self.resolution.create,

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, listed};
+use crate::guard::Tightening;
 use crate::lower::Argv;
 use crate::path::shown;
 
@@ -71,6 +72,9 @@ fn needs(argv: &Argv) -> Vec<String> {
         let numbers = listed(descriptors.map(|descriptor| descriptor.to_string()), "and");
         needs.push(format!("{noun} {numbers} open on `/dev/null`"));
     }
+    if let Some(guard) = &argv.guard {
+        needs.push(format!("descriptor {} open on the plan of the second stage", guard.descriptor));
+    }
     if !argv.create.is_empty() {
         let noun = if argv.create.len() == 1 { "directory" } else { "directories" };
         let paths = listed(argv.create.iter().map(|path| format!("`{path}`")), "and");
@@ -85,7 +89,7 @@ pub(crate) fn shell_for_people(argv: &Argv) -> String {
 }
 
 fn words(argv: &Argv, end: &[u8], spell: impl Fn(&OsStr) -> Vec<u8>) -> Vec<u8> {
-    argv.words().into_iter().flat_map(|word| [spell(word), end.to_vec()].concat()).collect()
+    argv.words().iter().flat_map(|word| [spell(word), end.to_vec()].concat()).collect()
 }
 
 fn escape_line(word: &OsStr) -> Vec<u8> {
@@ -99,6 +103,9 @@ fn escape_line(word: &OsStr) -> Vec<u8> {
     }
     out
 }
+
+/// Ends the plan of the guard in a script. JSON never has it on a line of its own.
+const END_OF_PLAN: &str = "END_OF_PLAN";
 
 /// How one word is written.
 type Quote = fn(&OsStr) -> Vec<u8>;
@@ -116,14 +123,21 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         out.extend(b" \\\n  ");
         out.extend(quote_all(&operation.words, quote));
     }
-    if !argv.command.is_empty() {
+    let inside = argv.inside();
+    if !inside.is_empty() {
         out.extend(b" \\\n  -- ");
-        out.extend(quote_all(&argv.command, quote));
+        out.extend(quote_all(&inside, quote));
     }
     for descriptor in argv.empty_descriptors.clone() {
         out.extend(format!(" {descriptor}</dev/null").bytes());
     }
+    if let Some(guard) = &argv.guard {
+        out.extend(format!(" {}<<'{END_OF_PLAN}'", guard.descriptor).bytes());
+    }
     out.push(b'\n');
+    if let Some(guard) = &argv.guard {
+        out.extend(format!("{}\n{END_OF_PLAN}\n", guard.plan.to_text()).bytes());
+    }
     out
 }
 
@@ -172,10 +186,14 @@ fn quote(word: &OsStr) -> Vec<u8> {
 }
 
 fn json_form(argv: &Argv) -> Vec<u8> {
-    let words: Vec<Value> = argv.words().into_iter().map(json_word).collect();
+    let words: Vec<Value> = argv.words().iter().map(|word| json_word(word)).collect();
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
     let empty: Vec<i32> = argv.empty_descriptors.clone().collect();
-    format!("{:#}\n", json!({ "argv": words, "create": create, "empty_descriptors": empty })).into_bytes()
+    let mut object = json!({ "argv": words, "create": create, "empty_descriptors": empty });
+    if let Some(guard) = &argv.guard {
+        object["guard"] = json!({ "descriptor": guard.descriptor, "plan": guard.plan });
+    }
+    format!("{object:#}\n").into_bytes()
 }
 
 /// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.
@@ -198,9 +216,20 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         let words = quote_all(&operation.words, quote_for_people);
         lines.push(([b"  ".to_vec(), words].concat(), format!("{access}{}", operation.because)));
     }
-    if !argv.command.is_empty() {
-        let command = quote_all(&argv.command, quote_for_people);
+    let inside = argv.inside();
+    if !inside.is_empty() {
+        let command = quote_all(&inside, quote_for_people);
         lines.push(([b"  -- ".to_vec(), command].concat(), String::new()));
+    }
+    for (tightening, (because, access)) in argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because)) {
+        let (word, path) = match tightening {
+            Tightening::Mask(path) => ("mask", path),
+            Tightening::Hide(path) => ("hide", path),
+            Tightening::ReadOnly(path) => ("read-only", path),
+        };
+        let access = access.map(|access| format!("{access}: ")).unwrap_or_default();
+        let path = quote_for_people(path.as_os_str());
+        lines.push(([format!("# guard: {word} ").into_bytes(), path].concat(), format!("{access}{because}")));
     }
     for dropped in &argv.dropped {
         let path = quote_for_people(dropped.path.as_os_str());

@@ -14,6 +14,9 @@ pub struct Session {
     pub cwd: AbsPath,
     pub uid: u32,
     pub env: BTreeMap<OsString, OsString>,
+    /// The executable of agent-sandbox, without symlinks: what runs inside as the second stage. `None` in a program that embeds
+    /// this library without it, which then has bwrap alone.
+    pub executable: Option<AbsPath>,
 }
 
 impl Session {
@@ -23,6 +26,7 @@ impl Session {
             cwd: working_directory(cwd)?,
             uid: rustix::process::getuid().as_raw(),
             env: std::env::vars_os().collect(),
+            executable: None,
         })
     }
 
@@ -73,4 +77,6 @@ pub struct Request {
     pub docker: Option<bool>,
     /// One mount for each decision, redundant ones included.
     pub no_optimize: bool,
+    /// bwrap alone, without a second stage inside.
+    pub no_guard: bool,
 }

@@ -18,12 +18,13 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::cli;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
-use agent_sandbox::model::{Model, View};
+use agent_sandbox::lower::Argv;
+use agent_sandbox::model::View;
 use agent_sandbox::path::shown;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::rule::{Exactness, LayerKind};
 use agent_sandbox::session::{Request, Session};
-use support::{Tree, abs, session, words};
+use support::{Tree, abs, engine, model, session};
 
 #[test]
 fn every_case_compiles_to_its_snapshot() {
@@ -122,43 +123,56 @@ impl Case {
         }
     }
 
-    /// SPEC B5, for every path that a rule decides: dropping mounts changes nothing.
+    /// SPEC B5, for every path that a rule decides: neither dropping mounts nor who makes them changes anything.
     fn assert_optimising_changes_nothing(&self, name: &str) {
-        let views = |no_optimize| {
-            let request = Request { no_optimize, ..self.request.clone() };
-            let (compiled, diagnostics) = self.tree.compile_as(&self.session, &request);
+        let views = |no_optimize, no_guard| {
+            let request = Request { no_optimize, no_guard, ..self.request.clone() };
+            let session = &self.session;
+            let (compiled, diagnostics) = self.tree.compile_as(session, &request);
             let compiled = compiled.filter(|_| !diagnostics.has_errors())?;
-            let model = Model::read(&words(&compiled, &self.session)).unwrap();
+            let model = model(&compiled, session);
             Some(
                 compiled.decisions.iter().map(|(path, _)| (path.clone(), shows(&model.view(path)))).collect::<Vec<_>>(),
             )
         };
-        assert_eq!(views(false), views(true), "{name}");
+        let (plain, all) = (views(false, true), views(true, true));
+        assert_eq!(plain, all, "{name}");
+        assert_eq!(views(false, false), plain, "{name}, by the second stage");
+        assert_eq!(views(true, false), plain, "{name}, all mounts, by the second stage");
     }
 
     fn compile(&self) -> String {
         let (compiled, mut diagnostics) = self.tree.compile_as(&self.session, &self.request);
         let command = ["true".into()];
         let argv = compiled.as_ref().map(|compiled| {
-            let argv = compiled.argv(&self.session, &abs("/usr/bin/bwrap"), &command, &mut diagnostics);
-            argv.operations
+            compiled.argv(&self.session, &engine(), &command, &mut diagnostics)
         });
         let mut out = format!("{}\n", self.why);
         said(&diagnostics, &mut out);
         match (compiled, argv) {
-            (Some(compiled), Some(operations)) if !diagnostics.has_errors() => {
+            (Some(compiled), Some(argv)) if !diagnostics.has_errors() => {
                 found(&compiled, &mut out);
                 decided(&compiled, &mut out);
                 section("argv", &mut out);
-                for operation in operations {
+                for operation in &argv.operations {
                     let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
                     let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();
                     writeln!(out, "  {}  # {access}{}", words.join(" "), operation.because).unwrap();
                 }
+                made_by_the_guard(&argv, &mut out);
             }
             _ => out.push_str("\nNothing runs.\n"),
         }
         out
+    }
+}
+
+fn made_by_the_guard(argv: &Argv, out: &mut String) {
+    let Some(guard) = &argv.guard else { return };
+    section("guard", out);
+    for (mount, (because, access)) in guard.plan.mounts.iter().zip(&guard.because) {
+        let access = access.map(|access| format!("{access}: ")).unwrap_or_default();
+        writeln!(out, "  {}  # {access}{because}", serde_json::to_string(mount).unwrap()).unwrap();
     }
 }
 
@@ -228,7 +242,7 @@ fn quoted(word: &OsStr) -> String {
 }
 
 fn session_from(text: &str) -> Session {
-    let mut session = session("/home/u/proj");
+    let mut session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };
     for (name, value) in text.lines().map(|line| line.split_once('=').expect("NAME=VALUE")) {
         match name {
             "CWD" => session.cwd = abs(value),

@@ -56,6 +56,12 @@ pub(super) struct Options {
     /// Make one mount for each rule in force, also where it changes nothing
     #[arg(long)]
     pub no_optimize: bool,
+    /// Run on bwrap alone, without the second stage inside that makes, checks and locks mounts
+    ///
+    /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the check that the mounts are
+    /// those that were printed, more than some 2,000 rules, and handlers of the command for Ctrl-C and SIGTERM.
+    #[arg(long)]
+    pub no_guard: bool,
     /// Say whether this is inside a sandbox (exit code 0) or outside (1)
     #[arg(long, conflicts_with_all = ["command", "print_args"])]
     pub check: bool,
@@ -166,6 +172,7 @@ impl Options {
             network: policy.network,
             docker: policy.docker,
             no_optimize: self.no_optimize,
+            no_guard: self.no_guard,
         }
     }
 }

@@ -45,7 +45,7 @@ fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request
         request.config = Some(folder.join(file.file_name().unwrap_or_default()));
         cwd = cwd.or(Some(folder));
     }
-    Ok((Session::of_this_process(cwd.as_deref())?, request))
+    Ok((super::session(cwd.as_deref())?, request))
 }
 
 /// The folder that holds `file`, which is relative to where we are. The kernel follows it: what `link/..` means cannot be

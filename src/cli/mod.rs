@@ -8,15 +8,25 @@ mod probe;
 mod run;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::config;
+use crate::diagnostic::Diagnostic;
+use crate::guard;
 use crate::host::Host;
 use crate::launch::{exit_code, is_inside};
-use crate::session::Request;
+use crate::path::AbsPath;
+use crate::session::{Request, Session};
 
 use args::Subcommand;
 use output::Output;
+
+/// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
+fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
+    let executable = std::env::current_exe().ok().and_then(AbsPath::normalize);
+    Ok(Session { executable, ..Session::of_this_process(cwd)? })
+}
 
 /// What a command line asks for. `words` are those that `main` takes: the name of the program comes first.
 pub fn request(words: &[OsString]) -> Result<Request, clap::Error> {
@@ -24,6 +34,12 @@ pub fn request(words: &[OsString]) -> Result<Request, clap::Error> {
 }
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    // Not a subcommand for people, and not worth the time that it takes to understand flags.
+    if let [_, first, rest @ ..] = words.as_slice()
+        && first == guard::SUBCOMMAND
+    {
+        return guard::main(rest);
+    }
     let arguments = match args::parse(&words) {
         Ok(arguments) => arguments,
         Err(e) => {

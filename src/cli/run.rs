@@ -10,7 +10,6 @@ use crate::launch::{self, exit_code};
 use crate::lower::Argv;
 use crate::pipeline;
 use crate::print::{self, Form};
-use crate::session::Session;
 
 use super::args::{Arguments, mistake};
 use super::debug;
@@ -51,7 +50,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         output.report_one(diagnostic);
         code
     };
-    let session = Session::of_this_process(options.cwd.as_deref()).map_err(fail)?;
+    let session = super::session(options.cwd.as_deref()).map_err(fail)?;
     if will_run {
         launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
     }
@@ -61,19 +60,19 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         if options.debug {
             output.debug(&debug::stages(compiled));
         }
-        let bwrap =
-            launch::find_bwrap(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
-        Some(compiled.argv(&session, &bwrap, &arguments.command, &mut diagnostics))
+        let engine =
+            launch::engine(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
+        Some(compiled.argv(&session, &engine, &arguments.command, &mut diagnostics))
     });
     output.report(&diagnostics);
-    let (Some(compiled), Some(argv), false) = (compiled, argv, diagnostics.has_errors()) else {
+    let (Some(compiled), Some(mut argv), false) = (compiled, argv, diagnostics.has_errors()) else {
         return Err(exit_code::OWN_FAILURE);
     };
     if options.debug {
         output.debug(&debug::argv(&argv));
     }
     if will_run {
-        launch::ready(host, &session, &compiled, &argv).map_err(fail)?;
+        launch::ready(host, &session, &compiled, &mut argv).map_err(fail)?;
     }
     Ok(argv)
 }

@@ -123,6 +123,10 @@ codes! {
     BwrapUntrusted = "bwrap-untrusted", Error;
     /// This machine does not let us make a sandbox.
     SandboxUnavailable = "sandbox-unavailable", Error;
+    /// This machine does not let the second stage do its work.
+    GuardUnavailable = "guard-unavailable", Error;
+    /// The second stage found other mounts than those that were planned.
+    GuardRefused = "guard-refused", Error;
     /// The command does not exist, or not inside.
     CommandNotFound = "command-not-found", Error;
     /// The command exists and cannot be executed.

@@ -4,17 +4,19 @@
 mod availability;
 mod bwrap;
 mod command;
-mod descriptors;
+mod identity;
 
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::guard;
 use crate::host::Host;
 use crate::layers::Project;
-use crate::lower::Argv;
+use crate::lower::{Argv, Engine};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
@@ -35,6 +37,13 @@ pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
 }
 
+/// What this machine has to carry the policy out with.
+pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
+    let bwrap = find_bwrap(host, session, compiled)?;
+    let seccomp = rustix::thread::secure_computing_mode().is_ok();
+    Ok(Engine { bwrap, landlock: guard::can_scope(), seccomp })
+}
+
 /// What must be true of the caller before anything is compiled for a run.
 pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<(), Diagnostic> {
     if is_inside(host) {
@@ -49,14 +58,21 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 }
 
 /// The last checks before a start, and the only step that changes the host.
-pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &mut Argv) -> Result<(), Diagnostic> {
     refuse_open_directories()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
     if let Some(name) = argv.command.first() {
         command::check(host, session, compiled, name)?;
     }
-    create_directories(host, &argv.create)
+    create_directories(host, &argv.create)?;
+    if let Some(guard) = &mut argv.guard {
+        identity::note(host, &mut guard.plan.expect).map_err(|(path, e)| {
+            Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
+                .help("start again; if it stays so, see who changes it")
+        })?;
+    }
+    Ok(())
 }
 
 /// `agent-sandbox … < ~/.ssh` would hand the command a way into that folder, past every mount.
@@ -107,9 +123,13 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
 pub fn command(argv: &Argv) -> io::Result<Command> {
     descriptors::close_on_exec()?;
     let words = argv.words();
-    let mut bwrap = Command::new(words[0]);
+    let mut bwrap = Command::new(&words[0]);
     bwrap.args(&words[1..]);
-    descriptors::pass_empty(&mut bwrap, argv.empty_descriptors.clone())?;
+    let mut contents: Vec<(i32, Vec<u8>)> = argv.empty_descriptors.clone().map(|number| (number, Vec::new())).collect();
+    if let Some(guard) = &argv.guard {
+        contents.push((guard.descriptor, guard.plan.to_text().into_bytes()));
+    }
+    descriptors::pass(&mut bwrap, contents)?;
     Ok(bwrap)
 }
 

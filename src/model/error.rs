@@ -59,6 +59,12 @@ pub enum ModelError {
         path: AbsPath,
         tmpfs: AbsPath,
     },
+    /// The second stage is called, and its plan is not known.
+    MissingPlan { descriptor: i32 },
+    /// The plan of the second stage is not one.
+    InvalidPlan { why: &'static str },
+    /// The second stage would mount on something that is not there.
+    NothingToTighten { path: AbsPath },
     /// `--symlink` where the argv already made something.
     Occupied {
         path: AbsPath,
@@ -92,6 +98,11 @@ impl fmt::Display for ModelError {
             Self::ReadOnly { path, tmpfs } => {
                 write!(f, "`{path}` cannot be made: the tmpfs at `{tmpfs}` is read-only by then")
             }
+            Self::MissingPlan { descriptor } => {
+                write!(f, "the second stage reads its plan from descriptor {descriptor}, whose content is not known")
+            }
+            Self::InvalidPlan { why } => write!(f, "the plan of the second stage makes no sense: {why}"),
+            Self::NothingToTighten { path } => write!(f, "the second stage finds nothing of the host at `{path}`"),
             Self::Occupied { path } => write!(f, "`{path}` exists already"),
         }
     }

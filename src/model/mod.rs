@@ -12,6 +12,7 @@
 //! for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
 
 mod error;
+mod guard;
 mod mounts;
 mod words;
 
@@ -107,10 +108,26 @@ impl Model {
 
     /// Like [`Model::read`], for a host where a bind's source exists as `exists` says.
     pub fn read_with<S: AsRef<OsStr>>(words: &[S], exists: impl Fn(&AbsPath) -> bool) -> Result<Model, ModelError> {
-        let invocation = words::read(words)?;
+        Self::read_whole(words, &BTreeMap::new(), exists)
+    }
+
+    /// The same, with what can be read from the descriptors that the words name.
+    pub fn read_whole<S: AsRef<OsStr>>(
+        words: &[S],
+        descriptors: &BTreeMap<i32, Vec<u8>>,
+        exists: impl Fn(&AbsPath) -> bool,
+    ) -> Result<Model, ModelError> {
+        let mut invocation = words::read(words)?;
         let mut mounts = Mounts::at_start();
         for operation in &invocation.operations {
             mounts.apply(operation, &exists)?;
+        }
+        if let Some((descriptor, command)) = guard::call(&invocation.command) {
+            let plan = descriptors.get(&descriptor).ok_or(ModelError::MissingPlan { descriptor })?;
+            for step in guard::steps(plan)? {
+                mounts.tighten(&step, &exists)?;
+            }
+            invocation.command = command.to_vec();
         }
         Ok(Model {
             mounts,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use super::guard::Step;
 use super::words::{BindKind, IfMissing, Modes, Operation};
 use super::{ModelError, View};
 use crate::path::AbsPath;
@@ -78,6 +79,27 @@ impl Mounts {
             Operation::Symlink { target, dest } => self.symlink(target, dest),
             Operation::RemountReadOnly { dest } => self.remount_read_only(dest),
         }
+    }
+
+    /// A mount of the second stage. It mounts on what it can open, so something of the host must be seen there.
+    pub(super) fn tighten(&mut self, step: &Step, exists: &impl Fn(&AbsPath) -> bool) -> Result<(), ModelError> {
+        let (Step::Mask(path) | Step::Hide(path) | Step::ReadOnly(path)) = step;
+        let source = match self.view(path) {
+            View::Host { source, .. } if exists(&source) => source,
+            _ => return Err(ModelError::NothingToTighten { path: path.clone() }),
+        };
+        let mount = match step {
+            Step::Mask(_) => {
+                let null = AbsPath::root().child("dev").child("null");
+                Mount::Bind { source: null, kind: BindKind::ReadOnly }
+            }
+            Step::Hide(_) => {
+                let tmpfs = Tmpfs::mounted_at(path, 0o000);
+                Mount::Tmpfs(Tmpfs { writable: false, ..tmpfs })
+            }
+            Step::ReadOnly(_) => Mount::Bind { source, kind: BindKind::ReadOnly },
+        };
+        self.mount(path, Modes::MOUNT_POINT, mount)
     }
 
     /// What is at `path` for a process that owns the tmpfs directories and has no capabilities.

@@ -1,6 +1,7 @@
 //! From decisions to mounts: what to mount, in which order, and what need not be mounted at all. Pure.
 
 mod links;
+mod stages;
 mod view;
 
 use crate::decide::{Decision, Decisions};
@@ -12,6 +13,7 @@ use crate::resolve::{Runtime, RuntimeMount};
 use crate::rule::{Access, Mask};
 
 pub use links::check_links;
+pub use stages::Stages;
 pub use view::View;
 use view::Views;
 
@@ -23,6 +25,11 @@ pub enum Mount {
         path: AbsPath,
         kind: BindKind,
         if_gone: IfGone,
+    },
+    /// Our own executable, under a name inside.
+    OwnBinary {
+        path: AbsPath,
+        executable: AbsPath,
     },
     /// An empty file system.
     Tmpfs {
@@ -56,6 +63,24 @@ pub enum Mount {
     Proc {
         path: AbsPath,
     },
+}
+
+impl Mount {
+    /// The mount point.
+    pub fn path(&self) -> &AbsPath {
+        match self {
+            Mount::Bind { path, .. }
+            | Mount::OwnBinary { path, .. }
+            | Mount::Tmpfs { path, .. }
+            | Mount::Directory { path, .. }
+            | Mount::Symlink { path, .. }
+            | Mount::MaskFile { path }
+            | Mount::EmptyFile { path }
+            | Mount::Seal { path }
+            | Mount::Dev { path }
+            | Mount::Proc { path } => path,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +138,8 @@ impl Plan {
 /// What every sandbox has, whatever the rules.
 pub struct Base<'a> {
     pub uid: u32,
+    /// Our own executable, where it is to run inside as the guard.
+    pub guard: Option<&'a AbsPath>,
     pub runtime: &'a Runtime,
 }
 
@@ -185,6 +212,10 @@ impl Planner {
         let ours = places::at(places::OURS);
         self.always(Mount::Tmpfs { path: ours.clone(), mode: 0o755 }, MARKER);
         self.always(Mount::Directory { path: places::at(places::MARKER), mode: 0o755 }, MARKER);
+        if let Some(executable) = base.guard {
+            let path = places::at(places::GUARD);
+            self.always(Mount::OwnBinary { path, executable: executable.clone() }, "locks the mounts, then starts the command");
+        }
         self.always(Mount::Seal { path: ours }, MARKER);
         // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
         let tmp = places::at(places::TMP);

@@ -36,6 +36,16 @@ impl View {
         }
     }
 
+    /// Whether less can be read or written here than in `other`.
+    pub(super) fn is_narrower_than(self, other: Self) -> bool {
+        let openness = |view| match view {
+            View::HostRw => 2,
+            View::HostRo => 1,
+            View::Masked | View::Fresh | View::Dev | View::Proc => 0,
+        };
+        openness(self) < openness(other)
+    }
+
     /// Whether what the host has at a path shows here.
     pub fn shows_host(self) -> bool {
         matches!(self, View::HostRw | View::HostRo)
@@ -63,6 +73,10 @@ impl Views {
     /// What is seen at `path`. Everything lies below a mount of `/`.
     pub(super) fn at(&self, path: &AbsPath) -> View {
         self.0.nearest(path).map_or(View::HostRo, |(_, view)| *view)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&AbsPath, &View)> {
+        self.0.iter()
     }
 
     /// The mount point that governs what lies around `path`.

@@ -20,11 +20,11 @@ fn run(place: &Place, request: &Request, script: &str) -> Output {
     session.env.insert("HOME".into(), place.home().into());
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(&host, &session, request, &mut diagnostics).unwrap();
-    let bwrap = launch::find_bwrap(&host, &session, &compiled).unwrap();
+    let engine = launch::engine(&host, &session, &compiled).unwrap();
     let command = ["sh", "-c", script].map(OsString::from);
-    let argv = compiled.argv(&session, &bwrap, &command, &mut diagnostics);
+    let mut argv = compiled.argv(&session, &engine, &command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    launch::ready(&host, &session, &compiled, &argv).unwrap();
+    launch::ready(&host, &session, &compiled, &mut argv).unwrap();
     launch::command(&argv).unwrap().output().unwrap()
 }
 

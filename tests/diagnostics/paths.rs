@@ -8,7 +8,7 @@ use agent_sandbox::host::Host;
 use agent_sandbox::pipeline;
 use agent_sandbox::session::Request;
 
-use crate::support::{Place, abs, session, stderr};
+use crate::support::{Place, engine, session, stderr};
 use crate::{compiled, project, project_with, rendered, tree};
 
 cases! {
@@ -121,6 +121,6 @@ fn too_many_words() -> String {
     let session = session("/home/u/proj");
     let (compiled, mut diagnostics) = tree.compile_as(&session, &Request::default());
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    compiled.unwrap().argv(&session, &abs("/usr/bin/bwrap"), &["true".into()], &mut diagnostics);
+    compiled.unwrap().argv(&session, &engine(), &["true".into()], &mut diagnostics);
     rendered(&diagnostics)
 }

@@ -11,7 +11,7 @@ use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
 use agent_sandbox::session::Session;
 
-use crate::support::{Place, Tree, USER, abs, session, stderr, write_program};
+use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};
 use crate::{one, plain, tree};
 
 cases! {
@@ -78,7 +78,7 @@ cases! {
         // What was free while compiling is taken now.
         tree.add("home/u/state");
         argv.create.push(abs("/home/u/state/tool"));
-        one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
+        one(launch::ready(&tree.host(), &session, &compiled, &mut argv).unwrap_err())
     };
 
     IncompleteForm words_alone_do_not_open_the_descriptor_of_an_empty_file
@@ -126,22 +126,22 @@ fn find_bwrap(tree: &Tree, path: &str) -> String {
 fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv) {
     let compiled = plain(tree);
     let mut diagnostics = Diagnostics::default();
-    let argv = compiled.argv(session, &abs("/usr/bin/bwrap"), command, &mut diagnostics);
+    let argv = compiled.argv(session, &engine(), command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     (compiled, argv)
 }
 
 /// Why it does not start.
 fn refused(tree: &Tree, session: &Session, command: &[OsString]) -> Diagnostic {
-    let (compiled, argv) = argv(tree, session, command);
-    launch::ready(&tree.host(), session, &compiled, &argv).unwrap_err()
+    let (compiled, mut argv) = argv(tree, session, command);
+    launch::ready(&tree.host(), session, &compiled, &mut argv).unwrap_err()
 }
 
 fn unavailable(tree: &Tree, bwrap: &str) -> String {
     let session = session("/home/u/proj");
     let (compiled, mut argv) = argv(tree, &session, &[]);
     argv.program = abs(bwrap);
-    one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
+    one(launch::ready(&tree.host(), &session, &compiled, &mut argv).unwrap_err())
 }
 
 /// The argv of a project whose file has this text.

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use agent_sandbox::bytes::Word;
 use agent_sandbox::model::{Model, View};
+use serde_json::Value;
 
 use crate::sandbox::{Found, policy, probe, sandbox};
 use crate::support::{Place, abs, stderr};
@@ -37,8 +38,8 @@ fn agree(place: &Place, case: &Case, seed: u64) -> BTreeSet<&'static str> {
     let paths = case.paths(place);
     let mut met = BTreeSet::new();
     let mut granted = Vec::new();
-    for flags in [&[][..], &["--no-optimize"]] {
-        let model = Model::read_with(&words(place, flags), |path| path.as_path().exists()).unwrap();
+    for flags in [&[][..], &["--no-optimize"], &["--no-guard"]] {
+        let model = model(place, flags);
         let answers = probe(place, flags, &paths);
         let ok = |found: &Found| (found.read == "ok", found.write == "ok");
         granted.push(paths.iter().zip(answers.iter().map(ok)).collect::<Vec<_>>());
@@ -53,16 +54,25 @@ fn agree(place: &Place, case: &Case, seed: u64) -> BTreeSet<&'static str> {
             met.insert(name);
         }
     }
-    let differences: Vec<_> = granted[0].iter().zip(&granted[1]).filter(|(with, without)| with != without).collect();
-    assert!(differences.is_empty(), "leaving out mounts changed {differences:?}\nseed {seed}\n{}", case.rules());
+    for other in &granted[1..] {
+        let differences: Vec<_> = granted[0].iter().zip(other).filter(|(one, other)| one != other).collect();
+        assert!(differences.is_empty(), "two forms differ: {differences:?}\nseed {seed}\n{}", case.rules());
+    }
     met
 }
 
-fn words(place: &Place, flags: &[&str]) -> Vec<OsString> {
-    let output = sandbox(place).args(flags).args(["--print-args=nul", "--", "true"]).output().unwrap();
+/// The model of what the product prints.
+fn model(place: &Place, flags: &[&str]) -> Model {
+    let output = sandbox(place).args(flags).args(["--print-args=json", "--", "true"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let words = output.stdout.strip_suffix(b"\0").unwrap().split(|byte| *byte == 0);
-    words.map(|word| OsString::from_vec(word.to_vec())).collect()
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let words: Vec<Word> = serde_json::from_value(printed["argv"].clone()).unwrap();
+    let words: Vec<OsString> = words.into_iter().map(|word| word.0).collect();
+    let plan = printed.get("guard").map(|guard| {
+        let descriptor = i32::try_from(guard["descriptor"].as_i64().unwrap()).unwrap();
+        (descriptor, guard["plan"].to_string().into_bytes())
+    });
+    Model::read_whole(&words, &plan.into_iter().collect(), |path| path.as_path().exists()).unwrap()
 }
 
 /// A name for the view, and what the probe may find there.

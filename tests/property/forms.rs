@@ -29,6 +29,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
     let because = Origin::BuiltIn("a test");
     let operations = operations.into_iter().map(|words| Operation { words, because: because.clone(), access: None });
     Argv {
+        guard: None,
         program: abs(program),
         operations: operations.collect(),
         command,
@@ -39,7 +40,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
 }
 
 fn owned(argv: &Argv) -> Vec<OsString> {
-    argv.words().into_iter().map(OsStr::to_owned).collect()
+    argv.words()
 }
 
 type Parts = (Vec<Vec<OsString>>, Vec<OsString>);

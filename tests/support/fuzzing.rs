@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::host::Host;
+use agent_sandbox::lower::Engine;
 use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline;
@@ -88,6 +89,7 @@ impl Target {
         fs::write(self.root.path().join(PROJECT_FILE), project).unwrap();
         fs::write(self.root.path().join(USER_FILE), user).unwrap();
         let session = Session {
+            executable: None,
             cwd: abs("/home/u/proj"),
             uid: 1000,
             env: BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]),
@@ -95,7 +97,7 @@ impl Target {
         let mut diagnostics = Diagnostics::default();
         let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
         let compiled = compiled.expect("there is a project, whatever the input says");
-        let argv = compiled.argv(&session, &abs("/usr/bin/bwrap"), &["true".into()], &mut diagnostics);
+        let argv = compiled.argv(&session, &Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true }, &["true".into()], &mut diagnostics);
         for format in [Format::Text { color: false }, Format::Json] {
             assert_eq!(render(&diagnostics, format).is_empty(), diagnostics.is_empty());
         }

@@ -11,6 +11,8 @@ use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
+use agent_sandbox::lower::{Argv, Engine};
+use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline::{self, Compiled};
 use agent_sandbox::session::{Request, Session};
@@ -80,15 +82,32 @@ impl Tree {
 
 pub fn session(cwd: &str) -> Session {
     let env = BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]);
-    Session { cwd: abs(cwd), uid: 1000, env }
+    Session { cwd: abs(cwd), uid: 1000, env, executable: None }
 }
 
-/// The words of the argv that runs `true`.
-pub fn words(compiled: &Compiled, session: &Session) -> Vec<OsString> {
+/// A machine that can do everything.
+pub fn engine() -> Engine {
+    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true }
+}
+
+/// The argv that runs `true`.
+pub fn argv(compiled: &Compiled, session: &Session) -> Argv {
     let mut diagnostics = Diagnostics::default();
-    let argv = compiled.argv(session, &abs("/usr/bin/bwrap"), &["true".into()], &mut diagnostics);
+    let argv = compiled.argv(session, &engine(), &["true".into()], &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
-    argv.words().into_iter().map(OsStr::to_owned).collect()
+    argv
+}
+
+/// Its words.
+pub fn words(compiled: &Compiled, session: &Session) -> Vec<OsString> {
+    argv(compiled, session).words()
+}
+
+/// What it means, second stage included, where each bind's source exists.
+pub fn model(compiled: &Compiled, session: &Session) -> Model {
+    let argv = argv(compiled, session);
+    let descriptors = argv.guard.iter().map(|guard| (guard.descriptor, guard.plan.to_text().into_bytes())).collect();
+    Model::read_whole(&argv.words(), &descriptors, |_| true).unwrap()
 }
 
 /// A folder in which the built binary runs for real: a home and a project in it, owned by an ordinary user.

@@ -2,17 +2,16 @@
 //! passes.
 
 use std::fs;
-use std::io;
-use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, MemfdFlags, fstat, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 /// Marks every descriptor past standard error as not inherited.
-pub(super) fn close_on_exec() -> io::Result<()> {
+pub(crate) fn close_on_exec() -> io::Result<()> {
     for entry in fs::read_dir("/proc/self/fd")? {
         let name = entry?.file_name();
         if let Some(number) = name.to_str().and_then(|name| name.parse::<RawFd>().ok())
@@ -36,7 +35,7 @@ fn mark(number: RawFd) -> io::Result<()> {
 }
 
 /// The name of a standard stream that is an open directory.
-pub(super) fn directory_among_standard() -> Option<&'static str> {
+pub(crate) fn directory_among_standard() -> Option<&'static str> {
     let is_directory = |fd: BorrowedFd| fstat(fd).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
     // A stream that is closed is no door.
     [
@@ -49,10 +48,18 @@ pub(super) fn directory_among_standard() -> Option<&'static str> {
     .map(|(name, _)| name)
 }
 
-/// Gives bwrap an empty file under each of `numbers`.
-pub(super) fn pass_empty(bwrap: &mut Command, numbers: Range<RawFd>) -> io::Result<()> {
-    let open = |child_fd| Ok(FdMapping { parent_fd: fs::File::open("/dev/null")?.into(), child_fd });
-    let mappings = numbers.map(open).collect::<io::Result<Vec<_>>>()?;
+/// Gives bwrap a file with each content under its number.
+pub(crate) fn pass(bwrap: &mut Command, contents: Vec<(RawFd, Vec<u8>)>) -> io::Result<()> {
+    let open = |(child_fd, content)| Ok(FdMapping { parent_fd: file_with(content)?, child_fd });
+    let mappings = contents.into_iter().map(open).collect::<io::Result<Vec<_>>>()?;
     bwrap.fd_mappings(mappings).map_err(io::Error::other)?;
     Ok(())
+}
+
+/// A file in memory that nobody can name.
+fn file_with(content: Vec<u8>) -> io::Result<OwnedFd> {
+    let mut file = fs::File::from(memfd_create("agent-sandbox", MemfdFlags::CLOEXEC)?);
+    file.write_all(&content)?;
+    file.rewind()?;
+    Ok(file.into())
 }

@@ -1,0 +1,62 @@
+//! Words and paths in JSON. Both are bytes on Linux, and JSON has only text.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::path::AbsPath;
+
+/// A string, or, where it is not UTF-8, `{ "bytes": [ … ] }`.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Bytes { bytes: Vec<u8> },
+}
+
+impl Written {
+    fn of(word: &OsStr) -> Self {
+        match word.to_str() {
+            Some(text) => Self::Text(text.to_owned()),
+            None => Self::Bytes { bytes: word.as_bytes().to_vec() },
+        }
+    }
+
+    fn into_word(self) -> OsString {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Bytes { bytes } => OsString::from_vec(bytes),
+        }
+    }
+}
+
+/// One word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word(pub OsString);
+
+impl Serialize for Word {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Written::of(&self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Written::deserialize(deserializer)?.into_word()))
+    }
+}
+
+impl Serialize for AbsPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Written::of(self.as_os_str()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for AbsPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = Written::deserialize(deserializer)?.into_word();
+        AbsPath::normalize(word).ok_or_else(|| D::Error::custom("a path that is not absolute"))
+    }
+}

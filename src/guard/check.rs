@@ -1,0 +1,88 @@
+//! Whether the mounts are those that were planned. A path may have changed between compiling and mounting, and bwrap may have
+//! been replaced: whatever the cause, nothing starts on other mounts than those that were printed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use rustix::fs::{AtFlags, StatxFlags, statx};
+use rustix::mount::MountFlags;
+
+use super::mounts;
+use super::plan::{Expectation, Expected, Identity};
+use crate::mountinfo::{self, MountEntry};
+use crate::path::AbsPath;
+
+/// What is seen at a mount point.
+struct Seen<'e> {
+    entry: &'e MountEntry,
+    identity: Identity,
+}
+
+/// Makes every mount read-only that lies where nothing may be written, and refuses what is not as planned. The sentence says what
+/// is wrong.
+pub(super) fn check(expected: &[Expected]) -> Result<(), String> {
+    let table = fs::read("/proc/self/mountinfo").map_err(|e| format!("the mounts cannot be read: {e}"))?;
+    let entries = mountinfo::parse(&table);
+    let plan: BTreeMap<&AbsPath, &Expected> = expected.iter().map(|expected| (&expected.path, expected)).collect();
+    let mut seen = BTreeMap::new();
+    for entry in &entries {
+        let point = &entry.point;
+        let Some(found) = look(entry).map_err(|e| format!("`{point}` cannot be looked at: {e}"))? else { continue };
+        let governing = point.ancestors().find_map(|at| plan.get(&at).copied());
+        close(entry, governing).map_err(|e| format!("`{point}` cannot be made read-only: {e}"))?;
+        seen.insert(point, found);
+    }
+    expected.iter().try_for_each(|expected| {
+        let found = seen.get(&expected.path);
+        compare(expected, found).map_err(|problem| format!("`{}` {problem}", expected.path))
+    })
+}
+
+/// `None` for a mount that another one covers: it cannot be reached.
+fn look(entry: &MountEntry) -> io::Result<Option<Seen<'_>>> {
+    let point = match mounts::open(&entry.point) {
+        Ok(point) => point,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let found = statx(&point, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::MNT_ID)?;
+    let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+    let identity = Identity { device, inode: found.stx_ino };
+    Ok((found.stx_mnt_id == entry.id).then_some(Seen { entry, identity }))
+}
+
+/// A mount that the host has, or made a moment ago, below something that is read-only here, is read-only too.
+fn close(entry: &MountEntry, governing: Option<&Expected>) -> io::Result<()> {
+    let open = governing.is_some_and(|expected| matches!(expected.access, Expectation::Rw | Expectation::Own));
+    if open || entry.has("ro") { Ok(()) } else { mounts::remount(&entry.point, flags_of(entry) | MountFlags::RDONLY) }
+}
+
+fn compare(expected: &Expected, found: Option<&Seen>) -> Result<(), &'static str> {
+    let Some(Seen { entry, identity }) = found else {
+        return if expected.required { Err("is not mounted") } else { Ok(()) };
+    };
+    // A tmpfs, or one file of a device file system: `/dev/null`, or what bwrap was given to show instead.
+    if expected.access == Expectation::Hidden && !["tmpfs", "devtmpfs"].contains(&entry.kind.as_str()) {
+        return Err("is not hidden");
+    }
+    match expected.identity {
+        Some(meant) if meant != *identity => Err("is no longer the file or folder that it was"),
+        _ => Ok(()),
+    }
+}
+
+/// The flags that a remount has to repeat, because they are locked.
+fn flags_of(entry: &MountEntry) -> MountFlags {
+    const FLAGS: [(&str, MountFlags); 6] = [
+        ("nosuid", MountFlags::NOSUID),
+        ("nodev", MountFlags::NODEV),
+        ("noexec", MountFlags::NOEXEC),
+        ("noatime", MountFlags::NOATIME),
+        ("nodiratime", MountFlags::NODIRATIME),
+        ("relatime", MountFlags::RELATIME),
+    ];
+    let named = FLAGS.iter().filter(|(name, _)| entry.has(name)).fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
+    // The kernel shows nothing for strict times, and takes their absence as a wish for relative ones.
+    if entry.has("noatime") || entry.has("relatime") { named } else { named | MountFlags::STRICTATIME }
+}

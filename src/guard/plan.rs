@@ -1,0 +1,91 @@
+//! What the guard is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::Word;
+use crate::path::AbsPath;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GuardPlan {
+    /// Made on top of bwrap's mounts, in this order.
+    pub mounts: Vec<Tightening>,
+    /// What must be at each mount point in the end.
+    pub expect: Vec<Expected>,
+    /// Parts of `/proc` that become read-only.
+    pub proc_read_only: Vec<AbsPath>,
+    /// The command may make user namespaces of its own.
+    pub nested: bool,
+    /// Abstract sockets and signals stay within the sandbox.
+    pub landlock: bool,
+    /// System calls that reach past the sandbox are refused.
+    pub seccomp: bool,
+    /// Signals that the caller ignores, and so the command; every other one gets its default again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_signals: Vec<i32>,
+    /// The descriptor of the supervisor's socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<i32>,
+    /// The command, where it is too long to be a part of bwrap's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<Word>>,
+}
+
+impl GuardPlan {
+    /// As the guard reads it: one line of JSON for each part, so that people can read it, too.
+    pub fn to_text(&self) -> String {
+        // Every type here can be written as JSON.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// A mount that takes something away and opens nothing. Only such mounts can be made inside: a read-only mount of bwrap's
+/// cannot be made writable again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tightening {
+    /// A file that cannot be opened.
+    Mask(AbsPath),
+    /// A directory that shows nothing.
+    Hide(AbsPath),
+    ReadOnly(AbsPath),
+}
+
+impl Tightening {
+    pub fn path(&self) -> &AbsPath {
+        match self {
+            Self::Mask(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Expected {
+    pub path: AbsPath,
+    pub access: Expectation,
+    /// Nothing may start if there is no mount here: it would leave open what is meant to be closed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
+    /// Which file or directory was meant, as it was just before the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expectation {
+    Rw,
+    Ro,
+    /// Shows nothing of the host and takes nothing.
+    Hidden,
+    /// A place of the sandbox's own: `/tmp`, `/dev`, `/proc`.
+    Own,
+}
+
+/// A file as the kernel knows it, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+}

@@ -1,0 +1,33 @@
+//! Which files and folders a plan means, right before the start. The guard compares: whatever is swapped from here on, between our look
+//! and bwrap's mount, is noticed before the command runs.
+
+use std::io;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2};
+
+use crate::guard::{Expectation, Expected, Identity};
+use crate::host::Host;
+use crate::path::AbsPath;
+
+/// Notes what is at each path where another file would matter: what can be written, and what is narrower than its surroundings.
+pub(super) fn note(host: &Host, expected: &mut [Expected]) -> Result<(), (AbsPath, io::Error)> {
+    for expected in expected {
+        if expected.access == Expectation::Rw || (expected.access == Expectation::Ro && expected.required) {
+            expected.identity = identity(host, &expected.path).map_err(|e| (expected.path.clone(), e))?;
+        }
+    }
+    Ok(())
+}
+
+/// `None` for what has gone: bwrap decides whether it can start without. A symlink on the way is an error: there was none when the
+/// rule was resolved.
+fn identity(host: &Host, path: &AbsPath) -> io::Result<Option<Identity>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let opened = match openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(opened) => opened,
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    let found = rustix::fs::statat(&opened, c"", AtFlags::EMPTY_PATH)?;
+    Ok(Some(Identity { device: found.st_dev, inode: found.st_ino }))
+}

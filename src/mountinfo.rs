@@ -1,0 +1,83 @@
+//! The kernel's list of mounts, `/proc/PID/mountinfo`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use crate::path::AbsPath;
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountEntry {
+    pub id: u64,
+    /// `major:minor`: the same for all mounts of one file system.
+    pub device: String,
+    /// Which directory or file of that file system is mounted.
+    pub root: AbsPath,
+    pub point: AbsPath,
+    /// Of this mount, not of its file system.
+    options: String,
+    /// The type of the file system.
+    pub kind: String,
+}
+
+impl MountEntry {
+    pub fn has(&self, option: &str) -> bool {
+        self.options.split(',').any(|has| has == option)
+    }
+}
+
+/// All mounts, in the kernel's order: one that covers another comes later. A line that is not understood is left out, as is what lies
+/// outside this process's root.
+pub fn parse(table: &[u8]) -> Vec<MountEntry> {
+    table.split(|b| *b == b'\n').filter_map(entry).collect()
+}
+
+/// `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda rw`, where the fields before `-` vary in number.
+fn entry(line: &[u8]) -> Option<MountEntry> {
+    let mut fields = line.split(|b| *b == b' ');
+    let mut text = || fields.next().map(|field| String::from_utf8_lossy(field).into_owned());
+    let id = text()?.parse().ok()?;
+    let (_parent, device) = (text()?, text()?);
+    let (root, point) = (path(fields.next()?)?, path(fields.next()?)?);
+    let options = String::from_utf8_lossy(fields.next()?).into_owned();
+    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    Some(MountEntry { id, device, root, point, options, kind: String::from_utf8_lossy(kind).into_owned() })
+}
+
+/// Blanks, tabs, newlines and backslashes are written as `\040` and so on.
+fn path(written: &[u8]) -> Option<AbsPath> {
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written;
+    while let Some((first, tail)) = rest.split_first() {
+        match (first, tail) {
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..]) => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = tail;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    AbsPath::normalize(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_with_any_number_of_optional_fields() {
+        let table = b"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw\n\
+            37 35 0:5 / /a\\040b ro - tmpfs tmpfs rw\n\
+            nonsense\n";
+        let read = parse(table);
+        let shown: Vec<_> = read.iter().map(|e| (e.id, e.root.to_string(), e.point.to_string(), e.kind.as_str())).collect();
+        assert_eq!(
+            shown,
+            [(36, "/mnt1".into(), "/mnt2".into(), "ext3"), (37, "/".to_owned(), "/a b".to_owned(), "tmpfs")]
+        );
+        assert!(read[0].has("noatime") && !read[0].has("ro") && read[1].has("ro"));
+    }
+}

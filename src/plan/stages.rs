@@ -1,0 +1,63 @@
+//! Which of the two stages makes a mount: bwrap, or the guard that comes after it.
+//!
+//! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. The guard can only tighten, and
+//! comes last, so it gets what takes something away and has nothing mounted in it.
+
+use crate::guard::{Expectation, Expected, Tightening};
+use crate::path::{AbsPath, PathMap};
+
+use super::{BindKind, Mount, Plan, Planned, View};
+
+/// The mounts of a plan, by who makes them.
+pub struct Stages<'p> {
+    pub bwrap: Vec<&'p Planned>,
+    pub guard: Vec<(Tightening, &'p Planned)>,
+}
+
+impl Plan {
+    /// With `guard` off, everything is bwrap's.
+    pub fn stages(&self, guard: bool) -> Stages<'_> {
+        let mut stages = Stages { bwrap: Vec::new(), guard: Vec::new() };
+        let points: PathMap<()> = self.mounts.iter().map(|planned| (planned.mount.path().clone(), ())).collect();
+        for planned in &self.mounts {
+            let alone = guard && points.below(planned.mount.path()).next().is_none();
+            match self.tightening(planned).filter(|_| alone) {
+                Some(tightening) => stages.guard.push((tightening, planned)),
+                // Comes with the mask, which is the guard's.
+                None if alone && matches!(&planned.mount, Mount::Seal { path } if self.view(path) == View::Masked) => {}
+                None => stages.bwrap.push(planned),
+            }
+        }
+        stages
+    }
+
+    fn tightening(&self, planned: &Planned) -> Option<Tightening> {
+        let around = self.view_around(planned.mount.path());
+        match &planned.mount {
+            Mount::MaskFile { path } if around.shows_host() => Some(Tightening::Mask(path.clone())),
+            Mount::Tmpfs { path, .. } if around.shows_host() && self.view(path) == View::Masked => {
+                Some(Tightening::Hide(path.clone()))
+            }
+            Mount::Bind { path, kind: BindKind::ReadOnly, .. } if around == View::HostRw => {
+                Some(Tightening::ReadOnly(path.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the guard must find once all mounts are made.
+    pub fn expected(&self) -> Vec<Expected> {
+        let expected = |(path, view): (&AbsPath, &View)| Expected {
+            path: path.clone(),
+            access: match view {
+                View::HostRw => Expectation::Rw,
+                View::HostRo => Expectation::Ro,
+                View::Masked => Expectation::Hidden,
+                View::Fresh | View::Dev | View::Proc => Expectation::Own,
+            },
+            required: view.is_narrower_than(self.view_around(path)),
+            identity: None,
+        };
+        self.views.iter().map(expected).collect()
+    }
+}
