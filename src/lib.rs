@@ -67,6 +67,8 @@ pub mod guard;
 
 pub mod lower;
 
+pub mod protection;
+
 pub mod pipeline;
 
 // What is done with the outcome.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
+use crate::bytes::Word;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::guard::{self, GuardPlan, Tightening};
 use crate::origin::Origin;
@@ -71,7 +72,14 @@ impl Argv {
     /// What bwrap executes.
     pub fn inside(&self) -> Vec<OsString> {
         let guard = self.guard.iter().flat_map(Guard::words);
-        guard.chain(self.command.iter().cloned()).collect()
+        // The plan has it where it is too long.
+        let in_plan = self.guard.as_ref().is_some_and(|guard| guard.plan.command.is_some());
+        guard.chain(self.command.iter().filter(|_| !in_plan).cloned()).collect()
+    }
+
+    /// bwrap does not count its own name.
+    fn count(&self) -> usize {
+        self.words().len() - 1
     }
 }
 
@@ -92,6 +100,8 @@ pub struct Surroundings<'a> {
     pub network: bool,
     pub as_root: bool,
     pub guard: bool,
+    /// The command may make user namespaces.
+    pub nested: bool,
     /// `TMPDIR` names a place that is not writable inside.
     pub reset_tmpdir: bool,
     pub create: &'a [AbsPath],
@@ -136,7 +146,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             mounts,
             expect: plan.expected(),
             proc_read_only: read_only_in_proc(around.as_root),
-            nested: false,
+            nested: around.nested,
             landlock: around.engine.landlock,
             seccomp: around.engine.seccomp,
             ignored_signals: Vec::new(),
@@ -146,7 +156,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         because,
         descriptor: empty_descriptors.end,
     });
-    let argv = Argv {
+    let mut argv = Argv {
         program: around.engine.bwrap.clone(),
         operations,
         guard,
@@ -155,6 +165,12 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         empty_descriptors,
         dropped: plan.dropped.clone(),
     };
+    if let count = argv.count()
+        && count > MAX_WORDS
+        && let Some(guard) = &mut argv.guard
+    {
+        guard.plan.command = Some(argv.command.iter().cloned().map(Word).collect());
+    }
     refuse_too_many_words(&argv, diagnostics);
     argv
 }
@@ -217,8 +233,7 @@ fn spelled<const N: usize>(words: [&OsStr; N]) -> Vec<OsString> {
 }
 
 fn refuse_too_many_words(argv: &Argv, diagnostics: &mut Diagnostics) {
-    // bwrap does not count its own name.
-    let count = argv.words().len() - 1;
+    let count = argv.count();
     if count <= MAX_WORDS {
         return;
     }

@@ -73,7 +73,8 @@ mod tests {
             37 35 0:5 / /a\\040b ro - tmpfs tmpfs rw\n\
             nonsense\n";
         let read = parse(table);
-        let shown: Vec<_> = read.iter().map(|e| (e.id, e.root.to_string(), e.point.to_string(), e.kind.as_str())).collect();
+        let shown: Vec<_> =
+            read.iter().map(|e| (e.id, e.root.to_string(), e.point.to_string(), e.kind.as_str())).collect();
         assert_eq!(
             shown,
             [(36, "/mnt1".into(), "/mnt2".into(), "ext3"), (37, "/".to_owned(), "/a b".to_owned(), "tmpfs")]

@@ -11,7 +11,9 @@ use crate::path::AbsPath;
 use crate::places;
 use crate::plan::{self, Base, Plan, View};
 use crate::presets::{self, Policy};
+use crate::protection::{self, Lack};
 use crate::resolve::{self, Resolution};
+use crate::rule::Protection;
 use crate::session::{Request, Session};
 
 /// What each stage came to. Everything that is printed, explained or executed is read from here.
@@ -55,6 +57,7 @@ impl Compiled {
         command: &[OsString],
         diagnostics: &mut Diagnostics,
     ) -> Argv {
+        protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
         let tmpdir = session.path_var("TMPDIR");
         let around = Surroundings {
             engine,
@@ -62,12 +65,30 @@ impl Compiled {
             network: self.policy.network.value,
             as_root: session.is_root(),
             guard: self.guard,
+            nested: self.policy.nested.value,
             reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path))
                 && self.exists_writable(&places::at(places::TMP)),
             create: &self.resolution.create,
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)
+    }
+
+    /// What protects beyond mounts, and is not to be had.
+    fn lacking(&self, engine: &Engine) -> Vec<Lack> {
+        let lack = |has: bool, protection, why| (!has).then_some(Lack { protection, why });
+        [
+            lack(
+                self.guard || !self.policy.require.contains_key(&Protection::Guard),
+                Protection::Guard,
+                "it was left out",
+            ),
+            lack(engine.seccomp, Protection::Seccomp, "this kernel has none"),
+            lack(engine.landlock, Protection::Landlock, "it needs Linux 6.12"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// Below the private `/tmp` everything is writable and nothing exists yet.

@@ -221,7 +221,9 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         let command = quote_all(&inside, quote_for_people);
         lines.push(([b"  -- ".to_vec(), command].concat(), String::new()));
     }
-    for (tightening, (because, access)) in argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because)) {
+    for (tightening, (because, access)) in
+        argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because))
+    {
         let (word, path) = match tightening {
             Tightening::Mask(path) => ("mask", path),
             Tightening::Hide(path) => ("hide", path),

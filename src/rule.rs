@@ -147,3 +147,14 @@ pub struct Refinements {
     pub leave_tracked: bool,
     pub mask: Mask,
 }
+
+/// What a sandbox has beyond its mounts, and what a policy can insist on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protection {
+    /// The second stage, which checks and locks the mounts.
+    Guard,
+    /// A filter of system calls.
+    Seccomp,
+    /// Signals and abstract sockets stay inside.
+    Landlock,
+}

@@ -144,9 +144,8 @@ impl Case {
     fn compile(&self) -> String {
         let (compiled, mut diagnostics) = self.tree.compile_as(&self.session, &self.request);
         let command = ["true".into()];
-        let argv = compiled.as_ref().map(|compiled| {
-            compiled.argv(&self.session, &engine(), &command, &mut diagnostics)
-        });
+        let argv =
+            compiled.as_ref().map(|compiled| compiled.argv(&self.session, &engine(), &command, &mut diagnostics));
         let mut out = format!("{}\n", self.why);
         said(&diagnostics, &mut out);
         match (compiled, argv) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::lower::Argv;
+use crate::lower::{Argv, Engine};
 use crate::path::shown;
 use crate::pipeline::Compiled;
 use crate::print::shell_for_people;
@@ -17,6 +17,18 @@ pub(super) fn stages(compiled: &Compiled) -> String {
     decisions(compiled, &mut out);
     dropped(compiled, &mut out);
     out
+}
+
+/// What the machine was found to have.
+pub(super) fn engine(engine: &Engine, compiled: &Compiled) -> String {
+    let has = |has: bool| if has { "yes" } else { "no" };
+    format!(
+        "machine: {}; second stage: {}; seccomp: {}; Landlock scope: {}\n",
+        engine.bwrap,
+        has(compiled.guard),
+        has(engine.seccomp),
+        has(engine.landlock)
+    )
 }
 
 pub(super) fn argv(argv: &Argv) -> String {

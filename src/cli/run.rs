@@ -62,6 +62,9 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         }
         let engine =
             launch::engine(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
+        if options.debug {
+            output.debug(&debug::engine(&engine, compiled));
+        }
         Some(compiled.argv(&session, &engine, &arguments.command, &mut diagnostics))
     });
     output.report(&diagnostics);

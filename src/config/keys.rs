@@ -17,6 +17,8 @@ pub(super) const TOP_LEVEL: Keys<ConfigFile> = &[
     ("filesystem", |walk, key, value, it| walk.table(FILESYSTEM, key, value, &mut it.filesystem)),
     ("network", |walk, key, value, it| it.network = walk.boolean(key, value)),
     ("docker", |walk, key, value, it| it.docker = walk.boolean(key, value)),
+    ("nested", |walk, key, value, it| it.nested = walk.boolean(key, value)),
+    ("require", |walk, key, value, it| it.require = walk.choices(key, value)),
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
 

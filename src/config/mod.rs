@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 
 use crate::origin::{Origin, Sourced};
-use crate::rule::{IfMissing, Mask};
+use crate::rule::{IfMissing, Mask, Protection};
 
 pub use parse::{parse, parse_builtin};
 pub use schema::schema;
@@ -35,6 +35,14 @@ pub struct ConfigFile {
     /// write all of this machine. Default: `false`.
     #[schemars(with = "Sourced<bool>", extend("default" = false))]
     pub docker: Option<Sourced<bool>>,
+
+    /// Whether the command can make user namespaces, as container tools and browsers' own sandboxes do. It can then also undo
+    /// what keeps folders from being renamed. Default: `false`.
+    #[schemars(with = "Sourced<bool>", extend("default" = false))]
+    pub nested: Option<Sourced<bool>>,
+
+    /// Protections without which nothing runs. By default one that this machine cannot give is a warning. Default: none.
+    pub require: Vec<Sourced<Protection>>,
 
     /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this or a later
     /// configuration file names it. Default: none.
@@ -183,6 +191,22 @@ impl Choice for IfMissing {
             word: "create",
             value: IfMissing::Create,
             meaning: "A directory is made there before the start. Not for globs.",
+        },
+    ];
+}
+
+impl Choice for Protection {
+    const WORDS: &'static [Word<Self>] = &[
+        Word {
+            word: "guard",
+            value: Protection::Guard,
+            meaning: "The second stage inside, which checks and locks the mounts.",
+        },
+        Word { word: "seccomp", value: Protection::Seccomp, meaning: "The filter of system calls." },
+        Word {
+            word: "landlock",
+            value: Protection::Landlock,
+            meaning: "Signals and abstract sockets stay inside (Linux 6.12).",
         },
     ];
 }

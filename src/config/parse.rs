@@ -152,6 +152,10 @@ impl<'a> Walk<'a> {
         None
     }
 
+    pub(super) fn choices<T: Choice>(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<T>> {
+        self.array(key, value).iter().filter_map(|element| self.choice(key, element)).collect()
+    }
+
     /// The elements of an array. A lone element is the usual slip: it gets the brackets as remedy.
     fn array<'v, 't>(&mut self, key: &str, value: &'v Value<'t>) -> &'v [Value<'t>] {
         if let DeValue::Array(elements) = value.get_ref() {

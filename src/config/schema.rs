@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Choice, ConfigFile, PresetDefinition, Tmp};
 use crate::origin::Sourced;
-use crate::rule::IfMissing;
+use crate::rule::{IfMissing, Protection};
 
 /// The regular expression of [`super::is_preset_name`], without anchors.
 const PRESET_NAME: &str = "[a-z0-9][a-z0-9_/-]*";
@@ -72,6 +72,20 @@ impl JsonSchema for IfMissing {
 
     fn schema_name() -> Cow<'static, str> {
         "IfMissing".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of_the_words::<Self>()
+    }
+}
+
+impl JsonSchema for Protection {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Protection".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {

@@ -123,6 +123,10 @@ codes! {
     BwrapUntrusted = "bwrap-untrusted", Error;
     /// This machine does not let us make a sandbox.
     SandboxUnavailable = "sandbox-unavailable", Error;
+    /// Something that protects beyond mounts is not to be had here.
+    ProtectionMissing = "protection-missing", Warning;
+    /// The same, and the policy insists on it.
+    ProtectionRequired = "protection-required", Error;
     /// This machine does not let the second stage do its work.
     GuardUnavailable = "guard-unavailable", Error;
     /// The second stage found other mounts than those that were planned.

@@ -60,7 +60,8 @@ fn close(entry: &MountEntry, governing: Option<&Expected>) -> io::Result<()> {
 
 fn compare(expected: &Expected, found: Option<&Seen>) -> Result<(), &'static str> {
     let Some(Seen { entry, identity }) = found else {
-        return if expected.required { Err("is not mounted") } else { Ok(()) };
+        let must_be_there = expected.required || expected.identity.is_some();
+        return if must_be_there { Err("is not mounted") } else { Ok(()) };
     };
     // A tmpfs, or one file of a device file system: `/dev/null`, or what bwrap was given to show instead.
     if expected.access == Expectation::Hidden && !["tmpfs", "devtmpfs"].contains(&entry.kind.as_str()) {
@@ -82,7 +83,8 @@ fn flags_of(entry: &MountEntry) -> MountFlags {
         ("nodiratime", MountFlags::NODIRATIME),
         ("relatime", MountFlags::RELATIME),
     ];
-    let named = FLAGS.iter().filter(|(name, _)| entry.has(name)).fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
+    let named =
+        FLAGS.iter().filter(|(name, _)| entry.has(name)).fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
     // The kernel shows nothing for strict times, and takes their absence as a wish for relative ones.
     if entry.has("noatime") || entry.has("relatime") { named } else { named | MountFlags::STRICTATIME }
 }

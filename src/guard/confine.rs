@@ -33,7 +33,5 @@ pub(crate) fn can_scope() -> bool {
 }
 
 fn ruleset() -> Result<Ruleset, RulesetError> {
-    Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .scope(Scope::AbstractUnixSocket | Scope::Signal)
+    Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::AbstractUnixSocket | Scope::Signal)
 }

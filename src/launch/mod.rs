@@ -5,6 +5,7 @@ mod availability;
 mod bwrap;
 mod command;
 mod identity;
+mod libraries;
 
 use std::fs;
 use std::io;
@@ -64,6 +65,9 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &mut Arg
     availability::check(host, session, &argv.program)?;
     if let Some(name) = argv.command.first() {
         command::check(host, session, compiled, name)?;
+    }
+    if argv.guard.is_some() {
+        libraries::check(&compiled.plan, session.executable.as_ref())?;
     }
     create_directories(host, &argv.create)?;
     if let Some(guard) = &mut argv.guard {

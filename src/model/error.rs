@@ -60,11 +60,17 @@ pub enum ModelError {
         tmpfs: AbsPath,
     },
     /// The second stage is called, and its plan is not known.
-    MissingPlan { descriptor: i32 },
+    MissingPlan {
+        descriptor: i32,
+    },
     /// The plan of the second stage is not one.
-    InvalidPlan { why: &'static str },
+    InvalidPlan {
+        why: &'static str,
+    },
     /// The second stage would mount on something that is not there.
-    NothingToTighten { path: AbsPath },
+    NothingToTighten {
+        path: AbsPath,
+    },
     /// `--symlink` where the argv already made something.
     Occupied {
         path: AbsPath,

@@ -214,7 +214,10 @@ impl Planner {
         self.always(Mount::Directory { path: places::at(places::MARKER), mode: 0o755 }, MARKER);
         if let Some(executable) = base.guard {
             let path = places::at(places::GUARD);
-            self.always(Mount::OwnBinary { path, executable: executable.clone() }, "locks the mounts, then starts the command");
+            self.always(
+                Mount::OwnBinary { path, executable: executable.clone() },
+                "locks the mounts, then starts the command",
+            );
         }
         self.always(Mount::Seal { path: ours }, MARKER);
         // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.

@@ -15,7 +15,7 @@ use crate::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::origin::{Origin, Sourced};
 use crate::path::AbsPath;
 use crate::places;
-use crate::rule::{Access, LayerKind, Refinements, Rule};
+use crate::rule::{Access, LayerKind, Protection, Refinements, Rule};
 use crate::session::Session;
 
 pub use builtin::Library;
@@ -27,6 +27,9 @@ pub struct Policy {
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
     pub tmp: Setting<Tmp>,
+    pub nested: Setting<bool>,
+    /// Protections that the policy insists on, each with who does. One that any file names stays: insisting forbids.
+    pub require: BTreeMap<Protection, Origin>,
     /// The presets in force and the layer that named each, for `--debug`.
     pub presets: BTreeMap<String, LayerKind>,
 }
@@ -64,6 +67,8 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
         docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
         tmp,
+        nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
+        require: required(layers),
         presets: selection.layers(),
     }
 }
@@ -82,6 +87,11 @@ fn setting<T: Copy + PartialEq>(
         Some(Setting { value: *value, layer: layer.kind, origin: origin.clone() })
     });
     decided.unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
+}
+
+fn required(layers: &Layers) -> BTreeMap<Protection, Origin> {
+    let named = layers.layers.iter().flat_map(|layer| &layer.config.require);
+    named.map(|Sourced { value, origin }| (*value, origin.clone())).collect()
 }
 
 /// The entries of one layer, as rules on that layer.

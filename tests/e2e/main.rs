@@ -8,6 +8,7 @@
 mod situations;
 
 mod git;
+mod guard;
 mod levels;
 mod names;
 mod network;

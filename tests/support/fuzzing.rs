@@ -97,7 +97,12 @@ impl Target {
         let mut diagnostics = Diagnostics::default();
         let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
         let compiled = compiled.expect("there is a project, whatever the input says");
-        let argv = compiled.argv(&session, &Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true }, &["true".into()], &mut diagnostics);
+        let argv = compiled.argv(
+            &session,
+            &Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true },
+            &["true".into()],
+            &mut diagnostics,
+        );
         for format in [Format::Text { color: false }, Format::Json] {
             assert_eq!(render(&diagnostics, format).is_empty(), diagnostics.is_empty());
         }

@@ -1,0 +1,128 @@
+//! The second stage: nothing starts on mounts that are not those that were planned, and nobody inside can undo them.
+
+use std::fs;
+use std::process::Output;
+
+use crate::sandbox::{failed, policy, run, sandbox, shell, shell_with, succeeded, write};
+use crate::support::{Place, stdout, write_program};
+
+everywhere!(
+    no_user_namespace_can_be_made_inside,
+    user_namespaces_are_there_on_request,
+    a_command_of_many_words_runs,
+    a_mount_that_bwrap_left_out_is_noticed,
+    a_folder_that_was_swapped_is_noticed,
+    what_bwrap_left_writable_is_closed,
+    a_library_that_the_policy_hides_is_named,
+    the_kernels_settings_cannot_be_changed,
+);
+
+fn no_user_namespace_can_be_made_inside(place: &Place) {
+    policy(place, "");
+    let script = "unshare --user true 2>/dev/null && echo made; cat /proc/self/status | grep -E 'Cap(Prm|Eff|Bnd)'";
+    let said = shell(place, script);
+    assert!(!said.contains("made"), "{said}");
+    let bounding = if place.uid == 0 { "CapBnd:\t0000000000000000" } else { "CapBnd:" };
+    assert!(said.contains("CapEff:\t0000000000000000") && said.contains(bounding), "{said}");
+}
+
+fn user_namespaces_are_there_on_request(place: &Place) {
+    write(place, ".agent-sandbox.toml", "nested = true\n");
+    let output =
+        sandbox(place).args(["--config", ".agent-sandbox.toml", "--", "unshare", "--user", "echo", "made"]).output();
+    assert_eq!(succeeded(output.unwrap()), "made\n");
+}
+
+fn a_command_of_many_words_runs(place: &Place) {
+    policy(place, "");
+    let words: Vec<String> = (0..12_000).map(|number| number.to_string()).collect();
+    let mut command = sandbox(place);
+    command.args(["--", "sh", "-c", "echo $# ${12000}", "sh"]).args(&words);
+    assert_eq!(succeeded(command.output().unwrap()), "12000 11999\n");
+}
+
+/// Runs with a `bwrap` that is a script of ours, which ends by starting the real one.
+fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
+    let folder = place.path().join("bin");
+    write_program(&folder.join("bwrap"), &format!("#!/bin/bash\n{script}\nexec /usr/bin/bwrap \"${{words[@]}}\"\n"));
+    place.give_away();
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    sandbox(place).args(words).env("PATH", path).output().unwrap()
+}
+
+/// Leaves out the words `$1 PATH PATH` (or `$1 PATH`) whose path ends with `$2`.
+const DROP: &str = r#"
+drop() {
+    kept=()
+    while [ $# -gt 0 ]; do
+        case "$1 $2" in
+            "--tmpfs "*/hidden) shift 2; kept=("${kept[@]:0:${#kept[@]}-2}") ;;
+            "--remount-ro "*/hidden) shift 2 ;;
+            *) kept+=("$1"); shift ;;
+        esac
+    done
+    words=("${kept[@]}")
+}
+drop "$@"
+"#;
+
+fn a_mount_that_bwrap_left_out_is_noticed(place: &Place) {
+    write(place, "hidden/secret", "canary");
+    write(place, "hidden/open/file", "");
+    policy(place, "exclude = ['hidden']\nrw = ['hidden/open']\n");
+    let read = ["--", "cat", "hidden/secret"];
+    failed(&with_bwrap(place, DROP, &read), 125, "/hidden` is not mounted");
+    // The attack is real: without the second stage nobody notices.
+    let without = ["--no-guard", "--", "cat", "hidden/secret"];
+    assert_eq!(stdout(&with_bwrap(place, DROP, &without)), "canary");
+}
+
+fn a_folder_that_was_swapped_is_noticed(place: &Place) {
+    place.write("home/.ssh/key", "canary");
+    write(place, "out/file", "");
+    policy(place, "rw = ['out']\nro = ['.']\n");
+    // bwrap follows a relative link to the place itself, and opens that.
+    let put_back = || {
+        fs::remove_file(place.project().join("out")).unwrap();
+        fs::rename(place.project().join("moved"), place.project().join("out")).unwrap();
+    };
+    // Not at a trial start.
+    let swapped = |swap: &str| format!("case \"$*\" in *die-with-parent*) mv out moved; {swap};; esac; words=(\"$@\")");
+    let link = &swapped("ln -s ../../.ssh out");
+    let plant = ["--", "sh", "-c", "echo planted >out/key"];
+    failed(&with_bwrap(place, link, &plant), 125, "/out` is not mounted");
+    put_back();
+    with_bwrap(place, link, &[&["--no-guard"][..], &plant].concat());
+    assert_eq!(fs::read_to_string(place.home().join(".ssh/key")).unwrap(), "planted\n", "the attack is real");
+    put_back();
+    failed(&with_bwrap(place, &swapped("mkdir out"), &plant), 125, "/out` is no longer the file or folder that it was");
+}
+
+fn what_bwrap_left_writable_is_closed(place: &Place) {
+    policy(place, "");
+    let open = r#"words=("$@"); for i in "${!words[@]}"; do
+        [ "${words[$i]} ${words[$((i+1))]}" = "--ro-bind /" ] && words[$i]=--bind; done"#;
+    let elsewhere = if place.uid == 0 { Place::root_outside_tmp() } else { Place::outside_tmp() };
+    let planted = elsewhere.home().join("planted");
+    let attempt = |flags: &[&str]| {
+        let script = format!("echo x >{}", planted.display());
+        with_bwrap(place, open, &[flags, &["--", "sh", "-c", &script]].concat());
+        planted.exists()
+    };
+    assert!(!attempt(&[]));
+    assert!(attempt(&["--no-guard"]));
+}
+
+fn a_library_that_the_policy_hides_is_named(place: &Place) {
+    policy(place, "");
+    let library = fs::read_to_string("/proc/self/maps").unwrap();
+    let Some(library) = library.split_whitespace().find(|word| word.contains("/libc.so")) else { return };
+    failed(&run(place, &["--exclude", library, "--", "true"]), 125, "the second stage needs `");
+}
+
+fn the_kernels_settings_cannot_be_changed(place: &Place) {
+    policy(place, "");
+    // What is written is what is there, in case it works after all.
+    let script = "cat /proc/sys/kernel/core_pattern >/tmp/now; cat /tmp/now >/proc/sys/kernel/core_pattern && echo written; true";
+    assert_eq!(shell_with(place, &[], &format!("({script}) 2>/dev/null")), "");
+}
