@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
 use agent_sandbox::pipeline::{self, Compiled};
-use agent_sandbox::session::Request;
+use agent_sandbox::session::{Request, Session};
 use tempfile::TempDir;
 
 use crate::support;
@@ -149,9 +149,12 @@ impl Stage {
     }
 
     pub fn compile(&self, scene: &Scene, request: &Request) -> (Compiled, Diagnostics) {
+        self.compile_as(&support::session(scene.cwd.to_str().unwrap()), request)
+    }
+
+    pub fn compile_as(&self, session: &Session, request: &Request) -> (Compiled, Diagnostics) {
         let mut diagnostics = Diagnostics::default();
-        let session = support::session(scene.cwd.to_str().unwrap());
-        let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
+        let compiled = pipeline::compile(&Host::at(self.root.path()), session, request, &mut diagnostics);
         (compiled.expect("a project"), diagnostics)
     }
 
