@@ -56,6 +56,16 @@ pub struct Argv {
     /// because bwrap closes a descriptor after its first use.
     pub empty_descriptors: Range<i32>,
     pub dropped: Vec<Dropped>,
+    pub before: Before,
+}
+
+/// What is done to the process before it becomes bwrap, and cannot be said in words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Signals and abstract sockets stay inside. Where there is a second stage, that one does it.
+    pub scope: bool,
+    /// What is mounted on the host later does not appear inside. Only root can do this here, and a second stage can for everybody.
+    pub private_mounts: bool,
 }
 
 impl Argv {
@@ -91,6 +101,10 @@ pub struct Engine {
     pub landlock: bool,
     /// The kernel can filter system calls.
     pub seccomp: bool,
+    /// bwrap itself can forbid further user namespaces. Asked only where there is no second stage to do that.
+    pub disable_userns: bool,
+    /// The caller may make a mount namespace without a user namespace: root, outside of most containers.
+    pub own_mounts: bool,
 }
 
 /// What surrounds the mounts.
@@ -121,6 +135,10 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the second stage be root in its namespace"));
         }
     }
+    let plain = !around.guard;
+    if plain && !around.nested && around.engine.disable_userns {
+        operations.push(always(["--disable-userns"], "no user namespaces inside"));
+    }
     let stages = plan.stages(around.guard);
     let mut empty_descriptors = FIRST_DESCRIPTOR..FIRST_DESCRIPTOR;
     operations.extend(stages.bwrap.iter().map(|planned| Operation {
@@ -128,6 +146,9 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         because: planned.because.clone(),
         access: planned.access,
     }));
+    if plain && around.as_root {
+        operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
+    }
     if around.reset_tmpdir {
         operations.push(always(["--setenv", "TMPDIR", "/tmp"], "TMPDIR is not writable inside"));
     }
@@ -164,6 +185,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         create: around.create.to_vec(),
         empty_descriptors,
         dropped: plan.dropped.clone(),
+        before: Before { scope: plain && around.engine.landlock, private_mounts: plain && around.engine.own_mounts },
     };
     if let count = argv.count()
         && count > MAX_WORDS

@@ -22,7 +22,7 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
 
 /// Keeps signals and connections to abstract sockets within the sandbox. Handles no right on files, so no mount and no path is
 /// affected.
-pub(super) fn scope() -> Result<(), RulesetError> {
+pub(crate) fn scope() -> Result<(), RulesetError> {
     ruleset()?.create()?.restrict_self()?;
     Ok(())
 }

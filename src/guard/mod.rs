@@ -22,9 +22,9 @@ use std::process::{Command, ExitCode};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 
-pub(crate) use confine::can_scope;
+pub(crate) use confine::{can_scope, scope};
 pub use plan::{Expectation, Expected, GuardPlan, Identity, Tightening};
-pub(crate) use seccomp::program as seccomp_program;
+pub(crate) use seccomp::{as_bytes, program};
 
 /// The word that asks our binary to be the guard.
 pub const SUBCOMMAND: &str = "__guard";

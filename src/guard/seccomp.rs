@@ -26,7 +26,9 @@ const REFUSED: [i64; 6] = [
 ];
 
 /// Answers EPERM, as container engines do, so that libraries which could use such a call know what to do without it.
-pub(crate) fn program() -> Result<BpfProgram, Error> {
+///
+/// `user_namespaces`: they may be made. Where they may not, and neither the second stage nor bwrap sees to that, the filter does.
+pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     // The kernel looks at the low 32 bits of these arguments only, and so must we.
     let argument = |index, value| Rule::new(vec![Condition::new(index, Len::Dword, Op::Eq, value)?]);
@@ -34,21 +36,49 @@ pub(crate) fn program() -> Result<BpfProgram, Error> {
     let mut rules: BTreeMap<i64, Vec<Rule>> = REFUSED.map(|number| (number, Vec::new())).into();
     rules.insert(libc::SYS_ioctl, injection);
     rules.insert(libc::SYS_socket, vec![argument(0, AF_VSOCK)?]);
+    if !user_namespaces {
+        let new_user = libc::CLONE_NEWUSER.unsigned_abs().into();
+        let makes_one = || Rule::new(vec![Condition::new(0, Len::Qword, Op::MaskedEq(new_user), new_user)?]);
+        rules.insert(libc::SYS_unshare, vec![makes_one()?]);
+        rules.insert(libc::SYS_clone, vec![makes_one()?]);
+    }
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     // A call of another architecture (`int 0x80`) ends the process: its number means something else.
     let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()?;
-    Ok(if cfg!(target_arch = "x86_64") { [refuse_x32().to_vec(), filter].concat() } else { filter })
+    let mut program = BpfProgram::new();
+    if cfg!(target_arch = "x86_64") {
+        // x32 calls come as x86-64 with a bit in the number, so that no rule on a number meets them. Nobody uses them.
+        program.extend(absent(JUMP_IF_AT_LEAST, 0x4000_0000));
+    }
+    if !user_namespaces {
+        // Its flags are in memory, where no filter can look. Libraries then use `clone`.
+        program.extend(absent(JUMP_IF_EQUAL, libc::SYS_clone3 as u32));
+    }
+    program.extend(filter);
+    Ok(program)
 }
 
-/// x32 calls come as x86-64 with a bit in the number, so that no rule on a number meets them. Nobody uses them.
-fn refuse_x32() -> [sock_filter; 3] {
-    const X32_BIT: u32 = 0x4000_0000;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+
+/// Answers ENOSYS to the calls whose number compares so with `number`. (seccompiler has one answer for all.)
+fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
     let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };
-    // Load the number, which comes first in `struct seccomp_data`; skip the answer unless it is at least the bit.
-    [step(0x20, 0, 0), step(0x35, 1, X32_BIT), step(0x06, 0, SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs())]
+    // Load the number, which comes first in `struct seccomp_data`; skip the answer if it does not compare.
+    [step(0x20, 0, 0), step(comparison, 1, number), step(0x06, 0, SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs())]
 }
 
+/// For the second stage, which has other means against user namespaces.
 pub(super) fn apply() -> Result<(), Error> {
-    seccompiler::apply_filter(&program()?)
+    seccompiler::apply_filter(&program(true)?)
+}
+
+/// As bwrap reads it: the instructions, each of eight bytes.
+pub(crate) fn as_bytes(program: &[sock_filter]) -> Vec<u8> {
+    let bytes = |step: &sock_filter| {
+        let [code, k] = [step.code.to_ne_bytes().to_vec(), step.k.to_ne_bytes().to_vec()];
+        [code, vec![step.jt, step.jf], k].concat()
+    };
+    program.iter().flat_map(bytes).collect()
 }

@@ -2,6 +2,7 @@
 //! anything on the host, and only what a rule asked for (`if-missing = "create"`).
 
 mod availability;
+mod before;
 mod bwrap;
 mod command;
 mod identity;
@@ -42,7 +43,10 @@ pub fn is_inside(host: &Host) -> bool {
 pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
     let bwrap = find_bwrap(host, session, compiled)?;
     let seccomp = rustix::thread::secure_computing_mode().is_ok();
-    Ok(Engine { bwrap, landlock: guard::can_scope(), seccomp })
+    let disable_userns = !compiled.guard && bwrap::knows(&bwrap, "--disable-userns")?;
+    let own_mounts = rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
+    Ok(Engine { bwrap, landlock: guard::can_scope(), seccomp, disable_userns, own_mounts })
 }
 
 /// What must be true of the caller before anything is compiled for a run.
@@ -134,6 +138,7 @@ pub fn command(argv: &Argv) -> io::Result<Command> {
         contents.push((guard.descriptor, guard.plan.to_text().into_bytes()));
     }
     descriptors::pass(&mut bwrap, contents)?;
+    before::prepare(&mut bwrap, argv.before);
     Ok(bwrap)
 }
 

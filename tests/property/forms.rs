@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Command;
 
-use agent_sandbox::lower::{Argv, Operation};
+use agent_sandbox::lower::{Argv, Before, Operation};
 use agent_sandbox::origin::Origin;
 use agent_sandbox::print::{Form, print};
 use proptest::collection::vec;
@@ -30,6 +30,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
     let operations = operations.into_iter().map(|words| Operation { words, because: because.clone(), access: None });
     Argv {
         guard: None,
+        before: Before::default(),
         program: abs(program),
         operations: operations.collect(),
         command,

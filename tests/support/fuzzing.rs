@@ -99,7 +99,13 @@ impl Target {
         let compiled = compiled.expect("there is a project, whatever the input says");
         let argv = compiled.argv(
             &session,
-            &Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true },
+            &Engine {
+                bwrap: abs("/usr/bin/bwrap"),
+                landlock: true,
+                seccomp: true,
+                disable_userns: true,
+                own_mounts: false,
+            },
             &["true".into()],
             &mut diagnostics,
         );

@@ -87,7 +87,7 @@ pub fn session(cwd: &str) -> Session {
 
 /// A machine that can do everything.
 pub fn engine() -> Engine {
-    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true }
+    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true, disable_userns: true, own_mounts: false }
 }
 
 /// The argv that runs `true`.
