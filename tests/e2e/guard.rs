@@ -1,9 +1,11 @@
 //! The second stage: nothing starts on mounts that are not those that were planned, and nobody inside can undo them.
 
 use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Output;
 
-use crate::sandbox::{failed, policy, run, sandbox, shell, shell_with, succeeded, write};
+use crate::sandbox::{failed, policy, python, run, sandbox, shell, shell_with, succeeded, write};
 use crate::support::{Place, stdout, write_program};
 
 everywhere!(
@@ -15,6 +17,8 @@ everywhere!(
     what_bwrap_left_writable_is_closed,
     a_library_that_the_policy_hides_is_named,
     the_kernels_settings_cannot_be_changed,
+    what_reaches_past_mounts_is_refused,
+    bwrap_alone_forbids_user_namespaces_and_injection,
 );
 
 fn no_user_namespace_can_be_made_inside(place: &Place) {
@@ -125,4 +129,57 @@ fn the_kernels_settings_cannot_be_changed(place: &Place) {
     // What is written is what is there, in case it works after all.
     let script = "cat /proc/sys/kernel/core_pattern >/tmp/now; cat /tmp/now >/proc/sys/kernel/core_pattern && echo written; true";
     assert_eq!(shell_with(place, &[], &format!("({script}) 2>/dev/null")), "");
+}
+
+/// Tries what reaches past mounts and namespaces, and prints what came of each.
+const REACH: &str = r#"
+import ctypes, errno, os, signal, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, number, *arguments):
+    result = libc.syscall(ctypes.c_long(number), *map(ctypes.c_ulong, arguments))
+    print(name, 'done' if result >= 0 else errno.errorcode[ctypes.get_errno()])
+call('keyctl', 250, 0, -3, 0)
+call('io_uring', 425, 1, 0)
+call('x32', 0x40000000 + 39)
+call('inject', 16, 0, 0x5412, 0)
+call('inject', 16, 0, 0x100005412, 0)
+call('paste', 16, 0, 0x541c, 0)
+call('namespace', 272, 0x10000000)
+def attempt(name, what):
+    try:
+        what()
+        print(name, 'done')
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+attempt('vsock', lambda: socket.socket(40, socket.SOCK_STREAM))
+attempt('abstract', lambda: socket.socket(socket.AF_UNIX).connect('\0' + sys.argv[1]))
+"#;
+
+/// An abstract socket of the host that somebody listens on.
+fn abstract_listener(place: &Place) -> (UnixListener, String) {
+    let name = format!("agent-sandbox-test-{}", place.path().file_name().unwrap().to_string_lossy());
+    (UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(), name)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn what_reaches_past_mounts_is_refused(place: &Place) {
+    policy(place, "");
+    let (_listener, name) = abstract_listener(place);
+    let said = python(sandbox(place).arg("--"), REACH, &[&name]);
+    let refused = "keyctl EPERM\nio_uring EPERM\nx32 ENOSYS\ninject EPERM\ninject EPERM\npaste EPERM\n\
+        namespace ENOSPC\nvsock EPERM\nabstract EPERM\n";
+    assert_eq!(said, refused);
+    // What the sandbox takes away is there outside.
+    let outside = python(&mut place.command("env"), REACH, &[&name]);
+    for possible in ["keyctl done", "namespace done", "abstract done"] {
+        assert!(outside.contains(possible), "{possible}: {outside}");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn bwrap_alone_forbids_user_namespaces_and_injection(place: &Place) {
+    policy(place, "");
+    let (_listener, name) = abstract_listener(place);
+    let said = python(sandbox(place).args(["--no-guard", "--"]), REACH, &[&name]);
+    assert!(said.contains("namespace ENOSPC") && said.contains("inject EPERM") && said.contains("abstract EPERM"), "{said}");
 }
