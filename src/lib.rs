@@ -60,6 +60,8 @@ pub mod decide;
 
 pub mod plan;
 
+pub mod environment;
+
 pub mod lower;
 
 pub mod pipeline;

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::environment::Environment;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan};
@@ -35,6 +36,8 @@ pub struct Argv {
     /// Descriptors that must be open on something empty: the content of the files that read as empty. One for each,
     /// because bwrap closes a descriptor after its first use.
     pub empty_descriptors: Range<i32>,
+    /// What bwrap must be started with, and with nothing else: it shows inside, in `/proc/1/environ`.
+    pub environment: Environment,
     pub dropped: Vec<Dropped>,
 }
 
@@ -56,8 +59,7 @@ pub struct Surroundings<'a> {
     pub cwd: &'a AbsPath,
     pub network: bool,
     pub as_root: bool,
-    /// `TMPDIR` names a place that is not writable inside.
-    pub reset_tmpdir: bool,
+    pub environment: &'a Environment,
     pub create: &'a [AbsPath],
     pub command: &'a [OsString],
 }
@@ -78,9 +80,6 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         because: planned.because.clone(),
         access: planned.access,
     }));
-    if around.reset_tmpdir {
-        operations.push(always(["--setenv", "TMPDIR", "/tmp"], "TMPDIR is not writable inside"));
-    }
     operations.push(Operation {
         words: vec!["--chdir".into(), around.cwd.as_os_str().to_owned()],
         because: Origin::BuiltIn("working directory"),
@@ -92,6 +91,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         command: around.command.to_vec(),
         create: around.create.to_vec(),
         empty_descriptors,
+        environment: around.environment.clone(),
         dropped: plan.dropped.clone(),
     };
     refuse_too_many_words(&argv, diagnostics);

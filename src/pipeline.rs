@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use crate::decide::{self, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::environment::{self, Environment};
 use crate::host::Host;
 use crate::layers::{self, Layers};
 use crate::lower::{self, Argv, Surroundings};
@@ -22,6 +23,7 @@ pub struct Compiled {
     pub resolution: Resolution,
     pub decisions: Decisions,
     pub plan: Plan,
+    pub environment: Environment,
 }
 
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
@@ -39,7 +41,8 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
-    Some(Compiled { layers, policy, resolution, decisions, plan })
+    let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
+    Some(Compiled { layers, policy, resolution, decisions, plan, environment })
 }
 
 impl Compiled {
@@ -51,27 +54,16 @@ impl Compiled {
         command: &[OsString],
         diagnostics: &mut Diagnostics,
     ) -> Argv {
-        let tmpdir = session.path_var("TMPDIR");
         let around = Surroundings {
             program: bwrap,
             cwd: &self.layers.project.cwd,
             network: self.policy.network.value,
             as_root: session.is_root(),
-            reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path))
-                && self.exists_writable(&places::at(places::TMP)),
+            environment: &self.environment,
             create: &self.resolution.create,
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)
-    }
-
-    /// Below the private `/tmp` everything is writable and nothing exists yet.
-    fn exists_writable(&self, directory: &AbsPath) -> bool {
-        match self.plan.view(directory) {
-            View::HostRw => true,
-            View::Fresh => directory.as_path() == places::TMP,
-            _ => false,
-        }
     }
 }
 

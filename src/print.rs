@@ -1,6 +1,8 @@
 //! The forms in which an argv is printed for audit. All of them carry every byte of every word; those that people
 //! read in a terminal carry them escaped where they could forge a line.
 
+mod environment;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -14,7 +16,7 @@ use crate::path::shown;
 pub enum Form {
     /// A script that a POSIX shell runs as it is
     Shell,
-    /// An object with the words, the directories to create, and the descriptors to open on `/dev/null`
+    /// An object with the words, the environment, the directories to create, and the descriptors to open on `/dev/null`
     Json,
     /// The words alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -76,6 +78,7 @@ fn needs(argv: &Argv) -> Vec<String> {
         let paths = listed(argv.create.iter().map(|path| format!("`{path}`")), "and");
         needs.push(format!("the {noun} {paths}"));
     }
+    needs.extend(environment::needs(&argv.environment));
     needs
 }
 
@@ -111,6 +114,7 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         out.extend(quote(directory.as_os_str()));
         out.extend(b") &&\n");
     }
+    out.extend(environment::in_front(&argv.environment, quote));
     out.extend(quote(argv.program.as_os_str()));
     for operation in &argv.operations {
         out.extend(b" \\\n  ");
@@ -175,7 +179,9 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     let words: Vec<Value> = argv.words().into_iter().map(json_word).collect();
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
     let empty: Vec<i32> = argv.empty_descriptors.clone().collect();
-    format!("{:#}\n", json!({ "argv": words, "create": create, "empty_descriptors": empty })).into_bytes()
+    let environment = environment::json_form(&argv.environment);
+    let all = json!({ "argv": words, "environment": environment, "create": create, "empty_descriptors": empty });
+    format!("{all:#}\n").into_bytes()
 }
 
 /// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.
@@ -192,6 +198,7 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         let path = quote_for_people(directory.as_os_str());
         lines.push(([b"# ".to_vec(), path].concat(), "created before the start".to_owned()));
     }
+    lines.extend(environment::annotated(&argv.environment));
     lines.push((quote_for_people(argv.program.as_os_str()), String::new()));
     for operation in &argv.operations {
         let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();

@@ -54,7 +54,7 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
     if let Some(name) = argv.command.first() {
-        command::check(host, session, compiled, name)?;
+        command::check(host, compiled, &argv.environment, name)?;
     }
     create_directories(host, &argv.create)
 }
@@ -101,14 +101,14 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
 
 /// The process that runs the sandbox, to be spawned by whoever wants to stay: see [`ready`] for what comes first.
 ///
-/// It inherits the standard streams, the environment, and no other descriptor than those that the argv names: all that
-/// this process has open past standard error are marked close-on-exec here. Set neither a working directory nor
-/// arguments: the argv has both.
+/// It inherits the standard streams, and no other descriptor than those that the argv names: all that this process has
+/// open past standard error are marked close-on-exec here. Its environment is that of the argv alone. Set neither a working
+/// directory, nor arguments, nor variables: the argv has them, and the command could read the variables of bwrap.
 pub fn command(argv: &Argv) -> io::Result<Command> {
     descriptors::close_on_exec()?;
     let words = argv.words();
     let mut bwrap = Command::new(words[0]);
-    bwrap.args(&words[1..]);
+    bwrap.args(&words[1..]).env_clear().envs(&argv.environment.variables);
     descriptors::pass_empty(&mut bwrap, argv.empty_descriptors.clone())?;
     Ok(bwrap)
 }

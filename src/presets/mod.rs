@@ -27,6 +27,8 @@ pub struct Policy {
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
     pub tmp: Setting<Tmp>,
+    /// Whether variables of the caller that nothing names pass.
+    pub inherit: Setting<bool>,
     /// The presets in force and the layer that named each, for `--debug`.
     pub presets: BTreeMap<String, LayerKind>,
 }
@@ -64,6 +66,7 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
         docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
         tmp,
+        inherit: setting(layers, true, false, "the environment passes by default", |l| l.config.env.inherit.as_ref()),
         presets: selection.layers(),
     }
 }

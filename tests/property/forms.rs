@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Command;
 
+use agent_sandbox::environment::Environment;
 use agent_sandbox::lower::{Argv, Operation};
 use agent_sandbox::origin::Origin;
 use agent_sandbox::print::{Form, print};
@@ -34,6 +35,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         command,
         create: Vec::new(),
         empty_descriptors: 3..3,
+        environment: Environment::default(),
         dropped: Vec::new(),
     }
 }
