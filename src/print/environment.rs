@@ -11,9 +11,10 @@ use crate::diagnostic::listed;
 use crate::environment::{Environment, Fate};
 use crate::path::shown;
 
-/// Variables that a shell keeps read-only, or looks for the next program with: in front of a command it would refuse
+/// Variables that a shell keeps to itself, or looks for the next program with: in front of a command it would refuse
 /// them, or not find `env`.
-const NOT_IN_FRONT: [&str; 6] = ["BASHOPTS", "EUID", "PATH", "PPID", "SHELLOPTS", "UID"];
+const NOT_IN_FRONT: [&str; 9] =
+    ["BASHOPTS", "BASH_VERSINFO", "EUID", "LINENO", "OPTIND", "PATH", "PPID", "SHELLOPTS", "UID"];
 
 /// Prints an option of `env` for each variable that is not among its arguments. Names alone: a value in an argument could be read
 /// by every user of the machine. POSIX has `ENVIRON` in awk, and no other way to list names alone.
@@ -47,7 +48,11 @@ pub(super) fn in_front(environment: &Environment, quote: Quote) -> Vec<u8> {
             line.extend(b"env");
         }
     }
-    options.append(&mut operands);
+    if !operands.is_empty() {
+        // A name may begin with a dash.
+        options.push("--".into());
+        options.append(&mut operands);
+    }
     if !options.is_empty() {
         line.push(b' ');
         line.extend(quote_all(&options, quote));
