@@ -35,7 +35,7 @@ fn files(compiled: &Compiled, out: &mut String) {
     let _ = writeln!(out, "files:");
     for layer in &layers.layers {
         let Some(file) = &layer.file else { continue };
-        let part = if layer.protective_only { ", above the root: only `ro` and `exclude` count" } else { "" };
+        let part = if layer.protective_only { ", above the root: only what it forbids counts" } else { "" };
         let _ = writeln!(out, "  {} ({}{part})", file, layer.kind.name());
     }
     for path in &layers.absent {

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, lchown};
 
-use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics};
+use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::launch;
 use agent_sandbox::lower::Argv;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
-use agent_sandbox::session::Session;
+use agent_sandbox::session::{Request, Session};
 
 use crate::support::{Place, Tree, USER, abs, session, stderr, write_program};
 use crate::{one, plain, tree};
@@ -132,8 +132,8 @@ fn find_bwrap(tree: &Tree, path: &str) -> String {
 
 /// A project without a file, and the argv that runs `command` in it.
 fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv) {
-    let compiled = plain(tree);
-    let mut diagnostics = Diagnostics::default();
+    let (compiled, mut diagnostics) = tree.compile_as(session, &Request::default());
+    let compiled = compiled.unwrap();
     let argv = compiled.argv(session, &abs("/usr/bin/bwrap"), command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     (compiled, argv)

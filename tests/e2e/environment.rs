@@ -249,7 +249,7 @@ fn the_printed_script_gives_the_environment_of_a_run(place: &Place) {
     let output = place.command("/bin/sh").env("PATH", "/nowhere").args(["-c", &printed]).output().unwrap();
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
     let tools = place.home().join("tools");
-    write(place, &tools.join("x"), "");
+    write(place, tools.join("x"), "");
     std::os::unix::fs::symlink("/usr/bin/env", tools.join("env")).unwrap();
     let output = place.command("/bin/sh").env("PATH", &tools).args(["-c", &printed]).output().unwrap();
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
