@@ -63,6 +63,8 @@ pub mod decide;
 
 pub mod plan;
 
+pub mod environment;
+
 pub mod guard;
 
 pub mod lower;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::bytes::Word;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::environment::Environment;
 use crate::guard::{self, GuardPlan, Tightening};
 use crate::origin::Origin;
 use crate::path::AbsPath;
@@ -55,6 +56,8 @@ pub struct Argv {
     /// Descriptors that must be open on something empty: the content of the files that read as empty. One for each,
     /// because bwrap closes a descriptor after its first use.
     pub empty_descriptors: Range<i32>,
+    /// What bwrap must be started with, and with nothing else: it shows inside, in `/proc/1/environ`.
+    pub environment: Environment,
     pub dropped: Vec<Dropped>,
     pub before: Before,
 }
@@ -116,8 +119,7 @@ pub struct Surroundings<'a> {
     pub guard: bool,
     /// The command may make user namespaces.
     pub nested: bool,
-    /// `TMPDIR` names a place that is not writable inside.
-    pub reset_tmpdir: bool,
+    pub environment: &'a Environment,
     pub create: &'a [AbsPath],
     pub command: &'a [OsString],
 }
@@ -148,9 +150,6 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     }));
     if plain && around.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
-    }
-    if around.reset_tmpdir {
-        operations.push(always(["--setenv", "TMPDIR", "/tmp"], "TMPDIR is not writable inside"));
     }
     operations.push(Operation {
         words: vec!["--chdir".into(), around.cwd.as_os_str().to_owned()],
@@ -184,6 +183,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         command: around.command.to_vec(),
         create: around.create.to_vec(),
         empty_descriptors,
+        environment: around.environment.clone(),
         dropped: plan.dropped.clone(),
         before: Before { scope: plain && around.engine.landlock, private_mounts: plain && around.engine.own_mounts },
     };

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use crate::decide::{self, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::environment::{self, Environment};
 use crate::host::Host;
 use crate::layers::{self, Layers};
 use crate::lower::{self, Argv, Engine, Surroundings};
@@ -26,6 +27,7 @@ pub struct Compiled {
     pub plan: Plan,
     /// A second stage inside makes a part of the mounts, and locks all of them.
     pub guard: bool,
+    pub environment: Environment,
 }
 
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
@@ -44,8 +46,9 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
+    let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
     let guard = guard.is_some();
-    Some(Compiled { layers, policy, resolution, decisions, plan, guard })
+    Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard })
 }
 
 impl Compiled {
@@ -58,7 +61,6 @@ impl Compiled {
         diagnostics: &mut Diagnostics,
     ) -> Argv {
         protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
-        let tmpdir = session.path_var("TMPDIR");
         let around = Surroundings {
             engine,
             cwd: &self.layers.project.cwd,
@@ -66,8 +68,7 @@ impl Compiled {
             as_root: session.is_root(),
             guard: self.guard,
             nested: self.policy.nested.value,
-            reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path))
-                && self.exists_writable(&places::at(places::TMP)),
+            environment: &self.environment,
             create: &self.resolution.create,
             command,
         };
@@ -89,15 +90,6 @@ impl Compiled {
         .into_iter()
         .flatten()
         .collect()
-    }
-
-    /// Below the private `/tmp` everything is writable and nothing exists yet.
-    fn exists_writable(&self, directory: &AbsPath) -> bool {
-        match self.plan.view(directory) {
-            View::HostRw => true,
-            View::Fresh => directory.as_path() == places::TMP,
-            _ => false,
-        }
     }
 }
 

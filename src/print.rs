@@ -1,6 +1,8 @@
 //! The forms in which an argv is printed for audit. All of them carry every byte of every word; those that people
 //! read in a terminal carry them escaped where they could forge a line.
 
+mod environment;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -15,7 +17,7 @@ use crate::path::shown;
 pub enum Form {
     /// A script that a POSIX shell runs as it is
     Shell,
-    /// An object with the words, the directories to create, and the descriptors to open on `/dev/null`
+    /// An object with the words, the environment, the directories to create, and the descriptors to open on `/dev/null`
     Json,
     /// The words alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -80,6 +82,7 @@ fn needs(argv: &Argv) -> Vec<String> {
         let paths = listed(argv.create.iter().map(|path| format!("`{path}`")), "and");
         needs.push(format!("the {noun} {paths}"));
     }
+    needs.extend(environment::needs(&argv.environment));
     needs
 }
 
@@ -118,6 +121,7 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         out.extend(quote(directory.as_os_str()));
         out.extend(b") &&\n");
     }
+    out.extend(environment::in_front(&argv.environment, quote));
     out.extend(quote(argv.program.as_os_str()));
     for operation in &argv.operations {
         out.extend(b" \\\n  ");
@@ -189,7 +193,9 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     let words: Vec<Value> = argv.words().iter().map(|word| json_word(word)).collect();
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
     let empty: Vec<i32> = argv.empty_descriptors.clone().collect();
-    let mut object = json!({ "argv": words, "create": create, "empty_descriptors": empty });
+    let environment = environment::json_form(&argv.environment);
+    let mut object =
+        json!({ "argv": words, "environment": environment, "create": create, "empty_descriptors": empty });
     if let Some(guard) = &argv.guard {
         object["guard"] = json!({ "descriptor": guard.descriptor, "plan": guard.plan });
     }
@@ -210,6 +216,7 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         let path = quote_for_people(directory.as_os_str());
         lines.push(([b"# ".to_vec(), path].concat(), "created before the start".to_owned()));
     }
+    lines.extend(environment::annotated(&argv.environment));
     lines.push((quote_for_people(argv.program.as_os_str()), String::new()));
     for operation in &argv.operations {
         let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();

@@ -18,8 +18,10 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::cli;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
+use agent_sandbox::environment::{Fate, Outcome};
 use agent_sandbox::lower::Argv;
 use agent_sandbox::model::View;
+use agent_sandbox::origin::Origin;
 use agent_sandbox::path::shown;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::rule::{Exactness, LayerKind};
@@ -144,14 +146,18 @@ impl Case {
     fn compile(&self) -> String {
         let (compiled, mut diagnostics) = self.tree.compile_as(&self.session, &self.request);
         let command = ["true".into()];
-        let argv =
-            compiled.as_ref().map(|compiled| compiled.argv(&self.session, &engine(), &command, &mut diagnostics));
+        let argv = compiled.as_ref().map(|compiled| {
+            let argv = compiled.argv(&self.session, &engine(), &command, &mut diagnostics);
+            assert_eq!(argv.environment, compiled.environment);
+            argv
+        });
         let mut out = format!("{}\n", self.why);
         said(&diagnostics, &mut out);
         match (compiled, argv) {
             (Some(compiled), Some(argv)) if !diagnostics.has_errors() => {
                 found(&compiled, &mut out);
                 decided(&compiled, &mut out);
+                environment(&compiled, &mut out);
                 section("argv", &mut out);
                 for operation in &argv.operations {
                     let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
@@ -228,6 +234,28 @@ fn decided(compiled: &Compiled, out: &mut String) {
     for dropped in &compiled.plan.dropped {
         let (path, access) = (&dropped.path, dropped.access);
         writeln!(out, "  {access} {path}  [{}], is {} already", dropped.because, dropped.inherited).unwrap();
+    }
+}
+
+/// What passes without anything to decide it is not worth a line.
+fn environment(compiled: &Compiled, out: &mut String) {
+    let environment = &compiled.environment;
+    let is_news = |outcome: &Outcome| {
+        let unasked = matches!(outcome.because, Origin::BuiltIn(_)) && !environment.only_named;
+        !(outcome.fate == Fate::Passed && unasked)
+    };
+    let news: Vec<_> = environment.outcomes.iter().filter(|(_, outcome)| is_news(outcome)).collect();
+    if !news.is_empty() {
+        section("environment", out);
+    }
+    for (name, Outcome { fate, because }) in news {
+        let name = shown(name);
+        match (fate, environment.variables.get(OsStr::new(&name))) {
+            (Fate::Passed, Some(_)) => writeln!(out, "  pass {name}  [{because}]").unwrap(),
+            (Fate::Dropped, None) => writeln!(out, "  unset {name}  [{because}]").unwrap(),
+            (Fate::Set, Some(value)) => writeln!(out, "  set {name} to {}  [{because}]", quoted(value)).unwrap(),
+            contradiction => panic!("{name}: {contradiction:?}"),
+        }
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) struct Policy {
 pub(super) enum PrintForm {
     /// A script that a POSIX shell runs as it is
     Shell,
-    /// An object with the words, the directories to create, and the descriptors to open on `/dev/null`
+    /// An object with the words, the environment, the directories to create, and the descriptors to open on `/dev/null`
     Json,
     /// The words alone, one on each line; newline and backslash as `\n` and `\\`. A warning says what else they need
     Lines,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::environment::Fate;
 use crate::lower::{Argv, Engine};
 use crate::path::shown;
 use crate::pipeline::Compiled;
@@ -16,6 +17,7 @@ pub(super) fn stages(compiled: &Compiled) -> String {
     rules(compiled, &mut out);
     decisions(compiled, &mut out);
     dropped(compiled, &mut out);
+    environment(compiled, &mut out);
     out
 }
 
@@ -45,7 +47,7 @@ fn files(compiled: &Compiled, out: &mut String) {
     let _ = writeln!(out, "files:");
     for layer in &layers.layers {
         let Some(file) = &layer.file else { continue };
-        let part = if layer.protective_only { ", above the root: only `ro` and `exclude` count" } else { "" };
+        let part = if layer.protective_only { ", above the root: only what it forbids counts" } else { "" };
         let _ = writeln!(out, "  {} ({}{part})", file, layer.kind.name());
     }
     for path in &layers.absent {
@@ -70,6 +72,7 @@ fn merged(compiled: &Compiled, out: &mut String) {
     let _ = writeln!(out, "  network = {} ({})", policy.network.value, policy.network.origin);
     let _ = writeln!(out, "  docker = {} ({})", policy.docker.value, policy.docker.origin);
     let _ = writeln!(out, "  tmp = {:?} ({})", policy.tmp.value, policy.tmp.origin);
+    let _ = writeln!(out, "  inherit = {} ({})", policy.inherit.value, policy.inherit.origin);
 }
 
 fn rules(compiled: &Compiled, out: &mut String) {
@@ -113,5 +116,18 @@ fn dropped(compiled: &Compiled, out: &mut String) {
             "  {} {} is {} already  [{}]",
             dropped.access, dropped.path, dropped.inherited, dropped.because
         );
+    }
+}
+
+/// Names, and no values: whoever is shown this need not know the caller's secrets.
+fn environment(compiled: &Compiled, out: &mut String) {
+    let _ = writeln!(out, "environment:");
+    for (name, outcome) in &compiled.environment.outcomes {
+        let fate = match outcome.fate {
+            Fate::Passed => "pass",
+            Fate::Dropped => "unset",
+            Fate::Set => "set",
+        };
+        let _ = writeln!(out, "  {fate} {}  [{}]", shown(name), outcome.because);
     }
 }

@@ -2,7 +2,7 @@
 //! was meant to be, and `tests` holds them against the schema.
 
 use super::parse::{Value, Walk};
-use super::{BuiltinPreset, ConfigFile, Filesystem, PresetDefinition, RelativeTo};
+use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition, RelativeTo};
 use crate::diagnostic::{listed, nearest};
 use crate::origin::Sourced;
 use crate::rule::{IfMissing, Mask};
@@ -19,6 +19,7 @@ pub(super) const TOP_LEVEL: Keys<ConfigFile> = &[
     ("docker", |walk, key, value, it| it.docker = walk.boolean(key, value)),
     ("nested", |walk, key, value, it| it.nested = walk.boolean(key, value)),
     ("require", |walk, key, value, it| it.require = walk.choices(key, value)),
+    ("env", |walk, key, value, it| walk.table(ENV, key, value, &mut it.env)),
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
 
@@ -28,6 +29,13 @@ pub(super) const FILESYSTEM: Keys<Filesystem> = &[
     ("rw", |walk, key, value, it| it.rw = walk.entries(key, value)),
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
     ("tmp", |walk, key, value, it| it.tmp = walk.choice(key, value)),
+];
+
+pub(super) const ENV: Keys<Env> = &[
+    ("inherit", |walk, key, value, it| it.inherit = walk.boolean(key, value)),
+    ("pass", |walk, key, value, it| it.pass = walk.variable_names(key, value)),
+    ("unset", |walk, key, value, it| it.unset = walk.variable_names(key, value)),
+    ("set", |walk, key, value, it| it.set = walk.variables(key, value)),
 ];
 
 pub(super) const PRESET: Keys<PresetDefinition> = &[
@@ -97,6 +105,14 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("deny", "exclude"),
     ("hide", "exclude"),
     ("mask", "exclude"),
+    ("environment", "env"),
+    ("allow", "pass"),
+    ("include", "pass"),
+    ("keep", "pass"),
+    ("deny", "unset"),
+    ("drop", "unset"),
+    ("exclude", "unset"),
+    ("remove", "unset"),
 ];
 
 /// What someone who wrote `key` in a table with the keys `known` should write instead.
@@ -105,6 +121,9 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     let other_word = OTHER_WORDS.iter().find(|(word, name)| *word == spelled && known.contains(name));
     if let Some((_, name)) = other_word {
         return format!("did you mean `{name}`?");
+    }
+    if known == names(ENV) && is_variable(key) {
+        return format!("to give a variable a value, write `set = {{ {key} = \"…\" }}`");
     }
     // A right key in the wrong table. Easily done in TOML, where all that follows `[filesystem]` is in it.
     if names(FILESYSTEM).contains(&key) {
@@ -119,8 +138,16 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     if names(ENTRY).contains(&key) {
         return format!("`{key}` belongs in an entry: {{ path = \"PATH\", if-missing = \"error\" }}");
     }
+    if names(ENV).contains(&key) {
+        return format!("`{key}` belongs in `[env]`");
+    }
     match nearest(&spelled, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("the keys here are {}", listed(known.iter().map(|name| format!("`{name}`")), "and")),
     }
+}
+
+/// Whether it looks like `NODE_ENV`.
+fn is_variable(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_')
 }

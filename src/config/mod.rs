@@ -44,6 +44,9 @@ pub struct ConfigFile {
     /// Protections without which nothing runs. By default one that this machine cannot give is a warning. Default: none.
     pub require: Vec<Sourced<Protection>>,
 
+    /// Which variables of the environment the command gets.
+    pub env: Env,
+
     /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this or a later
     /// configuration file names it. Default: none.
     #[schemars(schema_with = "schema::preset_definitions")]
@@ -73,6 +76,30 @@ pub struct Filesystem {
     /// Which `/tmp` the command sees. Default: `"private"`.
     #[schemars(with = "Sourced<Tmp>", extend("default" = "private"))]
     pub tmp: Option<Sourced<Tmp>>,
+}
+
+/// Which variables of the environment the command gets. Without an entry that names it, a variable passes, unless it leads to a
+/// socket or a session of the host (`SSH_AUTH_SOCK`, `DISPLAY`, …).
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, default)]
+pub struct Env {
+    /// Whether variables that no entry names pass. With `false`, those that every program needs (`PATH`, `HOME`,
+    /// `TERM`, `LANG`, …) still do. Default: `true`.
+    #[schemars(with = "Sourced<bool>", extend("default" = true))]
+    pub inherit: Option<Sourced<bool>>,
+
+    /// Names of variables that pass, as the caller has them: `["CI", "NODE_*"]`. Default: none besides the built-in ones.
+    #[schemars(schema_with = "schema::variable_names")]
+    pub pass: Vec<Sourced<String>>,
+
+    /// Names of variables that do not pass: `["AWS_*"]`. In one configuration file this beats `pass`. Default: none besides the
+    /// built-in ones.
+    #[schemars(schema_with = "schema::variable_names")]
+    pub unset: Vec<Sourced<String>>,
+
+    /// Variables and their values: `{ CI = "1" }`. Everyone who can read this file can read them. Default: none.
+    #[schemars(schema_with = "schema::variables")]
+    pub set: BTreeMap<String, Sourced<String>>,
 }
 
 /// Which `/tmp` the command sees.

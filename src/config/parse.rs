@@ -1,6 +1,8 @@
 //! Text to [`ConfigFile`]. A walk over the parsed TOML that notes every mistake and goes on, so that one run shows
 //! them all. What has a mistake is left out of the result; nobody runs with it (SPEC L8).
 
+mod variables;
+
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;

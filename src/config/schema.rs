@@ -128,6 +128,21 @@ pub(super) fn preset_names(_: &mut SchemaGenerator) -> Schema {
     strings_like(&format!("^@{PRESET_NAME}$"))
 }
 
+/// The regular expression of a variable's name, or of a pattern for some: not empty, no `=`, no NUL.
+const VARIABLE_NAME: &str = "^[^=\\u0000]+$";
+
+pub(super) fn variable_names(_: &mut SchemaGenerator) -> Schema {
+    strings_like(VARIABLE_NAME)
+}
+
+pub(super) fn variables(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "patternProperties": { VARIABLE_NAME: { "type": "string", "pattern": "^[^\\u0000]*$" } },
+        "additionalProperties": false,
+    })
+}
+
 fn strings_like(pattern: &str) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
 }
@@ -146,7 +161,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use super::super::keys::{ENTRY, FILESYSTEM, PRESET, TOP_LEVEL, names};
+    use super::super::keys::{ENTRY, ENV, FILESYSTEM, PRESET, TOP_LEVEL, names};
     use super::*;
     use crate::diagnostic::Diagnostics;
     use crate::origin::Source;
@@ -165,6 +180,7 @@ mod tests {
         let schema = schema();
         assert_eq!(set(names(TOP_LEVEL)), properties(&schema, "/properties"));
         assert_eq!(set(names(FILESYSTEM)), properties(&schema, "/definitions/Filesystem/properties"));
+        assert_eq!(set(names(ENV)), properties(&schema, "/definitions/Env/properties"));
         assert_eq!(set(names(PRESET)), properties(&schema, "/definitions/PresetDefinition/properties"));
         assert_eq!(set(names(ENTRY)), properties(&schema, "/definitions/Entry/anyOf/1/properties"));
     }
@@ -172,11 +188,13 @@ mod tests {
     #[test]
     fn every_key_is_documented_with_its_default() {
         let schema = schema();
-        for table in ["", "/definitions/Filesystem", "/definitions/PresetDefinition", "/definitions/Entry/anyOf/1"] {
+        let tables =
+            ["Filesystem", "Env", "PresetDefinition", "Entry/anyOf/1"].map(|name| format!("/definitions/{name}"));
+        for table in [String::new()].iter().chain(&tables) {
             let keys = schema.pointer(&format!("{table}/properties")).and_then(Value::as_object);
             for (key, about) in keys.into_iter().flatten() {
                 let description = about["description"].as_str().unwrap_or_default();
-                let needs_no_default = key == "path" || key == "filesystem";
+                let needs_no_default = ["path", "filesystem", "env"].contains(&key.as_str());
                 assert!(description.contains("Default: ") || needs_no_default, "{table} {key}: {description}");
                 assert!(description.ends_with('.') && !description.contains('\n'), "{table} {key}: {description}");
             }
@@ -257,12 +275,26 @@ mod tests {
         r#"{ a = { ro = ["x"], include = ["@b"] } }"#,
         r#"{ a = { include = ["!@b"] } }"#,
         r#"{ a = { tmp = "host" } }"#,
+        r#"["A=b"]"#,
+        r#"["A_*", "[a", "a b"]"#,
+        r#"{ A = "" }"#,
+        r#"{ A = "a\u0000" }"#,
+        r#"{ "A=b" = "x" }"#,
+        r#"{ "" = "x" }"#,
+        r#"{ "a\u0000" = "x" }"#,
+        r#"{ inherit = false, pass = ["A"], unset = ["B"], set = { C = "d" } }"#,
     ];
 
     const KEYS: &[&str] = &[
         "filesystem",
         "network",
         "docker",
+        "env",
+        "inherit",
+        "pass",
+        "unset",
+        "set",
+        "'A=b'",
         "presets",
         "ro",
         "rw",
@@ -294,6 +326,8 @@ mod tests {
             [
                 format!("{pair}\n"),
                 format!("[filesystem]\n{pair}\n"),
+                format!("[env]\n{pair}\n"),
+                format!("[env.set]\n{pair}\n"),
                 format!("[presets]\n{pair}\n"),
                 format!("[presets.a]\n{pair}\n"),
                 format!("[[filesystem.ro]]\n{pair}\n"),
@@ -302,13 +336,24 @@ mod tests {
         })
     }
 
+    /// JSON has no dates, and the TOML crate makes tables with a name of its own of them. No key takes one.
+    fn take_dates_out(value: &mut Value) {
+        match value {
+            Value::Object(members) if members.keys().any(|key| key.starts_with("$__toml")) => *value = Value::Null,
+            Value::Object(members) => members.values_mut().for_each(take_dates_out),
+            Value::Array(items) => items.iter_mut().for_each(take_dates_out),
+            _ => {}
+        }
+    }
+
     #[test]
     fn the_parser_accepts_what_the_schema_accepts() {
         let validator = jsonschema::draft7::new(&schema()).expect("the schema is a schema");
         let mut accepted = 0;
         for text in documents() {
             // `path` twice in one entry: no value at all, so nothing for the schema to judge.
-            let Ok(value) = toml::from_str::<Value>(&text) else { continue };
+            let Ok(mut value) = toml::from_str::<Value>(&text) else { continue };
+            take_dates_out(&mut value);
             let by_schema = validator.is_valid(&value);
             let mut diagnostics = Diagnostics::default();
             super::super::parse(&Arc::new(Source { name: String::new(), text: text.clone() }), &mut diagnostics);

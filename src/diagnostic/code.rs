@@ -48,6 +48,9 @@ codes! {
     /// A path or pattern that cannot mean anything: empty, or with a NUL byte.
     InvalidPath = "invalid-path", Error;
 
+    /// A variable that `set` cannot give the command alone, or not at all.
+    ReservedVariable = "reserved-variable", Error;
+
     // Presets.
     /// A preset that neither we nor an earlier layer defines.
     UnknownPreset = "unknown-preset", Error;

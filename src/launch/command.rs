@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use crate::diagnostic::{Code, Diagnostic};
+use crate::environment::Environment;
 use crate::host::{FileKind, Host};
 use crate::path::{AbsPath, shown};
 use crate::pipeline::Compiled;
 use crate::plan::Plan;
-use crate::session::Session;
 
 /// What stands at one place where the command could be.
 enum Found {
@@ -23,10 +23,15 @@ enum Found {
     Absent,
 }
 
-pub(super) fn check(host: &Host, session: &Session, compiled: &Compiled, name: &OsStr) -> Result<(), Diagnostic> {
+pub(super) fn check(
+    host: &Host,
+    compiled: &Compiled,
+    environment: &Environment,
+    name: &OsStr,
+) -> Result<(), Diagnostic> {
     let mut hidden = None;
     let mut not_executable = None;
-    for candidate in candidates(session, &compiled.layers.project.cwd, name) {
+    for candidate in candidates(environment, &compiled.layers.project.cwd, name) {
         match look(host, &compiled.plan, &candidate) {
             Found::Executable => return Ok(()),
             Found::NotExecutable(at) => not_executable = not_executable.or(Some(at)),
@@ -60,8 +65,8 @@ pub(super) fn check(host: &Host, session: &Session, compiled: &Compiled, name: &
 }
 
 /// As `execvp` looks: a name with a slash is a path, everything else is searched for. As spelled, because what `link/..`
-/// means is only known on the way.
-fn candidates(session: &Session, cwd: &AbsPath, name: &OsStr) -> Vec<PathBuf> {
+/// means is only known on the way. The `PATH` is the one that the command gets, for it is the one that bwrap has.
+fn candidates(environment: &Environment, cwd: &AbsPath, name: &OsStr) -> Vec<PathBuf> {
     let cwd = cwd.as_path();
     if name.as_bytes().contains(&b'/') {
         return vec![cwd.join(name)];
@@ -69,7 +74,7 @@ fn candidates(session: &Session, cwd: &AbsPath, name: &OsStr) -> Vec<PathBuf> {
     if name.is_empty() {
         return Vec::new();
     }
-    let path = session.var("PATH").unwrap_or(OsStr::new("/bin:/usr/bin"));
+    let path = environment.var("PATH").unwrap_or(OsStr::new("/bin:/usr/bin"));
     let folders = path.as_bytes().split(|b| *b == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
     folders.map(|folder| cwd.join(folder).join(name)).collect()
 }

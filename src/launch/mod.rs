@@ -68,7 +68,7 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &mut Arg
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
     if let Some(name) = argv.command.first() {
-        command::check(host, session, compiled, name)?;
+        command::check(host, compiled, &argv.environment, name)?;
     }
     if argv.guard.is_some() {
         libraries::check(&compiled.plan, session.executable.as_ref())?;
@@ -125,14 +125,14 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
 
 /// The process that runs the sandbox, to be spawned by whoever wants to stay: see [`ready`] for what comes first.
 ///
-/// It inherits the standard streams, the environment, and no other descriptor than those that the argv names: all that
-/// this process has open past standard error are marked close-on-exec here. Set neither a working directory nor
-/// arguments: the argv has both.
+/// It inherits the standard streams, and no other descriptor than those that the argv names: all that this process has
+/// open past standard error are marked close-on-exec here. Its environment is that of the argv alone. Set neither a working
+/// directory, nor arguments, nor variables: the argv has them, and the command could read the variables of bwrap.
 pub fn command(argv: &Argv) -> io::Result<Command> {
     descriptors::close_on_exec()?;
     let words = argv.words();
     let mut bwrap = Command::new(&words[0]);
-    bwrap.args(&words[1..]);
+    bwrap.args(&words[1..]).env_clear().envs(&argv.environment.variables);
     let mut contents: Vec<(i32, Vec<u8>)> = argv.empty_descriptors.clone().map(|number| (number, Vec::new())).collect();
     if let Some(guard) = &argv.guard {
         contents.push((guard.descriptor, guard.plan.to_text().into_bytes()));

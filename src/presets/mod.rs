@@ -30,6 +30,8 @@ pub struct Policy {
     pub nested: Setting<bool>,
     /// Protections that the policy insists on, each with who does. One that any file names stays: insisting forbids.
     pub require: BTreeMap<Protection, Origin>,
+    /// Whether variables of the caller that nothing names pass.
+    pub inherit: Setting<bool>,
     /// The presets in force and the layer that named each, for `--debug`.
     pub presets: BTreeMap<String, LayerKind>,
 }
@@ -69,6 +71,7 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         tmp,
         nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
         require: required(layers),
+        inherit: setting(layers, true, false, "the environment passes by default", |l| l.config.env.inherit.as_ref()),
         presets: selection.layers(),
     }
 }

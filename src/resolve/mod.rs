@@ -23,6 +23,7 @@ use crate::presets::Policy;
 use crate::rule::{Exactness, IfMissing, LayerKind, Rule};
 use crate::session::Session;
 
+pub(crate) use pattern::NamePattern;
 use pattern::Pattern;
 use walk::WalkPattern;
 

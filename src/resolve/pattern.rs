@@ -11,11 +11,13 @@ use std::path::PathBuf;
 mod braces;
 mod class;
 mod matcher;
+mod name;
 #[cfg(test)]
 mod reference;
 mod scan;
 
 use matcher::Matcher;
+pub(crate) use name::NamePattern;
 use scan::{Piece, Pieces, Token};
 
 #[derive(Debug)]

@@ -25,6 +25,22 @@ cases! {
         project("[filesystem]\nrw = [{ path = \"out/*\", if-missing = \"create\" }]\n");
     InvalidValue a_preset_without_its_sign_gets_one project("[filesystem]\npresets = [\"!caches\"]\n");
 
+    UnknownKey a_variable_that_stands_in_env_itself_is_told_its_place project("[env]\nNODE_ENV = \"test\"\n");
+    UnknownKey a_key_of_env_in_another_table_is_told_its_place project("[filesystem]\npass = [\"CI\"]\n");
+    UnknownKey another_word_for_unset_gets_ours project("[env]\ndeny = [\"AWS_*\"]\n");
+    WrongType env_is_a_table project("env = [\"CI\"]\n");
+    WrongType the_variables_to_set_are_a_table project("[env]\nset = [\"CI=1\"]\n");
+    WrongType a_value_without_quotes_gets_them project("[env]\nset = { PORT = 80 }\n");
+    WrongType a_lone_variable_gets_brackets project("[env]\npass = \"CI\"\n");
+    InvalidValue an_empty_name_names_no_variable project("[env]\nunset = [\"\"]\n");
+    InvalidValue a_name_with_an_equals_sign_names_no_variable project("[env]\npass = [\"CI=1\"]\n");
+    InvalidValue a_name_with_a_nul_byte_names_no_variable project("[env]\npass = [\"C\\u0000I\"]\n");
+    InvalidValue a_name_to_set_with_an_equals_sign_names_no_variable project("[env]\nset = { \"A=b\" = \"c\" }\n");
+    InvalidValue a_value_with_a_nul_byte_cannot_be_set project("[env]\nset = { CI = \"a\\u0000b\" }\n");
+    InvalidPattern a_pattern_for_variables_must_be_one project("[env]\nunset = [\"AWS_[A\"]\n");
+    ReservedVariable what_the_loader_obeys_cannot_be_set project("[env]\nset = { LD_PRELOAD = \"./lib.so\" }\n");
+    ReservedVariable the_working_directory_cannot_be_set project("[env]\nset = { PWD = \"/\" }\n");
+
     InvalidPath an_empty_path_in_a_file_means_nothing project("[filesystem]\nrw = [\"\"]\n");
     InvalidPath a_path_with_a_nul_byte_means_nothing project("[filesystem]\nrw = [\"a\\u0000b\"]\n");
     InvalidPath an_empty_path_in_a_flag_means_nothing

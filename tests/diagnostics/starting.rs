@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, lchown};
 
-use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics};
+use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::launch;
 use agent_sandbox::lower::Argv;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
-use agent_sandbox::session::Session;
+use agent_sandbox::session::{Request, Session};
 
 use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};
 use crate::{one, plain, tree};
@@ -87,6 +87,14 @@ cases! {
         &needing(&tree([]), "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n"),
         Form::Lines,
     ).unwrap());
+    IncompleteForm words_alone_do_not_drop_a_variable one(incomplete(
+        &started_with("", &[("CI", "1"), ("DISPLAY", ":0"), ("TMPDIR", "/var/tmp")]),
+        Form::Nul,
+    ).unwrap());
+    IncompleteForm words_alone_do_not_drop_all_others one(incomplete(
+        &started_with("[env]\ninherit = false\n", &[("CI", "1"), ("PATH", "/bin")]),
+        Form::Nul,
+    ).unwrap());
     IncompleteForm all_that_the_words_need_is_named one(incomplete(
         &needing(
             &tree(["home/u/.netrc", "home/u/.pypirc"]),
@@ -124,8 +132,8 @@ fn find_bwrap(tree: &Tree, path: &str) -> String {
 
 /// A project without a file, and the argv that runs `command` in it.
 fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv) {
-    let compiled = plain(tree);
-    let mut diagnostics = Diagnostics::default();
+    let (compiled, mut diagnostics) = tree.compile_as(session, &Request::default());
+    let compiled = compiled.unwrap();
     let argv = compiled.argv(session, &engine(), command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     (compiled, argv)
@@ -148,6 +156,13 @@ fn unavailable(tree: &Tree, bwrap: &str) -> String {
 fn needing(tree: &Tree, text: &str) -> Argv {
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
     argv(tree, &session("/home/u/proj"), &["true".into()]).1
+}
+
+fn started_with(text: &str, variables: &[(&str, &str)]) -> Argv {
+    let tree = tree([&*format!("home/u/proj/.agent-sandbox.toml = {text}")]);
+    let mut session = session("/home/u/proj");
+    session.env.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
+    argv(&tree, &session, &["true".into()]).1
 }
 
 fn full_disk() -> String {

@@ -7,6 +7,7 @@
 #[macro_use]
 mod situations;
 
+mod environment;
 mod git;
 mod guard;
 mod levels;

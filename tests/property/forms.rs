@@ -1,10 +1,12 @@
 //! Each printed form carries every byte of every word.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Command;
 
+use agent_sandbox::environment::{Environment, Fate, Outcome};
 use agent_sandbox::lower::{Argv, Before, Operation};
 use agent_sandbox::origin::Origin;
 use agent_sandbox::print::{Form, print};
@@ -36,6 +38,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         command,
         create: Vec::new(),
         empty_descriptors: 3..3,
+        environment: Environment::default(),
         dropped: Vec::new(),
     }
 }
@@ -107,6 +110,83 @@ fn the_shell_form_is_executed_as_the_words() {
         let all = output.stdout.strip_suffix(b"\0").unwrap();
         let words: Vec<OsString> = all.split(|byte| *byte == 0).map(|w| OsStr::from_bytes(w).to_owned()).collect();
         prop_assert_eq!(words, owned(&argv));
+        Ok(())
+    });
+    assert_eq!(result, Ok(()));
+}
+
+/// Names that mean nothing to a shell, and some that mean something to the script, or could.
+fn variable() -> impl Strategy<Value = OsString> {
+    prop_oneof![
+        "[A-F_][A-F0-9_]{1,2}".prop_map(OsString::from),
+        select(vec!["ENV", "HOME", "LC_ALL", "POSIXLY_CORRECT", "i", "name", "pass"]).prop_map(OsString::from),
+    ]
+}
+
+/// Those that a shell has its own mind about: a policy can set them.
+fn of_the_shell() -> impl Strategy<Value = OsString> {
+    select(vec!["IFS", "PATH", "PPID", "UID", "PS1", "OPTIND", "SHELLOPTS"]).prop_map(OsString::from)
+}
+
+/// One that a policy can set, with a name that no shell can assign to.
+fn odd_variable() -> impl Strategy<Value = OsString> {
+    "[a-z0-9 /:'\"$*.-]{1,5}".prop_map(OsString::from)
+}
+
+/// What becomes of a variable of the caller: passed, dropped, or set to something else.
+fn fate() -> impl Strategy<Value = Option<Option<OsString>>> {
+    prop_oneof![Just(Some(None)), Just(None), word().prop_map(|value| Some(Some(value)))]
+}
+
+/// A caller's environment, and one that a policy makes of it.
+fn environments() -> impl Strategy<Value = (BTreeMap<OsString, OsString>, Environment)> {
+    let callers = proptest::collection::btree_map(variable(), (word(), fate()), 0..5);
+    let added = proptest::collection::btree_map(prop_oneof![variable(), odd_variable(), of_the_shell()], word(), 0..3);
+    (callers, added, any::<bool>()).prop_map(|(callers, added, only_named)| {
+        let mut environment = Environment { only_named, ..Environment::default() };
+        let mut settle = |name: &OsString, value: Option<&OsString>, fate| {
+            environment.variables.remove(name);
+            environment.variables.extend(value.map(|value| (name.clone(), value.clone())));
+            environment.outcomes.insert(name.clone(), Outcome { fate, because: Origin::BuiltIn("a test") });
+        };
+        for (name, (own, fate)) in &callers {
+            match fate {
+                Some(None) => settle(name, Some(own), Fate::Passed),
+                Some(Some(value)) => settle(name, Some(value), Fate::Set),
+                None => settle(name, None, Fate::Dropped),
+            }
+        }
+        added.iter().for_each(|(name, value)| settle(name, Some(value), Fate::Set));
+        (callers.into_iter().map(|(name, (own, _))| (name, own)).collect(), environment)
+    })
+}
+
+/// The script starts bwrap with the environment of a run, whatever is in it.
+#[test]
+fn the_shell_form_gives_the_environment() {
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let result = runner.run(&environments(), |(mut caller, environment)| {
+        // The shell needs one to find `env` and `awk`, so it is not the one of the case.
+        caller.insert("PATH".into(), "/usr/bin:/bin".into());
+        let expected = environment.variables.clone();
+        let mut argv = argv(Path::new("/usr/bin/env"), vec![vec!["-0".into()]], Vec::new());
+        argv.environment = environment;
+        let script = OsString::from_vec(print(&argv, Form::Shell));
+        let output = Command::new("/bin/sh").arg("-c").arg(&script).env_clear().envs(&caller).output().unwrap();
+        prop_assert!(output.status.success(), "{output:?} of {script:?}");
+        let lines = output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+        let mut found: BTreeMap<OsString, OsString> = lines
+            .map(|line| line.splitn(2, |byte| *byte == b'=').map(|part| OsStr::from_bytes(part).to_owned()))
+            .map(|mut parts| (parts.next().unwrap(), parts.next().unwrap()))
+            .collect();
+        // Made by shells, and not by the script.
+        for made in ["PWD", "OLDPWD", "SHLVL", "_", "PATH"] {
+            if !expected.contains_key(OsStr::new(made)) {
+                found.remove(OsStr::new(made));
+            }
+        }
+        prop_assert_eq!(found, expected, "{:?}", script);
         Ok(())
     });
     assert_eq!(result, Ok(()));

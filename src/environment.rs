@@ -1,0 +1,232 @@
+//! Which variables the command gets. OWNS the precedence among their entries (SPEC section 9); pure.
+//!
+//! bwrap is started with exactly these: `/proc/1/environ` inside shows what it was started with, and what it is told by
+//! `--setenv` shows in its command line, which every user of the machine can read.
+
+mod defaults;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::layers::{Layer, Layers};
+use crate::origin::{Origin, Sourced};
+use crate::path::{AbsPath, shown};
+use crate::places;
+use crate::plan::{Plan, View};
+use crate::presets::Policy;
+use crate::resolve::NamePattern;
+use crate::rule::LayerKind;
+use crate::session::Session;
+
+use defaults::When;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// All that bwrap is started with.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// `inherit = false`: what nothing names does not pass.
+    pub only_named: bool,
+    /// What became of each variable of the caller, and of each that an entry sets.
+    pub outcomes: BTreeMap<OsString, Outcome>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub fate: Fate,
+    pub because: Origin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// As the caller has it.
+    Passed,
+    Dropped,
+    /// With a value that the policy says, and not the caller.
+    Set,
+}
+
+impl Environment {
+    /// A variable that the command has, set to something.
+    pub fn var(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// The variables of one fate, sorted.
+    pub fn with(&self, fate: Fate) -> impl Iterator<Item = (&OsStr, &Origin)> {
+        let of_it = self.outcomes.iter().filter(move |(_, outcome)| outcome.fate == fate);
+        of_it.map(|(name, outcome)| (name.as_os_str(), &outcome.because))
+    }
+
+    /// The variables with a value of the policy's, sorted.
+    pub fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr, &Origin)> {
+        let value = |name: &OsStr| self.variables.get(name).map(OsString::as_os_str);
+        self.with(Fate::Set).filter_map(move |(name, origin)| Some((name, value(name)?, origin)))
+    }
+
+    fn settle(&mut self, name: &OsStr, value: Option<&OsStr>, fate: Fate, because: &Origin) {
+        match value {
+            Some(value) => _ = self.variables.insert(name.to_owned(), value.to_owned()),
+            None => _ = self.variables.remove(name),
+        }
+        self.outcomes.insert(name.to_owned(), Outcome { fate, because: because.clone() });
+    }
+
+    /// Gives a variable that passes another value, where it needs one.
+    fn adjust(&mut self, name: &str, value: &AbsPath, why: &'static str) {
+        let name = OsStr::new(name);
+        let passes = self.outcomes.get(name).is_some_and(|outcome| outcome.fate == Fate::Passed);
+        if passes && self.variables.get(name).is_some_and(|own| own != value.as_os_str()) {
+            self.settle(name, Some(value.as_os_str()), Fate::Set, &Origin::BuiltIn(why));
+        }
+    }
+}
+
+pub fn filter(
+    session: &Session,
+    layers: &Layers,
+    policy: &Policy,
+    plan: &Plan,
+    diagnostics: &mut Diagnostics,
+) -> Environment {
+    let mut levels = vec![Level::built_in(session, policy)];
+    for layer in &layers.layers {
+        // Files above the root are on the layer of the project's own (SPEC L4), so what they unset stays unset.
+        if levels.last().is_none_or(|level| level.kind != layer.kind) {
+            levels.push(Level::empty(layer.kind));
+        }
+        if let Some(level) = levels.last_mut() {
+            level.add(layer, diagnostics);
+        }
+    }
+    let mut environment = Environment { only_named: !policy.inherit.value, ..Environment::default() };
+    let set = levels.iter().flat_map(|level| level.set.keys().copied());
+    let names: BTreeSet<&OsStr> = session.env.keys().map(OsString::as_os_str).chain(set).collect();
+    for name in names {
+        let own = session.env.get(name).map(OsString::as_os_str);
+        // The latest layer that says something about it.
+        match levels.iter().rev().find_map(|level| level.verdict(name, own)) {
+            Some(Verdict::Set(given)) => {
+                environment.settle(name, Some(OsStr::new(&given.value)), Fate::Set, &given.origin)
+            }
+            Some(Verdict::Drop(because)) => environment.settle(name, None, Fate::Dropped, because),
+            Some(Verdict::Pass(because)) => environment.settle(name, own, Fate::Passed, because),
+            None if policy.inherit.value => environment.settle(name, own, Fate::Passed, &policy.inherit.origin),
+            None => environment.settle(name, None, Fate::Dropped, &policy.inherit.origin),
+        }
+    }
+    let runtime = places::at(places::RUN).join(format!("user/{}", session.uid));
+    environment.adjust("XDG_RUNTIME_DIR", &runtime, "the runtime directory inside is a private one");
+    let tmp = places::at(places::TMP);
+    if session.path_var("TMPDIR").is_some_and(|path| !exists_writable(plan, &path)) && exists_writable(plan, &tmp) {
+        environment.adjust("TMPDIR", &tmp, "TMPDIR is not writable inside");
+    }
+    environment
+}
+
+/// Below the private `/tmp` everything is writable and nothing exists yet.
+fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
+    match plan.view(directory) {
+        View::HostRw => true,
+        View::Fresh => directory.as_path() == places::TMP,
+        _ => false,
+    }
+}
+
+/// What one layer says.
+struct Level<'a> {
+    kind: LayerKind,
+    set: BTreeMap<&'a OsStr, &'a Sourced<String>>,
+    unset: Vec<(NamePattern, Origin)>,
+    pass: Vec<(NamePattern, Origin)>,
+}
+
+enum Verdict<'a> {
+    Set(&'a Sourced<String>),
+    Drop(&'a Origin),
+    Pass(&'a Origin),
+}
+
+impl<'a> Level<'a> {
+    fn empty(kind: LayerKind) -> Self {
+        Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new() }
+    }
+
+    fn built_in(session: &Session, policy: &Policy) -> Self {
+        let applies = |when: When| match when {
+            When::Always => true,
+            When::DockerIs(on) => policy.docker.value == on,
+            When::Has(name) => session.env.contains_key(OsStr::new(name)),
+        };
+        let patterns = |defaults: &'static [defaults::Default]| -> Vec<(NamePattern, Origin)> {
+            let in_force = defaults.iter().filter(|default| applies(default.when));
+            let each = in_force.flat_map(|default| default.names.iter().map(|name| (*name, default.why)));
+            // All of them can be parsed; a test holds it.
+            each.filter_map(|(name, why)| Some((built_in_pattern(name)?, Origin::BuiltIn(why)))).collect()
+        };
+        let (unset, pass) = (patterns(defaults::UNSET), patterns(defaults::PASS));
+        Self { kind: LayerKind::Preset, set: BTreeMap::new(), unset, pass }
+    }
+
+    /// Adds what a file says. Of one above the root only what it forbids counts.
+    fn add(&mut self, layer: &'a Layer, diagnostics: &mut Diagnostics) {
+        let env = &layer.config.env;
+        self.unset.extend(patterns(&env.unset, diagnostics));
+        let pass = patterns(&env.pass, diagnostics);
+        let allowed = |(name, given): &(&String, &Sourced<String>)| match reserved(name) {
+            None => true,
+            Some(found) => {
+                let message = format!("`{}` {}", shown(OsStr::new(name)), found.why);
+                diagnostics.push(Diagnostic::new(Code::ReservedVariable, message).at(&given.origin).help(found.help));
+                false
+            }
+        };
+        let set: Vec<_> = env.set.iter().filter(allowed).collect();
+        if !layer.protective_only {
+            self.pass.extend(pass);
+            self.set.extend(set.into_iter().map(|(name, given)| (OsStr::new(name), given)));
+        }
+    }
+
+    /// `own` is the caller's value. To pass what the caller does not have says nothing.
+    fn verdict(&self, name: &OsStr, own: Option<&OsStr>) -> Option<Verdict<'_>> {
+        let set = self.set.get(name).map(|given| Verdict::Set(given));
+        let unset = || naming(&self.unset, name).map(Verdict::Drop);
+        let pass = || naming(&self.pass, name).filter(|_| own.is_some()).map(Verdict::Pass);
+        set.or_else(unset).or_else(pass)
+    }
+}
+
+/// The first entry that names the variable.
+fn naming<'e>(entries: &'e [(NamePattern, Origin)], name: &OsStr) -> Option<&'e Origin> {
+    entries.iter().find(|(pattern, _)| pattern.matches(name)).map(|(_, origin)| origin)
+}
+
+fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(NamePattern, Origin)> {
+    let mut patterns = Vec::new();
+    for Sourced { value, origin } in names {
+        match NamePattern::parse(OsStr::new(value)) {
+            Ok(pattern) => patterns.push((pattern, origin.clone())),
+            Err(problem) => {
+                let message = format!("`{}` is not a valid pattern: {problem}", shown(OsStr::new(value)));
+                let help =
+                    "`*`, `?`, `[…]` and `{a,b}` have a meaning; put `\\` before a character to take it as it is";
+                diagnostics.push(Diagnostic::new(Code::InvalidPattern, message).at(origin).help(help));
+            }
+        }
+    }
+    patterns
+}
+
+fn built_in_pattern(text: &str) -> Option<NamePattern> {
+    NamePattern::parse(OsStr::new(text)).ok()
+}
+
+/// The reason why `set` cannot take this name.
+fn reserved(name: &str) -> Option<&'static defaults::Reserved> {
+    let matches = |text: &&str| built_in_pattern(text).is_some_and(|pattern| pattern.matches(OsStr::new(name)));
+    defaults::RESERVED.iter().find(|reserved| reserved.names.iter().any(matches))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! A pattern for names that are no paths, such as those of variables (SPEC E2): what a component of a path can be.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::scan::{self, Token};
+use super::{Component, braces, component};
+
+#[derive(Debug)]
+pub(crate) struct NamePattern(Vec<Component>);
+
+impl NamePattern {
+    /// The error is a sentence for people.
+    pub(crate) fn parse(text: &OsStr) -> Result<Self, String> {
+        let alternatives = braces::expand(text.as_bytes())?;
+        alternatives.iter().map(|text| component(tokens(text)?)).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(crate) fn matches(&self, name: &OsStr) -> bool {
+        self.0.iter().any(|component| component.matches(name))
+    }
+}
+
+/// In a name `/` is a character like any other, and `**` says no more than `*`.
+fn tokens(text: &[u8]) -> Result<Vec<Token>, String> {
+    let mut tokens: Vec<Token> = Vec::new();
+    for (index, component) in scan::components(text)?.into_iter().enumerate() {
+        let separator = (index > 0).then(|| Token::Text(b"/".to_vec()));
+        for token in separator.into_iter().chain(component) {
+            match (tokens.last_mut(), token) {
+                (Some(Token::Text(text)), Token::Text(more)) => text.extend(more),
+                (Some(Token::Many), Token::Many) => {}
+                (_, token) => tokens.push(token),
+            }
+        }
+    }
+    Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_matched_as_a_whole() {
+        for (pattern, yes, no) in [
+            ("CI", "CI", "CIRCLE"),
+            ("NODE_*", "NODE_ENV", "MY_NODE_ENV"),
+            ("*_TOKEN", "GH_TOKEN", "GH_TOKENS"),
+            ("*_KEY*", "A_KEY_ID", "A_KE"),
+            ("A?", "AB", "ABC"),
+            ("LC_[A-M]*", "LC_ALL", "LC_NUMERIC"),
+            ("[!A]*", "B", "A"),
+            ("{CI,GH_*}", "GH_X", "GL_X"),
+            ("*", "anything/at all", ""),
+            ("A**", "AB", "B"),
+            ("**", "x", ""),
+            ("npm_config_//host/:*", "npm_config_//host/:_authToken", "npm_config_/host/:_authToken"),
+            ("*/x", "a/b/x", "a/b/y"),
+            ("a//", "a//", "a/"),
+            (r"\*", "*", "x"),
+            ("caf?", "café", "caf"),
+        ] {
+            let parsed = NamePattern::parse(OsStr::new(pattern)).unwrap();
+            assert!(parsed.matches(OsStr::new(yes)), "{pattern} matches {yes}");
+            assert!(no.is_empty() || !parsed.matches(OsStr::new(no)), "{pattern} does not match {no}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_parsed_says_why() {
+        for (pattern, said) in [("A[", "without its `]`"), ("{A", "without its `}`"), ("[z-a]", "range")] {
+            let said_of_it = NamePattern::parse(OsStr::new(pattern)).unwrap_err();
+            assert!(said_of_it.contains(said), "{pattern}: {said_of_it}");
+        }
+    }
+}

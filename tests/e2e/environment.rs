@@ -1,0 +1,294 @@
+//! The environment: what the command gets of the caller's, by every way that leads to it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::{Command, Stdio};
+
+use agent_sandbox::model::Model;
+use serde_json::Value;
+
+use crate::sandbox::{BASE_ONLY, failed, policy, run, sandbox, shell, succeeded, write};
+use crate::support::{Place, binary, stdout, write_program};
+
+everywhere!(
+    what_leads_to_the_host_is_unset,
+    what_is_unset_shows_nowhere,
+    a_value_of_the_policy_is_in_no_command_line,
+    the_runtime_directory_is_the_private_one,
+    without_inheriting_little_is_left_and_tools_run,
+    the_command_is_looked_up_in_the_path_that_it_gets,
+    the_printed_script_gives_the_environment_of_a_run,
+    the_json_form_gives_the_environment_of_a_run_and_of_the_model,
+    a_library_of_the_policy_is_not_loaded_into_bwrap,
+);
+
+/// Writes a policy with these lines in `[env]`.
+fn env_policy(place: &Place, entries: &str) {
+    policy(place, &format!("\n[env]\n{entries}\n"));
+}
+
+/// What `env -0` prints, without the variables that shells make.
+fn variables(printed: &[u8]) -> BTreeMap<OsString, OsString> {
+    let lines = printed.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+    let pairs = lines.map(|line| {
+        let at = line.iter().position(|byte| *byte == b'=').unwrap();
+        (OsStr::from_bytes(&line[..at]).to_owned(), OsStr::from_bytes(&line[at + 1..]).to_owned())
+    });
+    pairs.filter(|(name, _)| !["_", "SHLVL", "OLDPWD"].iter().any(|made| name == made)).collect()
+}
+
+/// The environment of `env` in the sandbox.
+fn inside(command: &mut Command) -> BTreeMap<OsString, OsString> {
+    let output = command.args(["--", "env", "-0"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    variables(&output.stdout)
+}
+
+/// As a desktop, its terminals and its editors set them.
+const OF_THE_HOST: [&str; 34] = [
+    "ALACRITTY_SOCKET",
+    "BW_SESSION",
+    "CONTAINER_HOST",
+    "CREDENTIALS_DIRECTORY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DBUS_SYSTEM_BUS_ADDRESS",
+    "DISPLAY",
+    "DOCKER_HOST",
+    "EMACS_SOCKET_NAME",
+    "GIT_ASKPASS",
+    "GPG_AGENT_INFO",
+    "HYPRLAND_INSTANCE_SIGNATURE",
+    "I3SOCK",
+    "KITTY_LISTEN_ON",
+    "LISTEN_FDS",
+    "NIRI_SOCKET",
+    "NOTIFY_SOCKET",
+    "NVIM",
+    "NVIM_LISTEN_ADDRESS",
+    "PULSE_SERVER",
+    "SESSION_MANAGER",
+    "SSH_AGENT_PID",
+    "SSH_AUTH_SOCK",
+    "STY",
+    "SWAYSOCK",
+    "TMUX",
+    "VSCODE_GIT_ASKPASS_MAIN",
+    "VSCODE_IPC_HOOK_CLI",
+    "WATCHMAN_SOCK",
+    "WAYLAND_DISPLAY",
+    "WEZTERM_UNIX_SOCKET",
+    "XAUTHORITY",
+    "XDG_SESSION_ID",
+    "ZELLIJ",
+];
+
+fn what_leads_to_the_host_is_unset(place: &Place) {
+    policy(place, "");
+    let found = |place: &Place| {
+        let mut command = sandbox(place);
+        let names = OF_THE_HOST.iter().chain(&["ANTHROPIC_API_KEY", "CI"]);
+        inside(command.envs(names.map(|name| (name, "of-the-caller"))))
+    };
+    let without = found(place);
+    for name in OF_THE_HOST {
+        assert!(!without.contains_key(OsStr::new(name)), "{name}");
+    }
+    for name in ["ANTHROPIC_API_KEY", "CI", "HOME", "PATH", "LANG"] {
+        assert!(without.contains_key(OsStr::new(name)), "{name} passes");
+    }
+    env_policy(place, "pass = ['*']");
+    let with = found(place);
+    for name in OF_THE_HOST {
+        assert_eq!(with.get(OsStr::new(name)), Some(&"of-the-caller".into()), "{name} passes on request");
+    }
+}
+
+/// The kernel keeps what each process was started with, bwrap's own included.
+fn what_is_unset_shows_nowhere(place: &Place) {
+    env_policy(place, "unset = ['AWS_*']\npass = ['AWS_REGION']\nset = { AWS_REGION = 'from-the-policy' }");
+    const LOOK: &str = "cat /proc/1/environ /proc/self/environ /proc/$$/environ /proc/*/environ /proc/*/cmdline";
+    let command = |place: &Place| {
+        let mut command = sandbox(place);
+        command.envs([("AWS_SECRET_ACCESS_KEY", "of-the-caller"), ("AWS_REGION", "of-the-caller")]);
+        command.envs([("SSH_AUTH_SOCK", "of-the-caller"), ("KEPT", "seen")]);
+        command.args(["--", "sh", "-c", LOOK]).output().unwrap()
+    };
+    let said = succeeded(command(place));
+    assert!(said.matches("KEPT=seen").count() >= 3 && said.contains("AWS_REGION=from-the-policy"), "{said}");
+    assert!(!said.contains("of-the-caller") && !said.contains("AWS_SECRET"), "{said}");
+    // The control: where it passes, it does show in bwrap's own environment.
+    env_policy(place, "");
+    let said = succeeded(command(place));
+    assert!(said.matches("AWS_SECRET_ACCESS_KEY=of-the-caller").count() >= 3, "{said}");
+}
+
+/// What a process and all that it has started were called with, seen from the host.
+fn command_lines(process: u32) -> Vec<u8> {
+    let mut lines = fs::read(format!("/proc/{process}/cmdline")).unwrap();
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+    for child in children.split_whitespace() {
+        lines.extend(command_lines(child.parse().unwrap()));
+    }
+    lines
+}
+
+fn a_value_of_the_policy_is_in_no_command_line(place: &Place) {
+    env_policy(place, "set = { TOKEN = 'of-the-policy' }");
+    let mut command = sandbox(place);
+    command.env("TMPDIR", "/var/tmp").env("CALLER", "of-the-caller");
+    let script = "echo $TOKEN $TMPDIR; read line; echo $line";
+    let mut child =
+        command.args(["--", "sh", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "of-the-policy /tmp\n");
+    let lines = String::from_utf8_lossy(&command_lines(child.id())).into_owned();
+    child.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(lines.contains("bwrap") && lines.contains("--chdir") && lines.contains("read line"), "{lines}");
+    for hidden in ["of-the-policy", "of-the-caller", "setenv"] {
+        assert!(!lines.contains(hidden), "{hidden}: {lines}");
+    }
+}
+
+fn the_runtime_directory_is_the_private_one(place: &Place) {
+    policy(place, "");
+    place.write("home/runtime/bus", "host");
+    let said = succeeded(
+        sandbox(place)
+            .env("XDG_RUNTIME_DIR", place.home().join("runtime"))
+            .args([
+                "--",
+                "sh",
+                "-c",
+                "echo $XDG_RUNTIME_DIR && cd $XDG_RUNTIME_DIR && ls -A && stat -c %a:%u . && mkdir x",
+            ])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(said, format!("/run/user/{0}\n700:{0}\n", place.uid));
+    assert_eq!(shell(place, "echo ${XDG_RUNTIME_DIR-unset}"), "unset\n");
+}
+
+fn without_inheriting_little_is_left_and_tools_run(place: &Place) {
+    env_policy(place, "inherit = false\npass = ['GIT_*']\nset = { OWN = 'x' }");
+    let command = || {
+        let mut command = sandbox(place);
+        command.envs([("GIT_AUTHOR_NAME", "A Tester"), ("GIT_AUTHOR_EMAIL", "tester@example.org")]);
+        command.envs([("GIT_COMMITTER_NAME", "A Tester"), ("GIT_COMMITTER_EMAIL", "tester@example.org")]);
+        command.envs([("ANTHROPIC_API_KEY", "secret"), ("CI", "1"), ("LD_LIBRARY_PATH", "/x"), ("TERM", "dumb")]);
+        command
+    };
+    let names: Vec<OsString> =
+        inside(&mut command()).into_keys().filter(|name| !name.as_bytes().starts_with(b"GIT_")).collect();
+    assert_eq!(names, ["HOME", "LANG", "OWN", "PATH", "PWD", "TERM"]);
+    let script = "git init -q repo && cd repo && echo x >file && git add file && git commit -qm x && git log --format=%an \
+                  && python3 -c 'import os; print(os.path.expanduser(\"~\"), len(os.environ))' >/dev/null && ls >/dev/null";
+    assert_eq!(succeeded(command().args(["--", "sh", "-ec", script]).output().unwrap()), "A Tester\n");
+    // Not even the folder of the command is needed from the caller.
+    env_policy(place, "unset = ['*']");
+    let said = succeeded(command().args(["--", "env"]).output().unwrap());
+    assert_eq!(said, format!("PWD={}\n", place.project().display()));
+}
+
+fn the_command_is_looked_up_in_the_path_that_it_gets(place: &Place) {
+    write_program(&place.project().join("tools/own-tool"), "#!/bin/sh\necho \"$PATH\"\n");
+    place.give_away();
+    let tools = place.project().join("tools");
+    policy(place, "");
+    failed(&run(place, &["--", "own-tool"]), 127, "error[command-not-found]");
+    env_policy(place, &format!("set = {{ PATH = '{}' }}", tools.display()));
+    assert_eq!(succeeded(run(place, &["--", "own-tool"])), format!("{}\n", tools.display()));
+    failed(&run(place, &["--", "env"]), 127, "error[command-not-found]: `env` was not found");
+    let printed = run(place, &["--print-args", "--", "own-tool"]);
+    let by_shell = place.command("sh").arg("-c").arg(OsString::from_vec(printed.stdout)).output().unwrap();
+    assert_eq!(succeeded(by_shell), format!("{}\n", tools.display()));
+}
+
+const POLICIES: [&str; 6] = [
+    "",
+    "unset = ['CI', 'ODD']",
+    "set = { A = \"it's\\n$HOME `x` \\\\ é\", CI = '', UID = '7', 'npm_config_//host/:_authToken' = 'x y' }",
+    "inherit = false",
+    "inherit = false\npass = ['CI', 'ODD', 'NOT_THERE']\nunset = ['TERM']",
+    "inherit = false\npass = ['O*']\nset = { CI = 'policy', A = '$(false)', 'a b' = '1', PATH = '/usr/bin:/bin' }",
+];
+
+/// A caller with something for each of them.
+fn called(command: &mut Command) -> &mut Command {
+    command.env("ODD", OsStr::from_bytes(b"\xff odd\n'value' $HOME")).env("EMPTY", "").env("TMPDIR", "/var/tmp");
+    command.envs([("CI", "caller"), ("DISPLAY", ":0"), ("SSH_AUTH_SOCK", "/x"), ("TERM", "dumb"), ("pass", "x")])
+}
+
+fn the_printed_script_gives_the_environment_of_a_run(place: &Place) {
+    for entries in POLICIES {
+        env_policy(place, entries);
+        let direct = inside(called(&mut sandbox(place)));
+        let printed = called(&mut sandbox(place)).args(["--print-args", "--", "env", "-0"]).output().unwrap().stdout;
+        for shown in ["caller", "odd"] {
+            assert!(!String::from_utf8_lossy(&printed).contains(shown), "no value of the caller: {entries}");
+        }
+        for shell in ["sh", "bash"] {
+            let script = OsString::from_vec(printed.clone());
+            let output = called(&mut place.command(shell)).arg("-c").arg(script).output().unwrap();
+            assert!(output.status.success(), "{shell}, {entries}: {output:?}");
+            assert_eq!(variables(&output.stdout), direct, "{shell}, {entries}");
+        }
+    }
+    // The script passes no more to one who has more, and leaves nothing in the shell that reads it.
+    env_policy(place, "inherit = false\nset = { CI = 'policy' }");
+    let printed = stdout(&sandbox(place).args(["--print-args", "--", "env"]).output().unwrap());
+    let script = format!("{printed}echo after $CI $LATER");
+    let said = succeeded(place.command("sh").env("LATER", "caller").args(["-c", &script]).output().unwrap());
+    assert!(said.contains("CI=policy\n") && !said.contains("LATER=") && said.ends_with("after caller\n"), "{said}");
+    // Without awk, or without `env`, nothing starts.
+    let output = place.command("/bin/sh").env("PATH", "/nowhere").args(["-c", &printed]).output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let tools = place.home().join("tools");
+    write(place, tools.join("x"), "");
+    std::os::unix::fs::symlink("/usr/bin/env", tools.join("env")).unwrap();
+    let output = place.command("/bin/sh").env("PATH", &tools).args(["-c", &printed]).output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+}
+
+fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) {
+    for entries in POLICIES {
+        env_policy(place, entries);
+        let direct = inside(called(&mut sandbox(place)));
+        let printed = called(&mut sandbox(place)).args(["--print-args=json", "--", "env", "-0"]).output().unwrap();
+        let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+        let environment = &printed["environment"];
+        let text = |value: &Value| OsString::from(value.as_str().unwrap());
+        let names = |key: &str| {
+            environment.get(key).map(|names| names.as_array().unwrap().iter().map(text).collect::<Vec<_>>())
+        };
+        // As a program that reads this form would do it.
+        let mut command = called(&mut place.command("env"))
+            .get_envs()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+            .collect::<BTreeMap<OsString, OsString>>();
+        match (names("pass"), names("unset")) {
+            (Some(pass), None) => command.retain(|name, _| pass.contains(name)),
+            (None, Some(unset)) => command.retain(|name, _| !unset.contains(name)),
+            both => panic!("one of the two: {both:?}"),
+        }
+        let set = environment["set"].as_object().unwrap();
+        command.extend(set.iter().map(|(name, value)| (OsString::from(name), text(value))));
+        let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(text).collect();
+        assert_eq!(Model::read(&words).unwrap().environment(command), direct, "{entries}");
+    }
+}
+
+/// What bwrap loads runs outside of the sandbox.
+fn a_library_of_the_policy_is_not_loaded_into_bwrap(place: &Place) {
+    write(place, ".agent-sandbox.toml", format!("{BASE_ONLY}\n[env]\nset = {{ LD_PRELOAD = './planted.so' }}\n"));
+    write(place, "planted.so", "no library");
+    failed(&run(place, &["--", "echo", "ran"]), 125, "error[reserved-variable]: `LD_PRELOAD` acts on bwrap as well");
+    policy(place, "");
+    let said = run(place, &["--", "env", "LD_LIBRARY_PATH=lib", binary().to_str().unwrap(), "--check"]);
+    assert_eq!(stdout(&said), "inside sandbox\n", "the remedy works");
+}
