@@ -66,6 +66,7 @@ pub mod pipeline;
 
 // What is done with the outcome.
 pub mod cli;
+pub mod guard;
 pub mod launch;
 pub mod print;
 

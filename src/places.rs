@@ -10,6 +10,8 @@ pub const TMP: &str = "/tmp";
 pub const OURS: &str = "/run/agent-sandbox";
 /// Present in every sandbox (SPEC B9).
 pub const MARKER: &str = "/run/agent-sandbox/inside";
+/// Our own binary, which starts the command.
+pub const GUARD: &str = "/run/agent-sandbox/guard";
 
 /// One of the above as a path.
 pub fn at(place: &str) -> AbsPath {

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::config;
+use crate::guard;
 use crate::host::Host;
 use crate::launch::{exit_code, is_inside};
 use crate::session::Request;
@@ -24,6 +25,11 @@ pub fn request(words: &[OsString]) -> Result<Request, clap::Error> {
 }
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    if let Some((_, words)) =
+        words.get(1..).and_then(<[OsString]>::split_first).filter(|(word, _)| *word == guard::WORD)
+    {
+        return guard::main(words);
+    }
     let arguments = match args::parse(&words) {
         Ok(arguments) => arguments,
         Err(e) => {

@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::launch::{self, exit_code};
+use crate::launch::{self, Outcome, Starter, Supervisor, exit_code};
 use crate::lower::Argv;
 use crate::pipeline;
 use crate::print::{self, Form};
@@ -27,10 +27,7 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         Err(code) => ExitCode::from(code),
         Ok(argv) => match form {
             Some(form) => print_as(form, &argv, output),
-            None => {
-                output.report_one(launch::exec(&argv));
-                ExitCode::from(exit_code::OWN_FAILURE)
-            }
+            None => start(host, &argv, arguments.options.exec, output),
         },
     }
 }
@@ -42,12 +39,39 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
     output.print(&print::print(argv, form))
 }
 
-/// Everything up to the exec. All diagnostics have been shown when this returns.
+/// Returns when the command has ended, if at all.
+fn start(host: &Host, argv: &Argv, exec: bool, output: &Output) -> ExitCode {
+    let fail = |diagnostic: Diagnostic| {
+        let code = exit_code::of(diagnostic.code);
+        output.report_one(diagnostic);
+        ExitCode::from(code)
+    };
+    let starter = match launch::own_executable() {
+        Ok(executable) => Starter::Guard(executable),
+        Err(diagnostic) => return fail(diagnostic),
+    };
+    if exec {
+        return fail(launch::exec(argv, &starter));
+    }
+    let supervisor = match Supervisor::new() {
+        Ok(supervisor) => supervisor,
+        Err(diagnostic) => return fail(diagnostic),
+    };
+    let outcome = supervisor.run(host, argv, &starter);
+    // Here nothing inside lives any more, and no signal interrupts us yet.
+    match outcome {
+        Outcome::Ended(ending) => ending.conclude(),
+        Outcome::Failed(diagnostic) => fail(diagnostic),
+        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why)),
+    }
+}
+
+/// Everything up to the start. All diagnostics have been shown when this returns.
 fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, u8> {
     let options = &arguments.options;
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {
-        let code = exit_code_of(diagnostic.code);
+        let code = exit_code::of(diagnostic.code);
         output.report_one(diagnostic);
         code
     };
@@ -73,15 +97,8 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         output.debug(&debug::argv(&argv));
     }
     if will_run {
-        launch::ready(host, &session, &compiled, &argv).map_err(fail)?;
+        let ready = if options.exec { launch::ready } else { launch::ready_to_supervise };
+        ready(host, &session, &compiled, &argv).map_err(fail)?;
     }
     Ok(argv)
-}
-
-fn exit_code_of(code: Code) -> u8 {
-    match code {
-        Code::CommandNotFound => exit_code::NOT_FOUND,
-        Code::CommandNotExecutable => exit_code::NOT_EXECUTABLE,
-        _ => exit_code::OWN_FAILURE,
-    }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -18,7 +18,10 @@ pub(super) fn close_on_exec() -> io::Result<()> {
         if let Some(number) = name.to_str().and_then(|name| name.parse::<RawFd>().ok())
             && number > 2
         {
-            mark(number)?;
+            match mark(number) {
+                Err(e) if e.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {}
+                marked => marked?,
+            }
         }
     }
     Ok(())
@@ -29,10 +32,7 @@ fn mark(number: RawFd) -> io::Result<()> {
     // SAFETY: the kernel has just listed `number` as open in this process, and the borrow ends with this call. If
     // another thread closes it meanwhile, there is nothing to mark, or its successor is marked: neither touches memory.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-    match fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
-        Err(Errno::BADF) => Ok(()),
-        marked => Ok(marked?),
-    }
+    Ok(fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
 }
 
 /// The name of a standard stream that is an open directory.
@@ -49,10 +49,22 @@ pub(super) fn directory_among_standard() -> Option<&'static str> {
     .map(|(name, _)| name)
 }
 
-/// Gives bwrap an empty file under each of `numbers`.
-pub(super) fn pass_empty(bwrap: &mut Command, numbers: Range<RawFd>) -> io::Result<()> {
+/// Gives bwrap an empty file under each of `numbers`, and one more descriptor under its own.
+pub(super) fn pass(bwrap: &mut Command, numbers: Range<RawFd>, more: Option<(OwnedFd, RawFd)>) -> io::Result<()> {
     let open = |child_fd| Ok(FdMapping { parent_fd: fs::File::open("/dev/null")?.into(), child_fd });
-    let mappings = numbers.map(open).collect::<io::Result<Vec<_>>>()?;
+    let mut mappings = numbers.map(open).collect::<io::Result<Vec<_>>>()?;
+    mappings.extend(more.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }));
     bwrap.fd_mappings(mappings).map_err(io::Error::other)?;
     Ok(())
+}
+
+/// Takes over a descriptor that the caller passed by its number, and passes it to nobody.
+#[allow(unsafe_code)]
+pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    mark(number)?;
+    // SAFETY: for the guard, which has opened nothing so far: all past standard error is what it was given.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -4,14 +4,21 @@
 mod availability;
 mod bwrap;
 mod command;
-mod descriptors;
+pub(crate) mod descriptors;
+mod process;
+pub(crate) mod signals;
+mod supervise;
 
 use std::fs;
 use std::io;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use rustix::io::Errno;
+
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::guard;
 use crate::host::Host;
 use crate::layers::Project;
 use crate::lower::Argv;
@@ -20,8 +27,11 @@ use crate::pipeline::Compiled;
 use crate::places;
 use crate::session::Session;
 
+use signals::Shield;
+
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
+pub use supervise::{Ending, Outcome, Starter, Supervisor};
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.
 pub(crate) mod exit_code {
@@ -29,6 +39,15 @@ pub(crate) mod exit_code {
     pub(crate) const NOT_EXECUTABLE: u8 = 126;
     pub(crate) const NOT_FOUND: u8 = 127;
     pub(crate) const USAGE: u8 = 2;
+
+    /// That of a run which ended with this.
+    pub(crate) fn of(code: crate::diagnostic::Code) -> u8 {
+        match code {
+            crate::diagnostic::Code::CommandNotFound => NOT_FOUND,
+            crate::diagnostic::Code::CommandNotExecutable => NOT_EXECUTABLE,
+            _ => OWN_FAILURE,
+        }
+    }
 }
 
 pub fn is_inside(host: &Host) -> bool {
@@ -50,6 +69,13 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start, and the only step that changes the host.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    availability::check_with_trial(host, session, &argv.program)?;
+    ready_to_supervise(host, session, compiled, argv)
+}
+
+/// The same for a [`Supervisor`], who need not try beforehand whether this machine can make a sandbox at all: where it
+/// cannot, it still finds out why afterwards.
+pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     refuse_open_directories()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
@@ -105,26 +131,62 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
 /// this process has open past standard error are marked close-on-exec here. Set neither a working directory nor
 /// arguments: the argv has both.
 pub fn command(argv: &Argv) -> io::Result<Command> {
+    command_with(argv, None)
+}
+
+/// The same with one more descriptor, under the number that it shall have.
+fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Command> {
     descriptors::close_on_exec()?;
     let words = argv.words();
     let mut bwrap = Command::new(words[0]);
     bwrap.args(&words[1..]);
-    descriptors::pass_empty(&mut bwrap, argv.empty_descriptors.clone())?;
+    descriptors::pass(&mut bwrap, argv.empty_descriptors.clone(), more)?;
     Ok(bwrap)
 }
 
 /// Replaces this process by bwrap. Returns only if that failed.
-pub fn exec(argv: &Argv) -> Diagnostic {
-    match command(argv) {
+///
+/// Nobody is left who could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command, if the guard starts it; what is
+/// sent to this process ends it without its handlers.
+pub fn exec(argv: &Argv, starter: &Starter) -> Diagnostic {
+    let prepared = match starter {
+        Starter::Bwrap => command(argv),
+        Starter::Guard(executable) => command(&guard::wrap(argv, executable, None)).map(|mut bwrap| {
+            signals::shield(&mut bwrap, Shield::Alone);
+            bwrap
+        }),
+    };
+    match prepared {
         Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),
-        Err(e) => {
-            Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(&e)))
-                .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
-        }
+        Err(e) => cannot_prepare(&e),
     }
+}
+
+fn cannot_prepare(error: &io::Error) -> Diagnostic {
+    Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error)))
+        .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
 }
 
 fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Code::StartFailed, format!("cannot execute `{bwrap}`: {}", reason(error)))
         .help(format!("`{bwrap} --version` must run; reinstall bubblewrap if it does not"))
+}
+
+/// The command was there when we looked, and could not be executed inside.
+pub(crate) fn cannot_execute_inside(errno: i32, message: String) -> Diagnostic {
+    if errno == Errno::NOENT.raw_os_error() {
+        Diagnostic::new(Code::CommandNotFound, message)
+            .help("see that the interpreter it names is there and visible inside")
+    } else {
+        Diagnostic::new(Code::CommandNotExecutable, message).help("see that it is made for this machine")
+    }
+}
+
+/// Where this very program is, to be started inside once more.
+pub fn own_executable() -> Result<AbsPath, Diagnostic> {
+    let found = std::env::current_exe().and_then(|path| AbsPath::normalize(path).ok_or(io::ErrorKind::NotFound.into()));
+    found.map_err(|e| {
+        Diagnostic::new(Code::StartFailed, format!("cannot tell where this program is: {}", reason(&e)))
+            .help("see that `/proc` is there")
+    })
 }
