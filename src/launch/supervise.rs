@@ -24,7 +24,11 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType, recvmsg,
     send, socketpair,
 };
-use rustix::process::{DumpableBehavior, Pid, Signal, getpid, set_child_subreaper, set_dumpable_behavior};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, getpgrp, getpid, getsid, set_child_subreaper, set_dumpable_behavior,
+    test_kill_process_group,
+};
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::guard::{self, report, report::Report};
@@ -83,8 +87,10 @@ impl Supervisor {
         match self.start(argv, starter) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
             Ok(mut run) => {
+                let foreground = Foreground::now();
                 let status = run.until_bwrap_ended().and_then(|()| run.bwrap.wait());
                 run.end_all();
+                foreground.iter().for_each(Foreground::take_back);
                 match status {
                     Ok(status) => run.outcome(status, host, &argv.program),
                     Err(e) => Outcome::Failed(cannot("wait for bwrap", &e)),
@@ -146,6 +152,8 @@ struct Run<'a> {
     /// What the guard reported besides being ready.
     failure: Option<Report>,
     guarded: bool,
+    /// The end of a terminal is told to the leader of its session alone.
+    leads_session: bool,
     /// Signals that came before there was a command.
     kept: Vec<Signal>,
     /// The signal that ended it before it had begun.
@@ -160,6 +168,7 @@ impl<'a> Run<'a> {
             bwrap,
             bwrap_process,
             guarded: socket.is_some(),
+            leads_session: getsid(None).is_ok_and(|leader| leader == getpid()),
             socket,
             target: None,
             init: None,
@@ -250,7 +259,7 @@ impl<'a> Run<'a> {
     fn deal_with(&mut self, Received { signal, by_kernel }: Received) {
         if signal == Signal::CONT {
             self.go_on();
-        } else if !(by_kernel && signals::meets_the_group(signal)) {
+        } else if !(by_kernel && signals::meets_the_group(signal)) || (signal == Signal::HUP && self.leads_session) {
             self.pass_on(signal);
         }
         if signals::stops_by_default(signal) {
@@ -359,7 +368,7 @@ impl Watch {
     const CLOSELY: Duration = Duration::from_millis(1);
 
     fn new() -> Self {
-        let at_rest = has_terminal().then_some(Self::AT_REST);
+        let at_rest = terminal().map(|_| Self::AT_REST);
         Self { interval: at_rest, at_rest }
     }
 
@@ -374,8 +383,28 @@ impl Watch {
     }
 }
 
-fn has_terminal() -> bool {
-    open("/dev/tty", OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).is_ok()
+/// The terminal that this process was started from, if it is in its foreground.
+///
+/// A shell inside takes the foreground for itself and cannot give it back: the process group that had it has no number in there.
+struct Foreground(OwnedFd);
+
+impl Foreground {
+    fn now() -> Option<Self> {
+        let terminal = terminal()?;
+        (tcgetpgrp(&terminal) == Ok(getpgrp())).then_some(Self(terminal))
+    }
+
+    /// Unless another group that lives has it by now: a shell may have put us into the background.
+    fn take_back(&self) {
+        if tcgetpgrp(&self.0).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
+            // From the background this sends a signal, which is blocked, and goes on.
+            let _ = tcsetpgrp(&self.0, getpgrp());
+        }
+    }
+}
+
+fn terminal() -> Option<OwnedFd> {
+    open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
 fn why_not_started(host: &Host, bwrap: &AbsPath, how: Ending) -> Diagnostic {

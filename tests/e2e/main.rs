@@ -15,6 +15,7 @@ mod process;
 mod random;
 mod sandbox;
 mod start;
+mod supervised;
 mod surroundings;
 mod tools;
 
