@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -17,7 +17,10 @@ pub(crate) fn close_on_exec() -> io::Result<()> {
         if let Some(number) = name.to_str().and_then(|name| name.parse::<RawFd>().ok())
             && number > 2
         {
-            mark(number)?;
+            match mark(number) {
+                Err(e) if e.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {}
+                marked => marked?,
+            }
         }
     }
     Ok(())
@@ -28,10 +31,7 @@ fn mark(number: RawFd) -> io::Result<()> {
     // SAFETY: the kernel has just listed `number` as open in this process, and the borrow ends with this call. If
     // another thread closes it meanwhile, there is nothing to mark, or its successor is marked: neither touches memory.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-    match fcntl_setfd(descriptor, FdFlags::CLOEXEC) {
-        Err(Errno::BADF) => Ok(()),
-        marked => Ok(marked?),
-    }
+    Ok(fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
 }
 
 /// The name of a standard stream that is an open directory.
@@ -48,10 +48,15 @@ pub(crate) fn directory_among_standard() -> Option<&'static str> {
     .map(|(name, _)| name)
 }
 
-/// Gives bwrap a file with each content under its number.
-pub(crate) fn pass(bwrap: &mut Command, contents: Vec<(RawFd, Vec<u8>)>) -> io::Result<()> {
+/// Gives bwrap a file with each content under its number, and one more descriptor under its own.
+pub(crate) fn pass(
+    bwrap: &mut Command,
+    contents: Vec<(RawFd, Vec<u8>)>,
+    more: Option<(OwnedFd, RawFd)>,
+) -> io::Result<()> {
     let open = |(child_fd, content)| Ok(FdMapping { parent_fd: file_with(content)?, child_fd });
-    let mappings = contents.into_iter().map(open).collect::<io::Result<Vec<_>>>()?;
+    let mut mappings = contents.into_iter().map(open).collect::<io::Result<Vec<_>>>()?;
+    mappings.extend(more.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }));
     bwrap.fd_mappings(mappings).map_err(io::Error::other)?;
     Ok(())
 }
@@ -62,4 +67,15 @@ fn file_with(content: Vec<u8>) -> io::Result<OwnedFd> {
     file.write_all(&content)?;
     file.rewind()?;
     Ok(file.into())
+}
+
+/// Takes over a descriptor that the caller passed by its number, and passes it to nobody.
+#[allow(unsafe_code)]
+pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    mark(number)?;
+    // SAFETY: for the guard, which has opened nothing under a number that it was given.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

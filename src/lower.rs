@@ -90,6 +90,15 @@ impl Argv {
         guard.chain(self.command.iter().filter(|_| !in_plan).cloned()).collect()
     }
 
+    /// The same, with a guard that reports to the socket which it inherits under this number.
+    pub(crate) fn reporting_to(&self, socket: i32) -> Self {
+        let mut argv = self.clone();
+        if let Some(guard) = &mut argv.guard {
+            guard.plan.report = Some(socket);
+        }
+        argv
+    }
+
     /// bwrap does not count its own name.
     fn count(&self) -> usize {
         self.words().len() - 1
@@ -169,7 +178,6 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             nested: around.nested,
             landlock: around.engine.landlock,
             seccomp: around.engine.seccomp,
-            ignored_signals: Vec::new(),
             report: None,
             command: None,
         },

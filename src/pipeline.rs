@@ -77,7 +77,7 @@ impl Compiled {
 
     /// What protects beyond mounts, and is not to be had.
     fn lacking(&self, engine: &Engine) -> Vec<Lack> {
-        let lack = |has: bool, protection, why| (!has).then_some(Lack { protection, why });
+        let lack = |has: bool, protection, why: &str| (!has).then(|| Lack { protection, why: why.to_owned() });
         [
             lack(
                 self.guard || !self.policy.require.contains_key(&Protection::Guard),

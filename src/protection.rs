@@ -7,10 +7,10 @@ use crate::origin::Origin;
 use crate::rule::Protection;
 
 /// A protection that is lacking, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
     pub protection: Protection,
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// Says what is lacking, all of it in one warning.

@@ -6,10 +6,13 @@ use clap::error::ErrorKind;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::launch::{self, exit_code};
+use crate::launch::{self, Outcome, Supervisor, exit_code};
 use crate::lower::Argv;
 use crate::pipeline;
 use crate::print::{self, Form};
+use crate::protection::{self, Lack};
+use crate::rule::Protection;
+use crate::session::Request;
 
 use super::args::{Arguments, mistake};
 use super::debug;
@@ -22,15 +25,19 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         let _ = mistake(ErrorKind::MissingRequiredArgument, message).print();
         return ExitCode::from(exit_code::USAGE);
     }
-    match prepare(host, arguments, output) {
-        Err(code) => ExitCode::from(code),
-        Ok(argv) => match form {
-            Some(form) => print_as(form, &argv, output),
-            None => {
-                output.report_one(launch::exec(&argv));
-                ExitCode::from(exit_code::OWN_FAILURE)
-            }
+    let argv = match prepare(host, arguments, output, None) {
+        Ok(argv) => argv,
+        Err(code) => return ExitCode::from(code),
+    };
+    if let Some(form) = form {
+        return print_as(form, &argv, output);
+    }
+    match start(host, &argv, arguments.options.exec) {
+        Outcome::Unavailable(why) => match prepare(host, arguments, output, Some(why)) {
+            Ok(argv) => conclude(start(host, &argv, false), output),
+            Err(code) => ExitCode::from(code),
         },
+        outcome => conclude(outcome, output),
     }
 }
 
@@ -41,12 +48,41 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
     output.print(&print::print(argv, form))
 }
 
-/// Everything up to the exec. All diagnostics have been shown when this returns.
-fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, u8> {
+/// Returns when the command has ended, if at all.
+fn start(host: &Host, argv: &Argv, exec: bool) -> Outcome {
+    if exec {
+        return Outcome::Failed(launch::exec(argv));
+    }
+    match Supervisor::new() {
+        Ok(supervisor) => supervisor.run(host, argv),
+        Err(diagnostic) => Outcome::Failed(diagnostic),
+    }
+}
+
+fn conclude(outcome: Outcome, output: &Output) -> ExitCode {
+    let diagnostic = match outcome {
+        Outcome::Ended(ending) => return ending.conclude(),
+        Outcome::Failed(diagnostic) => diagnostic,
+        Outcome::Unavailable(why) => Diagnostic::new(Code::StartFailed, why),
+    };
+    let code = exit_code::of(diagnostic.code);
+    output.report_one(diagnostic);
+    ExitCode::from(code)
+}
+
+/// Everything up to the start. All diagnostics have been shown when this returns.
+///
+/// `without_guard`: a first attempt showed that the second stage cannot work here, for this reason.
+fn prepare(
+    host: &Host,
+    arguments: &Arguments,
+    output: &Output,
+    without_guard: Option<String>,
+) -> Result<Argv, u8> {
     let options = &arguments.options;
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {
-        let code = exit_code_of(diagnostic.code);
+        let code = exit_code::of(diagnostic.code);
         output.report_one(diagnostic);
         code
     };
@@ -55,7 +91,8 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
     }
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
+    let request = Request { no_guard: options.no_guard || without_guard.is_some(), ..options.request() };
+    let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
     let argv = compiled.as_ref().and_then(|compiled| {
         if options.debug {
             output.debug(&debug::stages(compiled));
@@ -67,6 +104,12 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         }
         Some(compiled.argv(&session, &engine, &arguments.command, &mut diagnostics))
     });
+    if let (Some(why), Some(compiled)) = (without_guard, &compiled) {
+        // The first attempt said the rest.
+        diagnostics.keep_errors();
+        let lack = Lack { protection: Protection::Guard, why };
+        protection::report(&[lack], &compiled.policy.require, &mut diagnostics);
+    }
     output.report(&diagnostics);
     let (Some(compiled), Some(mut argv), false) = (compiled, argv, diagnostics.has_errors()) else {
         return Err(exit_code::OWN_FAILURE);
@@ -75,15 +118,8 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         output.debug(&debug::argv(&argv));
     }
     if will_run {
-        launch::ready(host, &session, &compiled, &mut argv).map_err(fail)?;
+        let ready = if options.exec { launch::ready } else { launch::ready_to_supervise };
+        ready(host, &session, &compiled, &mut argv).map_err(fail)?;
     }
     Ok(argv)
-}
-
-fn exit_code_of(code: Code) -> u8 {
-    match code {
-        Code::CommandNotFound => exit_code::NOT_FOUND,
-        Code::CommandNotExecutable => exit_code::NOT_EXECUTABLE,
-        _ => exit_code::OWN_FAILURE,
-    }
 }

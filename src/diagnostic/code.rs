@@ -144,4 +144,6 @@ codes! {
     OutputFailed = "output-failed", Error;
     /// The operating system refused a step of the start.
     StartFailed = "start-failed", Error;
+    /// bwrap was killed, and the command with it.
+    SandboxLost = "sandbox-lost", Error;
 }

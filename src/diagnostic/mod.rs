@@ -55,6 +55,10 @@ impl Diagnostics {
         }
     }
 
+    pub(crate) fn keep_errors(&mut self) {
+        self.0.retain(|diagnostic| diagnostic.severity() == Severity::Error);
+    }
+
     pub fn has_errors(&self) -> bool {
         self.0.iter().any(|d| d.severity() == Severity::Error)
     }

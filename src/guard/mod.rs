@@ -9,18 +9,24 @@ mod confine;
 mod mounts;
 mod namespaces;
 mod plan;
+pub mod report;
 mod seccomp;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
+use crate::launch::{self, exit_code, signals};
+use crate::path::shown;
+
+use report::Report;
 
 pub(crate) use confine::{can_scope, scope};
 pub use plan::{Expectation, Expected, GuardPlan, Identity, Tightening};
@@ -36,7 +42,10 @@ enum Failure {
     Unavailable(String),
     /// Something is not as it must be.
     Refused(String),
-    CannotExecute(io::Error),
+    CannotExecute {
+        program: OsString,
+        error: io::Error,
+    },
 }
 
 impl Failure {
@@ -48,20 +57,55 @@ impl Failure {
     fn refused(what: &str, why: impl fmt::Display) -> Self {
         Self::Refused(format!("{what}: {why}"))
     }
+
+    fn report(self) -> Report {
+        match self {
+            Self::Unavailable(why) => Report::Unavailable(why),
+            Self::Refused(why) => Report::Refused(why),
+            Self::CannotExecute { program, error } => {
+                let message = format!("`{}` cannot be executed inside: {}", shown(&program), reason(&error));
+                Report::CannotExecute { errno: error.raw_os_error().unwrap_or_default(), message }
+            }
+        }
+    }
+
+    fn diagnostic(self) -> Diagnostic {
+        match self.report() {
+            Report::Unavailable(why) => Diagnostic::new(
+                Code::GuardUnavailable,
+                format!("the second stage of the sandbox cannot work on this machine: {why}"),
+            )
+            .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up"),
+            Report::CannotExecute { errno, message } => launch::cannot_execute_inside(errno, message),
+            Report::Refused(why) => refusal(&why),
+            Report::Ready => refusal("the second stage did not end as it should"),
+        }
+    }
 }
 
 /// `words`: the descriptor of the plan, `--`, and the command. A program that embeds this library can be its own guard: name it
 /// as `Session::executable`, and call this when its first argument is [`SUBCOMMAND`].
 pub fn main(words: &[OsString]) -> ExitCode {
-    let failure = match read(words) {
-        Ok((plan, command)) => match start(&plan, &command) {
-            Ok(never) => match never {},
-            Err(failure) => failure,
-        },
-        Err(e) => Failure::Refused(format!("the guard's plan cannot be read: {e}")),
+    let (plan, command) = match read(words) {
+        Ok(read) => read,
+        Err(e) => return say(&refusal(&format!("the plan of the second stage cannot be read: {}", reason(&e)))),
     };
-    say(&failure);
-    ExitCode::from(125)
+    let supervisor = match plan.report.map(descriptors::inherited).transpose() {
+        Ok(supervisor) => supervisor,
+        Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e)))),
+    };
+    let failure = match start(&plan, &command, supervisor.as_ref()) {
+        Ok(never) => match never {},
+        Err(failure) => failure,
+    };
+    match supervisor {
+        Some(supervisor) => {
+            // Should that fail, there is nobody left to tell.
+            let _ = failure.report().send(supervisor.as_fd());
+            ExitCode::from(exit_code::OWN_FAILURE)
+        }
+        None => say(&failure.diagnostic()),
+    }
 }
 
 fn read(words: &[OsString]) -> io::Result<(GuardPlan, Vec<OsString>)> {
@@ -79,7 +123,10 @@ fn read(words: &[OsString]) -> io::Result<(GuardPlan, Vec<OsString>)> {
 }
 
 /// The guard on one screen. Each step says what it needs; the order is the only one that works (see TECHNICAL_STEERING.md).
-fn start(plan: &GuardPlan, command: &[OsString]) -> Result<Infallible, Failure> {
+fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -> Result<Infallible, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Failure::Refused("there is no command".to_owned()));
+    };
     namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
     mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     for tightening in &plan.mounts {
@@ -102,30 +149,28 @@ fn start(plan: &GuardPlan, command: &[OsString]) -> Result<Infallible, Failure> 
         confine::scope().map_err(|e| Failure::refused("Landlock", e))?;
     }
     descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
+    if let Some(supervisor) = supervisor {
+        report::ready(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))?;
+    }
+    signals::restore();
     // Last: nothing above should have to know what the filter forbids.
     if plan.seccomp {
         seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
     }
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::Refused("there is no command".to_owned()));
-    };
-    Err(Failure::CannotExecute(Command::new(program).args(arguments).exec()))
+    let error = Command::new(program).args(arguments).exec();
+    Err(Failure::CannotExecute { program: program.clone(), error })
 }
 
-fn say(failure: &Failure) {
-    let diagnostic = match failure {
-        Failure::Unavailable(why) => Diagnostic::new(
-            Code::GuardUnavailable,
-            format!("the second stage of the sandbox cannot work on this machine: {why}"),
-        )
-        .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up"),
-        Failure::Refused(why) => Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
-            .help("something changed while it was set up; start again, and look at who changes it if it stays so"),
-        Failure::CannotExecute(e) => {
-            Diagnostic::new(Code::StartFailed, format!("cannot execute the command: {}", reason(e)))
-        }
-    };
+/// Nothing starts on other mounts than those that were planned.
+pub(crate) fn refusal(why: &str) -> Diagnostic {
+    Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
+        .help("something changed while it was set up; start again, and look at who changes it if it stays so")
+}
+
+/// Says it to whoever reads standard error, and gives the exit code for it.
+fn say(diagnostic: &Diagnostic) -> ExitCode {
     let mut diagnostics = Diagnostics::default();
-    diagnostics.push(diagnostic);
-    eprint!("{}", render(&diagnostics, Format::Text { color: false }));
+    diagnostics.push(diagnostic.clone());
+    let _ = io::stderr().write_all(render(&diagnostics, Format::Text { color: false }).as_bytes());
+    ExitCode::from(exit_code::of(diagnostic.code))
 }

@@ -20,9 +20,6 @@ pub struct GuardPlan {
     pub landlock: bool,
     /// System calls that reach past the sandbox are refused.
     pub seccomp: bool,
-    /// Signals that the caller ignores, and so the command; every other one gets its default again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ignored_signals: Vec<i32>,
     /// The descriptor of the supervisor's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<i32>,

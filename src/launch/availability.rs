@@ -1,7 +1,7 @@
 //! Whether this machine lets us make a sandbox at all, with the cause and the remedy where it does not.
 //!
-//! After exec, bwrap's own message is all that a user sees, and it names neither. The common causes can be read from
-//! three small files; where these leave a doubt, one trial start settles it.
+//! bwrap's own message names neither. The common causes can be read from three small files; where these leave a doubt, one
+//! trial start settles it: before an exec, after which it would be too late, and after a supervised start that failed.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -24,8 +24,19 @@ pub(super) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(
         return Err(unavailable("user namespaces are only for root here (`kernel.unprivileged_userns_clone` is 0)")
             .help("`sudo sysctl kernel.unprivileged_userns_clone=1` opens them to users"));
     }
-    let restricted = setting(host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1");
-    if (restricted && !session.is_root()) || in_container(host, session) { trial(bwrap, restricted) } else { Ok(()) }
+    Ok(())
+}
+
+/// The same, and where the files leave a doubt, a trial start: for who cannot find out afterwards.
+pub(super) fn check_with_trial(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
+    check(host, session, bwrap)?;
+    let doubtful = (is_restricted(host) && !session.is_root()) || in_container(host, session);
+    if doubtful && !is_setuid(host, bwrap) { trial(host, bwrap) } else { Ok(()) }
+}
+
+/// AppArmor restricts user namespaces.
+fn is_restricted(host: &Host) -> bool {
+    setting(host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
 }
 
 fn unavailable(message: &str) -> Diagnostic {
@@ -50,7 +61,7 @@ fn in_container(host: &Host, session: &Session) -> bool {
 }
 
 /// Starts the smallest sandbox that has what ours have, and reads bwrap's reason if it fails.
-fn trial(bwrap: &AbsPath, restricted: bool) -> Result<(), Diagnostic> {
+pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     let output = Command::new(bwrap.as_path())
         .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])
         .arg(bwrap.as_path())
@@ -63,7 +74,7 @@ fn trial(bwrap: &AbsPath, restricted: bool) -> Result<(), Diagnostic> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or_default().trim_start_matches("bwrap: ").to_owned();
-    Err(explain_refusal(&said, restricted))
+    Err(explain_refusal(&said, is_restricted(host)))
 }
 
 /// The cause behind what bwrap said when it could not make a sandbox, and the remedy. `restricted`: AppArmor restricts user

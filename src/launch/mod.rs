@@ -7,11 +7,17 @@ mod bwrap;
 mod command;
 mod identity;
 mod libraries;
+mod process;
+pub(crate) mod signals;
+mod supervise;
 
 use std::fs;
 use std::io;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use rustix::io::Errno;
 
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
@@ -24,8 +30,11 @@ use crate::pipeline::Compiled;
 use crate::places;
 use crate::session::Session;
 
+use signals::Shield;
+
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
+pub use supervise::{Ending, Outcome, Supervisor};
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.
 pub(crate) mod exit_code {
@@ -33,6 +42,15 @@ pub(crate) mod exit_code {
     pub(crate) const NOT_EXECUTABLE: u8 = 126;
     pub(crate) const NOT_FOUND: u8 = 127;
     pub(crate) const USAGE: u8 = 2;
+
+    /// That of a run which ended with this.
+    pub(crate) fn of(code: crate::diagnostic::Code) -> u8 {
+        match code {
+            crate::diagnostic::Code::CommandNotFound => NOT_FOUND,
+            crate::diagnostic::Code::CommandNotExecutable => NOT_EXECUTABLE,
+            _ => OWN_FAILURE,
+        }
+    }
 }
 
 pub fn is_inside(host: &Host) -> bool {
@@ -64,6 +82,18 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start, and the only step that changes the host.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &mut Argv) -> Result<(), Diagnostic> {
+    availability::check_with_trial(host, session, &argv.program)?;
+    ready_to_supervise(host, session, compiled, argv)
+}
+
+/// The same for a [`Supervisor`], who need not try beforehand whether this machine can make a sandbox at all: where it
+/// cannot, it still finds out why afterwards.
+pub fn ready_to_supervise(
+    host: &Host,
+    session: &Session,
+    compiled: &Compiled,
+    argv: &mut Argv,
+) -> Result<(), Diagnostic> {
     refuse_open_directories()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
@@ -129,6 +159,11 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
 /// open past standard error are marked close-on-exec here. Its environment is that of the argv alone. Set neither a working
 /// directory, nor arguments, nor variables: the argv has them, and the command could read the variables of bwrap.
 pub fn command(argv: &Argv) -> io::Result<Command> {
+    command_with(argv, None)
+}
+
+/// The same with one more descriptor, under the number that it shall have.
+fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Command> {
     descriptors::close_on_exec()?;
     let words = argv.words();
     let mut bwrap = Command::new(&words[0]);
@@ -137,23 +172,43 @@ pub fn command(argv: &Argv) -> io::Result<Command> {
     if let Some(guard) = &argv.guard {
         contents.push((guard.descriptor, guard.plan.to_text().into_bytes()));
     }
-    descriptors::pass(&mut bwrap, contents)?;
+    descriptors::pass(&mut bwrap, contents, more)?;
     before::prepare(&mut bwrap, argv.before);
     Ok(bwrap)
 }
 
 /// Replaces this process by bwrap. Returns only if that failed.
+///
+/// Nobody is left who could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command, if the guard starts it; what is
+/// sent to this process ends it without its handlers.
 pub fn exec(argv: &Argv) -> Diagnostic {
     match command(argv) {
-        Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),
-        Err(e) => {
-            Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(&e)))
-                .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
+        Ok(mut bwrap) => {
+            if argv.guard.is_some() {
+                signals::shield(&mut bwrap, Shield::Alone);
+            }
+            cannot_execute(&argv.program, &bwrap.exec())
         }
+        Err(e) => cannot_prepare(&e),
     }
+}
+
+fn cannot_prepare(error: &io::Error) -> Diagnostic {
+    Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error)))
+        .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
 }
 
 fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Code::StartFailed, format!("cannot execute `{bwrap}`: {}", reason(error)))
         .help(format!("`{bwrap} --version` must run; reinstall bubblewrap if it does not"))
+}
+
+/// The command was there when we looked, and could not be executed inside.
+pub(crate) fn cannot_execute_inside(errno: i32, message: String) -> Diagnostic {
+    if errno == Errno::NOENT.raw_os_error() {
+        Diagnostic::new(Code::CommandNotFound, message)
+            .help("see that the interpreter it names is there and visible inside")
+    } else {
+        Diagnostic::new(Code::CommandNotExecutable, message).help("see that it is made for this machine")
+    }
 }

@@ -14,9 +14,10 @@ fn the_commands_own_code_comes_back() {
 }
 
 #[test]
-fn death_by_a_signal_is_128_and_its_number() {
-    assert_eq!(ran(["--", "sh", "-c", "kill -KILL $$"]).code, Some(128 + 9));
-    assert_eq!(ran(["--", "sh", "-c", "kill -TERM $$"]).code, Some(128 + 15));
+fn death_by_a_signal_is_128_and_its_number_without_supervision() {
+    assert_eq!(ran(["--exec", "--", "sh", "-c", "kill -KILL $$"]).code, Some(128 + 9));
+    assert_eq!(ran(["--exec", "--", "sh", "-c", "kill -TERM $$"]).code, Some(128 + 15));
+    assert_eq!(ran(["--", "sh", "-c", "kill -TERM $$"]).code, None);
 }
 
 #[test]

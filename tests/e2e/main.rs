@@ -17,6 +17,7 @@ mod process;
 mod random;
 mod sandbox;
 mod start;
+mod supervised;
 mod surroundings;
 mod tools;
 

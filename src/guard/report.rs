@@ -1,0 +1,142 @@
+//! What the guard tells the supervisor, and the one word that comes back.
+//!
+//! One message is one packet of a `SOCK_SEQPACKET` pair. The guard's end is closed by the exec of the command, so the
+//! supervisor knows that whatever it reads was written by us, and that the end of the stream without a message means
+//! that bwrap never came as far as the guard.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+/// No message is longer; what does not fit is cut.
+pub const MAX_BYTES: usize = 4096;
+
+/// What the supervisor answers to [`Report::Ready`].
+pub const GO: &[u8] = b"go";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The sandbox is as planned, and the command is next.
+    Ready,
+    /// The sandbox is not as planned: nothing may run in it.
+    Refused(String),
+    /// This machine does not let the guard do its work.
+    Unavailable(String),
+    /// The command could not be executed.
+    CannotExecute { errno: i32, message: String },
+}
+
+impl Report {
+    pub fn encode(&self) -> Vec<u8> {
+        let (tag, number, text) = match self {
+            Report::Ready => (b'R', None, ""),
+            Report::Refused(why) => (b'N', None, why.as_str()),
+            Report::Unavailable(why) => (b'U', None, why.as_str()),
+            Report::CannotExecute { errno, message } => (b'X', Some(*errno), message.as_str()),
+        };
+        let mut bytes = vec![tag];
+        bytes.extend(number.map(i32::to_le_bytes).iter().flatten());
+        let room = text.len().min(MAX_BYTES - bytes.len());
+        let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        bytes.extend(&text.as_bytes()[..end]);
+        bytes
+    }
+
+    /// `None` for anything that [`Report::encode`] does not write.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (tag, rest) = bytes.split_first().filter(|_| bytes.len() <= MAX_BYTES)?;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        match tag {
+            b'R' => rest.is_empty().then_some(Report::Ready),
+            b'N' => Some(Report::Refused(text(rest)?)),
+            b'U' => Some(Report::Unavailable(text(rest)?)),
+            b'X' => {
+                let (number, rest) = rest.split_first_chunk()?;
+                Some(Report::CannotExecute { errno: i32::from_le_bytes(*number), message: text(rest)? })
+            }
+            _ => None,
+        }
+    }
+
+    pub fn send(&self, socket: BorrowedFd) -> io::Result<()> {
+        send(socket, &self.encode(), SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
+
+/// Says that the command is next, and waits until the supervisor has hold of this process: a command that ends at once
+/// would otherwise be gone before its exit status can be asked for, and a signal could meet nobody.
+pub fn ready(socket: BorrowedFd) -> io::Result<()> {
+    Report::Ready.send(socket)?;
+    let mut answer = [0; GO.len()];
+    loop {
+        match recv(socket, &mut answer, RecvFlags::empty()) {
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+            Ok((_, length)) if &answer[..length] == GO => return Ok(()),
+            Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::os::fd::AsFd;
+
+    fn each() -> Vec<Report> {
+        vec![
+            Report::Ready,
+            Report::Refused(String::new()),
+            Report::Refused("`/a` is not read-only".into()),
+            Report::Unavailable("möglich ist nichts".into()),
+            Report::CannotExecute { errno: 13, message: "`x` cannot be executed".into() },
+            Report::CannotExecute { errno: -1, message: String::new() },
+        ]
+    }
+
+    #[test]
+    fn a_report_reads_as_it_was_written() {
+        for report in each() {
+            assert_eq!(Report::decode(&report.encode()), Some(report));
+        }
+    }
+
+    #[test]
+    fn a_report_that_is_too_long_is_cut_between_characters() {
+        let long = "ü".repeat(MAX_BYTES);
+        let bytes = Report::CannotExecute { errno: 2, message: long.clone() }.encode();
+        assert!(bytes.len() <= MAX_BYTES && bytes.len() > MAX_BYTES - 4, "{}", bytes.len());
+        let Some(Report::CannotExecute { errno: 2, message }) = Report::decode(&bytes) else { panic!("{bytes:?}") };
+        assert!(long.starts_with(&message));
+    }
+
+    #[test]
+    fn what_nobody_writes_is_not_read() {
+        let long = [vec![b'N'], vec![b'x'; MAX_BYTES]].concat();
+        for bytes in [&b""[..], b"R ", b"r", b"N\xff", b"X", b"X\0\0\0", b"X\0\0\0\0\xff", b"?", &long] {
+            assert_eq!(Report::decode(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn each_report_is_a_packet_of_its_own_and_ready_waits_for_the_answer() {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        for report in each() {
+            report.send(theirs.as_fd()).unwrap();
+        }
+        let mut buffer = [0; MAX_BYTES];
+        for report in each() {
+            let (length, _) = recv(&ours, &mut buffer, RecvFlags::empty()).unwrap();
+            assert_eq!(Report::decode(&buffer[..length]), Some(report));
+        }
+        send(&ours, GO, SendFlags::NOSIGNAL).unwrap();
+        ready(theirs.as_fd()).unwrap();
+        drop(ours);
+        assert!(ready(theirs.as_fd()).is_err(), "nobody is there to answer");
+    }
+}

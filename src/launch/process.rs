@@ -1,0 +1,87 @@
+//! A process of the sandbox, held by a descriptor: a signal cannot meet another process that got its number later, and how it
+//! ended can be asked although it is nobody's child here.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid};
+
+use super::signals;
+
+pub(super) struct Process {
+    pid: Pid,
+    descriptor: OwnedFd,
+}
+
+impl Process {
+    pub(super) fn open(pid: Pid) -> io::Result<Self> {
+        Ok(Self { pid, descriptor: pidfd_open(pid, PidfdFlags::empty())? })
+    }
+
+    /// Readable when it has ended.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// One that has ended already needs no signal.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.descriptor, signal);
+    }
+
+    pub(super) fn parent(&self) -> Option<Process> {
+        let parent = Process::open(Pid::from_raw(self.stat(PARENT)?)?).ok()?;
+        // Its number was still its own when we took hold of it.
+        (self.stat(PARENT) == Some(parent.pid.as_raw_nonzero().get())).then_some(parent)
+    }
+
+    /// The signal that stopped it, while it is stopped.
+    pub(super) fn stopped_by(&self) -> Option<Signal> {
+        let stat = self.read_stat()?;
+        let by = stat.get(EXIT_CODE).and_then(|number| number.parse().ok()).and_then(signals::named);
+        // Kernels before 5.17 do not say which, and others only to whom they trust.
+        let by = by.filter(|signal| signals::stops_by_default(*signal)).unwrap_or(Signal::STOP);
+        (stat.first()? == "T").then_some(by)
+    }
+
+    pub(super) fn wait_until_ended(&self) {
+        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], None::<&Timespec>) {}
+        // Where it became our child by the end of its parent, nobody else will collect it.
+        let _ = waitid(WaitId::PidFd(self.descriptor.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+
+    /// How it ended, once it has been waited for by its parent. `None` before Linux 6.15.
+    #[allow(unsafe_code)]
+    pub(super) fn exit_status(&self) -> Option<ExitStatus> {
+        let wanted = u64::from(libc::PIDFD_INFO_EXIT);
+        // SAFETY: all zeros is a valid value of this plain structure, whose size is part of the request's number: the kernel
+        // writes no more than that.
+        let info = unsafe {
+            let mut info: libc::pidfd_info = std::mem::zeroed();
+            info.mask = wanted;
+            let done = libc::ioctl(self.descriptor.as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info);
+            (done == 0).then_some(info)?
+        };
+        (info.mask & wanted != 0).then(|| ExitStatus::from_raw(info.exit_code))
+    }
+
+    fn stat(&self, field: usize) -> Option<i32> {
+        self.read_stat()?.get(field)?.parse().ok()
+    }
+
+    /// The fields of `/proc/PID/stat` that follow the name, which may hold anything.
+    fn read_stat(&self) -> Option<Vec<String>> {
+        let text = fs::read(format!("/proc/{}/stat", self.pid.as_raw_nonzero())).ok()?;
+        let name_ends = text.iter().rposition(|byte| *byte == b')')?;
+        let fields = String::from_utf8_lossy(&text[name_ends + 1..]).into_owned();
+        Some(fields.split_whitespace().map(str::to_owned).collect())
+    }
+}
+
+/// Fields 4 and 52 in the numbering of proc(5).
+const PARENT: usize = 1;
+const EXIT_CODE: usize = 49;

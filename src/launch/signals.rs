@@ -1,0 +1,238 @@
+//! Signals: which wait for the supervisor, which bwrap must not see, and what it takes to end or stop as the command did.
+//!
+//! bwrap passes no signal on: Ctrl-C or SIGTERM ends it, and with it the command, whose handlers never run. So it is started
+//! with signals *blocked*, and the guard unblocks them for the command. Blocked and not ignored, because
+//!
+//! - nobody's disposition changes: what the caller ignored (`nohup`) stays ignored for the command, and the rest default;
+//! - a signal that meets the guard in its first moments waits there for the command instead of getting lost.
+//!
+//! All of the supervision's unsafe code about signals is here: `rustix` has neither masks nor dispositions.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr::null_mut;
+
+use libc::{c_int, sigset_t};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+/// Faults of this very process, what the kernel uses to limit it, and what `std` and `wait` rely on.
+const LEFT_ALONE: [c_int; 11] = [
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGPIPE,
+    libc::SIGCHLD,
+    libc::SIGPROF,
+];
+
+/// From the caller's point of view until the end of the run: signals wait to be read instead of acting.
+pub(super) struct Signals {
+    descriptor: OwnedFd,
+    before: sigset_t,
+    /// One bit for each signal that the caller had ignored.
+    ignored: u64,
+}
+
+/// A signal that was sent to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) signal: Signal,
+    /// By the kernel itself, and not by a process with `kill`.
+    pub(super) by_kernel: bool,
+}
+
+impl Signals {
+    /// Blocks them for this thread, which must be the only one that signals can meet.
+    pub(super) fn block() -> io::Result<Self> {
+        let ignored = ignored();
+        // An ignored SIGCHLD would let our child vanish with its status; the same for bwrap, which inherits this.
+        set_default(libc::SIGCHLD);
+        let set = waiting();
+        let before = change_mask(libc::SIG_BLOCK, &set)?;
+        // SAFETY: `set` is initialised and outlives the call; a new descriptor is asked for.
+        let descriptor = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if descriptor < 0 {
+            let error = io::Error::last_os_error();
+            change_mask(libc::SIG_SETMASK, &before)?;
+            return Err(error);
+        }
+        // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        Ok(Self { descriptor, before, ignored })
+    }
+
+    /// Readable while a signal waits.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// The next signal that waits, if one does.
+    pub(super) fn next(&self) -> io::Result<Option<Received>> {
+        // `struct signalfd_siginfo`: ssi_signo, ssi_errno, ssi_code, and more that does not matter.
+        let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        loop {
+            match rustix::io::read(&self.descriptor, &mut info) {
+                Ok(length) if length == info.len() => {}
+                Ok(_) => return Ok(None),
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            }
+            let field = |at: usize| info[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+            if let Some(signal) = named(field(0)) {
+                return Ok(Some(Received { signal, by_kernel: field(8) == libc::SI_KERNEL }));
+            }
+        }
+    }
+
+    pub(super) fn was_ignored(&self, signal: Signal) -> bool {
+        self.ignored & bit(signal.as_raw()) != 0
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // The mask is one that this thread had: there is nothing that could be refused.
+        let _ = change_mask(libc::SIG_SETMASK, &self.before);
+    }
+}
+
+/// A signal by its number. Without those that the C library keeps for itself.
+pub(super) fn named(number: c_int) -> Option<Signal> {
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    // SAFETY: within the range that the C library leaves to programs.
+    Signal::from_named_raw(number)
+        .or_else(|| real_time.contains(&number).then(|| unsafe { Signal::from_raw_unchecked(number) }))
+}
+
+/// Whether a process that knows nothing of the signal ends by it.
+pub(super) fn ends_by_default(signal: Signal) -> bool {
+    !stops_by_default(signal) && ![Signal::CHILD, Signal::CONT, Signal::URG, Signal::WINCH].contains(&signal)
+}
+
+pub(super) fn stops_by_default(signal: Signal) -> bool {
+    [Signal::STOP, Signal::TSTP, Signal::TTIN, Signal::TTOU].contains(&signal)
+}
+
+/// Whether the kernel sends it to a whole process group at once, for a terminal: then the command has it already.
+pub(super) fn meets_the_group(signal: Signal) -> bool {
+    let of_terminal = [Signal::INT, Signal::QUIT, Signal::HUP, Signal::WINCH, Signal::CONT];
+    stops_by_default(signal) || of_terminal.contains(&signal)
+}
+
+/// What bwrap must not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shield {
+    /// There is a supervisor: it passes on what is sent to it, and stops when the command stops.
+    Supervised,
+    /// bwrap stands where the shell looks. The terminal's Ctrl-C and Ctrl-\ are for the command; what is sent to bwrap
+    /// must still end it, and Ctrl-Z must still stop it.
+    Alone,
+}
+
+/// Starts `bwrap` with signals blocked, for a guard to unblock.
+pub(super) fn shield(bwrap: &mut Command, shield: Shield) {
+    let set = match shield {
+        Shield::Supervised => waiting(),
+        Shield::Alone => set_of(&[libc::SIGINT, libc::SIGQUIT]),
+    };
+    // `std` empties the mask before it calls this.
+    // SAFETY: `sigprocmask` is async-signal-safe, and nothing is allocated.
+    unsafe { bwrap.pre_exec(move || change_mask(libc::SIG_BLOCK, &set).map(drop)) };
+}
+
+/// For the guard, just before it executes the command: what [`shield`] did is undone. (`std` does the same when it executes.)
+pub(crate) fn restore() {
+    let _ = change_mask(libc::SIG_SETMASK, &set_of(&[]));
+}
+
+/// Does to this process what `signal` does to one that knows nothing of it. Returns if it goes on after all, such as when it
+/// was stopped and continued.
+pub(super) fn act_by_default(signal: Signal) {
+    let number = signal.as_raw();
+    set_default(number);
+    let set = set_of(&[number]);
+    // SAFETY: `raise` has no requirement. Blocked, it waits until the next line.
+    unsafe { libc::raise(number) };
+    if let Ok(before) = change_mask(libc::SIG_UNBLOCK, &set) {
+        let _ = change_mask(libc::SIG_SETMASK, &before);
+    }
+}
+
+/// Whether `signal` waits.
+pub(super) fn is_pending(signal: Signal) -> bool {
+    let mut set = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: `sigpending` initialises the set that it is given, and says so by returning 0.
+    unsafe { libc::sigpending(set.as_mut_ptr()) == 0 && libc::sigismember(set.as_ptr(), signal.as_raw()) == 1 }
+}
+
+/// All that wait for the supervisor.
+fn waiting() -> sigset_t {
+    let mut set = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: `sigfillset` initialises the set, and `sigdelset` changes an initialised one.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        for number in LEFT_ALONE {
+            libc::sigdelset(set.as_mut_ptr(), number);
+        }
+        set.assume_init()
+    }
+}
+
+fn set_of(numbers: &[c_int]) -> sigset_t {
+    let mut set = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: `sigemptyset` initialises the set, and `sigaddset` changes an initialised one.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for number in numbers {
+            libc::sigaddset(set.as_mut_ptr(), *number);
+        }
+        set.assume_init()
+    }
+}
+
+/// The mask as it was before.
+fn change_mask(how: c_int, set: &sigset_t) -> io::Result<sigset_t> {
+    let mut before = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: both sets are valid for the call, which initialises `before` when it returns 0.
+    unsafe {
+        match libc::pthread_sigmask(how, set, before.as_mut_ptr()) {
+            0 => Ok(before.assume_init()),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+fn set_default(number: c_int) {
+    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask. Nothing of ours handles signals.
+    unsafe {
+        let action: libc::sigaction = zeroed();
+        libc::sigaction(number, &action, null_mut());
+    }
+}
+
+fn ignored() -> u64 {
+    (1..=64).filter(|number| is_ignored(*number)).map(bit).fold(0, |all, bit| all | bit)
+}
+
+fn is_ignored(number: c_int) -> bool {
+    // SAFETY: only asks. All zeros is a valid `sigaction`, and the call overwrites it or fails.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        libc::sigaction(number, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+fn bit(number: c_int) -> u64 {
+    1_u64.checked_shl(number.unsigned_abs().wrapping_sub(1)).unwrap_or(0)
+}
