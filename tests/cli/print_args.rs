@@ -170,6 +170,39 @@ fn forms_of_words_alone_warn_where_that_is_not_enough() {
     }
 }
 
+/// Names and reasons, and the values that are in the policy's file; never a value of the caller.
+#[test]
+fn the_environment_is_printed_with_its_reasons() {
+    let place = Place::in_tmp();
+    let said = |toml: &str, form: &str| {
+        place.write("home/code/project/.agent-sandbox.toml", toml);
+        let mut command = place.agent_sandbox();
+        command.env("DISPLAY", "of-the-caller").env("CI", "of-the-caller").env("A\nB", "of-the-caller");
+        let output = command.args([form, "--debug", "--", "true"]).output().unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!text.contains("of-the-caller"), "{text}");
+        text
+    };
+    let text = said("[env]\nunset = [\"A*\"]\nset = { B = \"it's\" }\n", "--print-args=annotated");
+    for line in [
+        "# unset $'A\\nB'  # env: .agent-sandbox.toml:2:10",
+        "# unset DISPLAY  # env: the display sees your keys and your screen",
+        "# set B 'it'\\''s'  # env: .agent-sandbox.toml:3:13",
+        "  unset A\\nB  [.agent-sandbox.toml:2:10]",
+        "  pass CI  [the environment passes by default]",
+        "  set B  [.agent-sandbox.toml:3:13]",
+        "env -u $'A\\nB' -u DISPLAY",
+    ] {
+        let spaces = |text: &str| text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        assert!(text.lines().any(|found| spaces(found).contains(&spaces(line))), "{line} in {text}");
+    }
+    let text = said("[env]\ninherit = false\npass = [\"CI\"]\n", "--print-args=annotated");
+    assert!(text.starts_with("# pass CI ") && text.contains("\n# pass PATH ") && !text.contains("\n# unset"), "{text}");
+    let json = said("[env]\ninherit = false\npass = [\"CI\"]\nset = { B = \"b\" }\n", "--print-args=json");
+    let json: Value = serde_json::Deserializer::from_str(&json).into_iter().next().unwrap().unwrap();
+    assert_eq!(json["environment"], serde_json::json!({ "pass": ["CI", "HOME", "LANG", "PATH"], "set": { "B": "b" } }));
+}
+
 /// A name that a command gave to a file, to be read by whoever audits the next run.
 const FORGED: &[u8] = b".env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it's \\ \tx";
 const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff\x9b it\'s \\ \tx'";
