@@ -38,6 +38,8 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let base = Base { uid: session.uid, runtime: &resolution.runtime };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
+    plan::check_hard_links(&plan, &decisions, diagnostics);
+    plan::check_executable(&plan, &decisions, &layers.project, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
     Some(Compiled { layers, policy, resolution, decisions, plan })
 }

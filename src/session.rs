@@ -14,6 +14,8 @@ pub struct Session {
     pub cwd: AbsPath,
     pub uid: u32,
     pub env: BTreeMap<OsString, OsString>,
+    /// The program that decides what the command may do, where the kernel can tell: its resolved path.
+    pub executable: Option<AbsPath>,
 }
 
 impl Session {
@@ -23,6 +25,7 @@ impl Session {
             cwd: working_directory(cwd)?,
             uid: rustix::process::getuid().as_raw(),
             env: std::env::vars_os().collect(),
+            executable: std::env::current_exe().ok().and_then(AbsPath::normalize),
         })
     }
 

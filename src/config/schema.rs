@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Choice, ConfigFile, PresetDefinition, Tmp};
 use crate::origin::Sourced;
-use crate::rule::IfMissing;
+use crate::rule::{HardLinks, IfMissing};
 
 /// The regular expression of [`super::is_preset_name`], without anchors.
 const PRESET_NAME: &str = "[a-z0-9][a-z0-9_/-]*";
@@ -79,6 +79,20 @@ impl JsonSchema for IfMissing {
     }
 }
 
+impl JsonSchema for HardLinks {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "HardLinks".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of_the_words::<Self>()
+    }
+}
+
 /// `oneOf` with `const` instead of `enum`, so that an editor can show what each word means.
 fn one_of_the_words<T: Choice>() -> Schema {
     let words: Vec<Value> = T::WORDS
@@ -91,6 +105,10 @@ fn one_of_the_words<T: Choice>() -> Schema {
 /// A path that can mean something: not empty, no NUL.
 pub(super) fn path(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$" })
+}
+
+pub(super) fn paths(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": path(generator) })
 }
 
 /// An entry may also be its path alone. `table` is the derived schema of the table form.
@@ -198,6 +216,7 @@ mod tests {
         r#""error""#,
         r#""create""#,
         r#""block""#,
+        r#""allow""#,
         r#""Host""#,
         "[]",
         r#"[""]"#,
@@ -227,6 +246,8 @@ mod tests {
         r#"[{ path = "x", if-missing = "block" }]"#,
         r#"[{ path = "x", if-missing = 1 }]"#,
         r#"[{ path = "x", except = [] }]"#,
+        r#"[{ path = "x", hard-links = "allow" }]"#,
+        r#"[{ path = "x", hard-links = "skip" }]"#,
         r#"[{ if-missing = "skip" }]"#,
         "{}",
         r#"{ ro = ["x"] }"#,
@@ -249,6 +270,7 @@ mod tests {
         "filesystem",
         "network",
         "docker",
+        "sockets",
         "presets",
         "ro",
         "rw",
@@ -257,6 +279,7 @@ mod tests {
         "include",
         "path",
         "if-missing",
+        "hard-links",
         "except",
         "description",
         "skip-directories",

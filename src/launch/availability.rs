@@ -107,7 +107,7 @@ mod tests {
             }
             fs::write(path, value).map_err(|e| unavailable(&e.to_string()))?;
         }
-        let session = Session { cwd: AbsPath::root(), uid, env: BTreeMap::new() };
+        let session = Session { cwd: AbsPath::root(), uid, env: BTreeMap::new(), executable: None };
         check(&Host::at(root.path()), &session, &AbsPath::root().join("usr/bin/bwrap"))
     }
 

@@ -91,6 +91,7 @@ impl Target {
             cwd: abs("/home/u/proj"),
             uid: 1000,
             env: BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]),
+            executable: None,
         };
         let mut diagnostics = Diagnostics::default();
         let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
