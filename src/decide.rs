@@ -226,11 +226,15 @@ fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut D
     if let Some((at, decision)) = decisions.governing(cwd)
         && decision.access == Access::Exclude
     {
+        let same = match &decision.origin {
+            Origin::Alias { of, .. } => format!(", being the same as `{of}`"),
+            _ => String::new(),
+        };
         let (message, help) = if at == cwd {
-            (format!("the working directory `{cwd}` is excluded"), "start somewhere else, or remove the rule")
+            (format!("the working directory `{cwd}` is excluded{same}"), "start somewhere else, or remove the rule")
         } else {
             (
-                format!("`{at}` is excluded, and the working directory `{cwd}` lies in it"),
+                format!("`{at}` is excluded{same}, and the working directory `{cwd}` lies in it"),
                 "start somewhere else, or re-open the working directory with a deeper `ro` or `rw` rule",
             )
         };

@@ -8,6 +8,7 @@
 mod situations;
 
 mod git;
+mod inputs;
 mod levels;
 mod names;
 mod network;
