@@ -9,7 +9,7 @@ use crate::layers::{Layers, OwnFile};
 use crate::origin::Origin;
 use crate::path::{AbsPath, PathMap};
 use crate::resolve::{Match, Resolution};
-use crate::rule::{Access, Exactness, IfMissing, LayerKind, Mask};
+use crate::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask};
 
 /// The rule that governs a path and, until a deeper decision, all that is below it.
 #[derive(Clone, Debug)]
@@ -22,6 +22,11 @@ pub struct Decision {
     pub exactness: Exactness,
     /// The path must be there when the sandbox starts.
     pub required: bool,
+    /// It shows a socket: it opens something, although it is read-only.
+    pub shows_socket: bool,
+    /// How many names a file has, and whether that is accepted.
+    pub names: u64,
+    pub hard_links: HardLinks,
     /// The symlinks through which the rule came here.
     pub links: Vec<AbsPath>,
     /// Rules at this same path that lost, strongest first.
@@ -59,22 +64,43 @@ impl Decisions {
 }
 
 pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagnostics) -> Decisions {
-    let (through_links, direct): (Vec<&Match>, Vec<&Match>) =
-        resolution.matches.iter().partition(|found| found.only_tightens());
-    let mut decisions = settle(&direct);
+    let (aliases, named): (Vec<&Match>, Vec<&Match>) =
+        resolution.matches.iter().partition(|found| found.alias_of.is_some());
+    let (through_links, mut counting): (Vec<&Match>, Vec<&Match>) =
+        named.into_iter().partition(|found| found.only_tightens());
+    let mut decisions = settle(&counting);
     if !through_links.is_empty() {
-        let tightening = through_links.into_iter().filter(|found| tightens(found, &decisions));
-        decisions = settle(&direct.iter().copied().chain(tightening).collect::<Vec<_>>());
+        counting.extend(through_links.into_iter().filter(|found| tightens(found, &decisions)));
+        decisions = settle(&counting);
     }
-    protect_own_files(&mut decisions, &layers.own_files, diagnostics);
+    if !aliases.is_empty() {
+        counting.extend(aliases.into_iter().filter(|found| tightens_alias(found, &decisions)));
+        decisions = settle(&counting);
+    }
+    protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
 }
 
 /// Whether a rule that can only tighten does. `decisions` are those that came through no link.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
-    let governed = decisions.governing(&found.path).map_or(Access::Ro, |(_, decision)| decision.access);
-    found.rule.access > governed && in_reach(found, decisions)
+    found.rule.access > governed(&found.path, decisions) && in_reach(found, decisions)
+}
+
+fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
+    decisions.governing(path).map_or(Access::Ro, |(_, decision)| decision.access)
+}
+
+/// Whether a rule counts at another name of what it reached (SPEC W3): where it governs there and narrows, and tightens
+/// here. `decisions` are those at the names that were written.
+fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
+    let Some(alias_of) = &found.alias_of else { return false };
+    let Some((at, decision)) = decisions.governing(&alias_of.path) else { return false };
+    let is_this = decision.access == found.rule.access && decision.origin == found.rule.origin;
+    let around = decisions.0.nearest_above(at).map_or(Access::Ro, |(_, around)| around.access);
+    let narrows = decision.access == Access::Exclude || around == Access::Rw;
+    let is_nearer = alias_of.inherited && decisions.get(&found.path).is_some();
+    is_this && narrows && !is_nearer && found.rule.access > governed(&found.path, decisions)
 }
 
 /// One winner for each path. Parents come first, so what governs the parent of a path is settled when the path is
@@ -107,7 +133,8 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
 /// What only tightens has been checked where its link lies. An exclude out of reach changes nothing at its path, but it
 /// is one more excluded directory for what lies below.
 fn may_win(found: &Match, decisions: &Decisions) -> bool {
-    found.only_tightens() || found.rule.access == Access::Exclude || in_reach(found, decisions)
+    let is_checked = found.only_tightens() || found.alias_of.is_some();
+    is_checked || found.rule.access == Access::Exclude || in_reach(found, decisions)
 }
 
 /// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.
@@ -117,24 +144,43 @@ fn rank(found: &Match, may_win: bool) -> impl Ord + use<> {
 }
 
 fn won(winner: &Match, losers: &[&Match]) -> Decision {
+    let rank = winner.rule.precedence(winner.exactness);
+    // Where equal rules differ, the order in which they were written must not matter.
+    let equal = losers.iter().filter(|found| found.rule.precedence(found.exactness) == rank).chain([&winner]);
+    let hard_links = equal.map(|found| found.rule.hard_links).max().unwrap_or_default();
     Decision {
         access: winner.rule.access,
         kind: winner.kind,
         mask: winner.rule.refinements.mask,
-        origin: winner.rule.origin.clone(),
+        origin: origin(winner),
         layer: winner.rule.layer,
         exactness: winner.exactness,
         // Any rule here may demand that the path exists, also one that lost.
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
+        shows_socket: winner.rule.shows_socket,
+        names: winner.names,
+        hard_links,
         links: winner.links.clone(),
         losers: losers.iter().copied().cloned().collect(),
     }
 }
 
+fn origin(found: &Match) -> Origin {
+    let origin = found.rule.origin.clone();
+    match &found.alias_of {
+        Some(alias_of) => Origin::Alias { of: alias_of.path.clone(), origin: Box::new(origin) },
+        None => origin,
+    }
+}
+
 /// SPEC D6: our own files are at least read-only. Not a rule, because a rule could lose, or could re-open what an
 /// excluded folder hides.
-fn protect_own_files(decisions: &mut Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
-    for OwnFile { path, kind, .. } in own {
+fn protect_own_files<'o>(
+    decisions: &mut Decisions,
+    own: impl Iterator<Item = &'o OwnFile>,
+    diagnostics: &mut Diagnostics,
+) {
+    for OwnFile { path, kind, names, why, .. } in own {
         let opened: Vec<(AbsPath, Decision)> = decisions
             .0
             .within(path)
@@ -154,18 +200,20 @@ fn protect_own_files(decisions: &mut Decisions, own: &[OwnFile], diagnostics: &m
             }
             decisions.0.remove(&at);
         }
-        let governed = decisions.governing(path).map_or(Access::Ro, |(_, decision)| decision.access);
-        if governed < Access::Ro {
+        if governed(path, decisions) < Access::Ro {
             decisions.0.insert(
                 path.clone(),
                 Decision {
                     access: Access::Ro,
                     kind: *kind,
                     mask: Mask::default(),
-                    origin: Origin::BuiltIn("our own configuration and state"),
+                    origin: Origin::BuiltIn(why),
                     layer: LayerKind::CommandLine,
                     exactness: Exactness::Exact,
                     required: true,
+                    shows_socket: false,
+                    names: *names,
+                    hard_links: HardLinks::Refuse,
                     links: Vec::new(),
                     losers: Vec::new(),
                 },
@@ -178,11 +226,15 @@ fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut D
     if let Some((at, decision)) = decisions.governing(cwd)
         && decision.access == Access::Exclude
     {
+        let same = match &decision.origin {
+            Origin::Alias { of, .. } => format!(", being the same as `{of}`"),
+            _ => String::new(),
+        };
         let (message, help) = if at == cwd {
-            (format!("the working directory `{cwd}` is excluded"), "start somewhere else, or remove the rule")
+            (format!("the working directory `{cwd}` is excluded{same}"), "start somewhere else, or remove the rule")
         } else {
             (
-                format!("`{at}` is excluded, and the working directory `{cwd}` lies in it"),
+                format!("`{at}` is excluded{same}, and the working directory `{cwd}` lies in it"),
                 "start somewhere else, or re-open the working directory with a deeper `ro` or `rw` rule",
             )
         };

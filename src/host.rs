@@ -38,6 +38,8 @@ pub struct Resolved {
     pub links: Vec<AbsPath>,
     /// `None`: nothing is there (yet).
     pub kind: Option<FileKind>,
+    /// How many names a file has; means something only for what is no directory.
+    pub names: u64,
 }
 
 /// One name in a directory, as `readdir` tells it: no call per file.
@@ -77,6 +79,7 @@ impl Host {
         let mut at = if path.is_absolute() { AbsPath::root() } else { directory.clone() };
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
+        let mut names = 1;
         let mut ahead = components_reversed(path);
         while let Some(name) = ahead.pop() {
             if name == ".." {
@@ -107,6 +110,7 @@ impl Host {
                 }
                 Ok(found) => {
                     kind = Some(kind_of(found.file_type()));
+                    names = found.nlink();
                     at = next;
                 }
                 Err(e) if is_absent(&e) => {
@@ -116,16 +120,40 @@ impl Host {
                 Err(e) => return Err(e),
             }
         }
-        Ok(Resolved { path: at, links, kind })
+        Ok(Resolved { path: at, links, kind, names })
     }
 
     /// What is at `path`, which holds no symlinks; `None` when nothing is.
     pub fn kind(&self, path: &AbsPath) -> io::Result<Option<FileKind>> {
+        self.metadata(path).map(|found| found.map(|found| kind_of(found.file_type())))
+    }
+
+    fn metadata(&self, path: &AbsPath) -> io::Result<Option<fs::Metadata>> {
         match fs::symlink_metadata(self.real(path)) {
-            Ok(found) => Ok(Some(kind_of(found.file_type()))),
+            Ok(found) => Ok(Some(found)),
             Err(e) if is_absent(&e) => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are
+    /// followed as they are.
+    pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.real(&AbsPath::root().join(path))) {
+            Ok(content) => Ok(Some(content)),
+            Err(e) if is_absent(&e) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// How many names (hard links) the file at `path` has, which holds no symlinks; `None` when nothing is there.
+    pub fn names(&self, path: &AbsPath) -> io::Result<Option<u64>> {
+        self.metadata(path).map(|found| found.map(|found| found.nlink()))
+    }
+
+    /// Whether a socket is at `path`, which holds no symlinks.
+    pub fn is_socket(&self, path: &AbsPath) -> io::Result<bool> {
+        self.metadata(path).map(|found| found.is_some_and(|found| found.file_type().is_socket()))
     }
 
     /// Whether anything is at `path`, a dangling symlink included.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::path::shown;
+use crate::path::{AbsPath, shown};
 
 /// A text that people wrote: a configuration file or the data file of a built-in preset.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,12 +51,15 @@ pub enum Origin {
     Flag { flag: &'static str, value: OsString },
     /// Part of every policy; the text says why.
     BuiltIn(&'static str),
+    /// Written for another name of the same thing: it is mounted in two places.
+    Alias { of: AbsPath, origin: Box<Origin> },
 }
 
 impl Origin {
     pub fn place(&self) -> Option<&Place> {
         match self {
             Origin::File(place) | Origin::Preset { place, .. } => Some(place),
+            Origin::Alias { origin, .. } => origin.place(),
             Origin::Flag { .. } | Origin::BuiltIn(_) => None,
         }
     }
@@ -69,6 +72,7 @@ impl fmt::Display for Origin {
             Origin::Preset { name, .. } => write!(f, "@{name}"),
             Origin::Flag { flag, value } => write!(f, "{flag} {}", shown(value)),
             Origin::BuiltIn(why) => f.write_str(why),
+            Origin::Alias { of, origin } => write!(f, "{origin}, the same as {of}"),
         }
     }
 }

@@ -194,8 +194,7 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
     let empty: Vec<i32> = argv.empty_descriptors.clone().collect();
     let environment = environment::json_form(&argv.environment);
-    let mut object =
-        json!({ "argv": words, "environment": environment, "create": create, "empty_descriptors": empty });
+    let mut object = json!({ "argv": words, "environment": environment, "create": create, "empty_descriptors": empty });
     if let Some(guard) = &argv.guard {
         object["guard"] = json!({ "descriptor": guard.descriptor, "plan": guard.plan });
     }

@@ -47,6 +47,14 @@ pub enum IfMissing {
     Create,
 }
 
+/// What happens when a protected file has other names, which no mount covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HardLinks {
+    #[default]
+    Refuse,
+    Allow,
+}
+
 /// Where a rule comes from, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LayerKind {
@@ -99,6 +107,9 @@ pub struct Rule {
     /// What a relative `text` is relative to.
     pub base: AbsPath,
     pub if_missing: IfMissing,
+    pub hard_links: HardLinks,
+    /// Written in `sockets`: it shows a socket, and so it opens something although it is read-only.
+    pub shows_socket: bool,
     pub layer: LayerKind,
     pub origin: Origin,
     /// What only the data of built-in presets can say; empty for everything a user writes.
@@ -113,6 +124,8 @@ impl Rule {
             text: OsString::from("."),
             base: path,
             if_missing: IfMissing::Skip,
+            hard_links: HardLinks::default(),
+            shows_socket: false,
             layer,
             origin,
             refinements: Arc::default(),

@@ -13,6 +13,8 @@ macro_rules! cases {
 
 #[path = "diagnostics/files.rs"]
 mod files;
+#[path = "diagnostics/inputs.rs"]
+mod inputs;
 #[path = "diagnostics/paths.rs"]
 mod paths;
 #[path = "diagnostics/starting.rs"]
@@ -43,7 +45,7 @@ fn every_snapshot_has_a_case() {
 }
 
 fn cases() -> Vec<(Code, &'static str)> {
-    [files::CASES, paths::CASES, starting::CASES].concat()
+    [files::CASES, inputs::CASES, paths::CASES, starting::CASES].concat()
 }
 
 fn snapshot(code: Code, sentence: &str) -> String {

@@ -4,7 +4,8 @@
 //! - `tree`: the comment at its top says what the case shows; then one entry a line as in `Tree::new`, where `\n`, `\\`
 //!   and `\xff` stand for bytes.
 //! - `project.toml`, `user.toml`, `system.toml`: the configuration files, each optional.
-//! - `args`: flags, one word a line. `env`: `NAME=VALUE` lines; `CWD` and `UID` are where and as whom.
+//! - `args`: flags, one word a line. `env`: `NAME=VALUE` lines; `CWD`, `UID` and `EXECUTABLE` are where, as whom
+//!   and by which program.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -273,6 +274,7 @@ fn session_from(text: &str) -> Session {
     for (name, value) in text.lines().map(|line| line.split_once('=').expect("NAME=VALUE")) {
         match name {
             "CWD" => session.cwd = abs(value),
+            "EXECUTABLE" => session.executable = Some(abs(value)),
             "UID" => session.uid = value.parse().unwrap(),
             _ => _ = session.env.insert(name.into(), value.into()),
         }

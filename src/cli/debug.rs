@@ -81,9 +81,16 @@ fn rules(compiled: &Compiled, out: &mut String) {
     for found in &resolution.matches {
         let how = if found.exactness == Exactness::Glob { " (glob)" } else { "" };
         let links: String = found.links.iter().map(|link| format!(" via {link}")).collect();
+        let same = found.alias_of.as_ref().map(|of| format!(", the same as {}", of.path)).unwrap_or_default();
         let rule = &found.rule;
-        let _ =
-            writeln!(out, "  {} {} → {}{how}{links}  [{}]", rule.access, shown(&rule.text), found.path, rule.origin);
+        let _ = writeln!(
+            out,
+            "  {} {} → {}{how}{links}{same}  [{}]",
+            rule.access,
+            shown(&rule.text),
+            found.path,
+            rule.origin
+        );
     }
     for (rule, path) in &resolution.missing {
         let _ = writeln!(out, "  {} {} → nothing at {path}  [{}]", rule.access, shown(&rule.text), rule.origin);

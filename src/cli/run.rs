@@ -73,12 +73,7 @@ fn conclude(outcome: Outcome, output: &Output) -> ExitCode {
 /// Everything up to the start. All diagnostics have been shown when this returns.
 ///
 /// `without_guard`: a first attempt showed that the second stage cannot work here, for this reason.
-fn prepare(
-    host: &Host,
-    arguments: &Arguments,
-    output: &Output,
-    without_guard: Option<String>,
-) -> Result<Argv, u8> {
+fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: Option<String>) -> Result<Argv, u8> {
     let options = &arguments.options;
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {

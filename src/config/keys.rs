@@ -5,7 +5,7 @@ use super::parse::{Value, Walk};
 use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition, RelativeTo};
 use crate::diagnostic::{listed, nearest};
 use crate::origin::Sourced;
-use crate::rule::{IfMissing, Mask};
+use crate::rule::{HardLinks, IfMissing, Mask};
 
 /// The keys of a table that fills a `T`.
 pub(super) type Keys<T> = &'static [Key<T>];
@@ -20,6 +20,7 @@ pub(super) const TOP_LEVEL: Keys<ConfigFile> = &[
     ("nested", |walk, key, value, it| it.nested = walk.boolean(key, value)),
     ("require", |walk, key, value, it| it.require = walk.choices(key, value)),
     ("env", |walk, key, value, it| walk.table(ENV, key, value, &mut it.env)),
+    ("sockets", |walk, key, value, it| it.sockets = walk.paths(key, value)),
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
 
@@ -67,11 +68,12 @@ pub(super) struct EntryTable {
     /// There is a `path`, but it cannot be used.
     pub bad_path: bool,
     pub if_missing: IfMissing,
+    pub hard_links: HardLinks,
     pub except: Vec<String>,
     pub mask: Mask,
 }
 
-pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING];
+pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING, HARD_LINKS];
 
 pub(super) const BUILTIN_ENTRY: Keys<EntryTable> =
     &[PATH, IF_MISSING, ("except", |walk, key, value, it| it.except = walk.texts(key, value)), MASK];
@@ -83,6 +85,10 @@ const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {
 
 const IF_MISSING: Key<EntryTable> = ("if-missing", |walk, key, value, it| {
     it.if_missing = walk.choice(key, value).map_or_else(IfMissing::default, |given| given.value);
+});
+
+const HARD_LINKS: Key<EntryTable> = ("hard-links", |walk, key, value, it| {
+    it.hard_links = walk.choice(key, value).map_or_else(HardLinks::default, |given| given.value);
 });
 
 const MASK: Key<EntryTable> = ("mask", |walk, key, value, it| {

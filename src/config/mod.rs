@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 
 use crate::origin::{Origin, Sourced};
-use crate::rule::{IfMissing, Mask, Protection};
+use crate::rule::{HardLinks, IfMissing, Mask, Protection};
 
 pub use parse::{parse, parse_builtin};
 pub use schema::schema;
@@ -46,6 +46,12 @@ pub struct ConfigFile {
 
     /// Which variables of the environment the command gets.
     pub env: Env,
+
+    /// Sockets of services on this machine that the command can connect to: paths and globs. All others outside of the
+    /// project are hidden. Whoever can reach a service can have it do all that it does for you: an SSH agent signs, a
+    /// session bus starts programs outside of the sandbox. Default: none.
+    #[schemars(schema_with = "schema::paths")]
+    pub sockets: Vec<Sourced<String>>,
 
     /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this or a later
     /// configuration file names it. Default: none.
@@ -122,6 +128,11 @@ pub struct Entry {
     /// What happens when the path does not exist. Default: `"skip"`.
     #[schemars(default, extend("default" = "skip"))]
     pub if_missing: IfMissing,
+
+    /// What happens when a file that the entry protects has other names (hard links), by which it can still be read
+    /// or changed. For `ro` and `exclude`. Default: `"refuse"`.
+    #[schemars(default, extend("default" = "refuse"))]
+    pub hard_links: HardLinks,
 
     // Names that the pattern matches and the rule does not mean. Only the data files of built-in presets have it.
     #[schemars(skip)]
@@ -234,6 +245,17 @@ impl Choice for Protection {
             word: "landlock",
             value: Protection::Landlock,
             meaning: "Signals and abstract sockets stay inside (Linux 6.12).",
+        },
+    ];
+}
+
+impl Choice for HardLinks {
+    const WORDS: &'static [Word<Self>] = &[
+        Word { word: "refuse", value: HardLinks::Refuse, meaning: "Nothing runs." },
+        Word {
+            word: "allow",
+            value: HardLinks::Allow,
+            meaning: "The name that the entry gives is protected; the others are your business.",
         },
     ];
 }

@@ -15,7 +15,7 @@ use super::{BuiltinPreset, Choice, ConfigFile, Entry, PresetDefinition, Relative
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::origin::{Origin, Place, Source, Sourced};
 use crate::path::shown;
-use crate::rule::{IfMissing, Mask};
+use crate::rule::{HardLinks, IfMissing, Mask};
 
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -199,8 +199,8 @@ impl<'a> Walk<'a> {
             DeValue::String(text) => {
                 let path = self.path(text.as_ref().to_owned(), value)?;
                 let if_missing = IfMissing::default();
-                let (except, mask) = (Vec::new(), Mask::default());
-                Some(Entry { path: path.value.into(), if_missing, except, mask, origin: path.origin })
+                let (hard_links, except, mask) = (HardLinks::default(), Vec::new(), Mask::default());
+                Some(Entry { path: path.value.into(), if_missing, hard_links, except, mask, origin: path.origin })
             }
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
@@ -213,8 +213,8 @@ impl<'a> Walk<'a> {
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
-                let EntryTable { if_missing, except, mask, .. } = entry;
-                Some(Entry { path: path.value.into(), if_missing, except, mask, origin: path.origin })
+                let EntryTable { if_missing, hard_links, except, mask, .. } = entry;
+                Some(Entry { path: path.value.into(), if_missing, hard_links, except, mask, origin: path.origin })
             }
             _ => {
                 let help = Some("write \"PATH\", or { path = \"PATH\", if-missing = \"error\" }".to_owned());
@@ -222,6 +222,17 @@ impl<'a> Walk<'a> {
                 None
             }
         }
+    }
+
+    pub(super) fn paths(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+        let paths = self.array(key, value).iter().filter_map(|element| match element.get_ref() {
+            DeValue::String(text) => self.path(text.as_ref().to_owned(), element),
+            _ => {
+                self.wrong_element(key, "strings", element, None);
+                None
+            }
+        });
+        paths.collect()
     }
 
     pub(super) fn path(&mut self, text: String, value: &Value<'_>) -> Option<Sourced<String>> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Choice, ConfigFile, PresetDefinition, Tmp};
 use crate::origin::Sourced;
-use crate::rule::{IfMissing, Protection};
+use crate::rule::{HardLinks, IfMissing, Protection};
 
 /// The regular expression of [`super::is_preset_name`], without anchors.
 const PRESET_NAME: &str = "[a-z0-9][a-z0-9_/-]*";
@@ -93,6 +93,20 @@ impl JsonSchema for Protection {
     }
 }
 
+impl JsonSchema for HardLinks {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "HardLinks".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of_the_words::<Self>()
+    }
+}
+
 /// `oneOf` with `const` instead of `enum`, so that an editor can show what each word means.
 fn one_of_the_words<T: Choice>() -> Schema {
     let words: Vec<Value> = T::WORDS
@@ -105,6 +119,10 @@ fn one_of_the_words<T: Choice>() -> Schema {
 /// A path that can mean something: not empty, no NUL.
 pub(super) fn path(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$" })
+}
+
+pub(super) fn paths(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": path(generator) })
 }
 
 /// An entry may also be its path alone. `table` is the derived schema of the table form.
@@ -230,6 +248,7 @@ mod tests {
         r#""error""#,
         r#""create""#,
         r#""block""#,
+        r#""allow""#,
         r#""Host""#,
         "[]",
         r#"[""]"#,
@@ -259,6 +278,8 @@ mod tests {
         r#"[{ path = "x", if-missing = "block" }]"#,
         r#"[{ path = "x", if-missing = 1 }]"#,
         r#"[{ path = "x", except = [] }]"#,
+        r#"[{ path = "x", hard-links = "allow" }]"#,
+        r#"[{ path = "x", hard-links = "skip" }]"#,
         r#"[{ if-missing = "skip" }]"#,
         "{}",
         r#"{ ro = ["x"] }"#,
@@ -295,6 +316,7 @@ mod tests {
         "unset",
         "set",
         "'A=b'",
+        "sockets",
         "presets",
         "ro",
         "rw",
@@ -303,6 +325,7 @@ mod tests {
         "include",
         "path",
         "if-missing",
+        "hard-links",
         "except",
         "description",
         "skip-directories",

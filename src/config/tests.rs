@@ -146,7 +146,7 @@ error[unknown-key]: unknown key `colour` at the top level
 1 | colour = true
   | ^^^^^^
   |
-  = help: the keys here are `filesystem`, `network`, `docker`, `env` and `presets`
+  = help: the keys here are `filesystem`, `network`, `docker`, `nested`, `require`, `env`, `sockets` and `presets`
 
 error[unknown-key]: unknown key `why` in an entry of `rw`
  --> .agent-sandbox.toml:3:21
@@ -154,7 +154,7 @@ error[unknown-key]: unknown key `why` in an entry of `rw`
 3 | rw = [{ path = "a", why = "b" }]
   |                     ^^^
   |
-  = help: the keys here are `path` and `if-missing`
+  = help: the keys here are `path`, `if-missing` and `hard-links`
 "#
     );
 }
@@ -272,7 +272,7 @@ error[unknown-key]: unknown key `except` in an entry of `ro`
 2 | ro = [{ path = "*.pem", except = ["ca.pem"] }]
   |                         ^^^^^^
   |
-  = help: the keys here are `path` and `if-missing`
+  = help: the keys here are `path`, `if-missing` and `hard-links`
 
 error[unknown-key]: unknown key `skip-directories` in `[presets.tools]`
  --> .agent-sandbox.toml:4:1
@@ -725,4 +725,82 @@ fn no_text_however_broken_stops_the_parser_or_drives_the_terminal() {
         assert!(said.chars().all(|c| c == '\n' || !c.is_control()), "{said:?}");
         assert!(!said.contains('\u{202e}'), "{said:?}");
     }
+}
+
+#[test]
+fn sockets_are_a_list_of_paths() {
+    let document = r#"
+sockets = "~/.ssh/agent"
+[filesystem]
+sockets = []
+"#;
+    assert_eq!(
+        said_about(document),
+        r#"
+error[wrong-type]: `sockets` must be an array, not a string
+ --> .agent-sandbox.toml:1:11
+  |
+1 | sockets = "~/.ssh/agent"
+  |           ^^^^^^^^^^^^^^
+  |
+  = help: write `sockets = ["~/.ssh/agent"]`
+
+error[unknown-key]: unknown key `sockets` in `[filesystem]`
+ --> .agent-sandbox.toml:3:1
+  |
+3 | sockets = []
+  | ^^^^^^^
+  |
+  = help: `sockets` belongs at the top of the file, above the first `[table]`
+"#
+    );
+    let document = r#"
+sockets = ["", 1, "a\u0000b"]
+"#;
+    assert_eq!(
+        said_about(document),
+        r#"
+error[invalid-path]: the path is empty
+ --> .agent-sandbox.toml:1:12
+  |
+1 | sockets = ["", 1, "a\u0000b"]
+  |            ^^
+  |
+  = help: write "." for the folder that relative paths start at
+
+error[wrong-type]: `sockets` holds strings, not an integer
+ --> .agent-sandbox.toml:1:16
+  |
+1 | sockets = ["", 1, "a\u0000b"]
+  |                ^
+
+error[invalid-path]: `a\u{0}b` contains a NUL byte
+ --> .agent-sandbox.toml:1:19
+  |
+1 | sockets = ["", 1, "a\u0000b"]
+  |                   ^^^^^^^^^^
+  |
+  = help: no path can contain one
+"#
+    );
+}
+
+#[test]
+fn other_names_of_a_file_are_refused_or_allowed() {
+    let document = r#"
+[filesystem]
+exclude = [{ path = "key", hard-links = "alow" }]
+"#;
+    assert_eq!(
+        said_about(document),
+        r#"
+error[invalid-value]: `alow` is not a value of `hard-links`
+ --> .agent-sandbox.toml:2:41
+  |
+2 | exclude = [{ path = "key", hard-links = "alow" }]
+  |                                         ^^^^^^
+  |
+  = help: did you mean "allow"?
+"#
+    );
 }

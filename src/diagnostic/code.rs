@@ -100,6 +100,12 @@ codes! {
     WritableLink = "writable-link", Error;
     /// A protection hangs on a symlink that the command can replace.
     ReplaceableLink = "replaceable-link", Warning;
+    /// A protected file has other names, by which it can be read or changed.
+    OtherNames = "other-names", Error;
+    /// A service listens on a name that only its own process can place.
+    UnplacedSocket = "unplaced-socket", Warning;
+    /// We ourselves lie where the command can write.
+    WritableExecutable = "writable-executable", Warning;
     /// The working directory would be hidden.
     ExcludedCwd = "excluded-cwd", Error;
 

@@ -47,15 +47,16 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     };
     let title = level.primary_title(printable(&diagnostic.message)).id(diagnostic.code.name());
     let mut group = Group::with_title(title);
-    match &diagnostic.origin {
-        Some(Origin::File(place) | Origin::Preset { place, .. }) => group = group.element(snippet(place)),
-        Some(origin @ (Origin::Flag { .. } | Origin::BuiltIn(_))) => {
-            group = group.element(Location::path(printable(&origin.to_string()).into_owned()));
-            if diagnostic.help.is_some() {
-                group = group.element(Padding);
+    if let Some(origin) = &diagnostic.origin {
+        match origin.place() {
+            Some(place) => group = group.element(snippet(place)),
+            None => {
+                group = group.element(Location::path(printable(&origin.to_string()).into_owned()));
+                if diagnostic.help.is_some() {
+                    group = group.element(Padding);
+                }
             }
         }
-        None => {}
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(printable(help)));

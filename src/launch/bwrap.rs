@@ -23,8 +23,12 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         if resolved.kind != Some(FileKind::File) || access(host.real(&resolved.path), Access::EXEC_OK).is_err() {
             continue;
         }
-        let root = &compiled.layers.project.root;
-        let plantable = |at: &AbsPath| at.is_within(root) || compiled.plan.view(at) == View::HostRw;
+        // The outermost folder too: with a planted `.git` a subfolder is the root of this run, and was not of an earlier one.
+        let project = &compiled.layers.project;
+        let of_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
+        // What a rule protects in a writable folder may have been put there while it was missing.
+        let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
+        let plantable = |at: &AbsPath| of_project(at) || in_writable(at);
         if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at)) {
             return Err(Diagnostic::new(
                 Code::BwrapUntrusted,

@@ -15,7 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::origin::{Origin, Source, Sourced};
 use crate::path::{AbsPath, shown};
-use crate::rule::{IfMissing, LayerKind, Mask};
+use crate::rule::{HardLinks, IfMissing, LayerKind, Mask};
 use crate::session::{Request, Session};
 
 pub use root::is_unsafe_root;
@@ -59,6 +59,15 @@ pub struct OwnFile {
     pub kind: FileKind,
     /// The symlinks on the way to it.
     pub links: Vec<AbsPath>,
+    /// How many names it has, if it is a file.
+    pub names: u64,
+    /// What it is to us.
+    pub why: &'static str,
+}
+
+impl OwnFile {
+    pub const CONFIGURATION: &str = "our own configuration and state";
+    pub const EXECUTABLE: &str = "our own executable";
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +114,9 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     }
     let state = session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox");
     reader.protect(&state);
+    if let Some(executable) = &session.executable {
+        reader.protect_executable(executable, &search.root);
+    }
 
     let Reader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &cwd));
@@ -237,12 +249,25 @@ impl Reader<'_> {
     /// Remembers that `path` is ours, if it exists.
     fn protect(&mut self, path: &AbsPath) {
         match self.host.resolve(path.as_path()) {
-            Ok(Resolved { path, links, kind: Some(kind) }) => self.own_files.push(OwnFile { path, kind, links }),
+            Ok(Resolved { path, links, kind: Some(kind), names }) => {
+                self.own_files.push(OwnFile { path, kind, links, names, why: OwnFile::CONFIGURATION });
+            }
             Ok(_) => {}
             Err(e) => self.diagnostics.push(Diagnostic::new(
                 Code::UnreadablePath,
                 format!("cannot determine what `{path}` is: {}", reason(&e)),
             )),
+        }
+    }
+
+    /// Who can write the program can have the next run do without a sandbox. But a project that builds it must be able to
+    /// build it; `plan` then warns.
+    fn protect_executable(&mut self, path: &AbsPath, root: &AbsPath) {
+        // What cannot be found is not what the next run starts.
+        let is_there = matches!(self.host.kind(path), Ok(Some(FileKind::File)));
+        if is_there && !path.is_within(root) {
+            let (path, why) = (path.clone(), OwnFile::EXECUTABLE);
+            self.own_files.push(OwnFile { path, kind: FileKind::File, links: Vec::new(), names: 1, why });
         }
     }
 
@@ -279,6 +304,7 @@ fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
         .map(|value| Entry {
             path: value.clone(),
             if_missing: IfMissing::default(),
+            hard_links: HardLinks::default(),
             except: Vec::new(),
             mask: Mask::default(),
             origin: Origin::Flag { flag, value: value.clone() },

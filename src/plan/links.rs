@@ -14,7 +14,8 @@ use super::{Plan, View};
 pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
     for (path, decision) in decisions.iter() {
         let Some(link) = writable_link(plan, &decision.links) else { continue };
-        if decision.access == Access::Rw && plan.view_around(path) != View::HostRw {
+        let opens = decision.access == Access::Rw || decision.shows_socket;
+        if opens && plan.view_around(path) != View::HostRw {
             diagnostics.push(
                 Diagnostic::new(
                     Code::WritableLink,
@@ -24,6 +25,7 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
                 .help("name the target itself, or move the link to a place that is not writable"),
             );
         } else if decision.access.is_protective()
+            && !decision.shows_socket
             && decision.exactness == Exactness::Exact
             && decision.layer != LayerKind::Preset
         {

@@ -1,5 +1,7 @@
 //! From decisions to mounts: what to mount, in which order, and what need not be mounted at all. Pure.
 
+mod executable;
+mod hard_links;
 mod links;
 mod stages;
 mod view;
@@ -12,6 +14,8 @@ use crate::places;
 use crate::resolve::{Runtime, RuntimeMount};
 use crate::rule::{Access, Mask};
 
+pub use executable::check_executable;
+pub use hard_links::check_hard_links;
 pub use links::check_links;
 pub use stages::Stages;
 pub use view::View;

@@ -7,7 +7,6 @@ mod builtin;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use crate::config::{Entry, PresetDefinition, RelativeTo, Tmp};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
@@ -15,7 +14,7 @@ use crate::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::origin::{Origin, Sourced};
 use crate::path::AbsPath;
 use crate::places;
-use crate::rule::{Access, LayerKind, Protection, Refinements, Rule};
+use crate::rule::{Access, HardLinks, LayerKind, Protection, Refinements, Rule};
 use crate::session::Session;
 
 pub use builtin::Library;
@@ -26,6 +25,8 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
+    /// What `sockets` names, as rules that show it.
+    pub sockets: Vec<Rule>,
     pub tmp: Setting<Tmp>,
     pub nested: Setting<bool>,
     /// Protections that the policy insists on, each with who does. One that any file names stays: insisting forbids.
@@ -68,6 +69,7 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         rules,
         network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
         docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
+        sockets: layers.layers.iter().flat_map(socket_rules).collect(),
         tmp,
         nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
         require: required(layers),
@@ -102,25 +104,45 @@ fn written_rules(layer: &Layer) -> Vec<Rule> {
     let filesystem = &layer.config.filesystem;
     let mut rules = rules_of(Access::Ro, &filesystem.ro, layer.kind, &layer.base);
     rules.extend(rules_of(Access::Exclude, &filesystem.exclude, layer.kind, &layer.base));
-    if !layer.protective_only {
+    if layer.protective_only {
+        only_forbid(&mut rules);
+    } else {
         rules.extend(rules_of(Access::Rw, &filesystem.rw, layer.kind, &layer.base));
     }
     rules
+}
+
+/// What a file above the root says counts where it forbids (SPEC L4).
+fn only_forbid(rules: &mut Vec<Rule>) {
+    rules.retain(|rule| rule.access.is_protective());
+    for rule in rules {
+        rule.hard_links = HardLinks::Refuse;
+    }
 }
 
 fn rules_of(access: Access, entries: &[Entry], layer: LayerKind, base: &AbsPath) -> Vec<Rule> {
     entries
         .iter()
         .map(|entry| Rule {
-            access,
             text: entry.path.clone(),
-            base: base.clone(),
             if_missing: entry.if_missing,
-            layer,
-            origin: entry.origin.clone(),
-            refinements: Arc::default(),
+            hard_links: entry.hard_links,
+            ..Rule::exact(access, base.clone(), layer, entry.origin.clone())
         })
         .collect()
+}
+
+/// Sockets that a layer allows. A file above the root allows nothing (SPEC L4).
+fn socket_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
+    let allowed = layer.config.sockets.iter().filter(|_| !layer.protective_only);
+    allowed.map(|written| Rule {
+        text: written.value.clone().into(),
+        // A socket that somebody wants to be reached is none the worse for a second name.
+        hard_links: HardLinks::Allow,
+        shows_socket: true,
+        // Connecting works through a read-only mount, and changing the socket's mode does not.
+        ..Rule::exact(Access::Ro, layer.base.clone(), layer.kind, written.origin.clone())
+    })
 }
 
 /// Root reads what no user can, and none of its work needs these.
@@ -330,7 +352,9 @@ impl<'a> Selection<'a> {
                     }
                 }
             }
-            rules.retain(|rule| rule.access.is_protective() || !on.protective_only);
+            if on.protective_only {
+                only_forbid(&mut rules);
+            }
             all.extend(rules);
         }
         all

@@ -21,13 +21,10 @@ pub(super) fn rules(
     project: &Project,
 ) -> Vec<Rule> {
     let rule = |base: &AbsPath, text: OsString, refinements: Refinements| Rule {
-        access,
         text,
-        base: base.clone(),
         if_missing: entry.if_missing,
-        layer: LayerKind::Preset,
-        origin: entry.origin.clone(),
         refinements: Arc::new(refinements),
+        ..Rule::exact(access, base.clone(), LayerKind::Preset, entry.origin.clone())
     };
     // What lies in the project is as writable as the project is. A rule of ours would be exact, and so beat a glob by
     // which somebody narrowed it.

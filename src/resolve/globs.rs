@@ -78,14 +78,20 @@ impl Resolver<'_> {
                 Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),
             }
         } else {
-            Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind) }
+            // A directory listing does not tell, and only a protection needs to know.
+            let counts = pattern.rule.access.is_protective() && hit.kind == FileKind::File;
+            let names = match counts.then(|| self.host.names(&hit.path)).transpose() {
+                Ok(names) => names.flatten().unwrap_or(1),
+                Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),
+            };
+            Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
         };
         self.found_by_glob(pattern, hit.path, resolved);
     }
 
     fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved) {
         let rule = pattern.rule;
-        let Resolved { path, links, kind } = resolved;
+        let Resolved { path, links, kind, names } = resolved;
         // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).
         let follows = links.is_empty() || rule.access != Access::Rw;
         let Some(kind) = kind.filter(|_| follows) else {
@@ -110,7 +116,8 @@ impl Resolver<'_> {
         }
         let links = pattern.links.iter().cloned().chain(links).collect();
         let fixed_prefix = pattern.prefix.clone();
-        self.accept(Match { rule: rule.clone(), matched, path, kind, exactness: Exactness::Glob, links, fixed_prefix });
+        let (rule, exactness) = (rule.clone(), Exactness::Glob);
+        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None });
     }
 
     /// A file that has the text of the pattern as its name (SPEC G4): one more match of the pattern, no exact rule, because

@@ -3,9 +3,11 @@
 
 mod docker;
 mod globs;
+mod mounts;
 mod pattern;
 mod reserved;
 mod runtime;
+mod sockets;
 mod tracked;
 mod walk;
 
@@ -17,7 +19,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
-use crate::layers::{Layers, Project};
+use crate::layers::{Layers, OwnFile, Project};
 use crate::path::{AbsPath, shown};
 use crate::presets::Policy;
 use crate::rule::{Exactness, IfMissing, LayerKind, Rule};
@@ -27,6 +29,7 @@ pub(crate) use pattern::NamePattern;
 use pattern::Pattern;
 use walk::WalkPattern;
 
+pub use mounts::AliasOf;
 pub use runtime::{Runtime, RuntimeMount};
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
@@ -45,13 +48,17 @@ pub struct Match {
     pub links: Vec<AbsPath>,
     /// What the rule names before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
+    /// How many names (hard links) a file has. Only known where the rule is protective.
+    pub names: u64,
+    /// The name that the rule reached, where `path` is another one of the same thing.
+    pub alias_of: Option<AliasOf>,
 }
 
 impl Match {
     /// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
     /// can write the link's folder chose the target.
     pub fn only_tightens(&self) -> bool {
-        !self.links.is_empty() && self.rule.access.is_protective()
+        !self.links.is_empty() && self.rule.access.is_protective() && !self.rule.shows_socket
     }
 }
 
@@ -65,6 +72,8 @@ pub struct Resolution {
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
     /// Directories to make before the start.
     pub create: Vec<AbsPath>,
+    /// Our own files under other names.
+    pub own_aliases: Vec<OwnFile>,
     pub runtime: Runtime,
 }
 
@@ -86,8 +95,10 @@ pub fn resolve(
         resolver.rule(rule, &mut patterns);
     }
     resolver.globs(&patterns);
+    resolver.found.runtime = runtime::find(host, policy.network.value, resolver.diagnostics);
+    resolver.sockets(session, policy);
+    resolver.aliases(&layers.own_files);
     let mut found = resolver.found;
-    found.runtime = runtime::find(host, policy.network.value, diagnostics);
     found.create.sort();
     found.create.dedup();
     found
@@ -196,7 +207,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
-        let Resolved { path, links, kind } = resolved;
+        let Resolved { path, links, kind, names } = resolved;
         let will_be_made = || self.found.create.iter().any(|created| created.is_within(&path));
         let kind = kind.or_else(|| will_be_made().then_some(FileKind::Directory));
         let kind = match (kind, rule.if_missing) {
@@ -229,9 +240,14 @@ impl<'a> Resolver<'a> {
                 return;
             }
         };
+        if rule.shows_socket && !self.is_socket(rule, &path) {
+            self.found.missing.push((rule.clone(), path));
+            return;
+        }
         let fixed_prefix = path.clone();
         let exactness = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Exact };
-        self.accept(Match { rule: rule.clone(), matched: path.clone(), path, kind, exactness, links, fixed_prefix });
+        let (rule, matched) = (rule.clone(), path.clone());
+        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None });
     }
 
     /// A rule that applies to nothing here. Where somebody meant a variable or a home, it never will.
@@ -239,7 +255,7 @@ impl<'a> Resolver<'a> {
         let text = rule.text.as_bytes();
         let home_inside = |text: &[u8]| text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/']));
         let literal = matches!(text, [b'$', ..] | [b'~', 0..=b'.' | b'0'.., ..]) || home_inside(text);
-        if literal && rule.access.is_protective() && rule.layer > LayerKind::Preset {
+        if literal && rule.access.is_protective() && !rule.shows_socket && rule.layer > LayerKind::Preset {
             let written = shown(&rule.text);
             self.diagnostics.push(
                 Diagnostic::new(

@@ -181,5 +181,8 @@ fn bwrap_alone_forbids_user_namespaces_and_injection(place: &Place) {
     policy(place, "");
     let (_listener, name) = abstract_listener(place);
     let said = python(sandbox(place).args(["--no-guard", "--"]), REACH, &[&name]);
-    assert!(said.contains("namespace ENOSPC") && said.contains("inject EPERM") && said.contains("abstract EPERM"), "{said}");
+    assert!(
+        said.contains("namespace ENOSPC") && said.contains("inject EPERM") && said.contains("abstract EPERM"),
+        "{said}"
+    );
 }

@@ -89,10 +89,10 @@ impl Target {
         fs::write(self.root.path().join(PROJECT_FILE), project).unwrap();
         fs::write(self.root.path().join(USER_FILE), user).unwrap();
         let session = Session {
-            executable: None,
             cwd: abs("/home/u/proj"),
             uid: 1000,
             env: BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]),
+            executable: None,
         };
         let mut diagnostics = Diagnostics::default();
         let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);

@@ -32,8 +32,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a file with content.
-    /// Missing parents are made.
+    /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a file with content, `a/s=`
+    /// a socket that nobody listens on, `a/h => a/b` one more name of the file `a/b`. Missing parents are made.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
         let tree = Self { root: tempfile::tempdir().expect("a temporary folder") };
         for entry in entries {
@@ -45,10 +45,15 @@ impl Tree {
     pub fn add(&self, entry: &str) {
         if let Some((path, target)) = entry.split_once(" -> ") {
             symlink(target, self.make_parent(path)).unwrap();
+        } else if let Some((path, file)) = entry.split_once(" => ").filter(|(path, _)| !path.contains(" = ")) {
+            fs::hard_link(self.real(file), self.make_parent(path)).unwrap();
         } else if let Some((path, content)) = entry.split_once(" = ") {
             fs::write(self.make_parent(path), content).unwrap();
         } else if let Some(path) = entry.strip_suffix('/') {
             fs::create_dir_all(self.real(path)).unwrap();
+        } else if let Some(path) = entry.strip_suffix('=') {
+            let (kind, mode) = (rustix::fs::FileType::Socket, rustix::fs::Mode::from_raw_mode(0o755));
+            rustix::fs::mknodat(rustix::fs::CWD, self.make_parent(path), kind, mode, 0).unwrap();
         } else {
             fs::write(self.make_parent(entry), "").unwrap();
         }

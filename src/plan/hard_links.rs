@@ -1,0 +1,52 @@
+//! Files that have other names: a mount covers a name, and the file is the same under all of them.
+
+use crate::decide::{Decision, Decisions};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::FileKind;
+use crate::origin::Origin;
+use crate::path::AbsPath;
+use crate::rule::{Access, HardLinks};
+
+use super::{Plan, View};
+
+/// SPEC W4: refuses a rule on a file that could be read or changed under another name, unless the rule accepts that.
+pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Diagnostics) {
+    let mut refused: Vec<(&AbsPath, &Decision, usize)> = Vec::new();
+    for (path, decision) in decisions.iter().filter(|(path, decision)| is_exposed(plan, path, decision)) {
+        // A pattern may meet hundreds of such files; one word for each rule is enough.
+        match refused.iter_mut().find(|(_, first, _)| first.origin == decision.origin) {
+            Some((_, _, more)) => *more += 1,
+            None => refused.push((path, decision, 0)),
+        }
+    }
+    for (path, Decision { access, names, origin, .. }, more) in refused {
+        let more = match more {
+            0 => String::new(),
+            1 => "; the rule meets one more such file".to_owned(),
+            more => format!("; the rule meets {more} more such files"),
+        };
+        diagnostics.push(
+            Diagnostic::new(
+                Code::OtherNames,
+                format!("`{path}` is one of {names} hard links to a file, and `{access}` covers this one alone{more}"),
+            )
+            .at(origin)
+            .help(format!(
+                "remove the others (`find ~ -xdev -samefile {path}` shows them), \
+                 or accept them: {access} = [{{ path = \"{path}\", hard-links = \"allow\" }}]"
+            )),
+        );
+    }
+}
+
+fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
+    let has_others = decision.kind == FileKind::File && decision.names > 1;
+    // Under another mount of the same tree it is the same file once more, and that has been said.
+    let is_alias = matches!(decision.origin, Origin::Alias { .. });
+    let narrows = match decision.access {
+        Access::Exclude => true,
+        Access::Ro => plan.view_around(path) == View::HostRw,
+        Access::Rw => false,
+    };
+    has_others && !is_alias && narrows && decision.hard_links == HardLinks::Refuse
+}
