@@ -97,7 +97,7 @@ mod tests {
 ";
         assert_eq!(names(table), ["/run/listens", "/run/datagrams", "/run/packets"]);
         assert_eq!(names(""), [""; 0]);
-        assert_eq!(reachable(b""), [PathBuf::new(); 0]);
+        assert!(reachable(b"").is_empty());
     }
 
     #[test]
