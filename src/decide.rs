@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::layers::{Layers, OwnFile};
@@ -73,6 +74,9 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
 
 /// Whether a rule that can only tighten does. `decisions` are those that came through no link.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
+    if ablate::is_off(Mitigation::ExcludeThroughLink) {
+        return false;
+    }
     let governed = decisions.governing(&found.path).map_or(Access::Ro, |(_, decision)| decision.access);
     found.rule.access > governed && in_reach(found, decisions)
 }
@@ -134,6 +138,9 @@ fn won(winner: &Match, losers: &[&Match]) -> Decision {
 /// SPEC D6: our own files are at least read-only. Not a rule, because a rule could lose, or could re-open what an
 /// excluded folder hides.
 fn protect_own_files(decisions: &mut Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
+    if ablate::is_off(Mitigation::OwnFiles) {
+        return;
+    }
     for OwnFile { path, kind, .. } in own {
         let opened: Vec<(AbsPath, Decision)> = decisions
             .0

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::origin::Origin;
 use crate::path::AbsPath;
@@ -68,7 +69,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     if around.network {
         operations.push(always(["--share-net"], "the network is on"));
     }
-    if around.as_root {
+    if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
         // Without these root inside could unmount what hides a path.
         operations.push(always(["--unshare-user", "--cap-drop", "ALL"], "root keeps no capability"));
     }

@@ -24,6 +24,8 @@ pub fn request(words: &[OsString]) -> Result<Request, clap::Error> {
 }
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    #[cfg(feature = "ablate")]
+    crate::ablate::check_names();
     let arguments = match args::parse(&words) {
         Ok(arguments) => arguments,
         Err(e) => {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
 use crate::path::AbsPath;
@@ -24,7 +25,9 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         }
         let root = &compiled.layers.project.root;
         let plantable = |at: &AbsPath| at.is_within(root) || compiled.plan.view(at) == View::HostRw;
-        if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at)) {
+        if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at))
+            && !ablate::is_off(Mitigation::BwrapPath)
+        {
             return Err(Diagnostic::new(
                 Code::BwrapUntrusted,
                 format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),

@@ -9,6 +9,7 @@ mod variables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::ablate::{self, Mitigation};
 use crate::config::{Entry, PresetDefinition, RelativeTo, Tmp};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::layers::{Layer, Layers, Project, is_unsafe_root};
@@ -318,9 +319,20 @@ impl<'a> Selection<'a> {
                 }
             }
             rules.retain(|rule| rule.access.is_protective() || !on.protective_only);
+            if is_switched_off(name) {
+                rules.retain(|rule| !rule.access.is_protective());
+            }
             all.extend(rules);
         }
         all
+    }
+}
+
+fn is_switched_off(preset: &str) -> bool {
+    match preset {
+        "git" => ablate::is_off(Mitigation::GitPreset),
+        "autorun" => ablate::is_off(Mitigation::AutorunPreset),
+        _ => false,
     }
 }
 
