@@ -283,6 +283,9 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
     let path = path.clone();
     let shows_empty = decision.mask == Mask::Empty || ablate::is_off(Mitigation::MaskDenied);
     match (decision.access, decision.kind) {
+        (Access::Exclude, FileKind::Directory) if ablate::is_off(Mitigation::MaskDenied) => {
+            Mount::Tmpfs { path, mode: 0o755 }
+        }
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
         (Access::Exclude, FileKind::File) if shows_empty => Mount::EmptyFile { path },
         (Access::Exclude, _) => Mount::MaskFile { path },
