@@ -3,10 +3,10 @@
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, DEFAULTS, ORIGINAL, Scene};
 
-everywhere!("autorun-preset": changing_what_the_project_runs_by_itself, changing_what_an_open_home_runs_by_itself);
-everywhere!("the presets of caches and agents": changing_what_is_run_from_caches_and_agents);
-everywhere!("placeholders": making_folders_that_are_obeyed);
-everywhere!("reports": making_files_that_are_obeyed_without_a_word);
+for_everybody!("autorun-preset": changing_what_the_project_runs_by_itself, changing_what_an_open_home_runs_by_itself);
+for_everybody!("the presets of caches and agents": changing_what_is_run_from_caches_and_agents);
+for_everybody!("placeholders": making_folders_that_are_obeyed);
+for_everybody!("reports": making_files_that_are_obeyed_without_a_word);
 
 const PROJECT: &[&str] = &[
     ".vscode/tasks.json",

@@ -5,7 +5,7 @@ use std::fs;
 use crate::outcome::Verdict;
 use crate::scene::{DEFAULTS, Scene};
 
-everywhere!("git-preset":
+for_everybody!("git-preset":
     planting_a_hook,
     naming_a_program_in_the_settings,
     naming_a_program_in_the_settings_of_a_worktree,
@@ -22,9 +22,9 @@ everywhere!("git-preset":
 );
 
 // What is missing and must not be made.
-everywhere!("placeholders": leading_the_repository_elsewhere, making_the_settings_of_a_worktree);
+for_everybody!("placeholders": leading_the_repository_elsewhere, making_the_settings_of_a_worktree);
 
-everywhere!("head-restore": planting_a_bare_repository);
+for_everybody!("head-restore": planting_a_bare_repository);
 
 /// A repository with one commit, and the defaults.
 fn repository(scene: &Scene) {

@@ -65,7 +65,8 @@ fn writing_a_read_only_file_by_another_name(scene: &Scene) -> Verdict {
 
 /// The user saves a file as editors do, while somebody inside keeps looking at it.
 fn save_while_watched(scene: &Scene, rule: &str) -> Ran {
-    scene.write("vault/.env", "old\n");
+    // While it is replaced, the old one may show for a moment.
+    scene.write("vault/.env", format!("{CANARY}, before\n"));
     scene.policy(BASE_ONLY, rule);
     let mut watching = scene.start("watch.py", &["vault/.env"]);
     watching.until("started", || scene.project().join("started").exists());

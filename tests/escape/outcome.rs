@@ -6,7 +6,6 @@ use std::process::Command;
 use crate::scene::Scene;
 use crate::support::{Place, require_bwrap, stderr, stdout};
 
-#[derive(Clone, Debug)]
 pub enum Verdict {
     /// The host is as the policy says. The text says how the attack ended.
     Held(String),
@@ -24,6 +23,15 @@ impl Verdict {
     }
 }
 
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Held(how) => write!(f, "held: {how}"),
+            Self::Broken(how) => write!(f, "broken: {how}"),
+        }
+    }
+}
+
 pub type Attack = fn(&Scene) -> Verdict;
 
 /// Runs `attack` against the product and once more without what `control` names: mitigations, separated by commas, or a
@@ -35,7 +43,7 @@ pub fn judge(place: fn() -> Place, control: &'static str, attack: Attack) {
     note(control, &product, &without);
     assert!(
         !product.is_broken() && without.is_broken(),
-        "{}\n  as it is: {product:?}\n  control, without {control}: {without:?}\n",
+        "{}\n  as it is: {product}\n  control, without {control}: {without}\n",
         if product.is_broken() { "the attack succeeds" } else { "the control does not show that the attack works" },
     );
 }

@@ -3,12 +3,11 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Seek};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Place, binary};
+use crate::support::Place;
 
 /// In every file that nobody inside may read.
 pub const CANARY: &str = "canary-that-nobody-inside-may-read";
@@ -176,7 +175,6 @@ pub fn words<A: AsRef<OsStr>>(command: &mut Command, attack: &str, arguments: &[
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
-    pub signal: Option<i32>,
     pub out: String,
     pub err: String,
 }
@@ -190,7 +188,11 @@ impl Ran {
     }
 
     /// The product refused to start, with this text, and nothing ran.
+    #[track_caller]
     pub fn refused(&self, text: &str) -> bool {
+        for misunderstood in ["unknown-key", "invalid-value", "wrong-type", "invalid-toml"] {
+            assert!(!self.err.contains(&format!("error[{misunderstood}]")), "the test's own policy: {self:#?}");
+        }
         self.code == Some(125) && self.out.is_empty() && self.err.contains("error[") && self.err.contains(text)
     }
 
@@ -237,10 +239,6 @@ impl Running {
         Self { child, out, err }
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
         // It may have ended by itself.
@@ -285,7 +283,7 @@ impl Running {
             String::from_utf8_lossy(&bytes).into_owned()
         };
         let (out, err) = (text(&mut self.out), text(&mut self.err));
-        Ran { code: status.code(), signal: status.signal(), out, err }
+        Ran { code: status.code(), out, err }
     }
 }
 

@@ -23,14 +23,6 @@ macro_rules! for_everybody {
     )+ };
 }
 
-macro_rules! for_users {
-    ($control:literal: $($attack:ident),+ $(,)?) => { $(
-        mod $attack {
-            user_test!(as_user, outside_tmp, $control, super::$attack);
-        }
-    )+ };
-}
-
 macro_rules! for_root {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {

@@ -9,6 +9,9 @@ def take():
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
 
+settings = termios.tcgetattr(slave)
+settings[3] &= ~termios.ECHO
+termios.tcsetattr(slave, termios.TCSANOW, settings)
 child = subprocess.Popen(sys.argv[1:], stdin=slave, stdout=slave, stderr=slave, preexec_fn=take)
 shown = b""
 while child.poll() is None:
