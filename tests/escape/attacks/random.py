@@ -70,16 +70,24 @@ def operate(times):
     return succeeded
 
 
+def show(name, at, folder):
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=at)
+        say("shows", os.path.join(folder, name), os.read(file, 4096))
+        os.close(file)
+    except OSError:
+        pass
+
+
 def show_all():
     for top in held:
-        for folder, _, files, at in os.fwalk(".", dir_fd=top):
-            for name in files:
-                try:
-                    file = os.open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=at)
-                    say("shows", os.path.join(folder, name), os.read(file, 4096))
-                    os.close(file)
-                except OSError:
-                    pass
+        try:
+            for folder, _, files, at in os.fwalk(".", dir_fd=top):
+                for name in files:
+                    show(name, at, folder)
+        except OSError:
+            # The top itself cannot be opened any more.
+            pass
 
 
 def in_a_namespace():
