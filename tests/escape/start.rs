@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, DEFAULTS, Scene, run, words};
-use crate::support::{binary, write_program};
+use crate::support::{Place, binary, write_program};
 
 everywhere!("bwrap-path": planting_a_bwrap_in_the_project, planting_a_bwrap_in_an_open_folder);
 everywhere!("own-executable": replacing_the_program_itself);
@@ -48,4 +48,15 @@ fn replacing_the_program_itself(scene: &Scene) -> Verdict {
     let ran = run(command).completed();
     let after = fs::metadata(&program).map(|found| found.len()).ok();
     Verdict::broken_if(after != Some(before), ran.out)
+}
+
+/// A typo in a control must not pass for a mitigation that holds.
+#[test]
+fn a_switch_that_does_not_exist_ends_the_process() {
+    let scene = Scene::new(Place::outside_tmp(), None);
+    let mut command = scene.product();
+    command.env("AGENT_SANDBOX_ABLATE", "pins,pin").args(["--", "echo", "done"]);
+    let ran = run(command);
+    assert_eq!((ran.code, ran.out.as_str()), (None, ""), "{ran:?}");
+    assert!(ran.err.contains("no mitigation called `pin`"), "{ran:?}");
 }
