@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::layers::{Layers, OwnFile};
@@ -84,7 +85,9 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
 
 /// Whether a rule that can only tighten does. `decisions` are those that came through no link.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
-    found.rule.access > governed(&found.path, decisions) && in_reach(found, decisions)
+    !ablate::is_off(Mitigation::ExcludeThroughLink)
+        && found.rule.access > governed(&found.path, decisions)
+        && in_reach(found, decisions)
 }
 
 fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
@@ -94,7 +97,9 @@ fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
 /// Whether a rule counts at another name of what it reached (SPEC W3): where it governs there and narrows, and tightens
 /// here. `decisions` are those at the names that were written.
 fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
-    let Some(alias_of) = &found.alias_of else { return false };
+    let Some(alias_of) = found.alias_of.as_ref().filter(|_| !ablate::is_off(Mitigation::BindAliases)) else {
+        return false;
+    };
     let Some((at, decision)) = decisions.governing(&alias_of.path) else { return false };
     let is_this = decision.access == found.rule.access && decision.origin == found.rule.origin;
     let around = decisions.0.nearest_above(at).map_or(Access::Ro, |(_, around)| around.access);
@@ -180,6 +185,9 @@ fn protect_own_files<'o>(
     own: impl Iterator<Item = &'o OwnFile>,
     diagnostics: &mut Diagnostics,
 ) {
+    if ablate::is_off(Mitigation::OwnFiles) {
+        return;
+    }
     for OwnFile { path, kind, names, why, .. } in own {
         let opened: Vec<(AbsPath, Decision)> = decisions
             .0

@@ -8,6 +8,7 @@ mod defaults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::layers::{Layer, Layers};
 use crate::origin::{Origin, Sourced};
@@ -104,6 +105,10 @@ pub fn filter(
     let names: BTreeSet<&OsStr> = session.env.keys().map(OsString::as_os_str).chain(set).collect();
     for name in names {
         let own = session.env.get(name).map(OsString::as_os_str);
+        if let Some(value) = own.filter(|_| ablate::is_off(Mitigation::EnvFilter)) {
+            environment.settle(name, Some(value), Fate::Passed, &policy.inherit.origin);
+            continue;
+        }
         // The latest layer that says something about it.
         match levels.iter().rev().find_map(|level| level.verdict(name, own)) {
             Some(Verdict::Set(given)) => {

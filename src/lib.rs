@@ -36,6 +36,8 @@
 
 #![warn(unreachable_pub)]
 
+mod ablate;
+
 // The vocabulary that all stages share.
 pub mod bytes;
 pub mod diagnostic;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
+use crate::ablate::{self, Mitigation};
 use crate::bytes::Word;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::environment::Environment;
@@ -139,7 +140,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     if around.network {
         operations.push(always(["--share-net"], "the network is on"));
     }
-    if around.as_root {
+    if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
         // Without these root inside could unmount what hides a path.
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
         if around.guard {

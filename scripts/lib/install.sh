@@ -48,6 +48,9 @@ package_of() {
     apk:cc) echo gcc musl-dev ;;
     *:cc) echo gcc ;;
     pacman:python3) echo python ;;
+    apk:unshare) echo util-linux-misc ;;
+    apk:setpriv) echo setpriv ;;
+    *:unshare | *:setpriv) echo util-linux ;;
     dnf:shellcheck | zypper:shellcheck) echo ShellCheck ;;
     *) echo "$2" ;;
     esac

@@ -34,6 +34,8 @@ pub fn request(words: &[OsString]) -> Result<Request, clap::Error> {
 }
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    #[cfg(feature = "ablate")]
+    crate::ablate::check_names();
     // Not a subcommand for people, and not worth the time that it takes to understand flags.
     if let [_, first, rest @ ..] = words.as_slice()
         && first == guard::SUBCOMMAND

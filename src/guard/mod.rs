@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 use crate::launch::{self, exit_code, signals};
@@ -128,24 +129,30 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
         return Err(Failure::Refused("there is no command".to_owned()));
     };
     namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
-    mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
+    if !ablate::is_off(Mitigation::PrivatePropagation) {
+        mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
+    }
     for tightening in &plan.mounts {
         mounts::tighten(tightening).map_err(|e| Failure::refused(&format!("`{}`", tightening.path()), reason(&e)))?;
     }
-    check::check(&plan.expect).map_err(Failure::Refused)?;
-    if !plan.nested {
+    if !ablate::is_off(Mitigation::GuardCheck) {
+        check::check(&plan.expect).map_err(Failure::Refused)?;
+    }
+    if !plan.nested && !ablate::is_off(Mitigation::NoUserNamespaces) {
         namespaces::allow_one_more().map_err(Failure::step("the limit of user namespaces"))?;
     }
-    for path in &plan.proc_read_only {
+    for path in plan.proc_read_only.iter().filter(|_| !ablate::is_off(Mitigation::ProcSys)) {
         match mounts::read_only(path) {
             // Not every kernel has all of them.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             made => made.map_err(|e| Failure::refused(&format!("`{path}`"), reason(&e)))?,
         }
     }
-    namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
+    if !ablate::is_off(Mitigation::MountLock) {
+        namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
+    }
     confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
-    if plan.landlock {
+    if plan.landlock && !ablate::is_off(Mitigation::LandlockScope) {
         confine::scope().map_err(|e| Failure::refused("Landlock", e))?;
     }
     descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
@@ -154,7 +161,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     }
     signals::restore();
     // Last: nothing above should have to know what the filter forbids.
-    if plan.seccomp {
+    if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
     }
     let error = Command::new(program).args(arguments).exec();

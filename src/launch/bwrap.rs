@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{Access, access};
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
 use crate::path::AbsPath;
@@ -29,7 +30,9 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         // What a rule protects in a writable folder may have been put there while it was missing.
         let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
         let plantable = |at: &AbsPath| of_project(at) || in_writable(at);
-        if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at)) {
+        if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at))
+            && !ablate::is_off(Mitigation::BwrapPath)
+        {
             return Err(Diagnostic::new(
                 Code::BwrapUntrusted,
                 format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),

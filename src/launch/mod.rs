@@ -19,6 +19,8 @@ use std::process::Command;
 
 use rustix::io::Errno;
 
+#[cfg(feature = "ablate")]
+use crate::ablate;
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::guard;
@@ -174,6 +176,9 @@ fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Comma
     }
     descriptors::pass(&mut bwrap, contents, more)?;
     before::prepare(&mut bwrap, argv.before);
+    // The second stage has switches, too.
+    #[cfg(feature = "ablate")]
+    bwrap.envs(std::env::var_os(ablate::VARIABLE).map(|value| (ablate::VARIABLE, value)));
     Ok(bwrap)
 }
 

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::ablate::{self, Mitigation};
 use crate::config::{self, ConfigFile, Entry};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
@@ -114,7 +115,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     }
     let state = session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox");
     reader.protect(&state);
-    if let Some(executable) = &session.executable {
+    if let Some(executable) = session.executable.as_ref().filter(|_| !ablate::is_off(Mitigation::OwnExecutable)) {
         reader.protect_executable(executable, &search.root);
     }
 

@@ -1,5 +1,6 @@
 //! Files that have other names: a mount covers a name, and the file is the same under all of them.
 
+use crate::ablate::{self, Mitigation};
 use crate::decide::{Decision, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
@@ -48,5 +49,9 @@ fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
         Access::Ro => plan.view_around(path) == View::HostRw,
         Access::Rw => false,
     };
-    has_others && !is_alias && narrows && decision.hard_links == HardLinks::Refuse
+    !ablate::is_off(Mitigation::HardLinks)
+        && has_others
+        && !is_alias
+        && narrows
+        && decision.hard_links == HardLinks::Refuse
 }

@@ -1,5 +1,6 @@
 //! Symlinks that a command inside could replace, and so choose what a rule means at the next start.
 
+use crate::ablate::{self, Mitigation};
 use crate::decide::Decisions;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::layers::OwnFile;
@@ -12,6 +13,9 @@ use super::{Plan, View};
 /// warns of a protection that hangs on one. (Presets name many paths that only some people have as links; what is wrong there is
 /// for a linter to say.)
 pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
+    if ablate::is_off(Mitigation::LinkChecks) {
+        return;
+    }
     for (path, decision) in decisions.iter() {
         let Some(link) = writable_link(plan, &decision.links) else { continue };
         let opens = decision.access == Access::Rw || decision.shows_socket;

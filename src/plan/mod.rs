@@ -6,6 +6,7 @@ mod links;
 mod stages;
 mod view;
 
+use crate::ablate::{self, Mitigation};
 use crate::decide::{Decision, Decisions};
 use crate::host::FileKind;
 use crate::origin::Origin;
@@ -226,7 +227,7 @@ impl Planner {
         self.always(Mount::Seal { path: ours }, MARKER);
         // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
         let tmp = places::at(places::TMP);
-        if decisions.get(&tmp).is_none() {
+        if decisions.get(&tmp).is_none() && !ablate::is_off(Mitigation::PrivateTmp) {
             self.always_at(&tmp, View::Fresh, tmpfs(0o1777), "own `/tmp`");
         }
     }
@@ -305,6 +306,9 @@ impl Planner {
     }
 
     fn seal(&mut self, mask: OpenMask) {
+        if ablate::is_off(Mitigation::MaskSealed) {
+            return;
+        }
         self.mounts.push(Planned {
             mount: Mount::Seal { path: mask.path },
             because: mask.because,
@@ -315,9 +319,13 @@ impl Planner {
 
 fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
     let path = path.clone();
+    let shows_empty = decision.mask == Mask::Empty || ablate::is_off(Mitigation::MaskDenied);
     match (decision.access, decision.kind) {
+        (Access::Exclude, FileKind::Directory) if ablate::is_off(Mitigation::MaskDenied) => {
+            Mount::Tmpfs { path, mode: 0o755 }
+        }
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
-        (Access::Exclude, FileKind::File) if decision.mask == Mask::Empty => Mount::EmptyFile { path },
+        (Access::Exclude, FileKind::File) if shows_empty => Mount::EmptyFile { path },
         (Access::Exclude, _) => Mount::MaskFile { path },
         (access, kind) => {
             // A protection that silently did not happen would be a hole; an opening that did not is none.

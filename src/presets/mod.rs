@@ -8,6 +8,7 @@ mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ablate::{self, Mitigation};
 use crate::config::{Entry, PresetDefinition, RelativeTo, Tmp};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::layers::{Layer, Layers, Project, is_unsafe_root};
@@ -355,9 +356,20 @@ impl<'a> Selection<'a> {
             if on.protective_only {
                 only_forbid(&mut rules);
             }
+            if is_switched_off(name) {
+                rules.retain(|rule| !rule.access.is_protective());
+            }
             all.extend(rules);
         }
         all
+    }
+}
+
+fn is_switched_off(preset: &str) -> bool {
+    match preset {
+        "git" => ablate::is_off(Mitigation::GitPreset),
+        "autorun" => ablate::is_off(Mitigation::AutorunPreset),
+        _ => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the private `/run` must still show: the way to name resolution, and NixOS's view of its own system.
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::path::AbsPath;
@@ -27,6 +28,9 @@ pub(super) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) ->
         mounts.extend(name_resolution(host, diagnostics));
     }
     mounts.extend(NIXOS.iter().filter_map(|path| nixos(host, path)));
+    if ablate::is_off(Mitigation::PrivateRun) {
+        mounts.extend(everything(host));
+    }
     mounts.sort();
     mounts.dedup();
     Runtime { mounts }
@@ -59,6 +63,15 @@ fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMou
             RuntimeMount { path: folder.unwrap_or_else(|| hop.clone()), symlink: None, why: "name resolution" }
         })
         .collect()
+}
+
+/// The folders of the host's `/run`, as they would show if it were not private.
+fn everything(host: &Host) -> Vec<RuntimeMount> {
+    let run = AbsPath::root().child("run");
+    let entries = std::fs::read_dir(host.real(&run)).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let shown = folders.map(|entry| entry.file_name()).filter(|name| name != "user" && name != "agent-sandbox");
+    shown.map(|name| RuntimeMount { path: run.child(name), symlink: None, why: "not private" }).collect()
 }
 
 fn nixos(host: &Host, path: &str) -> Option<RuntimeMount> {

@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, listed, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::layers::Project;
@@ -92,6 +93,9 @@ impl Resolver<'_> {
 
     /// Below every rule that names the path, and above every glob: one that happens to match a socket does not mean it.
     fn hide(&mut self, path: AbsPath, kind: FileKind, why: &'static str) {
+        if ablate::is_off(Mitigation::SocketMasks) {
+            return;
+        }
         let names = match kind {
             // What vanished in the meantime has one name at most.
             FileKind::File => self.host.names(&path).ok().flatten().unwrap_or(1),

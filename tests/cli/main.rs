@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod ablation;
 mod check;
 mod embedding;
 mod exit_codes;

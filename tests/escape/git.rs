@@ -1,0 +1,181 @@
+//! Making git on the host run something the next time the user calls it.
+
+use std::fs;
+
+use crate::outcome::Verdict;
+use crate::scene::{DEFAULTS, Scene};
+
+for_everybody!("git-preset":
+    planting_a_hook,
+    naming_a_program_in_the_settings,
+    naming_a_program_in_the_settings_of_a_worktree,
+    naming_a_program_in_the_settings_of_a_submodule,
+    planting_a_hook_of_a_submodule,
+    planting_a_hook_where_the_settings_say,
+    replacing_the_folder_where_the_settings_say,
+    naming_a_program_in_an_included_file,
+    replacing_an_included_file,
+    planting_a_hook_from_a_linked_worktree,
+    naming_a_program_from_a_linked_worktree,
+    leading_a_linked_worktree_elsewhere,
+    leading_the_pointer_of_a_linked_worktree_elsewhere,
+);
+
+// What is missing and must not be made.
+for_everybody!("placeholders": leading_the_repository_elsewhere, making_the_settings_of_a_worktree);
+
+for_everybody!("head-restore": planting_a_bare_repository);
+
+/// A repository with one commit, and the defaults.
+fn repository(scene: &Scene) {
+    scene.policy(DEFAULTS, "");
+    scene.host(&["git", "init", "-q", "-b", "main"]);
+    identify(scene);
+    scene.write("file", "content\n");
+    scene.host(&["git", "add", "file"]);
+    scene.host(&["git", "commit", "-qm", "first"]);
+}
+
+fn identify(scene: &Scene) {
+    scene.write_home(".gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n");
+}
+
+/// Attacks through one door; then the user works with git as ever.
+fn then_use_git(scene: &Scene, door: &str) -> Verdict {
+    let pwned = scene.home().join("pwned");
+    assert!(!pwned.exists());
+    let ran = scene.attack("git.sh", &[door]).completed();
+    let mut said = ran.err;
+    for words in [
+        &["git", "status"][..],
+        &["git", "add", "file"],
+        &["git", "commit", "--allow-empty", "-qm", "second"],
+        &["git", "-C", "sub", "status"],
+        &["git", "-C", "sub", "commit", "--allow-empty", "-qm", "second"],
+    ] {
+        said += &scene.try_host(words).err;
+    }
+    Verdict::broken_if(pwned.exists(), said)
+}
+
+fn planting_a_hook(scene: &Scene) -> Verdict {
+    repository(scene);
+    then_use_git(scene, "hook")
+}
+
+fn naming_a_program_in_the_settings(scene: &Scene) -> Verdict {
+    repository(scene);
+    then_use_git(scene, "config")
+}
+
+fn leading_the_repository_elsewhere(scene: &Scene) -> Verdict {
+    repository(scene);
+    let verdict = then_use_git(scene, "commondir");
+    if let Verdict::Held(_) = verdict {
+        assert!(!scene.project().join(".git/commondir").exists(), "something was left behind");
+    }
+    verdict
+}
+
+fn making_the_settings_of_a_worktree(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["git", "config", "extensions.worktreeConfig", "true"]);
+    then_use_git(scene, "config.worktree")
+}
+
+fn naming_a_program_in_the_settings_of_a_worktree(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["git", "config", "extensions.worktreeConfig", "true"]);
+    scene.write(".git/config.worktree", "[user]\n\tname = Other\n");
+    then_use_git(scene, "config.worktree")
+}
+
+fn with_submodule(scene: &Scene) {
+    repository(scene);
+    let library = scene.home().join("library").to_str().unwrap().to_owned();
+    scene.host(&["git", "init", "-q", &library]);
+    scene.host(&["git", "-C", &library, "commit", "--allow-empty", "-qm", "first"]);
+    scene.host(&["git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &library, "sub"]);
+}
+
+fn naming_a_program_in_the_settings_of_a_submodule(scene: &Scene) -> Verdict {
+    with_submodule(scene);
+    then_use_git(scene, "module")
+}
+
+fn planting_a_hook_of_a_submodule(scene: &Scene) -> Verdict {
+    with_submodule(scene);
+    then_use_git(scene, "module-hook")
+}
+
+fn with_hooks_in_the_tree(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "config", "core.hooksPath", "tools/hooks"]);
+    scene.write("tools/hooks/pre-commit", "#!/bin/sh\n");
+    scene.host(&["chmod", "755", "tools/hooks/pre-commit"]);
+}
+
+fn planting_a_hook_where_the_settings_say(scene: &Scene) -> Verdict {
+    with_hooks_in_the_tree(scene);
+    then_use_git(scene, "hookspath")
+}
+
+fn replacing_the_folder_where_the_settings_say(scene: &Scene) -> Verdict {
+    with_hooks_in_the_tree(scene);
+    then_use_git(scene, "hookspath-moved")
+}
+
+fn with_an_include(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "config", "include.path", "../team.gitconfig"]);
+    scene.write("team.gitconfig", "[alias]\n\tst = status\n");
+}
+
+fn naming_a_program_in_an_included_file(scene: &Scene) -> Verdict {
+    with_an_include(scene);
+    then_use_git(scene, "include")
+}
+
+fn replacing_an_included_file(scene: &Scene) -> Verdict {
+    with_an_include(scene);
+    then_use_git(scene, "include-moved")
+}
+
+/// The project is a worktree of a repository beside it.
+fn with_linked_worktree(scene: &Scene) {
+    scene.policy(DEFAULTS, "");
+    identify(scene);
+    let main = scene.home().join("code/main").to_str().unwrap().to_owned();
+    let project = scene.project().to_str().unwrap().to_owned();
+    scene.host(&["git", "init", "-q", &main]);
+    scene.host(&["git", "-C", &main, "commit", "--allow-empty", "-qm", "first"]);
+    scene.host(&["git", "-C", &main, "config", "extensions.worktreeConfig", "true"]);
+    scene.host(&["git", "-C", &main, "worktree", "add", "-q", "-b", "work", &project]);
+    scene.host(&["git", "config", "--worktree", "user.name", "Other"]);
+    assert!(fs::metadata(scene.project().join(".git")).unwrap().is_file());
+}
+
+fn planting_a_hook_from_a_linked_worktree(scene: &Scene) -> Verdict {
+    with_linked_worktree(scene);
+    then_use_git(scene, "worktree-hook")
+}
+
+fn naming_a_program_from_a_linked_worktree(scene: &Scene) -> Verdict {
+    with_linked_worktree(scene);
+    then_use_git(scene, "worktree-config")
+}
+
+fn leading_a_linked_worktree_elsewhere(scene: &Scene) -> Verdict {
+    with_linked_worktree(scene);
+    then_use_git(scene, "worktree-commondir")
+}
+
+fn leading_the_pointer_of_a_linked_worktree_elsewhere(scene: &Scene) -> Verdict {
+    with_linked_worktree(scene);
+    then_use_git(scene, "worktree-pointer")
+}
+
+fn planting_a_bare_repository(scene: &Scene) -> Verdict {
+    repository(scene);
+    then_use_git(scene, "bare")
+}

@@ -1,0 +1,31 @@
+//! Attacks on the built binary, one for each thing that a command inside could try, judged on the host afterwards.
+//!
+//! Each attack runs twice: against the product, where it must fail, and with the one mitigation switched off that is
+//! meant to stop it, where it must succeed. So no test passes because its attack never worked. What the command does is in
+//! `attacks/`; what is set up, and how the outcome is judged, in the modules here.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[macro_use]
+mod situations;
+
+mod scene;
+
+mod autorun;
+mod git;
+mod kernel;
+mod masks;
+mod missing;
+mod moves;
+mod namespaces;
+mod next_run;
+mod outcome;
+mod processes;
+mod random;
+mod root;
+mod soak;
+mod sockets;
+mod spellings;
+mod start;
+
+#[path = "../support/mod.rs"]
+mod support;

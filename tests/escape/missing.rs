@@ -1,0 +1,89 @@
+//! Creating a protected path that is not there, and what becomes of that which stands in its place.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::outcome::Verdict;
+use crate::scene::{BASE_ONLY, DEFAULTS, PLANTED, Scene};
+
+everywhere!("placeholders":
+    creating_a_blocked_file,
+    creating_a_blocked_folder,
+    creating_what_another_run_has_stopped_protecting,
+    creating_what_a_killed_run_protected,
+);
+
+everywhere!("git-preset": creating_the_missing_hooks_folder);
+
+fn planted(scene: &Scene, path: &str) -> bool {
+    fs::read(scene.project().join(path)).is_ok_and(|bytes| bytes == PLANTED.as_bytes())
+}
+
+/// What stood in its place is gone once nobody needs it.
+#[track_caller]
+fn nothing_is_left(scene: &Scene, path: &str) {
+    assert!(fs::symlink_metadata(scene.project().join(path)).is_err(), "`{path}` was left behind");
+}
+
+fn creating_a_blocked_file(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "ro = [{ path = 'tools/biome.json', if-missing = 'block' }]");
+    scene.mkdir("tools");
+    let mut said = scene.attack("write.py", &["tools/biome.json"]).completed().out;
+    if !planted(scene, "tools/biome.json") {
+        nothing_is_left(scene, "tools/biome.json");
+        said += &scene.attack("move.py", &["rename", "tools", "tools/biome.json"]).completed().out;
+    }
+    Verdict::broken_if(planted(scene, "tools/biome.json"), said)
+}
+
+fn creating_a_blocked_folder(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "exclude = [{ path = '.vscode', if-missing = 'block' }]");
+    let ran = scene.attack("write.py", &[".vscode/tasks.json"]).completed();
+    let broken = planted(scene, ".vscode/tasks.json");
+    if !broken {
+        nothing_is_left(scene, ".vscode");
+    }
+    Verdict::broken_if(broken, ran.out)
+}
+
+fn creating_what_another_run_has_stopped_protecting(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "ro = [{ path = 'biome.json', if-missing = 'block' }]");
+    let script = "touch first; while [ ! -e go ]; do sleep 0.01; done; echo done";
+    let mut first = scene.start("sh", &["-c", script]);
+    first.until("started", || scene.project().join("first").exists());
+    let late = "touch second; while [ ! -e go-on ]; do sleep 0.01; done; echo planted >biome.json; printf planted >biome.json; echo done";
+    let mut second = scene.start("sh", &["-c", late]);
+    second.until("started", || scene.project().join("second").exists());
+    scene.write("go", "");
+    first.wait().completed();
+    scene.write("go-on", "");
+    let ran = second.wait().completed();
+    let broken = planted(scene, "biome.json");
+    if !broken {
+        nothing_is_left(scene, "biome.json");
+    }
+    Verdict::broken_if(broken, ran.err)
+}
+
+fn creating_what_a_killed_run_protected(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "ro = [{ path = 'biome.json', if-missing = 'block' }]");
+    let mut first = scene.start("sh", &["-c", "touch first; sleep 60"]);
+    first.until("started", || scene.project().join("first").exists());
+    first.signal(Signal::KILL);
+    first.wait();
+    let ran = scene.attack("write.py", &["biome.json"]).completed();
+    let broken = planted(scene, "biome.json");
+    if !broken {
+        nothing_is_left(scene, "biome.json");
+    }
+    Verdict::broken_if(broken, ran.out)
+}
+
+fn creating_the_missing_hooks_folder(scene: &Scene) -> Verdict {
+    scene.host(&["git", "init", "-q"]);
+    fs::remove_dir_all(scene.project().join(".git/hooks")).unwrap();
+    scene.policy(DEFAULTS, "");
+    let ran = scene.attack("write.py", &[".git/hooks/pre-commit"]).completed();
+    Verdict::broken_if(planted(scene, ".git/hooks/pre-commit"), ran.out)
+}

@@ -1,0 +1,50 @@
+//! Getting rid of mounts: in a namespace of one's own, or by leaving the one that has them.
+
+use crate::outcome::Verdict;
+use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};
+
+everywhere!("no-user-namespaces": moving_a_folder_from_a_namespace_without_mounts, making_a_user_namespace);
+everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
+
+// Either of the two is enough.
+#[cfg(target_arch = "x86_64")]
+everywhere!("no-user-namespaces,mount-lock": making_everybody_leave_the_mount_namespace);
+
+fn moving_a_folder_from_a_namespace_without_mounts(scene: &Scene) -> Verdict {
+    scene.write(".git/hooks/pre-commit", ORIGINAL);
+    scene.policy(BASE_ONLY, "ro = ['.git/hooks']");
+    let ran = scene.attack("namespace.py", &[".git", ".git/hooks/pre-commit"]).completed();
+    Verdict::broken_if(scene.changed(".git/hooks/pre-commit"), ran.out)
+}
+
+fn making_a_user_namespace(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    let script =
+        "unshare --user --map-root-user --mount true && echo made; unshare --user true && echo made; echo done";
+    let ran = scene.attack("sh", &["-c", script]).completed();
+    Verdict::broken_if(ran.says("made"), ran.err)
+}
+
+fn hide_two(scene: &Scene) {
+    scene.write("secret/key", CANARY);
+    scene.write("file.key", CANARY);
+    scene.policy(BASE_ONLY, "exclude = ['secret', 'file.key']");
+}
+
+fn passing_a_folder_to_another_sandbox(scene: &Scene) -> Verdict {
+    hide_two(scene);
+    let mut receiver = scene.start::<&str>("receive.py", &[]);
+    receiver.until("listening", || scene.project().join("pass").exists());
+    let sent = scene.attack::<&str>("send.py", &[]).completed();
+    scene.write("other-has-ended", "");
+    let ran = receiver.wait().completed();
+    Verdict::broken_if(ran.shows_canary(), format!("{}{}", sent.out, ran.out))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn making_everybody_leave_the_mount_namespace(scene: &Scene) -> Verdict {
+    hide_two(scene);
+    let program = scene.compile("leave.c");
+    let ran = scene.attack::<&str>(program.to_str().unwrap(), &[]).completed();
+    Verdict::broken_if(ran.shows_canary(), ran.out)
+}

@@ -1,0 +1,183 @@
+//! What a command prepares for the next run: its policy, and what its rules lead to.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::outcome::Verdict;
+use crate::scene::{BASE_ONLY, DEFAULTS, ORIGINAL, PLANTED, Scene};
+use crate::support::{Place, require_bwrap};
+
+everywhere!("own-files":
+    editing_the_projects_policy,
+    editing_the_users_policy_in_an_open_folder,
+    writing_into_our_own_state,
+);
+
+everywhere!("pins": moving_the_folder_of_the_users_policy);
+
+everywhere!("trust":
+    creating_a_policy_that_opens_the_keys,
+    creating_a_policy_that_drops_the_presets,
+    planting_a_policy_and_a_repository_in_a_subfolder,
+);
+
+everywhere!("link-checks":
+    making_a_writable_folder_a_link_to_the_keys,
+    making_a_writable_folder_a_link_to_what_holds_it,
+);
+
+// The window between looking and mounting, in which a folder becomes a link.
+everywhere!("guard-check": swapping_a_folder_for_a_link_while_a_sandbox_starts);
+
+everywhere!("what we do: bwrap follows the link": a_placeholder_through_a_link_to_nothing);
+
+/// A policy that leaves everything as it is.
+const HARMLESS: &str = "[filesystem]\nexclude = ['secret']\n";
+
+fn editing_the_projects_policy(scene: &Scene) -> Verdict {
+    scene.write(".agent-sandbox.toml", HARMLESS);
+    scene.policy(BASE_ONLY, "");
+    let ran = scene.attack("write.py", &[".agent-sandbox.toml"]).completed();
+    Verdict::broken_if(scene.bytes(".agent-sandbox.toml") != Some(HARMLESS.into()), ran.out)
+}
+
+fn editing_the_users_policy_in_an_open_folder(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "rw = ['~/.config']");
+    let file = scene.home().join(".config/agent-sandbox/config.toml");
+    let before = fs::read(&file).unwrap();
+    let ran = scene.attack("write.py", &[&file]).completed();
+    Verdict::broken_if(fs::read(&file).ok() != Some(before), ran.out)
+}
+
+fn writing_into_our_own_state(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "rw = ['~/.local']");
+    scene.write_home(".local/state/agent-sandbox/record", ORIGINAL);
+    let file = scene.home().join(".local/state/agent-sandbox/record");
+    let ran = scene.attack("write.py", &[&file]).completed();
+    Verdict::broken_if(scene.changed(file), ran.out)
+}
+
+fn moving_the_folder_of_the_users_policy(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "rw = ['~/.config']");
+    let home = scene.home().to_str().unwrap().to_owned();
+    let (folder, file) = (format!("{home}/.config/agent-sandbox"), format!("{home}/.config/agent-sandbox/config.toml"));
+    let before = fs::read(&file).unwrap();
+    let ran = scene.attack("move.py", &["rename", &folder, &file]).completed();
+    Verdict::broken_if(fs::read(&file).ok() != Some(before), ran.out)
+}
+
+/// The first run leaves files behind; the second starts in a folder of the project and must not show the keys.
+fn the_next_run_shows_the_keys(scene: &Scene, plant: &str, cwd: &str) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    scene.attack("sh", &["-c", &format!("{plant}\necho done")]).completed();
+    let key = scene.home().join(".ssh/id_ed25519");
+    let cwd = scene.project().join(cwd);
+    let ran = scene.attack_with(&["--cwd", cwd.to_str().unwrap()], "look.py", &[key]);
+    ran.refused_or_completed("trust");
+    Verdict::broken_if(ran.shows_canary(), ran.err)
+}
+
+fn creating_a_policy_that_opens_the_keys(scene: &Scene) -> Verdict {
+    let plant = "printf '[filesystem]\\nrw = [\"~/.ssh\"]\\n' >.agent-sandbox.toml";
+    the_next_run_shows_the_keys(scene, plant, ".")
+}
+
+fn creating_a_policy_that_drops_the_presets(scene: &Scene) -> Verdict {
+    let plant = "printf '[filesystem]\\npresets = [\"!@secrets\"]\\n' >.agent-sandbox.toml";
+    the_next_run_shows_the_keys(scene, plant, ".")
+}
+
+fn planting_a_policy_and_a_repository_in_a_subfolder(scene: &Scene) -> Verdict {
+    let plant = "mkdir -p sub/.git; printf '[filesystem]\\nro = [\"~/.ssh\"]\\n' >sub/.agent-sandbox.toml";
+    the_next_run_shows_the_keys(scene, plant, "sub")
+}
+
+fn making_a_writable_folder_a_link_to_the_keys(scene: &Scene) -> Verdict {
+    scene.mkdir("build");
+    scene.policy(DEFAULTS, "rw = ['build']");
+    scene.attack("sh", &["-c", "rmdir build && ln -s ../../.ssh build; echo done"]).completed();
+    let ran = scene.attack("write.py", &["build/authorized_keys"]);
+    ran.refused_or_completed("build");
+    let keys = fs::read(scene.home().join(".ssh/authorized_keys"));
+    Verdict::broken_if(keys.is_ok_and(|bytes| bytes == PLANTED.as_bytes()), ran.err)
+}
+
+fn making_a_writable_folder_a_link_to_what_holds_it(scene: &Scene) -> Verdict {
+    scene.mkdir("build");
+    scene.write_home(".profile", ORIGINAL);
+    scene.policy(BASE_ONLY, "rw = ['build']");
+    scene.attack("sh", &["-c", "rmdir build && ln -s ../.. build; echo done"]).completed();
+    let ran = scene.attack("write.py", &["build/.profile"]);
+    ran.refused_or_completed("build");
+    Verdict::broken_if(scene.changed(scene.home().join(".profile")), ran.err)
+}
+
+/// One sandbox swaps `~/work/out` in a loop between a folder and a link to the keys; others, whose policy opens only that
+/// folder, start meanwhile.
+fn swapping_a_folder_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
+    const STARTS: usize = 40;
+    scene.policy(DEFAULTS, "");
+    scene.write_home("work/out/harmless", "");
+    let work = scene.home().join("work");
+    let path = |name: &str| work.join(name).to_str().unwrap().to_owned();
+    let mut swapper = {
+        let mut command = scene.product();
+        command.args(["--rw", &path(""), "--"]);
+        crate::scene::words(&mut command, "swap.py", &[path("out"), "../.ssh".to_owned()]);
+        crate::scene::Running::start(command)
+    };
+    swapper.until("swapping", || work.join("swapping").exists());
+    let mut shown = String::new();
+    let mut started = 0;
+    for _ in 0..STARTS {
+        let ran = scene.attack_with(&["--rw", &path("out")], "look.py", &[path("out")]);
+        started += usize::from(ran.out.ends_with("done\n"));
+        if ran.shows_canary() {
+            shown = ran.out;
+            break;
+        }
+    }
+    swapper.signal(rustix::process::Signal::KILL);
+    swapper.wait();
+    Verdict::broken_if(!shown.is_empty(), format!("{started} of {STARTS} started; {shown}"))
+}
+
+/// Without us: the same words as a naive program would give them to bwrap.
+fn bare_bwrap(scene: &Scene, words: &[&str]) -> crate::scene::Ran {
+    let mut command = scene.outside("bwrap");
+    command.args(["--unshare-user", "--bind", "/", "/", "--dev", "/dev"]).args(words);
+    crate::scene::run(command)
+}
+
+/// bwrap sets up the new root beside the old one; a link that climbs far enough gets there. No control: what a naive
+/// program does with it is to fail.
+#[test]
+fn a_link_that_climbs_out_of_the_new_root_opens_nothing() {
+    require_bwrap();
+    for rule in ["rw = ['conf']", "ro = ['conf']", "exclude = ['conf']"] {
+        let scene = Scene::new(Place::outside_tmp(), None);
+        scene.policy(DEFAULTS, rule);
+        let climbing = format!("../../../../../../../../../../../oldroot{}/.ssh", scene.home().display());
+        symlink(climbing, scene.project().join("conf")).unwrap();
+        scene.place.give_away();
+        let key = scene.home().join(".ssh/id_ed25519");
+        let ran = scene.attack("look.py", &["conf", "conf/id_ed25519", key.to_str().unwrap()]);
+        ran.refused_or_completed("conf");
+        assert!(!ran.shows_canary(), "{rule}: {ran:#?}");
+    }
+}
+
+fn a_placeholder_through_a_link_to_nothing(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "ro = [{ path = 'conf.json', if-missing = 'block' }]");
+    symlink("../../.profile", scene.project().join("conf.json")).unwrap();
+    scene.place.give_away();
+    let ran = if scene.is_control() {
+        let conf = scene.project().join("conf.json").to_str().unwrap().to_owned();
+        bare_bwrap(scene, &["--ro-bind", "/dev/null", &conf, "--", "echo", "done"])
+    } else {
+        scene.attack("sh", &["-c", "echo done"])
+    };
+    ran.refused_or_completed("conf.json");
+    let made = fs::symlink_metadata(scene.home().join(".profile")).is_ok();
+    Verdict::broken_if(made, ran.err)
+}

@@ -1,0 +1,149 @@
+//! Many starts, one after the other and side by side, ended at any moment: nothing is left behind, and nothing of the user's
+//! is taken away.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process};
+
+use crate::processes::{marked, survivors};
+use crate::scene::{DEFAULTS, Running, Scene, run};
+use crate::support::{Place, require_bwrap};
+
+const IN_A_ROW: usize = 200;
+const ROUNDS: usize = 12;
+const AT_A_TIME: usize = 16;
+
+/// Everything below a folder, with what a change would show in.
+fn listing(folder: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            let kind = entry.file_type().unwrap();
+            let content = if kind.is_file() { fs::read(entry.path()).unwrap_or_default() } else { Vec::new() };
+            lines.push(format!("{:?} {kind:?} {:?}", entry.path(), String::from_utf8_lossy(&content)));
+            if kind.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    lines.sort();
+    lines
+}
+
+/// A repository with files of the user where a placeholder could be, which look like one.
+fn prepared(place: Place) -> Scene {
+    require_bwrap();
+    let scene = Scene::new(place, None);
+    scene.host(&["git", "init", "-q"]);
+    scene.write("mine.json", "");
+    scene.mkdir("mine");
+    let block = |path: &str| format!("{{ path = '{path}', if-missing = 'block' }}");
+    let blocked = [block("missing.json"), block("tools/missing"), block("mine.json"), block("mine")].join(", ");
+    scene.mkdir("tools");
+    scene.policy(DEFAULTS, &format!("ro = [{blocked}]"));
+    scene
+}
+
+fn mark(scene: &Scene) -> String {
+    format!("soak-{}", scene.place.path().file_name().unwrap().to_str().unwrap())
+}
+
+fn start(scene: &Scene, script: &str) -> Running {
+    let mut command = scene.product();
+    command.args(["--", "sh", "-c", script, &mark(scene)]);
+    Running::start(command)
+}
+
+/// bwrap 0.8 forks before it can ask to die with its parent: killed in that moment, it leaves a child that waits for ever for
+/// a word from it. Nothing has been mounted or run there. These, and only these, are put away here.
+fn end_unborn(mark: &str) {
+    std::thread::sleep(Duration::from_millis(200));
+    for pid in marked(mark) {
+        let at = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+        let read = |name: &str| fs::read_to_string(at.join(name)).unwrap_or_default();
+        let is_first = read("status").lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
+        let is_bwrap = read("comm") == "bwrap\n";
+        let has_children = !read(&format!("task/{}/children", pid.as_raw_nonzero())).trim().is_empty();
+        if is_first && is_bwrap && !has_children {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// One clean run puts in order what others left; then all is as after a first clean run.
+fn as_at_first(scene: &Scene, work: impl FnOnce()) {
+    let clean = || {
+        let ran = start(scene, "echo done").wait();
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "done\n"), "{ran:?}");
+    };
+    clean();
+    let state = scene.home().join(".local/state");
+    let before = (listing(&scene.project()), listing(&state));
+    work();
+    end_unborn(&mark(scene));
+    assert_eq!(survivors(&mark(scene), Duration::from_secs(20)), [], "processes outlived their launchers");
+    clean();
+    assert_eq!((listing(&scene.project()), listing(&state)), before);
+}
+
+#[test]
+fn two_hundred_starts_in_a_row() {
+    let scene = prepared(Place::outside_tmp());
+    as_at_first(&scene, || {
+        for number in 0..IN_A_ROW {
+            let running = start(&scene, "echo done");
+            if number % 5 == 4 {
+                std::thread::sleep(Duration::from_millis(number as u64 % 23));
+                running.signal(if number % 2 == 0 { Signal::KILL } else { Signal::TERM });
+                running.wait();
+            } else {
+                let ran = running.wait();
+                assert_eq!((ran.code, ran.out.as_str()), (Some(0), "done\n"), "start {number}: {ran:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn sixteen_at_a_time_ended_at_any_moment() {
+    let scene = prepared(Place::in_tmp());
+    as_at_first(&scene, || {
+        for round in 0..ROUNDS {
+            let all: Vec<Running> = (0..AT_A_TIME).map(|_| start(&scene, "sleep 0.05; echo done")).collect();
+            for (number, running) in all.into_iter().enumerate() {
+                std::thread::sleep(Duration::from_millis((round * 7 + number * 3) as u64 % 11));
+                match number % 3 {
+                    0 => running.signal(Signal::KILL),
+                    1 => running.signal(Signal::TERM),
+                    _ => {
+                        let ran = running.wait();
+                        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "done\n"), "round {round}: {ran:?}");
+                        continue;
+                    }
+                }
+                running.wait();
+            }
+        }
+    });
+}
+
+/// A file that the user makes where a placeholder of a killed run stood, or turns it into, stays.
+#[test]
+fn what_the_user_made_of_a_placeholder_stays() {
+    let scene = prepared(Place::outside_tmp());
+    let mut killed = start(&scene, "touch started; sleep 60");
+    killed.until("started", || scene.project().join("started").exists());
+    killed.signal(Signal::KILL);
+    killed.wait();
+    fs::write(scene.project().join("missing.json"), "{ \"of\": \"the user\" }").unwrap();
+    scene.place.give_away();
+    let mut command = scene.product();
+    command.args(["--", "true"]);
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(scene.bytes("missing.json").unwrap(), b"{ \"of\": \"the user\" }");
+    assert!(scene.bytes("mine.json").is_some() && scene.project().join("mine").is_dir());
+}

@@ -1,0 +1,102 @@
+//! Services of the host, reached through their sockets: a read-only mount does not stop a connection.
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+
+use crate::outcome::Verdict;
+use crate::root::in_a_mount_namespace;
+use crate::scene::{BASE_ONLY, DEFAULTS, Scene, run, words};
+
+in_tmp!("private-tmp,socket-masks": connecting_to_what_listens_in_tmp);
+
+for_everybody!("socket-masks":
+    connecting_to_what_listens_in_the_home,
+    connecting_to_what_the_environment_names,
+    connecting_to_what_listens_beside_the_home,
+);
+
+with_mounts!("private-run,socket-masks": connecting_to_what_listens_in_run);
+
+everywhere!("landlock-scope": connecting_to_an_abstract_socket);
+
+/// A service of the user that waits for commands.
+struct Service(UnixListener);
+
+impl Service {
+    fn at(scene: &Scene, path: &Path) -> Self {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let listener = UnixListener::bind(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        scene.place.give_away();
+        Self::of(listener)
+    }
+
+    fn of(listener: UnixListener) -> Self {
+        listener.set_nonblocking(true).unwrap();
+        Self(listener)
+    }
+
+    fn was_reached(&self) -> bool {
+        self.0.accept().is_ok()
+    }
+}
+
+/// Attacks services at these paths, with these variables set.
+fn connect(scene: &Scene, paths: &[&Path], variables: &[(&str, String)]) -> Verdict {
+    let services: Vec<Service> = paths.iter().map(|path| Service::at(scene, path)).collect();
+    let mut command = scene.product();
+    command.envs(variables.iter().map(|(name, value)| (name, value))).arg("--");
+    words(&mut command, "connect.py", paths);
+    let ran = run(command).completed();
+    let reached: Vec<bool> = services.iter().map(Service::was_reached).collect();
+    Verdict::broken_if(reached.contains(&true), format!("{reached:?} {}", ran.out))
+}
+
+fn connecting_to_what_listens_in_tmp(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let at = |name: &str| scene.place.path().join(name);
+    connect(scene, &[&at("tmux-1000/default"), &at("ssh-x/agent.7"), &at(".X11-unix/X0")], &[])
+}
+
+fn connecting_to_what_listens_in_the_home(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    let at = |name: &str| scene.home().join(name);
+    connect(scene, &[&at(".gnupg/S.gpg-agent"), &at(".local/share/editor/ipc.sock"), &at(".vscode-ipc.sock")], &[])
+}
+
+fn connecting_to_what_the_environment_names(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let at = |name: &str| scene.place.path().join(name);
+    let (runtime, agent, bus) = (at("runtime"), at("agent/ssh"), at("bus/session"));
+    let variables = [
+        ("XDG_RUNTIME_DIR", runtime.to_str().unwrap().to_owned()),
+        ("SSH_AUTH_SOCK", agent.to_str().unwrap().to_owned()),
+        ("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={}", bus.display())),
+    ];
+    connect(scene, &[&runtime.join("systemd/private"), &agent, &bus], &variables)
+}
+
+fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    connect(scene, &[&scene.place.path().join("var/service.sock")], &[])
+}
+
+fn connecting_to_what_listens_in_run(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    let ran = in_a_mount_namespace(scene, "host_run.py", &[], "connect.py", &["/run/service/socket"]);
+    assert!(ran.says("done"), "{ran:#?}");
+    Verdict::broken_if(ran.says("connected"), ran.out)
+}
+
+fn connecting_to_an_abstract_socket(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    let name = scene.place.path().file_name().unwrap().to_str().unwrap().to_owned();
+    let name = format!("{name}-{}", scene.is_control());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let service = Service::of(UnixListener::bind_addr(&address).unwrap());
+    let ran = scene.attack_with(&["--network"], "connect.py", &[format!("@{name}")]).completed();
+    Verdict::broken_if(service.was_reached(), ran.out)
+}
