@@ -7,8 +7,7 @@ use std::ops::Range;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::origin::Origin;
 use crate::path::AbsPath;
-use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan};
-use crate::rule::Access;
+use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
 const MAX_WORDS: usize = 9000;
@@ -20,8 +19,20 @@ const FIRST_DESCRIPTOR: i32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub words: Vec<OsString>,
+    pub purpose: Purpose,
     pub because: Origin,
-    pub access: Option<Access>,
+}
+
+impl Operation {
+    /// The reason, for people.
+    pub fn why(&self) -> String {
+        let because = &self.because;
+        match &self.purpose {
+            Purpose::Base => because.to_string(),
+            Purpose::Rule(access) => format!("{access}: {because}"),
+            Purpose::Pin { keeps } => format!("pin: keeps `{keeps}` in its place, {because}"),
+        }
+    }
 }
 
 /// The whole command: what is printed is what is executed.
@@ -75,16 +86,16 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     let mut empty_descriptors = FIRST_DESCRIPTOR..FIRST_DESCRIPTOR;
     operations.extend(plan.mounts.iter().map(|planned| Operation {
         words: words(&planned.mount, &mut empty_descriptors),
+        purpose: planned.purpose.clone(),
         because: planned.because.clone(),
-        access: planned.access,
     }));
     if around.reset_tmpdir {
         operations.push(always(["--setenv", "TMPDIR", "/tmp"], "TMPDIR is not writable inside"));
     }
     operations.push(Operation {
         words: vec!["--chdir".into(), around.cwd.as_os_str().to_owned()],
+        purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
-        access: None,
     });
     let argv = Argv {
         program: around.program.clone(),
@@ -99,7 +110,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
 }
 
 fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
-    Operation { words: words.map(OsString::from).to_vec(), because: Origin::BuiltIn(why), access: None }
+    Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
 }
 
 fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
@@ -152,7 +163,7 @@ fn refuse_too_many_words(argv: &Argv, diagnostics: &mut Diagnostics) {
         return;
     }
     let mut cost: BTreeMap<String, usize> = BTreeMap::new();
-    for operation in argv.operations.iter().filter(|operation| operation.access.is_some()) {
+    for operation in argv.operations.iter().filter(|operation| operation.purpose != Purpose::Base) {
         *cost.entry(operation.because.to_string()).or_default() += operation.words.len();
     }
     let mut cost: Vec<(String, usize)> = cost.into_iter().collect();

@@ -35,7 +35,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     }
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers, diagnostics);
-    let base = Base { uid: session.uid, runtime: &resolution.runtime };
+    let base = Base { uid: session.uid, runtime: &resolution.runtime, own_files: &layers.own_files };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);

@@ -194,9 +194,8 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     }
     lines.push((quote_for_people(argv.program.as_os_str()), String::new()));
     for operation in &argv.operations {
-        let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();
         let words = quote_all(&operation.words, quote_for_people);
-        lines.push(([b"  ".to_vec(), words].concat(), format!("{access}{}", operation.because)));
+        lines.push(([b"  ".to_vec(), words].concat(), operation.why()));
     }
     if !argv.command.is_empty() {
         let command = quote_all(&argv.command, quote_for_people);

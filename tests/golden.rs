@@ -152,8 +152,7 @@ impl Case {
                 section("argv", &mut out);
                 for operation in operations {
                     let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
-                    let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();
-                    writeln!(out, "  {}  # {access}{}", words.join(" "), operation.because).unwrap();
+                    writeln!(out, "  {}  # {}", words.join(" "), operation.why()).unwrap();
                 }
             }
             _ => out.push_str("\nNothing runs.\n"),

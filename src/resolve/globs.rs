@@ -8,6 +8,7 @@ use crate::host::{FileKind, Resolved};
 use crate::path::{AbsPath, PathMap, shown};
 use crate::rule::{Access, Exactness, IfMissing, Precedence};
 
+use super::loose::{Loose, loose};
 use super::tracked::TrackedFiles;
 use super::walk::{self, Hit, WalkPattern};
 use super::{Match, Resolver, missing_path};
@@ -80,10 +81,12 @@ impl Resolver<'_> {
         } else {
             Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind) }
         };
-        self.found_by_glob(pattern, hit.path, resolved);
+        // Where a link leads is named by the link alone.
+        let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path) };
+        self.found_by_glob(pattern, hit.path, resolved, loose);
     }
 
-    fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved) {
+    fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved, loose: Option<Loose>) {
         let rule = pattern.rule;
         let Resolved { path, links, kind } = resolved;
         // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).
@@ -110,7 +113,8 @@ impl Resolver<'_> {
         }
         let links = pattern.links.iter().cloned().chain(links).collect();
         let fixed_prefix = pattern.prefix.clone();
-        self.accept(Match { rule: rule.clone(), matched, path, kind, exactness: Exactness::Glob, links, fixed_prefix });
+        let (rule, exactness) = (rule.clone(), Exactness::Glob);
+        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, loose });
     }
 
     /// A file that has the text of the pattern as its name (SPEC G4): one more match of the pattern, no exact rule, because
@@ -122,7 +126,7 @@ impl Resolver<'_> {
             };
             if let Some(literal) = pattern.literal.as_ref().filter(|literal| !known(&literal.path)) {
                 let matched = literal.links.first().unwrap_or(&literal.path).clone();
-                self.found_by_glob(pattern, matched, literal.clone());
+                self.found_by_glob(pattern, matched, literal.clone(), None);
             }
         }
     }

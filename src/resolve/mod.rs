@@ -3,6 +3,7 @@
 
 mod docker;
 mod globs;
+mod loose;
 mod pattern;
 mod reserved;
 mod runtime;
@@ -26,6 +27,7 @@ use crate::session::Session;
 use pattern::Pattern;
 use walk::WalkPattern;
 
+pub use loose::Loose;
 pub use runtime::{Runtime, RuntimeMount};
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
@@ -44,6 +46,8 @@ pub struct Match {
     pub links: Vec<AbsPath>,
     /// What the rule names before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
+    /// What of the way to `path` the rule does not name; `None` for all but a glob with `**`.
+    pub loose: Option<Loose>,
 }
 
 impl Match {
@@ -230,7 +234,8 @@ impl<'a> Resolver<'a> {
         };
         let fixed_prefix = path.clone();
         let exactness = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Exact };
-        self.accept(Match { rule: rule.clone(), matched: path.clone(), path, kind, exactness, links, fixed_prefix });
+        let matched = path.clone();
+        self.accept(Match { rule: rule.clone(), matched, path, kind, exactness, links, fixed_prefix, loose: None });
     }
 
     /// A rule that applies to nothing here. Where somebody meant a variable or a home, it never will.

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use agent_sandbox::lower::{Argv, Operation};
 use agent_sandbox::origin::Origin;
+use agent_sandbox::plan::Purpose;
 use agent_sandbox::print::{Form, print};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,7 +28,8 @@ fn text_word() -> impl Strategy<Value = OsString> {
 
 fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) -> Argv {
     let because = Origin::BuiltIn("a test");
-    let operations = operations.into_iter().map(|words| Operation { words, because: because.clone(), access: None });
+    let operations =
+        operations.into_iter().map(|words| Operation { words, purpose: Purpose::Base, because: because.clone() });
     Argv {
         program: abs(program),
         operations: operations.collect(),
