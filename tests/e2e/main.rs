@@ -11,6 +11,7 @@ mod git;
 mod levels;
 mod names;
 mod network;
+mod pins;
 mod process;
 mod random;
 mod sandbox;
