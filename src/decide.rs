@@ -9,7 +9,7 @@ use crate::host::FileKind;
 use crate::layers::{Layers, OwnFile};
 use crate::origin::Origin;
 use crate::path::{AbsPath, PathMap};
-use crate::resolve::{Match, Resolution};
+use crate::resolve::{Loose, Match, Resolution};
 use crate::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask};
 
 /// The rule that governs a path and, until a deeper decision, all that is below it.
@@ -21,6 +21,8 @@ pub struct Decision {
     pub origin: Origin,
     pub layer: LayerKind,
     pub exactness: Exactness,
+    /// What of the way here the rule does not name.
+    pub loose: Option<Loose>,
     /// The path must be there when the sandbox starts.
     pub required: bool,
     /// It shows a socket: it opens something, although it is read-only.
@@ -33,6 +35,9 @@ pub struct Decision {
     /// Rules at this same path that lost, strongest first.
     pub losers: Vec<Match>,
 }
+
+/// Where our own files are protected, it is for this reason.
+pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
 
 /// All decisions, parents before children.
 #[derive(Clone, Debug, Default)]
@@ -123,7 +128,10 @@ fn settle(matches: &[&Match]) -> Decisions {
         if let Some((winner, losers)) = candidates.split_first()
             && may_win(winner, &decisions)
         {
-            decisions.0.insert(path.clone(), won(winner, losers));
+            let strength = |found: &Match| found.rule.precedence(found.exactness);
+            let is_equal = |found: &&&Match| strength(found) == strength(winner) && may_win(found, &decisions);
+            let loose = loose_for_all(losers.iter().take_while(is_equal).copied().chain([*winner]));
+            decisions.0.insert(path.clone(), won(winner, losers, loose));
         }
     }
     decisions
@@ -148,7 +156,13 @@ fn rank(found: &Match, may_win: bool) -> impl Ord + use<> {
     (found.rule.precedence(found.exactness), may_win, Reverse((found.rule.text.clone(), place)))
 }
 
-fn won(winner: &Match, losers: &[&Match]) -> Decision {
+/// What none of several rules names that are equally strong: which of them is called the winner is a matter of spelling.
+fn loose_for_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Loose> {
+    let first = found.next()?.loose.clone()?;
+    found.try_fold(first, |loose, found| Some(loose.and(found.loose.as_ref()?)))
+}
+
+fn won(winner: &Match, losers: &[&Match], loose: Option<Loose>) -> Decision {
     let rank = winner.rule.precedence(winner.exactness);
     // Where equal rules differ, the order in which they were written must not matter.
     let equal = losers.iter().filter(|found| found.rule.precedence(found.exactness) == rank).chain([&winner]);
@@ -160,6 +174,7 @@ fn won(winner: &Match, losers: &[&Match]) -> Decision {
         origin: origin(winner),
         layer: winner.rule.layer,
         exactness: winner.exactness,
+        loose,
         // Any rule here may demand that the path exists, also one that lost.
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
         shows_socket: winner.rule.shows_socket,
@@ -218,6 +233,7 @@ fn protect_own_files<'o>(
                     origin: Origin::BuiltIn(why),
                     layer: LayerKind::CommandLine,
                     exactness: Exactness::Exact,
+                    loose: None,
                     required: true,
                     shows_socket: false,
                     names: *names,

@@ -12,8 +12,7 @@ use crate::guard::{self, GuardPlan, Tightening};
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::places;
-use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan};
-use crate::rule::Access;
+use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
 const MAX_WORDS: usize = 9000;
@@ -25,8 +24,15 @@ const FIRST_DESCRIPTOR: i32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub words: Vec<OsString>,
+    pub purpose: Purpose,
     pub because: Origin,
-    pub access: Option<Access>,
+}
+
+impl Operation {
+    /// The reason, for people.
+    pub fn why(&self) -> String {
+        self.purpose.explained(&self.because)
+    }
 }
 
 /// The second stage: bwrap starts it, and it starts the command.
@@ -34,7 +40,7 @@ pub struct Operation {
 pub struct Guard {
     pub plan: GuardPlan,
     /// Why each mount of the plan is there, in their order.
-    pub because: Vec<(Origin, Option<Access>)>,
+    pub because: Vec<(Purpose, Origin)>,
     /// The descriptor that the plan is read from.
     pub descriptor: i32,
 }
@@ -155,21 +161,21 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     let mut empty_descriptors = FIRST_DESCRIPTOR..FIRST_DESCRIPTOR;
     operations.extend(stages.bwrap.iter().map(|planned| Operation {
         words: words(&planned.mount, &mut empty_descriptors),
+        purpose: planned.purpose.clone(),
         because: planned.because.clone(),
-        access: planned.access,
     }));
     if plain && around.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
     }
     operations.push(Operation {
         words: vec!["--chdir".into(), around.cwd.as_os_str().to_owned()],
+        purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
-        access: None,
     });
     let (mounts, because): (Vec<Tightening>, Vec<_>) = stages
         .guard
         .into_iter()
-        .map(|(tightening, planned)| (tightening, (planned.because.clone(), planned.access)))
+        .map(|(tightening, planned)| (tightening, (planned.purpose.clone(), planned.because.clone())))
         .unzip();
     let guard = around.guard.then(|| Guard {
         plan: GuardPlan {
@@ -214,7 +220,7 @@ fn read_only_in_proc(as_root: bool) -> Vec<AbsPath> {
 }
 
 fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
-    Operation { words: words.map(OsString::from).to_vec(), because: Origin::BuiltIn(why), access: None }
+    Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
 }
 
 fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
@@ -269,7 +275,7 @@ fn refuse_too_many_words(argv: &Argv, diagnostics: &mut Diagnostics) {
         return;
     }
     let mut cost: BTreeMap<String, usize> = BTreeMap::new();
-    for operation in argv.operations.iter().filter(|operation| operation.access.is_some()) {
+    for operation in argv.operations.iter().filter(|operation| operation.purpose != Purpose::Base) {
         *cost.entry(operation.because.to_string()).or_default() += operation.words.len();
     }
     let mut cost: Vec<(String, usize)> = cost.into_iter().collect();

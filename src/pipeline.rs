@@ -42,7 +42,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers, diagnostics);
     let guard = session.executable.as_ref().filter(|_| !request.no_guard);
-    let base = Base { uid: session.uid, guard, runtime: &resolution.runtime };
+    let base = Base { uid: session.uid, guard, runtime: &resolution.runtime, own_files: &layers.own_files };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);

@@ -218,26 +218,23 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     lines.extend(environment::annotated(&argv.environment));
     lines.push((quote_for_people(argv.program.as_os_str()), String::new()));
     for operation in &argv.operations {
-        let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();
         let words = quote_all(&operation.words, quote_for_people);
-        lines.push(([b"  ".to_vec(), words].concat(), format!("{access}{}", operation.because)));
+        lines.push(([b"  ".to_vec(), words].concat(), operation.why()));
     }
     let inside = argv.inside();
     if !inside.is_empty() {
         let command = quote_all(&inside, quote_for_people);
         lines.push(([b"  -- ".to_vec(), command].concat(), String::new()));
     }
-    for (tightening, (because, access)) in
-        argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because))
-    {
+    let by_guard = argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because));
+    for (tightening, (purpose, because)) in by_guard {
         let (word, path) = match tightening {
             Tightening::Mask(path) => ("mask", path),
             Tightening::Hide(path) => ("hide", path),
             Tightening::ReadOnly(path) => ("read-only", path),
         };
-        let access = access.map(|access| format!("{access}: ")).unwrap_or_default();
         let path = quote_for_people(path.as_os_str());
-        lines.push(([format!("# guard: {word} ").into_bytes(), path].concat(), format!("{access}{because}")));
+        lines.push(([format!("# guard: {word} ").into_bytes(), path].concat(), purpose.explained(because)));
     }
     for dropped in &argv.dropped {
         let path = quote_for_people(dropped.path.as_os_str());

@@ -162,8 +162,7 @@ impl Case {
                 section("argv", &mut out);
                 for operation in &argv.operations {
                     let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
-                    let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();
-                    writeln!(out, "  {}  # {access}{}", words.join(" "), operation.because).unwrap();
+                    writeln!(out, "  {}  # {}", words.join(" "), operation.why()).unwrap();
                 }
                 made_by_the_guard(&argv, &mut out);
             }
@@ -176,9 +175,8 @@ impl Case {
 fn made_by_the_guard(argv: &Argv, out: &mut String) {
     let Some(guard) = &argv.guard else { return };
     section("guard", out);
-    for (mount, (because, access)) in guard.plan.mounts.iter().zip(&guard.because) {
-        let access = access.map(|access| format!("{access}: ")).unwrap_or_default();
-        writeln!(out, "  {}  # {access}{because}", serde_json::to_string(mount).unwrap()).unwrap();
+    for (mount, (purpose, because)) in guard.plan.mounts.iter().zip(&guard.because) {
+        writeln!(out, "  {}  # {}", serde_json::to_string(mount).unwrap(), purpose.explained(because)).unwrap();
     }
 }
 

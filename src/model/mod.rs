@@ -6,7 +6,8 @@
 //!
 //! Semantics are those of bwrap 0.8. Operations apply in order. A later mount hides everything at or below
 //! its mount point. A bind shows the *host's* tree as it was at the start, not the sandbox's, with all its
-//! submounts. A read-only bind makes the submounts read-only too; `--remount-ro` changes one mount only.
+//! submounts. A read-only bind makes the submounts read-only too; `--remount-ro` changes one mount only. What is
+//! hidden is still there: a directory with a mount on it cannot be renamed, wherever it shows.
 //!
 //! The process inside is taken to be the owner of what the argv makes, without capabilities. That holds
 //! for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
@@ -141,6 +142,16 @@ impl Model {
     /// What a process inside finds at `path`, which holds no symlink of the host.
     pub fn view(&self, path: &AbsPath) -> View {
         self.mounts.view(path)
+    }
+
+    /// Whether a process inside can rename the directory at `path`, as far as mounts have a say, if need be after `chmod` of
+    /// what is on a tmpfs. The kernel refuses to move what something is mounted on in this mount namespace, even where
+    /// that mount cannot be seen. Mounts of the host's own are not known here; they can only refuse more.
+    ///
+    /// (Where there is no directory, and in `Dev` and `Proc`, which have rules of their own, the answer is no. Whether the
+    /// host has a directory there is not known here, either.)
+    pub fn can_rename(&self, path: &AbsPath) -> bool {
+        self.mounts.can_rename(path)
     }
 
     /// The network is the host's.

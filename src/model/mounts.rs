@@ -1,6 +1,6 @@
 //! The mounts that a process inside can see, after each operation in turn.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use super::guard::Step;
@@ -8,12 +8,17 @@ use super::words::{BindKind, IfMissing, Modes, Operation};
 use super::{ModelError, View};
 use crate::path::AbsPath;
 
-/// Visible mounts by mount point. Nothing is ever unmounted, so a mount that a later one hides is
-/// forgotten at once, and what governs a path is the deepest mount at or above it.
-///
-/// (A hidden mount still keeps its mount point from being renamed. Whoever asks that question of
-/// the model has to keep the hidden ones as well.)
-pub(super) struct Mounts(BTreeMap<AbsPath, Mount>);
+/// Nothing is ever unmounted, so what governs a path is the deepest visible mount at or above it.
+pub(super) struct Mounts {
+    /// By mount point. One that a later mount hides is no longer here.
+    visible: BTreeMap<AbsPath, Mount>,
+    /// What of the host has something mounted on it, visible or not. A mount sits on a directory of a file system, not on a
+    /// path of the sandbox: this is that directory's path on the host, and no bind that shows it can move it.
+    ///
+    /// (Directories of a tmpfs need no such list. A tmpfs is shown in one place only, so as long as one of its
+    /// directories can be seen, a mount on it can be seen too.)
+    covered: BTreeSet<AbsPath>,
+}
 
 enum Mount {
     Bind { source: AbsPath, kind: BindKind },
@@ -47,7 +52,7 @@ impl Mounts {
     pub(super) fn at_start() -> Self {
         let root = AbsPath::root();
         let tmpfs = Tmpfs::mounted_at(&root, Modes::DEFAULT.own);
-        Self(BTreeMap::from([(root, Mount::Tmpfs(tmpfs))]))
+        Self { visible: BTreeMap::from([(root, Mount::Tmpfs(tmpfs))]), covered: BTreeSet::new() }
     }
 
     pub(super) fn apply(
@@ -146,19 +151,41 @@ impl Mounts {
         }
     }
 
+    /// Whether a directory at `path` can be renamed. What is mounted below it does not hinder that.
+    pub(super) fn can_rename(&self, path: &AbsPath) -> bool {
+        if matches!(self.view(path), View::Unreachable { reopenable: false, .. } | View::Symlink { .. }) {
+            return false;
+        }
+        match self.governing(path) {
+            // What is on another mount than its parent is where that is mounted.
+            Some((at, _)) if at == path => false,
+            Some((at, Mount::Bind { source, kind })) => {
+                !matches!(kind, BindKind::ReadOnly) && !self.covered.contains(&shown_by_bind(at, source, path))
+            }
+            Some((_, Mount::Tmpfs(Tmpfs { nodes, writable }))) => {
+                *writable && matches!(nodes.get(path), Some(Node::Directory { .. }))
+            }
+            Some((_, Mount::Dev | Mount::Proc | Mount::Data)) | None => false,
+        }
+    }
+
     fn governing(&self, path: &AbsPath) -> Option<(&AbsPath, &Mount)> {
-        path.ancestors().find_map(|at| self.0.get_key_value(&at))
+        path.ancestors().find_map(|at| self.visible.get_key_value(&at))
     }
 
     fn mount(&mut self, dest: &AbsPath, modes: Modes, mount: Mount) -> Result<(), ModelError> {
         self.make_parents(dest, modes.parents)?;
         self.make_directory(dest, modes.own)?;
-        let from_dest = self.0.range::<AbsPath, _>(dest..).map(|(at, _)| at);
+        if let Some((at, Mount::Bind { source, .. })) = self.governing(dest) {
+            let covered = shown_by_bind(at, source, dest);
+            self.covered.insert(covered);
+        }
+        let from_dest = self.visible.range::<AbsPath, _>(dest..).map(|(at, _)| at);
         let hidden: Vec<AbsPath> = from_dest.take_while(|at| at.is_within(dest)).cloned().collect();
         for at in hidden {
-            self.0.remove(&at);
+            self.visible.remove(&at);
         }
-        self.0.insert(dest.clone(), mount);
+        self.visible.insert(dest.clone(), mount);
         Ok(())
     }
 
@@ -186,7 +213,7 @@ impl Mounts {
     /// have. For anything but a tmpfs that can be seen the words do not tell what happens: which submounts
     /// a bind has, whether the host has a mount of its own there, or a hidden mount of the same name.
     fn remount_read_only(&mut self, dest: &AbsPath) -> Result<(), ModelError> {
-        match self.0.get_mut(dest) {
+        match self.visible.get_mut(dest) {
             Some(Mount::Tmpfs(tmpfs)) => {
                 tmpfs.writable = false;
                 Ok(())
@@ -223,19 +250,24 @@ impl Mounts {
     /// The tmpfs that governs `path`, if one does, and where it is mounted.
     fn governing_tmpfs(&mut self, path: &AbsPath) -> Option<(AbsPath, &mut Tmpfs)> {
         let at = self.governing(path)?.0.clone();
-        match self.0.get_mut(&at)? {
+        match self.visible.get_mut(&at)? {
             Mount::Tmpfs(tmpfs) => Some((at, tmpfs)),
             Mount::Bind { .. } | Mount::Dev | Mount::Proc | Mount::Data => None,
         }
     }
 }
 
-fn view_of_bind(at: &AbsPath, source: &AbsPath, kind: BindKind, path: &AbsPath) -> View {
-    let null = AbsPath::root().child("dev").child("null");
-    let source = match path.relative_to(at) {
+/// The path on the host of what a bind of `source` at `at` shows at `path`.
+fn shown_by_bind(at: &AbsPath, source: &AbsPath, path: &AbsPath) -> AbsPath {
+    match path.relative_to(at) {
         Some(beyond) => source.join(beyond),
         None => source.clone(),
-    };
+    }
+}
+
+fn view_of_bind(at: &AbsPath, source: &AbsPath, kind: BindKind, path: &AbsPath) -> View {
+    let null = AbsPath::root().child("dev").child("null");
+    let source = shown_by_bind(at, source, path);
     let (writable, devices) = match kind {
         BindKind::ReadOnly => (false, false),
         BindKind::Writable => (true, false),

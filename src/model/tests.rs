@@ -158,3 +158,49 @@ fn a_link_on_the_way_is_reported_where_it_is() {
     assert_eq!(model.view(&abs("/bin")), link);
     assert_eq!(model.view(&abs("/bin/sh")), link);
 }
+
+/// `/r` is writable, and `/r/a/b/c` in it is not.
+const PROTECTED: &str = "--bind /r /r --ro-bind /r/a/b/c /r/a/b/c";
+
+fn renamable(flags: &str) -> Vec<&'static str> {
+    let model = model(flags);
+    ["/", "/r", "/r/a", "/r/a/b", "/r/a/b/c", "/r/a/b/c/d", "/r/n"]
+        .into_iter()
+        .filter(|path| model.can_rename(&abs(path)))
+        .collect()
+}
+
+#[test]
+fn what_lies_above_a_mount_can_be_renamed_and_the_mount_point_cannot() {
+    assert_eq!(renamable(&format!("--ro-bind / / {PROTECTED}")), ["/r/a", "/r/a/b", "/r/n"]);
+}
+
+#[test]
+fn a_hidden_mount_keeps_the_directory_of_the_host_that_it_is_on() {
+    let pins = "--ro-bind /r/a /r/a --ro-bind /r/a/b /r/a/b";
+    for flags in [
+        format!("--ro-bind / / {pins} {PROTECTED}"),
+        format!("--ro-bind / / --tmpfs /r --bind /r /r {pins} {PROTECTED}"),
+        format!("--ro-bind / / {pins} --tmpfs / {PROTECTED}"),
+        // What is mounted does not matter, only what it is put on.
+        format!("--ro-bind / /x --tmpfs /x/r/a --ro-bind /r /y --ro-bind /etc /y/a/b {PROTECTED}"),
+    ] {
+        assert_eq!(renamable(&flags), ["/r/n"], "{flags}");
+    }
+}
+
+#[test]
+fn a_mount_on_a_tmpfs_keeps_nothing_of_the_host() {
+    let flags = format!("--ro-bind / / --tmpfs / --ro-bind /r/a /r/a {PROTECTED}");
+    assert_eq!(renamable(&flags), ["/r/a", "/r/a/b", "/r/n"]);
+    // The second is put on what the first shows, and that is of the host.
+    let flags = format!("--ro-bind / / --tmpfs / --ro-bind /r/a /r/a --ro-bind /r/a/b /r/a/b {PROTECTED}");
+    assert_eq!(renamable(&flags), ["/r/a", "/r/n"]);
+}
+
+#[test]
+fn on_a_tmpfs_what_was_made_can_be_renamed_until_it_is_read_only() {
+    let made = "--perms 0000 --tmpfs /r --dir /r/a/b --tmpfs /r/a/b/c";
+    assert_eq!(renamable(made), ["/r/a", "/r/a/b"], "after chmod");
+    assert_eq!(renamable(&format!("{made} --remount-ro /r")), [""; 0]);
+}

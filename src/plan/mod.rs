@@ -3,12 +3,14 @@
 mod executable;
 mod hard_links;
 mod links;
+mod pins;
 mod stages;
 mod view;
 
 use crate::ablate::{self, Mitigation};
 use crate::decide::{Decision, Decisions};
 use crate::host::FileKind;
+use crate::layers::OwnFile;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::places;
@@ -18,6 +20,7 @@ use crate::rule::{Access, Mask};
 pub use executable::check_executable;
 pub use hard_links::check_hard_links;
 pub use links::check_links;
+use pins::Pin;
 pub use stages::Stages;
 pub use view::View;
 use view::Views;
@@ -107,9 +110,31 @@ pub enum IfGone {
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub mount: Mount,
+    pub purpose: Purpose,
     pub because: Origin,
-    /// The access that a rule asked for; `None` for what belongs to every sandbox.
-    pub access: Option<Access>,
+}
+
+/// What a step of the set-up is there for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It belongs to every sandbox.
+    Base,
+    /// A rule asked for this access.
+    Rule(Access),
+    /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule says (SPEC B12). Nothing of
+    /// it is seen: a writable bind covers it.
+    Pin { keeps: AbsPath },
+}
+
+impl Purpose {
+    /// For people: what it is there for, and who wants it.
+    pub fn explained(&self, because: &Origin) -> String {
+        match self {
+            Purpose::Base => because.to_string(),
+            Purpose::Rule(access) => format!("{access}: {because}"),
+            Purpose::Pin { keeps } => format!("pin: keeps `{keeps}` in its place, {because}"),
+        }
+    }
 }
 
 /// A decision that needs no mount, because its surroundings already give it.
@@ -146,11 +171,14 @@ pub struct Base<'a> {
     /// Our own executable, where it is to run inside as the guard.
     pub guard: Option<&'a AbsPath>,
     pub runtime: &'a Runtime,
+    pub own_files: &'a [OwnFile],
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let mut planner =
         Planner { mounts: Vec::new(), dropped: Vec::new(), views: Views::default(), open: Vec::new(), optimize };
+    planner.root();
+    planner.pins(decisions, base);
     planner.base(base, decisions);
     for (path, decision) in decisions.iter() {
         planner.close_until(path);
@@ -185,7 +213,7 @@ const CLOSED: u32 = 0o000;
 
 impl Planner {
     fn always(&mut self, mount: Mount, why: &'static str) {
-        self.mounts.push(Planned { mount, because: Origin::BuiltIn(why), access: None });
+        self.mounts.push(Planned { mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
     }
 
     /// A part of the base that shows something of its own from `path` downwards.
@@ -194,11 +222,24 @@ impl Planner {
         self.views.cover(path.clone(), view);
     }
 
-    /// The mounts below every policy (SPEC B1).
+    fn root(&mut self) {
+        self.always_at(&AbsPath::root(), View::HostRo, strict_read_only, "the host is read-only");
+    }
+
+    /// Directly above the root, where every directory of the host can still be seen. Later some lie below a tmpfs, such as a
+    /// project in `/tmp`, and a mount there would pin a directory of the tmpfs instead.
+    fn pins(&mut self, decisions: &Decisions, base: &Base) {
+        if ablate::is_off(Mitigation::Pins) {
+            return;
+        }
+        for (path, Pin { keeps, because }) in pins::pins(decisions, base.own_files) {
+            self.mounts.push(Planned { mount: strict_read_only(path), purpose: Purpose::Pin { keeps }, because });
+        }
+    }
+
+    /// The other mounts below every policy (SPEC B1).
     fn base(&mut self, base: &Base, decisions: &Decisions) {
-        let bind = |path| Mount::Bind { path, kind: BindKind::ReadOnly, if_gone: IfGone::Fail };
         let tmpfs = |mode| move |path| Mount::Tmpfs { path, mode };
-        self.always_at(&AbsPath::root(), View::HostRo, bind, "the host is read-only");
         self.always_at(&places::at(places::DEV), View::Dev, |path| Mount::Dev { path }, "own `/dev`");
         self.always_at(&places::at(places::PROC), View::Proc, |path| Mount::Proc { path }, "own `/proc`");
         let run = places::at(places::RUN);
@@ -206,7 +247,7 @@ impl Planner {
         for RuntimeMount { path, symlink, why } in &base.runtime.mounts {
             match symlink.clone() {
                 Some(target) => self.always_at(path, View::HostRo, |path| Mount::Symlink { path, target }, why),
-                None => self.always_at(path, View::HostRo, bind, why),
+                None => self.always_at(path, View::HostRo, strict_read_only, why),
             }
         }
         const RUNTIME: &str = "own runtime directory";
@@ -255,8 +296,8 @@ impl Planner {
         let at = self.mounts.len();
         self.mounts.push(Planned {
             mount: mount(path, decision, inherited),
+            purpose: Purpose::Rule(decision.access),
             because: decision.origin.clone(),
-            access: Some(decision.access),
         });
         self.views.cover(path.clone(), view);
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
@@ -276,8 +317,8 @@ impl Planner {
                 mask.made.push(directory.clone());
                 self.mounts.push(Planned {
                     mount: Mount::Directory { path: directory, mode: SEARCH_ONLY },
+                    purpose: Purpose::Rule(Access::Exclude),
                     because: mask.because.clone(),
-                    access: Some(Access::Exclude),
                 });
             }
         }
@@ -311,10 +352,14 @@ impl Planner {
         }
         self.mounts.push(Planned {
             mount: Mount::Seal { path: mask.path },
+            purpose: Purpose::Rule(Access::Exclude),
             because: mask.because,
-            access: Some(Access::Exclude),
         });
     }
+}
+
+fn strict_read_only(path: AbsPath) -> Mount {
+    Mount::Bind { path, kind: BindKind::ReadOnly, if_gone: IfGone::Fail }
 }
 
 fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {

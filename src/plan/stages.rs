@@ -6,7 +6,7 @@
 use crate::guard::{Expectation, Expected, Tightening};
 use crate::path::{AbsPath, PathMap};
 
-use super::{BindKind, Mount, Plan, Planned, View};
+use super::{BindKind, Mount, Plan, Planned, Purpose, View};
 
 /// The mounts of a plan, by who makes them.
 pub struct Stages<'p> {
@@ -32,6 +32,9 @@ impl Plan {
     }
 
     fn tightening(&self, planned: &Planned) -> Option<Tightening> {
+        if !matches!(planned.purpose, Purpose::Rule(_)) {
+            return None;
+        }
         let around = self.view_around(planned.mount.path());
         match &planned.mount {
             Mount::MaskFile { path } if around.shows_host() => Some(Tightening::Mask(path.clone())),

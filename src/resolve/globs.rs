@@ -8,6 +8,7 @@ use crate::host::{FileKind, Resolved};
 use crate::path::{AbsPath, PathMap, shown};
 use crate::rule::{Access, Exactness, IfMissing, Precedence};
 
+use super::loose::{Loose, loose};
 use super::tracked::TrackedFiles;
 use super::walk::{self, Hit, WalkPattern};
 use super::{Match, Resolver, missing_path};
@@ -86,10 +87,12 @@ impl Resolver<'_> {
             };
             Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
         };
-        self.found_by_glob(pattern, hit.path, resolved);
+        // Where a link leads is named by the link alone.
+        let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path) };
+        self.found_by_glob(pattern, hit.path, resolved, loose);
     }
 
-    fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved) {
+    fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved, loose: Option<Loose>) {
         let rule = pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
         // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).
@@ -117,7 +120,7 @@ impl Resolver<'_> {
         let links = pattern.links.iter().cloned().chain(links).collect();
         let fixed_prefix = pattern.prefix.clone();
         let (rule, exactness) = (rule.clone(), Exactness::Glob);
-        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None });
+        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None, loose });
     }
 
     /// A file that has the text of the pattern as its name (SPEC G4): one more match of the pattern, no exact rule, because
@@ -129,7 +132,7 @@ impl Resolver<'_> {
             };
             if let Some(literal) = pattern.literal.as_ref().filter(|literal| !known(&literal.path)) {
                 let matched = literal.links.first().unwrap_or(&literal.path).clone();
-                self.found_by_glob(pattern, matched, literal.clone());
+                self.found_by_glob(pattern, matched, literal.clone(), None);
             }
         }
     }

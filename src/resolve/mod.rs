@@ -3,6 +3,7 @@
 
 mod docker;
 mod globs;
+mod loose;
 mod mounts;
 mod pattern;
 mod reserved;
@@ -29,6 +30,7 @@ pub(crate) use pattern::NamePattern;
 use pattern::Pattern;
 use walk::WalkPattern;
 
+pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use runtime::{Runtime, RuntimeMount};
 
@@ -52,6 +54,8 @@ pub struct Match {
     pub names: u64,
     /// The name that the rule reached, where `path` is another one of the same thing.
     pub alias_of: Option<AliasOf>,
+    /// What of the way to `path` the rule does not name; `None` for all but a glob with `**`.
+    pub loose: Option<Loose>,
 }
 
 impl Match {
@@ -247,7 +251,18 @@ impl<'a> Resolver<'a> {
         let fixed_prefix = path.clone();
         let exactness = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Exact };
         let (rule, matched) = (rule.clone(), path.clone());
-        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None });
+        self.accept(Match {
+            rule,
+            matched,
+            path,
+            kind,
+            exactness,
+            links,
+            fixed_prefix,
+            names,
+            alias_of: None,
+            loose: None,
+        });
     }
 
     /// A rule that applies to nothing here. Where somebody meant a variable or a home, it never will.

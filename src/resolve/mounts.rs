@@ -38,7 +38,15 @@ impl Resolver<'_> {
                 // By whatever links the rule came, none leads here.
                 let (links, alias_of) = (Vec::new(), Some(alias_of));
                 let (matched, fixed_prefix) = (path.clone(), path.clone());
-                self.found.matches.push(Match { path, matched, fixed_prefix, links, alias_of, ..found.clone() });
+                self.found.matches.push(Match {
+                    path,
+                    matched,
+                    fixed_prefix,
+                    links,
+                    alias_of,
+                    loose: None,
+                    ..found.clone()
+                });
             }
         }
         for file in own {

@@ -88,7 +88,18 @@ impl Resolver<'_> {
         fixed_prefix: AbsPath,
     ) {
         let (rule, matched, kind) = (rule.clone(), path.clone(), FileKind::File);
-        self.accept(Match { rule, path, kind, exactness, matched, links, fixed_prefix, names: 1, alias_of: None });
+        self.accept(Match {
+            rule,
+            path,
+            kind,
+            exactness,
+            matched,
+            links,
+            fixed_prefix,
+            names: 1,
+            alias_of: None,
+            loose: None,
+        });
     }
 
     /// Below every rule that names the path, and above every glob: one that happens to match a socket does not mean it.
@@ -102,6 +113,7 @@ impl Resolver<'_> {
             FileKind::Directory | FileKind::Device => 1,
         };
         self.found.matches.push(Match {
+            loose: None,
             rule: Arc::new(Rule::exact(Access::Exclude, path.clone(), LayerKind::Base, Origin::BuiltIn(why))),
             kind,
             exactness: Exactness::Exact,

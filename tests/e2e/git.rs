@@ -34,13 +34,13 @@ fn with_identity(command: &mut Command) -> &mut Command {
 }
 
 /// A shell script on the host, in `folder`.
-fn outside(place: &Place, folder: &Path, script: &str) -> String {
+pub fn outside(place: &Place, folder: &Path, script: &str) -> String {
     let mut shell = place.command("sh");
     succeeded(with_identity(&mut shell).current_dir(folder).args(["-ec", script]).output().unwrap())
 }
 
 /// A shell script in the sandbox, started in `folder`.
-fn inside(place: &Place, folder: &Path, script: &str) -> String {
+pub fn inside(place: &Place, folder: &Path, script: &str) -> String {
     inside_with(place, &[], folder, script)
 }
 
@@ -53,7 +53,7 @@ fn inside_with(place: &Place, flags: &[&str], folder: &Path, script: &str) -> St
 const INIT: &str = "git init -q -b main . && echo one >file && git add -A && git commit -qm first";
 
 /// A repository with one commit in the project.
-fn repository(place: &Place) -> PathBuf {
+pub fn repository(place: &Place) -> PathBuf {
     outside(place, &place.project(), INIT);
     place.project()
 }

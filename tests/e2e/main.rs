@@ -14,6 +14,7 @@ mod inputs;
 mod levels;
 mod names;
 mod network;
+mod pins;
 mod process;
 mod random;
 mod sandbox;

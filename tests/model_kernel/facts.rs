@@ -157,7 +157,7 @@ fn a_whole_policy_means_what_the_kernel_does() {
     let end = ["--remount-ro", &secret, "--ro-bind", "/dev/null", &key, "--chdir", root];
     let flags = [&head[..], &open, &reopen, &end].concat();
     let met = tree.agree(&strings(&flags)).unwrap();
-    let all = ["Absent", "Fresh, read-only", "Host, writable", "MaskedFile"];
+    let all = ["Absent", "Fresh, read-only", "Host, writable", "MaskedFile", "Not renamed", "Renamed"];
     assert_eq!(met, BTreeSet::from(all));
 
     let script = "stat -c %a /run /run/user /run/user/1000; true >/run/x || true >/run/agent-sandbox/x || pwd";

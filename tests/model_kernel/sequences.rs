@@ -112,7 +112,9 @@ fn random_sequences_agree(tree: &Tree, base: &[&'static str]) {
         "Host, read-only",
         "Host, writable",
         "MaskedFile",
+        "Not renamed",
         "Refused",
+        "Renamed",
         "Symlink",
         "Unreachable",
     ]);

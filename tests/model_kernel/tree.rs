@@ -12,7 +12,8 @@ use crate::sandbox::{abs, bwrap, give_away, identity, model, strings, texts};
 /// directory bound over one that is as deep, or deeper, offers every mount point that was there before.
 const DEPTH: usize = 3;
 
-/// Real opens, not `access(2)`. One line for each path, then one from `stat` for each that is there.
+/// Real opens, not `access(2)`. One line for each path, then one from `stat` for each that is there, then one for each
+/// directory that can be renamed. Each is given back its name.
 const PROBE: &str = r#"
 for path do
     read=- write=- link=
@@ -30,7 +31,27 @@ echo ===
 stat -c '%n|%d:%i|%a' -- "$@"
 for path do shift; set -- "$@" "$path/.probe"; done
 rm -f -- "$@" 2>/dev/null
-exit 0
+for path do shift; set -- "$@" "${path%/.probe}"; done
+echo ===
+exec python3 -I -S -c '
+import os, sys
+directories = [path for path in sys.argv[1:] if not os.path.basename(path) in ("file", "link", "missing")]
+for path in directories:
+    try:
+        os.chmod(path, 0o755)
+    except OSError:
+        pass
+for path in directories:
+    parent, name = os.path.split(path)
+    try:
+        # The folder, not its path: where it is shown below itself, the way there is gone with the old name.
+        folder = os.open(parent, os.O_PATH)
+        os.rename(name, "renamed", src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        continue
+    os.rename("renamed", name, src_dir_fd=folder, dst_dir_fd=folder)
+    print(path)
+' "$@"
 "#;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -78,12 +99,13 @@ impl Tree {
         self.directories.iter().flat_map(around).collect()
     }
 
-    /// What the probe finds when bwrap runs with `flags`; `Err` holds bwrap's words if it does not start.
-    fn probe(&self, flags: &[String]) -> Result<BTreeMap<String, Found>, String> {
+    /// What the probe finds when bwrap runs with `flags`, and which directories it can rename; `Err` holds bwrap's words if
+    /// it does not start.
+    fn probe(&self, flags: &[String]) -> Result<(BTreeMap<String, Found>, BTreeSet<String>), String> {
         let command = strings(&["--", "sh", "-c", PROBE, "probe"]);
         let output = bwrap(&[flags, &command, &self.paths()].concat());
         let (stdout, stderr) = texts(&output);
-        let Some((opens, nodes)) = stdout.split_once("===\n") else {
+        let [opens, nodes, renamed] = stdout.split("===\n").collect::<Vec<_>>()[..] else {
             return Err(stderr);
         };
         let nodes: BTreeMap<&str, (&str, &str)> = nodes
@@ -109,7 +131,7 @@ impl Tree {
             };
             (path.to_owned(), found)
         });
-        Ok(found.collect())
+        Ok((found.collect(), renamed.lines().map(str::to_owned).collect()))
     }
 
     /// Model and kernel agree on every path of the tree, or on not starting. Gives the views met.
@@ -119,7 +141,7 @@ impl Tree {
             (Err(_), Err(_)) => Ok(BTreeSet::from(["Refused"])),
             (Err(error), Ok(_)) => Err(format!("bwrap starts, the model says: {error}\n{shown}")),
             (Ok(_), Err(stderr)) => Err(format!("bwrap does not start: {stderr}\n{shown}")),
-            (Ok(model), Ok(found)) => {
+            (Ok(model), Ok((found, renamed))) => {
                 let mut met = BTreeSet::new();
                 for path in self.paths() {
                     let view = model.view(&abs(&path));
@@ -128,6 +150,13 @@ impl Tree {
                         return Err(format!("{path}: model {view:?}, kernel {found:?}\n{shown}"));
                     }
                     met.insert(name_of(&view));
+                }
+                for directory in &self.directories {
+                    let (model, kernel) = (model.can_rename(&abs(directory)), renamed.contains(directory));
+                    if model != kernel {
+                        return Err(format!("{directory} can be renamed: model {model}, kernel {kernel}\n{shown}"));
+                    }
+                    met.insert(if model { "Renamed" } else { "Not renamed" });
                 }
                 Ok(met)
             }

@@ -9,6 +9,7 @@ use std::process::Command;
 use agent_sandbox::environment::{Environment, Fate, Outcome};
 use agent_sandbox::lower::{Argv, Before, Operation};
 use agent_sandbox::origin::Origin;
+use agent_sandbox::plan::Purpose;
 use agent_sandbox::print::{Form, print};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -29,7 +30,8 @@ fn text_word() -> impl Strategy<Value = OsString> {
 
 fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) -> Argv {
     let because = Origin::BuiltIn("a test");
-    let operations = operations.into_iter().map(|words| Operation { words, because: because.clone(), access: None });
+    let operations =
+        operations.into_iter().map(|words| Operation { words, purpose: Purpose::Base, because: because.clone() });
     Argv {
         guard: None,
         before: Before::default(),

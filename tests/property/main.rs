@@ -9,6 +9,7 @@ mod forms;
 mod found;
 mod generate;
 mod naive;
+mod pins;
 mod rules;
 mod scene;
 mod stable;

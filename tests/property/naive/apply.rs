@@ -24,12 +24,25 @@ pub struct Applied {
     pub prefix: PathBuf,
     /// All symlinks on the way.
     pub links: Vec<PathBuf>,
+    /// The components of the pattern from the first wildcard on, where `at` itself matches it.
+    pub pattern: Option<Vec<Vec<u8>>>,
 }
 
 impl Applied {
     /// SPEC D1, highest last.
     pub fn strength(&self) -> (bool, Layer, Access) {
         (self.exact, self.layer, self.access)
+    }
+
+    /// SPEC B13: a `**` stands for `directory`, which is on the way, and all of `root` lies below its start.
+    pub fn leaves_free(&self, directory: &Path, root: &Path) -> bool {
+        let Some(pattern) = &self.pattern else { return false };
+        let pattern: Vec<&[u8]> = pattern.iter().map(Vec::as_slice).collect();
+        let Some(first) = pattern.iter().position(|part| *part == b"**") else { return false };
+        let names = |above: &Path| self.at.strip_prefix(above).unwrap().iter().map(OsStrExt::as_bytes);
+        let start: PathBuf = names(&self.prefix).take(first).map(OsStr::from_bytes).collect();
+        let below: Vec<&[u8]> = names(directory).collect();
+        root.starts_with(self.prefix.join(start)) && glob::matches_path(&pattern[first..], &below)
     }
 
     /// SPEC G5.
@@ -39,6 +52,7 @@ impl Applied {
 }
 
 /// Where a path leads. `exists` says whether anything is there.
+#[derive(Clone)]
 pub struct Followed {
     pub path: PathBuf,
     pub exists: bool,
@@ -119,7 +133,7 @@ impl<'a> Applying<'a> {
                 let text = patterns[0].split(|byte| *byte == b'/').map(glob::unescaped).collect::<Vec<_>>();
                 self.exact(rule, &base.join(OsStr::from_bytes(&text.join(&b'/'))), literal.is_none());
                 if let Some(found) = literal {
-                    self.apply(rule, found.path.clone(), found, None);
+                    self.apply(rule, found.path.clone(), found, None, None);
                 }
             }
             (Some(patterns), literal) => {
@@ -128,7 +142,7 @@ impl<'a> Applying<'a> {
                 }
                 patterns.iter().for_each(|pattern| self.glob(rule, base, pattern, literal.as_ref(), before));
             }
-            (None, Some(found)) => self.apply(rule, found.path.clone(), found, None),
+            (None, Some(found)) => self.apply(rule, found.path.clone(), found, None, None),
             (None, None) => self.refuse("not a pattern"),
         }
         if rule.missing == Missing::Error {
@@ -143,11 +157,11 @@ impl<'a> Applying<'a> {
         let Ok(found) = follow(self.stage, path) else { return self.refuse("a circle of symlinks") };
         let will_be = self.created.iter().any(|created| created.starts_with(&found.path));
         if found.exists || will_be {
-            self.apply(rule, found.path.clone(), found, None);
+            self.apply(rule, found.path.clone(), found, None, None);
         } else if rule.missing == Missing::Create && may_create {
             if found.links.is_empty() {
                 self.created.push(found.path.clone());
-                self.apply(rule, found.path.clone(), found, None);
+                self.apply(rule, found.path.clone(), found, None, None);
             } else {
                 self.refuse("nothing is created through a symlink");
             }
@@ -180,29 +194,40 @@ impl<'a> Applying<'a> {
         let found: Vec<PathBuf> =
             self.paths.iter().map(|(p, _)| p).filter(|p| matches(p) && !is_passed(p)).cloned().collect();
         for path in found {
-            self.matched(rule, path, &prefix);
+            self.matched(rule, path, &prefix, &wild);
         }
         if let Some(literal) = literal {
             let matched = literal.links.first().unwrap_or(&literal.path).clone();
             let is_known = self.applied[before..].iter().any(|other| other.matched == matched);
             if !is_known {
-                self.landed(rule, matched, &prefix, literal.path.clone(), &literal.links);
+                self.landed(rule, matched, &prefix, literal.clone(), None);
             }
         }
     }
 
-    fn matched(&mut self, rule: &Rule, matched: PathBuf, prefix: &Followed) {
+    fn matched(&mut self, rule: &Rule, matched: PathBuf, prefix: &Followed, wild: &[&[u8]]) {
         if rule.access == Access::Rw && fs::symlink_metadata(self.stage.real(&matched)).unwrap().is_symlink() {
             return;
         }
         match follow(self.stage, &matched) {
             Err(()) => self.refused.push(("a circle of symlinks".to_owned(), Some((matched, prefix.path.clone())))),
-            Ok(found) if found.exists => self.landed(rule, matched, prefix, found.path, &found.links),
+            Ok(found) if found.exists => {
+                let pattern = found.links.is_empty().then(|| wild.iter().map(|part| part.to_vec()).collect());
+                self.landed(rule, matched, prefix, found, pattern);
+            }
             Ok(_) => {}
         }
     }
 
-    fn landed(&mut self, rule: &Rule, matched: PathBuf, prefix: &Followed, at: PathBuf, links: &[PathBuf]) {
+    fn landed(
+        &mut self,
+        rule: &Rule,
+        matched: PathBuf,
+        prefix: &Followed,
+        found: Followed,
+        pattern: Option<Vec<Vec<u8>>>,
+    ) {
+        let Followed { path: at, links, .. } = found;
         if rule.access == Access::Rw && !links.is_empty() {
             return;
         }
@@ -210,11 +235,18 @@ impl<'a> Applying<'a> {
         if too_broad && !links.is_empty() {
             return self.refused.push(("a link to too much".to_owned(), Some((matched, prefix.path.clone()))));
         }
-        let links = [prefix.links.as_slice(), links].concat();
-        self.apply(rule, matched, Followed { path: at, exists: true, links }, Some(&prefix.path));
+        let links = [prefix.links.clone(), links].concat();
+        self.apply(rule, matched, Followed { path: at, exists: true, links }, Some(&prefix.path), pattern);
     }
 
-    fn apply(&mut self, rule: &Rule, matched: PathBuf, found: Followed, prefix: Option<&Path>) {
+    fn apply(
+        &mut self,
+        rule: &Rule,
+        matched: PathBuf,
+        found: Followed,
+        prefix: Option<&Path>,
+        pattern: Option<Vec<Vec<u8>>>,
+    ) {
         let at = found.path;
         let is = |top: &str| at == Path::new(top);
         let reserved = match rule.access {
@@ -227,7 +259,7 @@ impl<'a> Applying<'a> {
         }
         let (exact, prefix) = (prefix.is_none(), prefix.unwrap_or(&at).to_path_buf());
         let Rule { layer, access, .. } = *rule;
-        self.applied.push(Applied { exact, layer, access, at, matched, prefix, links: found.links });
+        self.applied.push(Applied { exact, layer, access, at, matched, prefix, links: found.links, pattern });
     }
 
     fn refuse(&mut self, why: &str) {

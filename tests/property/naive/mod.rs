@@ -162,6 +162,30 @@ impl Naive {
         if is_own && class == Class::Rw { Class::Ro } else { class }
     }
 
+    /// The folder that a directory can be moved in: the outermost one that is writable with all between. `None` for what
+    /// does not lie in something writable.
+    fn can_move_in<'d>(&self, directory: &'d Path) -> Option<&'d Path> {
+        let writable = |path: &&Path| self.class(path) == Class::Rw;
+        writable(&directory).then(|| directory.ancestors().skip(1).take_while(writable).last())?
+    }
+
+    /// Whether a directory may be renamed (SPEC B12, B13): it lies in something writable, and no rule that protects names
+    /// it as a part of the way.
+    pub fn may_be_renamed(&self, directory: &Path) -> bool {
+        let Some(root) = self.can_move_in(directory) else { return false };
+        let is_below = |path: &Path| path.starts_with(directory) && path != directory;
+        let protective = self.decisions.values().flatten().filter(|rule| rule.access != Access::Rw);
+        let mut below = protective.filter(|rule| is_below(&rule.at));
+        below.all(|rule| rule.leaves_free(directory, root)) && !self.own.iter().any(|own| is_below(own))
+    }
+
+    /// What an exact `ro` or `exclude` decides, and our own files.
+    pub fn exactly_protected(&self) -> impl Iterator<Item = &Path> {
+        let protective = |rule: &&Applied| rule.exact && rule.access != Access::Rw;
+        let rules = self.decisions.values().flatten().filter(protective).map(|rule| rule.at.as_path());
+        rules.chain(self.own.iter().map(PathBuf::as_path))
+    }
+
     /// Whether `path` belongs to an own file at or below which a glob said `rw`. It is read-only at least, and SPEC D6
     /// does not say more.
     pub fn is_at_least_ro(&self, path: &Path) -> bool {
