@@ -1,5 +1,7 @@
 //! One winner per path. OWNS how precedence is applied (SPEC section 5); pure.
 
+mod placeholders;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -8,6 +10,7 @@ use crate::host::FileKind;
 use crate::layers::{Layers, OwnFile};
 use crate::origin::Origin;
 use crate::path::{AbsPath, PathMap};
+use crate::placeholder::Placeholder;
 use crate::resolve::{Match, Resolution};
 use crate::rule::{Access, Exactness, IfMissing, LayerKind, Mask};
 
@@ -22,6 +25,8 @@ pub struct Decision {
     pub exactness: Exactness,
     /// The path must be there when the sandbox starts.
     pub required: bool,
+    /// What has to be put there first, because nothing is.
+    pub placeholder: Option<Placeholder>,
     /// The symlinks through which the rule came here.
     pub links: Vec<AbsPath>,
     /// Rules at this same path that lost, strongest first.
@@ -67,6 +72,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
         decisions = settle(&direct.iter().copied().chain(tightening).collect::<Vec<_>>());
     }
     protect_own_files(&mut decisions, &layers.own_files, diagnostics);
+    placeholders::settle(&mut decisions, resolution, diagnostics);
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
 }
@@ -126,6 +132,7 @@ fn won(winner: &Match, losers: &[&Match]) -> Decision {
         exactness: winner.exactness,
         // Any rule here may demand that the path exists, also one that lost.
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
+        placeholder: None,
         links: winner.links.clone(),
         losers: losers.iter().copied().cloned().collect(),
     }
@@ -166,6 +173,7 @@ fn protect_own_files(decisions: &mut Decisions, own: &[OwnFile], diagnostics: &m
                     layer: LayerKind::CommandLine,
                     exactness: Exactness::Exact,
                     required: true,
+                    placeholder: None,
                     links: Vec::new(),
                     losers: Vec::new(),
                 },

@@ -40,11 +40,13 @@
 pub mod diagnostic;
 pub mod origin;
 pub mod path;
+pub mod placeholder;
 pub mod places;
 pub mod rule;
 
 // The world outside, as values.
 pub mod host;
+pub mod journal;
 pub mod session;
 
 // The stages.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::ops::Range;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::origin::Origin;
 use crate::path::AbsPath;
+use crate::placeholder::Placeholder;
 use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan};
 use crate::rule::Access;
 
@@ -32,10 +32,19 @@ pub struct Argv {
     pub command: Vec<OsString>,
     /// Directories that must exist before the first word is executed.
     pub create: Vec<AbsPath>,
-    /// Descriptors that must be open on something empty: the content of the files that read as empty. One for each,
-    /// because bwrap closes a descriptor after its first use.
-    pub empty_descriptors: Range<i32>,
+    /// What must stand on the host before the first word is executed, and is removed after the last.
+    pub placeholders: Vec<Placeholder>,
+    /// Descriptors that must be open on these contents. One for each, because bwrap closes a descriptor after its
+    /// first use.
+    pub data: Vec<Data>,
     pub dropped: Vec<Dropped>,
+}
+
+/// A descriptor and what is read from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    pub descriptor: i32,
+    pub content: Vec<u8>,
 }
 
 impl Argv {
@@ -72,9 +81,9 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         // Without these root inside could unmount what hides a path.
         operations.push(always(["--unshare-user", "--cap-drop", "ALL"], "root keeps no capability"));
     }
-    let mut empty_descriptors = FIRST_DESCRIPTOR..FIRST_DESCRIPTOR;
+    let mut data = Vec::new();
     operations.extend(plan.mounts.iter().map(|planned| Operation {
-        words: words(&planned.mount, &mut empty_descriptors),
+        words: words(&planned.mount, &mut data),
         because: planned.because.clone(),
         access: planned.access,
     }));
@@ -91,7 +100,8 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         operations,
         command: around.command.to_vec(),
         create: around.create.to_vec(),
-        empty_descriptors,
+        placeholders: plan.placeholders.clone(),
+        data,
         dropped: plan.dropped.clone(),
     };
     refuse_too_many_words(&argv, diagnostics);
@@ -102,7 +112,7 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
     Operation { words: words.map(OsString::from).to_vec(), because: Origin::BuiltIn(why), access: None }
 }
 
-fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
+fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
     match mount {
         Mount::Bind { path, kind, if_gone } => {
             let flag = match (kind, if_gone) {
@@ -119,10 +129,10 @@ fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
         Mount::MaskFile { path } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
-        Mount::EmptyFile { path } => {
-            let descriptor = empty_descriptors.end.to_string();
-            empty_descriptors.end += 1;
-            spelled(["--ro-bind-data".as_ref(), descriptor.as_ref(), path.as_os_str()])
+        Mount::DataFile { path, content } => {
+            let descriptor = data.last().map_or(FIRST_DESCRIPTOR, |last| last.descriptor + 1);
+            data.push(Data { descriptor, content: content.clone() });
+            spelled(["--ro-bind-data".as_ref(), descriptor.to_string().as_ref(), path.as_os_str()])
         }
         Mount::Seal { path } => spelled(["--remount-ro".as_ref(), path.as_os_str()]),
         Mount::Dev { path } => spelled(["--dev".as_ref(), path.as_os_str()]),

@@ -35,9 +35,10 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     }
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers, diagnostics);
-    let base = Base { uid: session.uid, runtime: &resolution.runtime };
+    let base = Base { uid: session.uid, runtime: &resolution.runtime, git_exclude: resolution.git_exclude.as_ref() };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
+    plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
     Some(Compiled { layers, policy, resolution, decisions, plan })
 }
@@ -51,6 +52,11 @@ impl Compiled {
         command: &[OsString],
         diagnostics: &mut Diagnostics,
     ) -> Argv {
+        let own = self.layers.own_files.iter().filter(|own| own.is_missing);
+        // Only where a rule would have let the command make it.
+        let own = own.filter(|own| self.decisions.get(&own.path).is_some()).map(|own| own.path.clone());
+        let mut create: Vec<AbsPath> = self.resolution.create.iter().cloned().chain(own).collect();
+        create.sort();
         let tmpdir = session.path_var("TMPDIR");
         let around = Surroundings {
             program: bwrap,
@@ -59,7 +65,7 @@ impl Compiled {
             as_root: session.is_root(),
             reset_tmpdir: tmpdir.is_some_and(|path| !self.exists_writable(&path))
                 && self.exists_writable(&places::at(places::TMP)),
-            create: &self.resolution.create,
+            create: &create,
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)

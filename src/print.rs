@@ -7,14 +7,15 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, listed};
-use crate::lower::Argv;
+use crate::lower::{Argv, Data};
 use crate::path::shown;
+use crate::placeholder::{self, Item};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A script that a POSIX shell runs as it is
     Shell,
-    /// An object with the words, the directories to create, and the descriptors to open on `/dev/null`
+    /// An object with the words, the directories to create, the placeholders, and the contents of descriptors
     Json,
     /// The words alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -65,15 +66,22 @@ pub fn incomplete(argv: &Argv, form: Form) -> Option<Diagnostic> {
 
 fn needs(argv: &Argv) -> Vec<String> {
     let mut needs = Vec::new();
-    let descriptors = argv.empty_descriptors.clone();
-    if !descriptors.is_empty() {
-        let noun = if descriptors.len() == 1 { "descriptor" } else { "descriptors" };
-        let numbers = listed(descriptors.map(|descriptor| descriptor.to_string()), "and");
-        needs.push(format!("{noun} {numbers} open on `/dev/null`"));
+    for (is_empty, on) in [(true, "open on `/dev/null`"), (false, "open on contents of their own")] {
+        let descriptors = argv.data.iter().filter(|data| data.content.is_empty() == is_empty);
+        let numbers: Vec<String> = descriptors.map(|data| data.descriptor.to_string()).collect();
+        if !numbers.is_empty() {
+            let noun = if numbers.len() == 1 { "descriptor" } else { "descriptors" };
+            needs.push(format!("{noun} {} {on}", listed(numbers.into_iter(), "and")));
+        }
     }
     if !argv.create.is_empty() {
         let noun = if argv.create.len() == 1 { "directory" } else { "directories" };
         let paths = listed(argv.create.iter().map(|path| format!("`{path}`")), "and");
+        needs.push(format!("the {noun} {paths}"));
+    }
+    if !argv.placeholders.is_empty() {
+        let noun = if argv.placeholders.len() == 1 { "placeholder" } else { "placeholders" };
+        let paths = listed(argv.placeholders.iter().map(|one| format!("`{}`", one.path)), "and");
         needs.push(format!("the {noun} {paths}"));
     }
     needs
@@ -111,6 +119,10 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         out.extend(quote(directory.as_os_str()));
         out.extend(b") &&\n");
     }
+    let items = placeholder::items(&argv.placeholders);
+    if !items.is_empty() {
+        out.extend(put_up(&items, quote));
+    }
     out.extend(quote(argv.program.as_os_str()));
     for operation in &argv.operations {
         out.extend(b" \\\n  ");
@@ -120,11 +132,73 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         out.extend(b" \\\n  -- ");
         out.extend(quote_all(&argv.command, quote));
     }
-    for descriptor in argv.empty_descriptors.clone() {
-        out.extend(format!(" {descriptor}</dev/null").bytes());
+    let mut documents = Vec::new();
+    for Data { descriptor, content } in &argv.data {
+        if content.is_empty() {
+            out.extend(format!(" {descriptor}</dev/null").bytes());
+            continue;
+        }
+        let end = end_of(content);
+        out.extend(format!(" {descriptor}<<'{end}'").bytes());
+        documents.extend(content);
+        if content.last() != Some(&b'\n') {
+            documents.push(b'\n');
+        }
+        documents.extend(format!("{end}\n").bytes());
     }
     out.push(b'\n');
+    out.extend(documents);
+    if !items.is_empty() {
+        out.extend(take_away(&items, quote));
+    }
     out
+}
+
+/// A line that `content` does not hold.
+fn end_of(content: &[u8]) -> String {
+    let mut end = "END".to_owned();
+    while content.split(|byte| *byte == b'\n').any(|line| line == end.as_bytes()) {
+        end.push('_');
+    }
+    end
+}
+
+/// What stands at blocked paths, as far as a script can do it: without the journal by which a killed run is swept.
+fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
+    let mut out = Vec::new();
+    let directories: Vec<OsString> = paths(items.iter().filter(|item| item.content.is_none()));
+    if !directories.is_empty() {
+        out.extend([b"mkdir -- ".to_vec(), quote_all(&directories, quote), b" &&\n".to_vec()].concat());
+    }
+    for item in items {
+        if let Some(content) = item.content {
+            let (content, path) = (quote(OsStr::from_bytes(content)), quote(item.path.as_os_str()));
+            out.extend([&b"(set -C && printf %s "[..], &content, b" >", &path, b") &&\n"].concat());
+        }
+    }
+    out.extend(b"{\n");
+    out
+}
+
+/// Takes away what is as it was, and ends as the command did.
+fn take_away(items: &[Item], quote: Quote) -> Vec<u8> {
+    let mut out = b"status=$?\n".to_vec();
+    for item in items {
+        if let Some(content) = item.content {
+            let (content, path) = (quote(OsStr::from_bytes(content.trim_ascii_end())), quote(item.path.as_os_str()));
+            out.extend([&b"test \"$(cat "[..], &path, b")\" = ", &content, b" && rm -f ", &path, b"\n"].concat());
+        }
+    }
+    let directories: Vec<OsString> = paths(items.iter().rev().filter(|item| item.content.is_none()));
+    if !directories.is_empty() {
+        out.extend([b"rmdir -- ".to_vec(), quote_all(&directories, quote), b" 2>/dev/null\n".to_vec()].concat());
+    }
+    out.extend(b"(exit $status)\n}\n");
+    out
+}
+
+fn paths<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<OsString> {
+    items.map(|item| item.path.as_os_str().to_owned()).collect()
 }
 
 fn quote_all(words: &[OsString], quote: Quote) -> Vec<u8> {
@@ -174,8 +248,21 @@ fn quote(word: &OsStr) -> Vec<u8> {
 fn json_form(argv: &Argv) -> Vec<u8> {
     let words: Vec<Value> = argv.words().into_iter().map(json_word).collect();
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
-    let empty: Vec<i32> = argv.empty_descriptors.clone().collect();
-    format!("{:#}\n", json!({ "argv": words, "create": create, "empty_descriptors": empty })).into_bytes()
+    let content = |content: &[u8]| json_word(OsStr::from_bytes(content));
+    let placeholders: Vec<Value> = placeholder::items(&argv.placeholders)
+        .iter()
+        .map(|item| match item.content {
+            None => json!({ "path": json_word(item.path.as_os_str()), "kind": "directory" }),
+            Some(held) => json!({ "path": json_word(item.path.as_os_str()), "kind": "file", "content": content(held) }),
+        })
+        .collect();
+    let data: Vec<Value> = argv
+        .data
+        .iter()
+        .map(|data| json!({ "descriptor": data.descriptor, "content": content(&data.content) }))
+        .collect();
+    let all = json!({ "argv": words, "create": create, "placeholders": placeholders, "data": data });
+    format!("{all:#}\n").into_bytes()
 }
 
 /// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.
@@ -191,6 +278,11 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     for directory in &argv.create {
         let path = quote_for_people(directory.as_os_str());
         lines.push(([b"# ".to_vec(), path].concat(), "created before the start".to_owned()));
+    }
+    for placeholder in &argv.placeholders {
+        let path = quote_for_people(placeholder.path.as_os_str());
+        let why = format!("{}: stands there during the run, so that it cannot be created", placeholder.origin);
+        lines.push(([b"# ".to_vec(), path].concat(), why));
     }
     lines.push((quote_for_people(argv.program.as_os_str()), String::new()));
     for operation in &argv.operations {

@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::launch::{self, exit_code};
 use crate::lower::Argv;
-use crate::pipeline;
+use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
 use crate::session::Session;
 
@@ -25,14 +25,34 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
     }
     match prepare(host, arguments, output) {
         Err(code) => ExitCode::from(code),
-        Ok(argv) => match form {
+        Ok(Prepared { session, compiled, argv }) => match form {
             Some(form) => print_as(form, &argv, output),
-            None => {
-                output.report_one(launch::exec(&argv));
-                ExitCode::from(exit_code::OWN_FAILURE)
-            }
+            None => supervise(host, &session, &compiled, &argv, output),
         },
     }
+}
+
+fn supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv, output: &Output) -> ExitCode {
+    if !launch::undo::needs_supervision(compiled) {
+        output.report_one(launch::exec(argv));
+        return ExitCode::from(exit_code::OWN_FAILURE);
+    }
+    match launch::run_and_wait(host, session, compiled, argv) {
+        Ok((code, said)) => {
+            output.report(&said);
+            ExitCode::from(code)
+        }
+        Err(diagnostic) => {
+            output.report_one(diagnostic);
+            ExitCode::from(exit_code::OWN_FAILURE)
+        }
+    }
+}
+
+struct Prepared {
+    session: Session,
+    compiled: Compiled,
+    argv: Argv,
 }
 
 fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
@@ -43,7 +63,7 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
 }
 
 /// Everything up to the exec. All diagnostics have been shown when this returns.
-fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, u8> {
+fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Prepared, u8> {
     let options = &arguments.options;
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {
@@ -75,7 +95,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
     if will_run {
         launch::ready(host, &session, &compiled, &argv).map_err(fail)?;
     }
-    Ok(argv)
+    Ok(Prepared { session, compiled, argv })
 }
 
 fn exit_code_of(code: Code) -> u8 {

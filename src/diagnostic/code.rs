@@ -97,6 +97,12 @@ codes! {
     WritableLink = "writable-link", Error;
     /// A protection hangs on a symlink that the command can replace.
     ReplaceableLink = "replaceable-link", Warning;
+    /// A preset blocks a path at which a symlink leads to nothing.
+    DanglingLink = "dangling-link", Warning;
+    /// Placeholders of presets cannot be put up, because our state folder cannot be written.
+    PlaceholdersOff = "placeholders-off", Warning;
+    /// A path that a rule blocks cannot be blocked.
+    PlaceholderFailed = "placeholder-failed", Error;
     /// The working directory would be hidden.
     ExcludedCwd = "excluded-cwd", Error;
 
@@ -133,4 +139,16 @@ codes! {
     OutputFailed = "output-failed", Error;
     /// The operating system refused a step of the start.
     StartFailed = "start-failed", Error;
+
+    // After it.
+    /// Something that a rule would have protected came to exist during the run.
+    CreatedDuringRun = "created-during-run", Warning;
+    /// Values that name commands changed in a file that holds other state as well.
+    CommandsChanged = "commands-changed", Warning;
+    /// The repository would not have been one for git any more, and was repaired.
+    RepositoryRepaired = "repository-repaired", Warning;
+    /// A file was replaced while a rule covered it.
+    ReplacedDuringRun = "replaced-during-run", Warning;
+    /// What stood at a blocked path is no longer ours to remove.
+    PlaceholderLeft = "placeholder-left", Warning;
 }

@@ -2,14 +2,15 @@
 //! passes.
 
 use std::fs;
-use std::io;
-use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
+
+use crate::lower::Data;
 
 /// Marks every descriptor past standard error as not inherited.
 pub(super) fn close_on_exec() -> io::Result<()> {
@@ -35,6 +36,19 @@ fn mark(number: RawFd) -> io::Result<()> {
     }
 }
 
+/// A file in memory that nobody can change any more.
+fn holding(content: &[u8]) -> io::Result<OwnedFd> {
+    if content.is_empty() {
+        return Ok(fs::File::open("/dev/null")?.into());
+    }
+    let memory = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut file = fs::File::from(memory);
+    file.write_all(content)?;
+    file.rewind()?;
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(file.into())
+}
+
 /// The name of a standard stream that is an open directory.
 pub(super) fn directory_among_standard() -> Option<&'static str> {
     let is_directory = |fd: BorrowedFd| fstat(fd).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
@@ -49,10 +63,10 @@ pub(super) fn directory_among_standard() -> Option<&'static str> {
     .map(|(name, _)| name)
 }
 
-/// Gives bwrap an empty file under each of `numbers`.
-pub(super) fn pass_empty(bwrap: &mut Command, numbers: Range<RawFd>) -> io::Result<()> {
-    let open = |child_fd| Ok(FdMapping { parent_fd: fs::File::open("/dev/null")?.into(), child_fd });
-    let mappings = numbers.map(open).collect::<io::Result<Vec<_>>>()?;
+/// Gives bwrap each content under its number.
+pub(super) fn pass(bwrap: &mut Command, data: &[Data]) -> io::Result<()> {
+    let open = |data: &Data| Ok(FdMapping { parent_fd: holding(&data.content)?, child_fd: data.descriptor });
+    let mappings = data.iter().map(open).collect::<io::Result<Vec<_>>>()?;
     bwrap.fd_mappings(mappings).map_err(io::Error::other)?;
     Ok(())
 }

@@ -1,17 +1,19 @@
 //! Starting it: find bwrap and the command, check that this machine can do it, and exec. Only this stage changes
-//! anything on the host, and only what a rule asked for (`if-missing = "create"`).
+//! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
+mod aftermath;
 mod availability;
 mod bwrap;
 mod command;
 mod descriptors;
+pub mod undo;
 
 use std::fs;
 use std::io;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 
-use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::layers::Project;
 use crate::lower::Argv;
@@ -109,19 +111,35 @@ pub fn command(argv: &Argv) -> io::Result<Command> {
     let words = argv.words();
     let mut bwrap = Command::new(words[0]);
     bwrap.args(&words[1..]);
-    descriptors::pass_empty(&mut bwrap, argv.empty_descriptors.clone())?;
+    descriptors::pass(&mut bwrap, &argv.data)?;
     Ok(bwrap)
+}
+
+/// Runs it as a child, takes away what was put up for it, and reports: the exit code, and what there is to say.
+pub fn run_and_wait(
+    host: &Host,
+    session: &Session,
+    compiled: &Compiled,
+    argv: &Argv,
+) -> Result<(u8, Diagnostics), Diagnostic> {
+    let undo = undo::prepare(host, session, compiled, argv)?;
+    let mut bwrap = command(argv).map_err(|e| cannot_prepare(&e))?;
+    let status = bwrap.status().map_err(|e| cannot_execute(&argv.program, &e))?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or_default();
+    Ok((u8::try_from(code).unwrap_or(exit_code::OWN_FAILURE), undo.finish()))
 }
 
 /// Replaces this process by bwrap. Returns only if that failed.
 pub fn exec(argv: &Argv) -> Diagnostic {
     match command(argv) {
         Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),
-        Err(e) => {
-            Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(&e)))
-                .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
-        }
+        Err(e) => cannot_prepare(&e),
     }
+}
+
+fn cannot_prepare(error: &io::Error) -> Diagnostic {
+    Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error)))
+        .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
 }
 
 fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {

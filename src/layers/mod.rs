@@ -15,7 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::origin::{Origin, Source, Sourced};
 use crate::path::{AbsPath, shown};
-use crate::rule::{IfMissing, LayerKind, Mask};
+use crate::rule::LayerKind;
 use crate::session::{Request, Session};
 
 pub use root::is_unsafe_root;
@@ -52,13 +52,15 @@ pub struct Layer {
     pub file: Option<AbsPath>,
 }
 
-/// A file or folder of ours that exists.
+/// A file or folder of ours that exists, or the state folder, which may not yet.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     pub path: AbsPath,
     pub kind: FileKind,
     /// The symlinks on the way to it.
     pub links: Vec<AbsPath>,
+    /// Nothing is there yet: where the command could make it, we do so first (SPEC D6).
+    pub is_missing: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +72,8 @@ pub struct Layers {
     pub own_files: Vec<OwnFile>,
     /// Places that were looked at and hold no file, for `--debug`.
     pub absent: Vec<AbsPath>,
+    /// The folder in which we remember what must be undone. Holds no symlinks; may not exist.
+    pub state: AbsPath,
 }
 
 /// Finds the project and reads every layer. `None` when not even the project could be determined.
@@ -103,8 +107,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
             reader.read(LayerKind::Project, &project_file, &search.root);
         }
     }
-    let state = session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox");
-    reader.protect(&state);
+    let state = named_state_folder(session, &home);
+    let state = reader.protect_state(&state);
 
     let Reader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &cwd));
@@ -113,7 +117,23 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         layers,
         own_files,
         absent,
+        state,
     })
+}
+
+fn named_state_folder(session: &Session, home: &AbsPath) -> AbsPath {
+    session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox")
+}
+
+/// The folder in which we remember things, for who has no project. It may not exist.
+pub fn state_folder(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
+    let mut diagnostics = Diagnostics::default();
+    let Some(home) = home(host, session, &mut diagnostics) else {
+        let said = diagnostics.iter().next().cloned();
+        return Err(said.unwrap_or_else(|| Diagnostic::new(Code::NoHome, "there is no home")));
+    };
+    let state = named_state_folder(session, &home);
+    Ok(host.resolve(state.as_path()).map_or(state, |resolved| resolved.path))
 }
 
 /// `.git` in the root, if it is a regular file. A link to a directory is a repository like any other.
@@ -237,12 +257,33 @@ impl Reader<'_> {
     /// Remembers that `path` is ours, if it exists.
     fn protect(&mut self, path: &AbsPath) {
         match self.host.resolve(path.as_path()) {
-            Ok(Resolved { path, links, kind: Some(kind) }) => self.own_files.push(OwnFile { path, kind, links }),
+            Ok(Resolved { path, links, kind: Some(kind) }) => {
+                self.own_files.push(OwnFile { path, kind, links, is_missing: false });
+            }
             Ok(_) => {}
             Err(e) => self.diagnostics.push(Diagnostic::new(
                 Code::UnreadablePath,
                 format!("cannot determine what `{path}` is: {}", reason(&e)),
             )),
+        }
+    }
+
+    /// The state folder is ours before it exists, too: who makes it first would say what is to be undone.
+    fn protect_state(&mut self, state: &AbsPath) -> AbsPath {
+        match self.host.resolve(state.as_path()) {
+            Ok(Resolved { path, links, kind: None }) => {
+                let kind = FileKind::Directory;
+                self.own_files.push(OwnFile { path: path.clone(), kind, links, is_missing: true });
+                path
+            }
+            Ok(Resolved { path, .. }) => {
+                self.protect(state);
+                path
+            }
+            Err(_) => {
+                self.protect(state);
+                state.clone()
+            }
         }
     }
 
@@ -276,13 +317,7 @@ fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
     values
         .iter()
-        .map(|value| Entry {
-            path: value.clone(),
-            if_missing: IfMissing::default(),
-            except: Vec::new(),
-            mask: Mask::default(),
-            origin: Origin::Flag { flag, value: value.clone() },
-        })
+        .map(|value| Entry::new(value.clone(), Origin::Flag { flag, value: value.clone() }))
         .collect()
 }
 

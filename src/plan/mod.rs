@@ -1,6 +1,7 @@
 //! From decisions to mounts: what to mount, in which order, and what need not be mounted at all. Pure.
 
 mod links;
+mod placeholders;
 mod view;
 
 use crate::decide::{Decision, Decisions};
@@ -8,10 +9,12 @@ use crate::host::FileKind;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::places;
-use crate::resolve::{Runtime, RuntimeMount};
+use crate::placeholder::Placeholder;
+use crate::resolve::{GitExclude, Runtime, RuntimeMount};
 use crate::rule::{Access, Mask};
 
 pub use links::check_links;
+pub use placeholders::check_dangling;
 pub use view::View;
 use view::Views;
 
@@ -42,9 +45,10 @@ pub enum Mount {
     MaskFile {
         path: AbsPath,
     },
-    /// An empty file over a file.
-    EmptyFile {
+    /// A file of ours over a file: read-only, with this content.
+    DataFile {
         path: AbsPath,
+        content: Vec<u8>,
     },
     /// Makes a file system of ours read-only, once everything in it is in place.
     Seal {
@@ -95,6 +99,8 @@ pub struct Dropped {
 pub struct Plan {
     pub mounts: Vec<Planned>,
     pub dropped: Vec<Dropped>,
+    /// What has to stand on the host before the first mount, and only as long as the sandbox does. Parents first.
+    pub placeholders: Vec<Placeholder>,
     views: Views,
 }
 
@@ -105,7 +111,7 @@ impl Plan {
     }
 
     /// What the command will find in the folder that `path` lies in.
-    fn view_around(&self, path: &AbsPath) -> View {
+    pub fn view_around(&self, path: &AbsPath) -> View {
         path.parent().map_or(View::HostRo, |parent| self.views.at(&parent))
     }
 }
@@ -114,6 +120,7 @@ impl Plan {
 pub struct Base<'a> {
     pub uid: u32,
     pub runtime: &'a Runtime,
+    pub git_exclude: Option<&'a GitExclude>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
@@ -125,8 +132,13 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         planner.decision(path, decision, decisions);
     }
     planner.close_all();
+    let mut placeholders: Vec<Placeholder> =
+        decisions.iter().filter_map(|(_, decision)| decision.placeholder.clone()).collect();
+    if let Some(exclude) = base.git_exclude {
+        planner.git_exclude(exclude, &mut placeholders);
+    }
     planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
-    Plan { mounts: planner.mounts, dropped: planner.dropped, views: planner.views }
+    Plan { mounts: planner.mounts, dropped: planner.dropped, placeholders, views: planner.views }
 }
 
 struct Planner {
@@ -279,7 +291,7 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
     let path = path.clone();
     match (decision.access, decision.kind) {
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
-        (Access::Exclude, FileKind::File) if decision.mask == Mask::Empty => Mount::EmptyFile { path },
+        (Access::Exclude, FileKind::File) if decision.mask == Mask::Empty => Mount::DataFile { path, content: Vec::new() },
         (Access::Exclude, _) => Mount::MaskFile { path },
         (access, kind) => {
             // A protection that silently did not happen would be a hole; an opening that did not is none.

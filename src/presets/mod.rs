@@ -304,6 +304,8 @@ impl<'a> Selection<'a> {
                                 except: entry.except.iter().map(Into::into).collect(),
                                 leave_tracked: preset.leave_tracked,
                                 mask: entry.mask,
+                                needs_parent: entry.needs_parent,
+                                report_keys: entry.report_keys.clone(),
                             };
                             rules.extend(variables::rules(access, entry, base, refinements, project));
                         }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Command;
 
-use agent_sandbox::lower::{Argv, Operation};
+use agent_sandbox::lower::{Argv, Data, Operation};
 use agent_sandbox::origin::Origin;
 use agent_sandbox::print::{Form, print};
 use proptest::collection::vec;
@@ -33,7 +33,8 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         operations: operations.collect(),
         command,
         create: Vec::new(),
-        empty_descriptors: 3..3,
+        placeholders: Vec::new(),
+        data: Vec::new(),
         dropped: Vec::new(),
     }
 }
@@ -98,7 +99,7 @@ fn the_shell_form_is_executed_as_the_words() {
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let result = runner.run(&(parts(word), 3..10_i32), |((operations, command), end)| {
         let mut argv = argv(&program, operations, command);
-        argv.empty_descriptors = 3..end;
+        argv.data = (3..end).map(|descriptor| Data { descriptor, content: Vec::new() }).collect();
         let script = OsString::from_vec(print(&argv, Form::Shell));
         let output = Command::new("sh").arg("-c").arg(script).env_clear().output().unwrap();
         prop_assert!(output.status.success(), "{output:?}");
