@@ -81,8 +81,12 @@ fn needs(argv: &Argv) -> Vec<String> {
     }
     if !argv.placeholders.is_empty() {
         let noun = if argv.placeholders.len() == 1 { "placeholder" } else { "placeholders" };
-        let paths = listed(argv.placeholders.iter().map(|one| format!("`{}`", one.path)), "and");
-        needs.push(format!("the {noun} {paths}"));
+        let mut paths: Vec<String> = argv.placeholders.iter().map(|one| format!("`{}`", one.path)).collect();
+        if paths.len() > 3 {
+            let more = paths.split_off(2).len();
+            paths.push(format!("{more} more"));
+        }
+        needs.push(format!("the {noun} {}", listed(paths.into_iter(), "and")));
     }
     needs
 }

@@ -21,6 +21,7 @@ use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::model::{Model, View};
 use agent_sandbox::path::shown;
 use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::placeholder;
 use agent_sandbox::rule::{Exactness, LayerKind};
 use agent_sandbox::session::{Request, Session};
 use support::{Tree, abs, session, words};
@@ -139,21 +140,24 @@ impl Case {
     fn compile(&self) -> String {
         let (compiled, mut diagnostics) = self.tree.compile_as(&self.session, &self.request);
         let command = ["true".into()];
-        let argv = compiled.as_ref().map(|compiled| {
-            let argv = compiled.argv(&self.session, &abs("/usr/bin/bwrap"), &command, &mut diagnostics);
-            argv.operations
-        });
+        let argv = compiled
+            .as_ref()
+            .map(|compiled| compiled.argv(&self.session, &abs("/usr/bin/bwrap"), &command, &mut diagnostics));
         let mut out = format!("{}\n", self.why);
         said(&diagnostics, &mut out);
         match (compiled, argv) {
-            (Some(compiled), Some(operations)) if !diagnostics.has_errors() => {
+            (Some(compiled), Some(argv)) if !diagnostics.has_errors() => {
                 found(&compiled, &mut out);
                 decided(&compiled, &mut out);
                 section("argv", &mut out);
-                for operation in operations {
+                for operation in argv.operations {
                     let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
                     let access = operation.access.map(|access| format!("{access}: ")).unwrap_or_default();
                     writeln!(out, "  {}  # {access}{}", words.join(" "), operation.because).unwrap();
+                }
+                for data in argv.data.iter().filter(|data| !data.content.is_empty()) {
+                    writeln!(out, "  descriptor {} holds {:?}", data.descriptor, OsStr::from_bytes(&data.content))
+                        .unwrap();
                 }
             }
             _ => out.push_str("\nNothing runs.\n"),
@@ -192,6 +196,14 @@ fn found(compiled: &Compiled, out: &mut String) {
     }
     for (rule, path) in &compiled.resolution.left_alone {
         writeln!(out, "  {path} left alone by {} {} [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+    }
+    for item in placeholder::items(&compiled.plan.placeholders) {
+        let kind = match item.content {
+            None if item.is_parent => "a directory on the way".to_owned(),
+            None => "a directory".to_owned(),
+            Some(content) => format!("a file with {:?}", OsStr::from_bytes(content)),
+        };
+        writeln!(out, "  during the run {kind} stands at {}", item.path).unwrap();
     }
     for path in &compiled.resolution.create {
         writeln!(out, "  created before the start: {path}").unwrap();

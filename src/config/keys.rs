@@ -65,8 +65,14 @@ pub(super) struct EntryTable {
 
 pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING];
 
-pub(super) const BUILTIN_ENTRY: Keys<EntryTable> =
-    &[PATH, IF_MISSING, ("except", |walk, key, value, it| it.except = walk.texts(key, value)), MASK, NEEDS_PARENT, REPORT_KEYS];
+pub(super) const BUILTIN_ENTRY: Keys<EntryTable> = &[
+    PATH,
+    IF_MISSING,
+    ("except", |walk, key, value, it| it.except = walk.texts(key, value)),
+    MASK,
+    NEEDS_PARENT,
+    REPORT_KEYS,
+];
 
 const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {
     it.path = walk.text(key, value).and_then(|text| walk.path(text, value));
@@ -85,8 +91,7 @@ const NEEDS_PARENT: Key<EntryTable> = ("needs-parent", |walk, key, value, it| {
     it.needs_parent = walk.boolean(key, value).is_some_and(|given| given.value);
 });
 
-const REPORT_KEYS: Key<EntryTable> =
-    ("report-keys", |walk, key, value, it| it.report_keys = walk.texts(key, value));
+const REPORT_KEYS: Key<EntryTable> = ("report-keys", |walk, key, value, it| it.report_keys = walk.texts(key, value));
 
 pub(super) fn names<T>(keys: Keys<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()

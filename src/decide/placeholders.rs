@@ -44,7 +44,8 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
     }
 }
 
-const HELP: &str = "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
+const HELP: &str =
+    "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
 
 fn cannot_block(placeholder: &Placeholder, resolution: &Resolution) -> Diagnostic {
     let message = format!("`{}` cannot be blocked: `{}` cannot be written", placeholder.path, resolution.state);

@@ -40,9 +40,10 @@ impl Watch {
             let is_file = decision.kind == FileKind::File && decision.placeholder.is_none();
             is_file && decision.access.is_protective() && is_open(path)
         });
-        let keys = compiled.resolution.matches.iter().filter(|found| {
-            !found.rule.refinements.report_keys.is_empty() && plan.view(&found.path) == View::HostRw
-        });
+        let keys =
+            compiled.resolution.matches.iter().filter(|found| {
+                !found.rule.refinements.report_keys.is_empty() && plan.view(&found.path) == View::HostRw
+            });
         let repository = compiled.layers.project.repository.as_ref();
         Self {
             root: compiled.layers.project.root.clone(),
@@ -101,11 +102,12 @@ impl Watch {
         if created.len() > MOST_NAMED {
             parts.push(format!("{} more", created.len() - MOST_NAMED));
         }
-        let help = "tools on this machine may obey it: look at it before you open the project, enter it or commit";
-        said.push(
-            Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {}", parts.join("; ")))
-                .help(if created.len() == 1 { help.to_owned() } else { help.replace(" it:", " these:") }),
+        let it = if created.len() == 1 { "it" } else { "them" };
+        let help = format!(
+            "tools on this machine may obey {it}: look at {it} before you open the project, enter it or commit"
         );
+        let message = format!("created during the run: {}", parts.join("; "));
+        said.push(Diagnostic::new(Code::CreatedDuringRun, message).help(help));
     }
 
     fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {

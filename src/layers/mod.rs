@@ -315,10 +315,7 @@ fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
 }
 
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
-    values
-        .iter()
-        .map(|value| Entry::new(value.clone(), Origin::Flag { flag, value: value.clone() }))
-        .collect()
+    values.iter().map(|value| Entry::new(value.clone(), Origin::Flag { flag, value: value.clone() })).collect()
 }
 
 fn flag_setting(flag: &'static str, on: bool) -> Sourced<bool> {

@@ -8,8 +8,8 @@ use crate::decide::{Decision, Decisions};
 use crate::host::FileKind;
 use crate::origin::Origin;
 use crate::path::AbsPath;
-use crate::places;
 use crate::placeholder::Placeholder;
+use crate::places;
 use crate::resolve::{GitExclude, Runtime, RuntimeMount};
 use crate::rule::{Access, Mask};
 
@@ -291,7 +291,9 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
     let path = path.clone();
     match (decision.access, decision.kind) {
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
-        (Access::Exclude, FileKind::File) if decision.mask == Mask::Empty => Mount::DataFile { path, content: Vec::new() },
+        (Access::Exclude, FileKind::File) if decision.mask == Mask::Empty => {
+            Mount::DataFile { path, content: Vec::new() }
+        }
         (Access::Exclude, _) => Mount::MaskFile { path },
         (access, kind) => {
             // A protection that silently did not happen would be a hole; an opening that did not is none.

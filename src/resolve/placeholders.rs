@@ -44,6 +44,10 @@ impl Resolver<'_> {
         }
         let (anchor, text) = anchored(rule, &self.project.home);
         let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return };
+        // Then the rule is about that file (SPEC G4).
+        if self.literal(anchor, text).is_some() {
+            return;
+        }
         let Ok(resolved) = self.follow(anchor, &path) else { return };
         let path = resolved.path;
         let is_missing = resolved.kind.is_none() || self.stands(&path);
@@ -105,9 +109,8 @@ impl Resolver<'_> {
 
     /// Reads what git leaves alone, if a file might come to stand in its work tree.
     pub(super) fn find_git_exclude(&mut self) {
-        let git_exclude = git_exclude(self.host, self.project, self.diagnostics).filter(|exclude| {
-            self.found.placeholders.iter().any(|placeholder| exclude.tracked(placeholder).is_some())
-        });
+        let git_exclude = git_exclude(self.host, self.project, self.diagnostics)
+            .filter(|exclude| self.found.placeholders.iter().any(|placeholder| exclude.tracked(placeholder).is_some()));
         let Some(mut exclude) = git_exclude else { return };
         let is_missing = matches!(self.host.kind(&exclude.path), Ok(None)) || self.stands(&exclude.path);
         if is_missing {

@@ -25,7 +25,10 @@ fn run(place: &Place, request: &Request, script: &str) -> Output {
     let argv = compiled.argv(&session, &bwrap, &command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     launch::ready(&host, &session, &compiled, &argv).unwrap();
-    launch::command(&argv).unwrap().output().unwrap()
+    let undo = launch::undo::prepare(&host, &session, &compiled, &argv).unwrap();
+    let output = launch::command(&argv).unwrap().output().unwrap();
+    assert_eq!(undo.finish(), Diagnostics::default());
+    output
 }
 
 /// A place for whoever runs the tests, since nobody changes the user here.

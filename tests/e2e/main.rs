@@ -17,6 +17,7 @@ mod sandbox;
 mod start;
 mod surroundings;
 mod tools;
+mod undo;
 
 #[path = "../support/mod.rs"]
 mod support;

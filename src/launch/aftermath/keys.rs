@@ -47,7 +47,8 @@ impl Keys {
             named.push(format!("{more} more"));
         }
         let message = format!("the run changed {} in `{}`", listed(named.into_iter(), "and"), self.path);
-        let help = "these can name commands that run outside of the sandbox: look at them before you start the agent there";
+        let help =
+            "these can name commands that run outside of the sandbox: look at them before you start the agent there";
         said.push(Diagnostic::new(Code::CommandsChanged, message).help(help));
     }
 }

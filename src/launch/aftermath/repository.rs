@@ -62,7 +62,8 @@ impl Repository {
         for name in &self.directories {
             note(self.common_dir.child(name), put_back_directory(host, &self.common_dir, name));
         }
-        let help = "see what the run has put into the project: without it, git would have taken settings and hooks from there";
+        let help =
+            "see what the run has put into the project: without it, git would have taken settings and hooks from there";
         if !repaired.is_empty() {
             let message = format!("the run broke the repository; put back: {}", listed(repaired.into_iter(), "and"));
             said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));

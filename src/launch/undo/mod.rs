@@ -12,6 +12,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
@@ -41,6 +42,8 @@ pub struct Undo {
 struct Standing {
     journal: Own,
     records: Vec<Record>,
+    /// Each of them, open: as long as it is, its inode is not given to another file.
+    held: Vec<OwnedFd>,
 }
 
 /// Whether a run under this policy has something to undo or to report, so that somebody has to stay.
@@ -74,14 +77,19 @@ impl Undo {
     }
 
     fn take_away(&mut self) -> Vec<(AbsPath, Outcome)> {
-        let Some(Standing { journal, records }) = self.standing.take() else { return Vec::new() };
-        // If our folder is gone, so are the journals of others.
-        let _locked = runs::lock(&self.host, &self.state);
-        let others = runs::others(&self.host, &self.state, Some(&journal.path));
-        let outcomes = remove_all(&self.host, &records, &others, &[]);
-        let _ = std::fs::remove_file(self.host.real(&journal.path));
-        outcomes
+        self.standing.take().map_or_else(Vec::new, |standing| take_away(&self.host, &self.state, standing))
     }
+}
+
+/// The last one out removes what stands.
+fn take_away(host: &Host, state: &AbsPath, standing: Standing) -> Vec<(AbsPath, Outcome)> {
+    let Standing { journal, records, held: _held } = standing;
+    // If our folder is gone, so are the journals of others.
+    let _locked = runs::lock(host, state);
+    let others = runs::others(host, state, Some(&journal.path));
+    let outcomes = remove_all(host, &records, &others, &[]);
+    let _ = std::fs::remove_file(host.real(&journal.path));
+    outcomes
 }
 
 impl Drop for Undo {
@@ -172,12 +180,14 @@ impl Standing {
         }
         let in_state = |e| (state.clone(), e);
         let journal = Own::create(host, state).map_err(in_state)?;
-        let mut standing = Self { journal, records };
+        let mut standing = Self { journal, records, held: Vec::new() };
         if let Err(failed) = standing.make(host, &missing) {
             remove_all(host, &standing.records, others, &[]);
             let _ = std::fs::remove_file(host.real(&standing.journal.path));
             return Err(failed);
         }
+        let paths = standing.records.iter().filter_map(Record::path);
+        standing.held = paths.filter_map(|path| place::hold(host, &path).ok()).collect();
         Ok(standing)
     }
 
@@ -240,9 +250,10 @@ impl Tree<'_> {
     }
 
     fn intent(&self) -> Intent {
-        let inside = self.items.iter().filter_map(|item| {
-            Some((item.path.relative_to(self.top())?.to_path_buf(), item.content.is_none()))
-        });
+        let inside = self
+            .items
+            .iter()
+            .filter_map(|item| Some((item.path.relative_to(self.top())?.to_path_buf(), item.content.is_none())));
         Intent::new(&self.temporary, inside)
     }
 
@@ -299,9 +310,8 @@ impl Tree<'_> {
 }
 
 fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Error) -> Diagnostic {
-    let concerned = |path: &AbsPath| {
-        compiled.plan.placeholders.iter().find(|one| one.path == *path || one.parents.contains(path))
-    };
+    let concerned =
+        |path: &AbsPath| compiled.plan.placeholders.iter().find(|one| one.path == *path || one.parents.contains(path));
     let message = format!("cannot put a placeholder at `{path}`: {}", reason(error));
     match concerned(path) {
         Some(placeholder) => Diagnostic::new(Code::PlaceholderFailed, message)

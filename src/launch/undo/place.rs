@@ -34,13 +34,19 @@ pub(in crate::launch) fn open_parent<'p>(host: &Host, path: &'p AbsPath) -> io::
 
 /// What is at `path`, itself; `None` when nothing is.
 pub(in crate::launch) fn look(host: &Host, path: &AbsPath) -> io::Result<Option<Stat>> {
-    let found = open_parent(host, path)
-        .and_then(|(folder, name)| Ok(statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?));
+    let found =
+        open_parent(host, path).and_then(|(folder, name)| Ok(statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?));
     match found {
         Ok(found) => Ok(Some(found)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+/// What is at `path`, kept from being forgotten by the kernel.
+pub(super) fn hold(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
+    let (folder, name) = open_parent(host, path)?;
+    Ok(openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 // The types of these fields differ between architectures.
