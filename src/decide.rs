@@ -1,5 +1,7 @@
 //! One winner per path. OWNS how precedence is applied (SPEC section 5); pure.
 
+mod placeholders;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -9,6 +11,7 @@ use crate::host::FileKind;
 use crate::layers::{Layers, OwnFile};
 use crate::origin::Origin;
 use crate::path::{AbsPath, PathMap};
+use crate::placeholder::Placeholder;
 use crate::resolve::{Loose, Match, Resolution};
 use crate::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask};
 
@@ -30,6 +33,8 @@ pub struct Decision {
     /// How many names a file has, and whether that is accepted.
     pub names: u64,
     pub hard_links: HardLinks,
+    /// What has to be put there first, because nothing is.
+    pub placeholder: Option<Placeholder>,
     /// The symlinks through which the rule came here.
     pub links: Vec<AbsPath>,
     /// Rules at this same path that lost, strongest first.
@@ -84,6 +89,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
         decisions = settle(&counting);
     }
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
+    placeholders::settle(&mut decisions, resolution, diagnostics);
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
 }
@@ -180,6 +186,7 @@ fn won(winner: &Match, losers: &[&Match], loose: Option<Loose>) -> Decision {
         shows_socket: winner.rule.shows_socket,
         names: winner.names,
         hard_links,
+        placeholder: None,
         links: winner.links.clone(),
         losers: losers.iter().copied().cloned().collect(),
     }
@@ -238,6 +245,7 @@ fn protect_own_files<'o>(
                     shows_socket: false,
                     names: *names,
                     hard_links: HardLinks::Refuse,
+                    placeholder: None,
                     links: Vec::new(),
                     losers: Vec::new(),
                 },

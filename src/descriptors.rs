@@ -7,10 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::fs::{FileType, MemfdFlags, fstat, memfd_create};
+use rustix::fs::{FileType, MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::ablate::{self, Mitigation};
+use crate::lower::Data;
 
 /// Marks every descriptor past standard error as not inherited.
 pub(crate) fn close_on_exec() -> io::Result<()> {
@@ -53,24 +54,25 @@ pub(crate) fn directory_among_standard() -> Option<&'static str> {
     .map(|(name, _)| name)
 }
 
-/// Gives bwrap a file with each content under its number, and one more descriptor under its own.
-pub(crate) fn pass(
-    bwrap: &mut Command,
-    contents: Vec<(RawFd, Vec<u8>)>,
-    more: Option<(OwnedFd, RawFd)>,
-) -> io::Result<()> {
-    let open = |(child_fd, content)| Ok(FdMapping { parent_fd: file_with(content)?, child_fd });
-    let mut mappings = contents.into_iter().map(open).collect::<io::Result<Vec<_>>>()?;
+/// Gives bwrap each content under its number, and one more descriptor under its own.
+pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Option<(OwnedFd, RawFd)>) -> io::Result<()> {
+    let open = |data: &Data| Ok(FdMapping { parent_fd: holding(&data.content)?, child_fd: data.descriptor });
+    let mut mappings = data.iter().map(open).collect::<io::Result<Vec<_>>>()?;
     mappings.extend(more.map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }));
     bwrap.fd_mappings(mappings).map_err(io::Error::other)?;
     Ok(())
 }
 
-/// A file in memory that nobody can name.
-fn file_with(content: Vec<u8>) -> io::Result<OwnedFd> {
-    let mut file = fs::File::from(memfd_create("agent-sandbox", MemfdFlags::CLOEXEC)?);
-    file.write_all(&content)?;
+/// A file in memory that nobody can change any more.
+fn holding(content: &[u8]) -> io::Result<OwnedFd> {
+    if content.is_empty() {
+        return Ok(fs::File::open("/dev/null")?.into());
+    }
+    let memory = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut file = fs::File::from(memory);
+    file.write_all(content)?;
     file.rewind()?;
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     Ok(file.into())
 }
 

@@ -186,7 +186,8 @@ impl Host {
     /// Whether this process may create something at `path`: whether it can write the nearest ancestor that exists.
     pub fn can_create(&self, path: &AbsPath) -> bool {
         let existing = path.ancestors().skip(1).find(|ancestor| matches!(self.kind(ancestor), Ok(Some(_))));
-        existing.is_some_and(|folder| access(self.real(&folder), Access::WRITE_OK).is_ok())
+        let is_folder = |at: &AbsPath| matches!(self.kind(at), Ok(Some(FileKind::Directory)));
+        existing.is_some_and(|at| is_folder(&at) && access(self.real(&at), Access::WRITE_OK).is_ok())
     }
 
     /// The owner of what is at `path`, of a symlink itself.

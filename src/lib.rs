@@ -22,13 +22,15 @@
 //! };
 //!
 //! let engine = launch::engine(&host, &session, &compiled).map_err(|diagnostic| diagnostic.message)?;
-//! let mut argv = compiled.argv(&session, &engine, &["make".into(), "test".into()], &mut diagnostics);
+//! let argv = compiled.argv(&session, &engine, &["make".into(), "test".into()], &mut diagnostics);
 //! if diagnostics.has_errors() {
 //!     return Err(render(&diagnostics, Format::Text { color: false }).into());
 //! }
 //!
-//! launch::ready(&host, &session, &compiled, &mut argv).map_err(|diagnostic| diagnostic.message)?;
+//! launch::ready(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
+//! let undo = launch::undo::prepare(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
 //! let status = launch::command(&argv)?.status()?;
+//! print!("{}", render(&undo.finish(), Format::Text { color: false }));
 //! # let _ = status;
 //! # Ok(())
 //! # }
@@ -43,12 +45,14 @@ pub mod bytes;
 pub mod diagnostic;
 pub mod origin;
 pub mod path;
+pub mod placeholder;
 pub mod places;
 pub mod rule;
 
 // The world outside, as values.
 mod descriptors;
 pub mod host;
+pub mod journal;
 pub mod mountinfo;
 pub mod session;
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::ops::Range;
 
 use crate::ablate::{self, Mitigation};
 use crate::bytes::Word;
@@ -11,6 +10,7 @@ use crate::environment::Environment;
 use crate::guard::{self, GuardPlan, Tightening};
 use crate::origin::Origin;
 use crate::path::AbsPath;
+use crate::placeholder::Placeholder;
 use crate::places;
 use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
 
@@ -60,11 +60,13 @@ pub struct Argv {
     pub command: Vec<OsString>,
     /// Directories that must exist before the first word is executed.
     pub create: Vec<AbsPath>,
-    /// Descriptors that must be open on something empty: the content of the files that read as empty. One for each,
-    /// because bwrap closes a descriptor after its first use.
-    pub empty_descriptors: Range<i32>,
     /// What bwrap must be started with, and with nothing else: it shows inside, in `/proc/1/environ`.
     pub environment: Environment,
+    /// What must stand on the host before the first word is executed, and is removed after the last.
+    pub placeholders: Vec<Placeholder>,
+    /// Descriptors that must be open on these contents. One for each, because bwrap closes a descriptor after its
+    /// first use.
+    pub data: Vec<Data>,
     pub dropped: Vec<Dropped>,
     pub before: Before,
 }
@@ -76,6 +78,13 @@ pub struct Before {
     pub scope: bool,
     /// What is mounted on the host later does not appear inside. Only root can do this here, and a second stage can for everybody.
     pub private_mounts: bool,
+}
+
+/// A descriptor and what is read from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    pub descriptor: i32,
+    pub content: Vec<u8>,
 }
 
 impl Argv {
@@ -95,6 +104,12 @@ impl Argv {
         // The plan has it where it is too long.
         let in_plan = self.guard.as_ref().is_some_and(|guard| guard.plan.command.is_some());
         guard.chain(self.command.iter().filter(|_| !in_plan).cloned()).collect()
+    }
+
+    /// What the descriptors hold, the plan of the second stage included.
+    pub fn all_data(&self) -> Vec<Data> {
+        let plan = |guard: &Guard| Data { descriptor: guard.descriptor, content: guard.plan.to_text().into_bytes() };
+        self.data.iter().cloned().chain(self.guard.iter().map(plan)).collect()
     }
 
     /// The same, with a guard that reports to the socket which it inherits under this number.
@@ -158,12 +173,22 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         operations.push(always(["--disable-userns"], "no user namespaces inside"));
     }
     let stages = plan.stages(around.guard);
-    let mut empty_descriptors = FIRST_DESCRIPTOR..FIRST_DESCRIPTOR;
+    let mut data = Vec::new();
     operations.extend(stages.bwrap.iter().map(|planned| Operation {
-        words: words(&planned.mount, &mut empty_descriptors),
+        words: words(&planned.mount, &mut data),
         purpose: planned.purpose.clone(),
         because: planned.because.clone(),
     }));
+    if plain && around.engine.seccomp {
+        let program = guard::program(around.nested || around.engine.disable_userns).unwrap_or_default();
+        let descriptor = next_descriptor(&data);
+        data.push(Data { descriptor, content: guard::as_bytes(&program) });
+        operations.push(Operation {
+            words: spelled(["--seccomp".as_ref(), descriptor.to_string().as_ref()]),
+            purpose: Purpose::Base,
+            because: Origin::BuiltIn("what reaches past mounts is refused"),
+        });
+    }
     if plain && around.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
     }
@@ -189,7 +214,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             command: None,
         },
         because,
-        descriptor: empty_descriptors.end,
+        descriptor: next_descriptor(&data),
     });
     let mut argv = Argv {
         program: around.engine.bwrap.clone(),
@@ -197,8 +222,9 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         guard,
         command: around.command.to_vec(),
         create: around.create.to_vec(),
-        empty_descriptors,
         environment: around.environment.clone(),
+        placeholders: plan.placeholders.clone(),
+        data,
         dropped: plan.dropped.clone(),
         before: Before { scope: plain && around.engine.landlock, private_mounts: plain && around.engine.own_mounts },
     };
@@ -219,11 +245,15 @@ fn read_only_in_proc(as_root: bool) -> Vec<AbsPath> {
     names.map(|name| places::at(places::PROC).child(name)).collect()
 }
 
+fn next_descriptor(data: &[Data]) -> i32 {
+    data.last().map_or(FIRST_DESCRIPTOR, |last| last.descriptor + 1)
+}
+
 fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
     Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
 }
 
-fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
+fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
     match mount {
         Mount::Bind { path, kind, if_gone } => {
             let flag = match (kind, if_gone) {
@@ -243,10 +273,10 @@ fn words(mount: &Mount, empty_descriptors: &mut Range<i32>) -> Vec<OsString> {
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
         Mount::MaskFile { path } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
-        Mount::EmptyFile { path } => {
-            let descriptor = empty_descriptors.end.to_string();
-            empty_descriptors.end += 1;
-            spelled(["--ro-bind-data".as_ref(), descriptor.as_ref(), path.as_os_str()])
+        Mount::DataFile { path, content } => {
+            let descriptor = next_descriptor(data);
+            data.push(Data { descriptor, content: content.clone() });
+            spelled(["--ro-bind-data".as_ref(), descriptor.to_string().as_ref(), path.as_os_str()])
         }
         Mount::Seal { path } => spelled(["--remount-ro".as_ref(), path.as_os_str()]),
         Mount::Dev { path } => spelled(["--dev".as_ref(), path.as_os_str()]),

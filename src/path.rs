@@ -141,6 +141,10 @@ impl<T> PathMap<T> {
         self.0.get(path)
     }
 
+    pub fn get_mut(&mut self, path: &AbsPath) -> Option<&mut T> {
+        self.0.get_mut(path)
+    }
+
     pub fn get_or_insert_with(&mut self, path: &AbsPath, value: impl FnOnce() -> T) -> &mut T {
         self.0.entry(path.clone()).or_insert_with(value)
     }

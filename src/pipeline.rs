@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use crate::ablate::{self, Mitigation};
 use crate::decide::{self, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::environment::{self, Environment};
@@ -34,7 +35,10 @@ pub struct Compiled {
 /// complete, but must not be run while `diagnostics` holds an error.
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
     let layers = layers::discover(host, session, request, diagnostics)?;
-    let policy = presets::expand(&layers, session, diagnostics);
+    let mut policy = presets::expand(&layers, session, diagnostics);
+    if request.no_placeholders || ablate::is_off(Mitigation::Placeholders) {
+        policy.block_nothing();
+    }
     // Nothing that follows would be of use, and a walk through all of `/` or a home is no help to anybody.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
@@ -42,9 +46,16 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers, diagnostics);
     let guard = session.executable.as_ref().filter(|_| !request.no_guard);
-    let base = Base { uid: session.uid, guard, runtime: &resolution.runtime, own_files: &layers.own_files };
+    let base = Base {
+        uid: session.uid,
+        guard,
+        runtime: &resolution.runtime,
+        own_files: &layers.own_files,
+        git_exclude: resolution.git_exclude.as_ref(),
+    };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
+    plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&plan, &decisions, &layers.project, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
@@ -63,6 +74,11 @@ impl Compiled {
         diagnostics: &mut Diagnostics,
     ) -> Argv {
         protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
+        let own = self.layers.own_files.iter().filter(|own| own.is_missing);
+        // Only where a rule would have let the command make it.
+        let own = own.filter(|own| self.decisions.get(&own.path).is_some()).map(|own| own.path.clone());
+        let mut create: Vec<AbsPath> = self.resolution.create.iter().cloned().chain(own).collect();
+        create.sort();
         let around = Surroundings {
             engine,
             cwd: &self.layers.project.cwd,
@@ -71,7 +87,7 @@ impl Compiled {
             guard: self.guard,
             nested: self.policy.nested.value,
             environment: &self.environment,
-            create: &self.resolution.create,
+            create: &create,
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)

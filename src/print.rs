@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, listed};
 use crate::guard::Tightening;
-use crate::lower::Argv;
+use crate::lower::{Argv, Data};
 use crate::path::shown;
+use crate::placeholder::{self, Item};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A script that a POSIX shell runs as it is
     Shell,
-    /// An object with the words, the environment, the directories to create, and the descriptors to open on `/dev/null`
+    /// An object with the words, the environment, what must be there before the start, and the contents of descriptors
     Json,
     /// The words alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -68,11 +69,13 @@ pub fn incomplete(argv: &Argv, form: Form) -> Option<Diagnostic> {
 
 fn needs(argv: &Argv) -> Vec<String> {
     let mut needs = Vec::new();
-    let descriptors = argv.empty_descriptors.clone();
-    if !descriptors.is_empty() {
-        let noun = if descriptors.len() == 1 { "descriptor" } else { "descriptors" };
-        let numbers = listed(descriptors.map(|descriptor| descriptor.to_string()), "and");
-        needs.push(format!("{noun} {numbers} open on `/dev/null`"));
+    for (is_empty, on) in [(true, "open on `/dev/null`"), (false, "open on contents of their own")] {
+        let descriptors = argv.data.iter().filter(|data| data.content.is_empty() == is_empty);
+        let numbers: Vec<String> = descriptors.map(|data| data.descriptor.to_string()).collect();
+        if !numbers.is_empty() {
+            let noun = if numbers.len() == 1 { "descriptor" } else { "descriptors" };
+            needs.push(format!("{noun} {} {on}", listed(numbers.into_iter(), "and")));
+        }
     }
     if let Some(guard) = &argv.guard {
         needs.push(format!("descriptor {} open on the plan of the second stage", guard.descriptor));
@@ -83,6 +86,15 @@ fn needs(argv: &Argv) -> Vec<String> {
         needs.push(format!("the {noun} {paths}"));
     }
     needs.extend(environment::needs(&argv.environment));
+    if !argv.placeholders.is_empty() {
+        let noun = if argv.placeholders.len() == 1 { "placeholder" } else { "placeholders" };
+        let mut paths: Vec<String> = argv.placeholders.iter().map(|one| format!("`{}`", one.path)).collect();
+        if paths.len() > 3 {
+            let more = paths.split_off(2).len();
+            paths.push(format!("{more} more"));
+        }
+        needs.push(format!("the {noun} {}", listed(paths.into_iter(), "and")));
+    }
     needs
 }
 
@@ -107,9 +119,6 @@ fn escape_line(word: &OsStr) -> Vec<u8> {
     out
 }
 
-/// Ends the plan of the guard in a script. JSON never has it on a line of its own.
-const END_OF_PLAN: &str = "END_OF_PLAN";
-
 /// How one word is written.
 type Quote = fn(&OsStr) -> Vec<u8>;
 
@@ -120,6 +129,14 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         out.extend(b"(umask 077 && mkdir -p -- ");
         out.extend(quote(directory.as_os_str()));
         out.extend(b") &&\n");
+    }
+    let items = placeholder::items(&argv.placeholders);
+    if !items.is_empty() {
+        out.extend(put_up(&items, quote));
+    }
+    let binary = argv.data.iter().find(|data| data.content.contains(&0));
+    if let Some(data) = binary {
+        out.extend(format!("printf '{}' | {{\n", octal(&data.content)).bytes());
     }
     out.extend(environment::in_front(&argv.environment, quote));
     out.extend(quote(argv.program.as_os_str()));
@@ -132,17 +149,87 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         out.extend(b" \\\n  -- ");
         out.extend(quote_all(&inside, quote));
     }
-    for descriptor in argv.empty_descriptors.clone() {
-        out.extend(format!(" {descriptor}</dev/null").bytes());
-    }
-    if let Some(guard) = &argv.guard {
-        out.extend(format!(" {}<<'{END_OF_PLAN}'", guard.descriptor).bytes());
+    let mut documents = Vec::new();
+    for Data { descriptor, content } in &argv.all_data() {
+        if content.is_empty() {
+            out.extend(format!(" {descriptor}</dev/null").bytes());
+        } else if content.contains(&0) {
+            // From the pipe; standard input is the script's own again.
+            out.extend(format!(" {descriptor}<&0 0<&{STANDARD_INPUT} {STANDARD_INPUT}<&-").bytes());
+        } else {
+            let end = end_of(content);
+            out.extend(format!(" {descriptor}<<'{end}'").bytes());
+            documents.extend(content);
+            if content.last() != Some(&b'\n') {
+                documents.push(b'\n');
+            }
+            documents.extend(format!("{end}\n").bytes());
+        }
     }
     out.push(b'\n');
-    if let Some(guard) = &argv.guard {
-        out.extend(format!("{}\n{END_OF_PLAN}\n", guard.plan.to_text()).bytes());
+    out.extend(documents);
+    if binary.is_some() {
+        out.extend(format!("}} {STANDARD_INPUT}<&0\n").bytes());
+    }
+    if !items.is_empty() {
+        out.extend(take_away(&items, quote));
     }
     out
+}
+
+/// Where a script keeps its standard input while a pipe stands in its place. The last number that every shell takes.
+const STANDARD_INPUT: u32 = 9;
+
+/// For `printf`: no here-document holds a NUL byte.
+fn octal(content: &[u8]) -> String {
+    content.iter().map(|byte| format!("\\{byte:03o}")).collect()
+}
+
+/// A line that `content` does not hold.
+fn end_of(content: &[u8]) -> String {
+    let mut end = "END".to_owned();
+    while content.split(|byte| *byte == b'\n').any(|line| line == end.as_bytes()) {
+        end.push('_');
+    }
+    end
+}
+
+/// What stands at blocked paths, as far as a script can do it: without the journal by which a killed run is swept.
+fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
+    let mut out = Vec::new();
+    let directories: Vec<OsString> = paths(items.iter().filter(|item| item.content.is_none()));
+    if !directories.is_empty() {
+        out.extend([b"mkdir -- ".to_vec(), quote_all(&directories, quote), b" &&\n".to_vec()].concat());
+    }
+    for item in items {
+        if let Some(content) = item.content {
+            let (content, path) = (quote(OsStr::from_bytes(content)), quote(item.path.as_os_str()));
+            out.extend([&b"(set -C && printf %s "[..], &content, b" >", &path, b") &&\n"].concat());
+        }
+    }
+    out.extend(b"{\n");
+    out
+}
+
+/// Takes away what is as it was, and ends as the command did.
+fn take_away(items: &[Item], quote: Quote) -> Vec<u8> {
+    let mut out = b"status=$?\n".to_vec();
+    for item in items {
+        if let Some(content) = item.content {
+            let (content, path) = (quote(OsStr::from_bytes(content.trim_ascii_end())), quote(item.path.as_os_str()));
+            out.extend([&b"test \"$(cat "[..], &path, b")\" = ", &content, b" && rm -f ", &path, b"\n"].concat());
+        }
+    }
+    let directories: Vec<OsString> = paths(items.iter().rev().filter(|item| item.content.is_none()));
+    if !directories.is_empty() {
+        out.extend([b"rmdir -- ".to_vec(), quote_all(&directories, quote), b" 2>/dev/null\n".to_vec()].concat());
+    }
+    out.extend(b"(exit $status)\n}\n");
+    out
+}
+
+fn paths<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<OsString> {
+    items.map(|item| item.path.as_os_str().to_owned()).collect()
 }
 
 fn quote_all(words: &[OsString], quote: Quote) -> Vec<u8> {
@@ -192,13 +279,33 @@ fn quote(word: &OsStr) -> Vec<u8> {
 fn json_form(argv: &Argv) -> Vec<u8> {
     let words: Vec<Value> = argv.words().iter().map(|word| json_word(word)).collect();
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
-    let empty: Vec<i32> = argv.empty_descriptors.clone().collect();
-    let environment = environment::json_form(&argv.environment);
-    let mut object = json!({ "argv": words, "environment": environment, "create": create, "empty_descriptors": empty });
+    let content = |content: &[u8]| json_word(OsStr::from_bytes(content));
+    let placeholders: Vec<Value> = placeholder::items(&argv.placeholders)
+        .iter()
+        .map(|item| match item.content {
+            None => json!({ "path": json_word(item.path.as_os_str()), "kind": "directory" }),
+            Some(held) => json!({ "path": json_word(item.path.as_os_str()), "kind": "file", "content": content(held) }),
+        })
+        .collect();
+    let data: Vec<Value> = argv
+        .data
+        .iter()
+        .map(|data| json!({ "descriptor": data.descriptor, "content": content(&data.content) }))
+        .collect();
+    let mut all = json!({
+        "argv": words,
+        "environment": environment::json_form(&argv.environment),
+        "create": create,
+        "placeholders": placeholders,
+        "data": data,
+    });
     if let Some(guard) = &argv.guard {
-        object["guard"] = json!({ "descriptor": guard.descriptor, "plan": guard.plan });
+        all["guard"] = json!({ "descriptor": guard.descriptor, "plan": guard.plan });
     }
-    format!("{object:#}\n").into_bytes()
+    if argv.before.scope {
+        all["landlock"] = json!(true);
+    }
+    format!("{all:#}\n").into_bytes()
 }
 
 /// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.
@@ -216,6 +323,11 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         lines.push(([b"# ".to_vec(), path].concat(), "created before the start".to_owned()));
     }
     lines.extend(environment::annotated(&argv.environment));
+    for placeholder in &argv.placeholders {
+        let path = quote_for_people(placeholder.path.as_os_str());
+        let why = format!("{}: stands there during the run, so that it cannot be created", placeholder.origin);
+        lines.push(([b"# ".to_vec(), path].concat(), why));
+    }
     lines.push((quote_for_people(argv.program.as_os_str()), String::new()));
     for operation in &argv.operations {
         let words = quote_all(&operation.words, quote_for_people);

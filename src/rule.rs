@@ -45,6 +45,8 @@ pub enum IfMissing {
     Skip,
     Error,
     Create,
+    /// It cannot be created inside: a placeholder stands there during the run (SPEC M4).
+    Block,
 }
 
 /// What happens when a protected file has other names, which no mount covers.
@@ -149,7 +151,7 @@ pub enum Mask {
     Empty,
 }
 
-/// What the data of a built-in preset can say beyond a path (SPEC P5–P7).
+/// What the data of a built-in preset can say beyond a path (SPEC P5–P7, M6, E3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
@@ -159,6 +161,10 @@ pub struct Refinements {
     /// Leave alone what the git index holds with the same content.
     pub leave_tracked: bool,
     pub mask: Mask,
+    /// A missing path is blocked only where its folder exists (SPEC M6).
+    pub needs_parent: bool,
+    /// Values in this JSON file that name commands: a change of one is reported after the run (SPEC R3).
+    pub report_keys: Vec<String>,
 }
 
 /// What a sandbox has beyond its mounts, and what a policy can insist on.

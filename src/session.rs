@@ -77,6 +77,8 @@ pub struct Request {
     pub docker: Option<bool>,
     /// One mount for each decision, redundant ones included.
     pub no_optimize: bool,
+    /// Nobody will be there to take a placeholder away, so none is put up.
+    pub no_placeholders: bool,
     /// bwrap alone, without a second stage inside.
     pub no_guard: bool,
 }

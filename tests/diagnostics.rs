@@ -11,6 +11,8 @@ macro_rules! cases {
     };
 }
 
+#[path = "diagnostics/aftermath.rs"]
+mod aftermath;
 #[path = "diagnostics/files.rs"]
 mod files;
 #[path = "diagnostics/inputs.rs"]
@@ -45,7 +47,7 @@ fn every_snapshot_has_a_case() {
 }
 
 fn cases() -> Vec<(Code, &'static str)> {
-    [files::CASES, inputs::CASES, paths::CASES, starting::CASES].concat()
+    [aftermath::CASES, files::CASES, inputs::CASES, paths::CASES, starting::CASES].concat()
 }
 
 fn snapshot(code: Code, sentence: &str) -> String {

@@ -25,6 +25,7 @@ use agent_sandbox::model::View;
 use agent_sandbox::origin::Origin;
 use agent_sandbox::path::shown;
 use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::placeholder;
 use agent_sandbox::rule::{Exactness, LayerKind};
 use agent_sandbox::session::{Request, Session};
 use support::{Tree, abs, engine, model, session};
@@ -165,6 +166,10 @@ impl Case {
                     writeln!(out, "  {}  # {}", words.join(" "), operation.why()).unwrap();
                 }
                 made_by_the_guard(&argv, &mut out);
+                for data in argv.data.iter().filter(|data| !data.content.is_empty()) {
+                    writeln!(out, "  descriptor {} holds {:?}", data.descriptor, OsStr::from_bytes(&data.content))
+                        .unwrap();
+                }
             }
             _ => out.push_str("\nNothing runs.\n"),
         }
@@ -210,6 +215,14 @@ fn found(compiled: &Compiled, out: &mut String) {
     }
     for (rule, path) in &compiled.resolution.left_alone {
         writeln!(out, "  {path} left alone by {} {} [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+    }
+    for item in placeholder::items(&compiled.plan.placeholders) {
+        let kind = match item.content {
+            None if item.is_parent => "a directory on the way".to_owned(),
+            None => "a directory".to_owned(),
+            Some(content) => format!("a file with {:?}", OsStr::from_bytes(content)),
+        };
+        writeln!(out, "  during the run {kind} stands at {}", item.path).unwrap();
     }
     for path in &compiled.resolution.create {
         writeln!(out, "  created before the start: {path}").unwrap();

@@ -20,7 +20,7 @@ use crate::session::Request;
     name = "agent-sandbox",
     version,
     disable_help_subcommand = true,
-    override_usage = "agent-sandbox [OPTIONS] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] --print-args[=FORM] [--] COMMAND [ARGS]…\n       agent-sandbox check [FILE]\n       agent-sandbox schema",
+    override_usage = "agent-sandbox [OPTIONS] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] --print-args[=FORM] [--] COMMAND [ARGS]…\n       agent-sandbox check [FILE]\n       agent-sandbox schema\n       agent-sandbox sweep",
     after_help = AFTER_HELP
 )]
 pub(super) struct Arguments {
@@ -117,7 +117,7 @@ pub(super) struct Policy {
 pub(super) enum PrintForm {
     /// A script that a POSIX shell runs as it is
     Shell,
-    /// An object with the words, the environment, the directories to create, and the descriptors to open on `/dev/null`
+    /// An object with the words, the environment, what must be there before the start, and the contents of descriptors
     Json,
     /// The words alone, one on each line; newline and backslash as `\n` and `\\`. A warning says what else they need
     Lines,
@@ -158,6 +158,10 @@ pub(super) enum Subcommand {
     },
     /// Print the JSON schema of the configuration file
     Schema,
+    /// Remove what a run that was killed has left at blocked paths
+    ///
+    /// The next run does so as well. What was changed meanwhile is left, and named.
+    Sweep,
     /// Report what can be read and written, for paths given on standard input, each ended by a NUL byte
     #[command(name = "__probe", hide = true)]
     Probe,
@@ -177,6 +181,7 @@ impl Options {
             docker: policy.docker,
             no_optimize: self.no_optimize,
             no_guard: self.no_guard,
+            no_placeholders: self.exec,
         }
     }
 }
@@ -235,6 +240,7 @@ fn refuse_misplaced_flag(matches: &ArgMatches, arguments: &Arguments) -> Result<
         Subcommand::Check { file: None } => ("check", "check"),
         Subcommand::Check { file: Some(_) } => ("check", "check FILE"),
         Subcommand::Schema => ("schema", "schema"),
+        Subcommand::Sweep => ("sweep", "sweep"),
         Subcommand::Probe => ("__probe", "__probe"),
     };
     let message = format!(
@@ -252,7 +258,7 @@ impl Subcommand {
             Subcommand::Check { file: Some(_) } => {
                 is_of_policy(flag) && !["config", "no_project_config"].contains(&flag)
             }
-            Subcommand::Schema | Subcommand::Probe => false,
+            Subcommand::Schema | Subcommand::Sweep | Subcommand::Probe => false,
         }
     }
 }

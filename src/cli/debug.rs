@@ -99,6 +99,9 @@ fn rules(compiled: &Compiled, out: &mut String) {
         let _ =
             writeln!(out, "  {} {} → {path} left alone, git has it  [{}]", rule.access, shown(&rule.text), rule.origin);
     }
+    for placeholder in &compiled.plan.placeholders {
+        let _ = writeln!(out, "  blocked by a placeholder: {}  [{}]", placeholder.path, placeholder.origin);
+    }
     for path in &resolution.create {
         let _ = writeln!(out, "  created before the start: {path}");
     }

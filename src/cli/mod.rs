@@ -6,6 +6,7 @@ mod debug;
 mod output;
 mod probe;
 mod run;
+mod sweep;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -54,6 +55,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     let host = Host::system();
     match &arguments.subcommand {
         Some(Subcommand::Schema) => output.print(format!("{:#}\n", config::schema()).as_bytes()),
+        Some(Subcommand::Sweep) => sweep::run(&host, &arguments.options, &output),
         Some(Subcommand::Probe) => probe::run(&output),
         Some(Subcommand::Check { file }) => check::run(&host, &arguments, file.as_deref(), &output),
         None if arguments.options.check => {

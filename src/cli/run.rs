@@ -8,11 +8,11 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::launch::{self, Outcome, Supervisor, exit_code};
 use crate::lower::Argv;
-use crate::pipeline;
+use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
 use crate::protection::{self, Lack};
 use crate::rule::Protection;
-use crate::session::Request;
+use crate::session::{Request, Session};
 
 use super::args::{Arguments, mistake};
 use super::debug;
@@ -25,19 +25,49 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         let _ = mistake(ErrorKind::MissingRequiredArgument, message).print();
         return ExitCode::from(exit_code::USAGE);
     }
-    let argv = match prepare(host, arguments, output, None) {
-        Ok(argv) => argv,
+    let prepared = match prepare(host, arguments, output, None) {
+        Ok(prepared) => prepared,
         Err(code) => return ExitCode::from(code),
     };
     if let Some(form) = form {
-        return print_as(form, &argv, output);
+        return print_as(form, &prepared.argv, output);
     }
-    match start(host, &argv, arguments.options.exec) {
+    match prepared.start(host, arguments.options.exec, output) {
         Outcome::Unavailable(why) => match prepare(host, arguments, output, Some(why)) {
-            Ok(argv) => conclude(start(host, &argv, false), output),
+            Ok(prepared) => conclude(prepared.start(host, false, output), output),
             Err(code) => ExitCode::from(code),
         },
         outcome => conclude(outcome, output),
+    }
+}
+
+/// All that a start needs.
+struct Prepared {
+    session: Session,
+    compiled: Compiled,
+    argv: Argv,
+}
+
+impl Prepared {
+    /// Returns when the command has ended, if at all, and all that was put up for it is gone.
+    fn start(mut self, host: &Host, exec: bool, output: &Output) -> Outcome {
+        self.try_start(host, exec, output).unwrap_or_else(Outcome::Failed)
+    }
+
+    fn try_start(&mut self, host: &Host, exec: bool, output: &Output) -> Result<Outcome, Diagnostic> {
+        if exec {
+            launch::note_identities(host, &mut self.argv)?;
+            return Err(launch::exec(&self.argv));
+        }
+        // From here on signals wait: what is put up is taken away again.
+        let supervisor = Supervisor::new()?;
+        let undo = launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?;
+        let outcome = match launch::note_identities(host, &mut self.argv) {
+            Ok(()) => supervisor.run(host, &self.argv),
+            Err(diagnostic) => Outcome::Failed(diagnostic),
+        };
+        output.report(&undo.finish());
+        Ok(outcome)
     }
 }
 
@@ -46,17 +76,6 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
         output.report_one(warning);
     }
     output.print(&print::print(argv, form))
-}
-
-/// Returns when the command has ended, if at all.
-fn start(host: &Host, argv: &Argv, exec: bool) -> Outcome {
-    if exec {
-        return Outcome::Failed(launch::exec(argv));
-    }
-    match Supervisor::new() {
-        Ok(supervisor) => supervisor.run(host, argv),
-        Err(diagnostic) => Outcome::Failed(diagnostic),
-    }
 }
 
 fn conclude(outcome: Outcome, output: &Output) -> ExitCode {
@@ -73,7 +92,7 @@ fn conclude(outcome: Outcome, output: &Output) -> ExitCode {
 /// Everything up to the start. All diagnostics have been shown when this returns.
 ///
 /// `without_guard`: a first attempt showed that the second stage cannot work here, for this reason.
-fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: Option<String>) -> Result<Argv, u8> {
+fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: Option<String>) -> Result<Prepared, u8> {
     let options = &arguments.options;
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {
@@ -106,7 +125,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         protection::report(&[lack], &compiled.policy.require, &mut diagnostics);
     }
     output.report(&diagnostics);
-    let (Some(compiled), Some(mut argv), false) = (compiled, argv, diagnostics.has_errors()) else {
+    let (Some(compiled), Some(argv), false) = (compiled, argv, diagnostics.has_errors()) else {
         return Err(exit_code::OWN_FAILURE);
     };
     if options.debug {
@@ -114,7 +133,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
     }
     if will_run {
         let ready = if options.exec { launch::ready } else { launch::ready_to_supervise };
-        ready(host, &session, &compiled, &mut argv).map_err(fail)?;
+        ready(host, &session, &compiled, &argv).map_err(fail)?;
     }
-    Ok(argv)
+    Ok(Prepared { session, compiled, argv })
 }

@@ -71,12 +71,20 @@ pub(super) struct EntryTable {
     pub hard_links: HardLinks,
     pub except: Vec<String>,
     pub mask: Mask,
+    pub needs_parent: bool,
+    pub report_keys: Vec<String>,
 }
 
 pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING, HARD_LINKS];
 
-pub(super) const BUILTIN_ENTRY: Keys<EntryTable> =
-    &[PATH, IF_MISSING, ("except", |walk, key, value, it| it.except = walk.texts(key, value)), MASK];
+pub(super) const BUILTIN_ENTRY: Keys<EntryTable> = &[
+    PATH,
+    IF_MISSING,
+    ("except", |walk, key, value, it| it.except = walk.texts(key, value)),
+    MASK,
+    NEEDS_PARENT,
+    REPORT_KEYS,
+];
 
 const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {
     it.path = walk.text(key, value).and_then(|text| walk.path(text, value));
@@ -94,6 +102,12 @@ const HARD_LINKS: Key<EntryTable> = ("hard-links", |walk, key, value, it| {
 const MASK: Key<EntryTable> = ("mask", |walk, key, value, it| {
     it.mask = walk.choice(key, value).map_or_else(Mask::default, |given| given.value);
 });
+
+const NEEDS_PARENT: Key<EntryTable> = ("needs-parent", |walk, key, value, it| {
+    it.needs_parent = walk.boolean(key, value).is_some_and(|given| given.value);
+});
+
+const REPORT_KEYS: Key<EntryTable> = ("report-keys", |walk, key, value, it| it.report_keys = walk.texts(key, value));
 
 pub(super) fn names<T>(keys: Keys<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()

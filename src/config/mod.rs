@@ -142,8 +142,32 @@ pub struct Entry {
     #[schemars(skip)]
     pub mask: Mask,
 
+    // A missing path is blocked only where its folder exists. Only built-in presets.
+    #[schemars(skip)]
+    pub needs_parent: bool,
+
+    // Values of a JSON file whose change is reported after the run. Only built-in presets.
+    #[schemars(skip)]
+    pub report_keys: Vec<String>,
+
     #[schemars(skip)]
     pub origin: Origin,
+}
+
+impl Entry {
+    /// A path and nothing else.
+    pub fn new(path: OsString, origin: Origin) -> Self {
+        Self {
+            hard_links: HardLinks::default(),
+            path,
+            if_missing: IfMissing::default(),
+            except: Vec::new(),
+            mask: Mask::default(),
+            needs_parent: false,
+            report_keys: Vec::new(),
+            origin,
+        }
+    }
 }
 
 /// A preset of your own: rules under one name.
@@ -229,6 +253,11 @@ impl Choice for IfMissing {
             word: "create",
             value: IfMissing::Create,
             meaning: "A directory is made there before the start. Not for globs.",
+        },
+        Word {
+            word: "block",
+            value: IfMissing::Block,
+            meaning: "The command cannot create it: a placeholder stands there during the run. A path that ends with `/` is a directory. For `ro` and `exclude`, not for globs.",
         },
     ];
 }

@@ -15,7 +15,6 @@ use super::{BuiltinPreset, Choice, ConfigFile, Entry, PresetDefinition, Relative
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::origin::{Origin, Place, Source, Sourced};
 use crate::path::shown;
-use crate::rule::{HardLinks, IfMissing, Mask};
 
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -198,9 +197,7 @@ impl<'a> Walk<'a> {
         match value.get_ref() {
             DeValue::String(text) => {
                 let path = self.path(text.as_ref().to_owned(), value)?;
-                let if_missing = IfMissing::default();
-                let (hard_links, except, mask) = (HardLinks::default(), Vec::new(), Mask::default());
-                Some(Entry { path: path.value.into(), if_missing, hard_links, except, mask, origin: path.origin })
+                Some(Entry::new(path.value.into(), path.origin))
             }
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
@@ -213,8 +210,9 @@ impl<'a> Walk<'a> {
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
-                let EntryTable { if_missing, hard_links, except, mask, .. } = entry;
-                Some(Entry { path: path.value.into(), if_missing, hard_links, except, mask, origin: path.origin })
+                let EntryTable { if_missing, hard_links, except, mask, needs_parent, report_keys, .. } = entry;
+                let plain = Entry::new(path.value.into(), path.origin);
+                Some(Entry { if_missing, hard_links, except, mask, needs_parent, report_keys, ..plain })
             }
             _ => {
                 let help = Some("write \"PATH\", or { path = \"PATH\", if-missing = \"error\" }".to_owned());

@@ -106,6 +106,12 @@ codes! {
     UnplacedSocket = "unplaced-socket", Warning;
     /// We ourselves lie where the command can write.
     WritableExecutable = "writable-executable", Warning;
+    /// A preset blocks a path at which a symlink leads to nothing.
+    DanglingLink = "dangling-link", Warning;
+    /// Placeholders of presets cannot be put up, because our state folder cannot be written.
+    PlaceholdersOff = "placeholders-off", Warning;
+    /// A path that a rule blocks cannot be blocked.
+    PlaceholderFailed = "placeholder-failed", Error;
     /// The working directory would be hidden.
     ExcludedCwd = "excluded-cwd", Error;
 
@@ -152,4 +158,16 @@ codes! {
     StartFailed = "start-failed", Error;
     /// bwrap was killed, and the command with it.
     SandboxLost = "sandbox-lost", Error;
+
+    // After it.
+    /// Something that a rule would have protected came to exist during the run.
+    CreatedDuringRun = "created-during-run", Warning;
+    /// Values that name commands changed in a file that holds other state as well.
+    CommandsChanged = "commands-changed", Warning;
+    /// The repository would not have been one for git any more, and was repaired.
+    RepositoryRepaired = "repository-repaired", Warning;
+    /// A file was replaced while a rule covered it.
+    ReplacedDuringRun = "replaced-during-run", Warning;
+    /// What stood at a blocked path is no longer ours to remove.
+    PlaceholderLeft = "placeholder-left", Warning;
 }

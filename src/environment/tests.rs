@@ -36,11 +36,11 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         Layer { kind: *kind, base: root.clone(), config, protective_only, file: None }
     });
     let layers = layers.collect();
-    let layers = Layers { project, layers, own_files: Vec::new(), absent: Vec::new() };
+    let layers = Layers { project, layers, own_files: Vec::new(), absent: Vec::new(), state: AbsPath::root() };
     let env = caller.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
     let session = Session { cwd: root, uid: 1000, env, executable: None };
     let policy = presets::expand(&layers, &session, &mut diagnostics);
-    let base = Base { uid: 1000, guard: None, runtime: &Runtime::default(), own_files: &[] };
+    let base = Base { uid: 1000, guard: None, runtime: &Runtime::default(), own_files: &[], git_exclude: None };
     let plan = plan::plan(&Decisions::default(), &base, true);
     let environment = filter(&session, &layers, &policy, &plan, &mut diagnostics);
     (environment, diagnostics)

@@ -1,6 +1,7 @@
 //! Starting it: find bwrap and the command, check that this machine can do it, and exec. Only this stage changes
-//! anything on the host, and only what a rule asked for (`if-missing = "create"`).
+//! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
+mod aftermath;
 mod availability;
 mod before;
 mod bwrap;
@@ -10,6 +11,7 @@ mod libraries;
 mod process;
 pub(crate) mod signals;
 mod supervise;
+pub mod undo;
 
 use std::fs;
 use std::io;
@@ -83,19 +85,14 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 }
 
 /// The last checks before a start, and the only step that changes the host.
-pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &mut Argv) -> Result<(), Diagnostic> {
+pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     availability::check_with_trial(host, session, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
 }
 
 /// The same for a [`Supervisor`], who need not try beforehand whether this machine can make a sandbox at all: where it
 /// cannot, it still finds out why afterwards.
-pub fn ready_to_supervise(
-    host: &Host,
-    session: &Session,
-    compiled: &Compiled,
-    argv: &mut Argv,
-) -> Result<(), Diagnostic> {
+pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     refuse_open_directories()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
@@ -105,14 +102,17 @@ pub fn ready_to_supervise(
     if argv.guard.is_some() {
         libraries::check(&compiled.plan, session.executable.as_ref())?;
     }
-    create_directories(host, &argv.create)?;
-    if let Some(guard) = &mut argv.guard {
-        identity::note(host, &mut guard.plan.expect).map_err(|(path, e)| {
-            Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
-                .help("start again; if it stays so, see who changes it")
-        })?;
-    }
-    Ok(())
+    create_directories(host, &argv.create)
+}
+
+/// Notes which files and folders the plan means, for the guard to compare. The very last step: whatever is swapped from here
+/// on is noticed.
+pub fn note_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
+    let Some(guard) = &mut argv.guard else { return Ok(()) };
+    identity::note(host, &mut guard.plan.expect).map_err(|(path, e)| {
+        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
+            .help("start again; if it stays so, see who changes it")
+    })
 }
 
 /// `agent-sandbox … < ~/.ssh` would hand the command a way into that folder, past every mount.
@@ -170,11 +170,7 @@ fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Comma
     let words = argv.words();
     let mut bwrap = Command::new(&words[0]);
     bwrap.args(&words[1..]).env_clear().envs(&argv.environment.variables);
-    let mut contents: Vec<(i32, Vec<u8>)> = argv.empty_descriptors.clone().map(|number| (number, Vec::new())).collect();
-    if let Some(guard) = &argv.guard {
-        contents.push((guard.descriptor, guard.plan.to_text().into_bytes()));
-    }
-    descriptors::pass(&mut bwrap, contents, more)?;
+    descriptors::pass(&mut bwrap, &argv.all_data(), more)?;
     before::prepare(&mut bwrap, argv.before);
     // The second stage has switches, too.
     #[cfg(feature = "ablate")]

@@ -16,7 +16,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::origin::{Origin, Source, Sourced};
 use crate::path::{AbsPath, shown};
-use crate::rule::{HardLinks, IfMissing, LayerKind, Mask};
+use crate::rule::LayerKind;
 use crate::session::{Request, Session};
 
 pub use root::is_unsafe_root;
@@ -53,7 +53,7 @@ pub struct Layer {
     pub file: Option<AbsPath>,
 }
 
-/// A file or folder of ours that exists.
+/// A file or folder of ours that exists, or the state folder, which may not yet.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     pub path: AbsPath,
@@ -64,6 +64,8 @@ pub struct OwnFile {
     pub names: u64,
     /// What it is to us.
     pub why: &'static str,
+    /// Nothing is there yet: where the command could make it, we do so first (SPEC D6).
+    pub is_missing: bool,
 }
 
 impl OwnFile {
@@ -80,6 +82,8 @@ pub struct Layers {
     pub own_files: Vec<OwnFile>,
     /// Places that were looked at and hold no file, for `--debug`.
     pub absent: Vec<AbsPath>,
+    /// The folder in which we remember what must be undone. Holds no symlinks; may not exist.
+    pub state: AbsPath,
 }
 
 /// Finds the project and reads every layer. `None` when not even the project could be determined.
@@ -113,11 +117,11 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
             reader.read(LayerKind::Project, &project_file, &search.root);
         }
     }
-    let state = session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox");
-    reader.protect(&state);
     if let Some(executable) = session.executable.as_ref().filter(|_| !ablate::is_off(Mitigation::OwnExecutable)) {
         reader.protect_executable(executable, &search.root);
     }
+    let state = named_state_folder(session, &home);
+    let state = reader.protect_state(&state);
 
     let Reader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &cwd));
@@ -126,7 +130,23 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         layers,
         own_files,
         absent,
+        state,
     })
+}
+
+fn named_state_folder(session: &Session, home: &AbsPath) -> AbsPath {
+    session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox")
+}
+
+/// The folder in which we remember things, for who has no project. It may not exist.
+pub fn state_folder(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
+    let mut diagnostics = Diagnostics::default();
+    let Some(home) = home(host, session, &mut diagnostics) else {
+        let said = diagnostics.iter().next().cloned();
+        return Err(said.unwrap_or_else(|| Diagnostic::new(Code::NoHome, "there is no home")));
+    };
+    let state = named_state_folder(session, &home);
+    Ok(host.resolve(state.as_path()).map_or(state, |resolved| resolved.path))
 }
 
 /// `.git` in the root, if it is a regular file. A link to a directory is a repository like any other.
@@ -251,7 +271,8 @@ impl Reader<'_> {
     fn protect(&mut self, path: &AbsPath) {
         match self.host.resolve(path.as_path()) {
             Ok(Resolved { path, links, kind: Some(kind), names }) => {
-                self.own_files.push(OwnFile { path, kind, links, names, why: OwnFile::CONFIGURATION });
+                let why = OwnFile::CONFIGURATION;
+                self.own_files.push(OwnFile { path, kind, links, names, why, is_missing: false });
             }
             Ok(_) => {}
             Err(e) => self.diagnostics.push(Diagnostic::new(
@@ -268,7 +289,27 @@ impl Reader<'_> {
         let is_there = matches!(self.host.kind(path), Ok(Some(FileKind::File)));
         if is_there && !path.is_within(root) {
             let (path, why) = (path.clone(), OwnFile::EXECUTABLE);
-            self.own_files.push(OwnFile { path, kind: FileKind::File, links: Vec::new(), names: 1, why });
+            let kind = FileKind::File;
+            self.own_files.push(OwnFile { path, kind, links: Vec::new(), names: 1, why, is_missing: false });
+        }
+    }
+
+    /// The state folder is ours before it exists, too: who makes it first would say what is to be undone.
+    fn protect_state(&mut self, state: &AbsPath) -> AbsPath {
+        match self.host.resolve(state.as_path()) {
+            Ok(Resolved { path, links, kind: None, names }) => {
+                let (kind, why) = (FileKind::Directory, OwnFile::CONFIGURATION);
+                self.own_files.push(OwnFile { path: path.clone(), kind, links, names, why, is_missing: true });
+                path
+            }
+            Ok(Resolved { path, .. }) => {
+                self.protect(state);
+                path
+            }
+            Err(_) => {
+                self.protect(state);
+                state.clone()
+            }
         }
     }
 
@@ -300,17 +341,7 @@ fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
 }
 
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
-    values
-        .iter()
-        .map(|value| Entry {
-            path: value.clone(),
-            if_missing: IfMissing::default(),
-            hard_links: HardLinks::default(),
-            except: Vec::new(),
-            mask: Mask::default(),
-            origin: Origin::Flag { flag, value: value.clone() },
-        })
-        .collect()
+    values.iter().map(|value| Entry::new(value.clone(), Origin::Flag { flag, value: value.clone() })).collect()
 }
 
 fn flag_setting(flag: &'static str, on: bool) -> Sourced<bool> {

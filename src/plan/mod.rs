@@ -4,6 +4,7 @@ mod executable;
 mod hard_links;
 mod links;
 mod pins;
+mod placeholders;
 mod stages;
 mod view;
 
@@ -13,14 +14,16 @@ use crate::host::FileKind;
 use crate::layers::OwnFile;
 use crate::origin::Origin;
 use crate::path::AbsPath;
+use crate::placeholder::Placeholder;
 use crate::places;
-use crate::resolve::{Runtime, RuntimeMount};
+use crate::resolve::{GitExclude, Runtime, RuntimeMount};
 use crate::rule::{Access, Mask};
 
 pub use executable::check_executable;
 pub use hard_links::check_hard_links;
 pub use links::check_links;
 use pins::Pin;
+pub use placeholders::check_dangling;
 pub use stages::Stages;
 pub use view::View;
 use view::Views;
@@ -57,9 +60,10 @@ pub enum Mount {
     MaskFile {
         path: AbsPath,
     },
-    /// An empty file over a file.
-    EmptyFile {
+    /// A file of ours over a file: read-only, with this content.
+    DataFile {
         path: AbsPath,
+        content: Vec<u8>,
     },
     /// Makes a file system of ours read-only, once everything in it is in place.
     Seal {
@@ -83,7 +87,7 @@ impl Mount {
             | Mount::Directory { path, .. }
             | Mount::Symlink { path, .. }
             | Mount::MaskFile { path }
-            | Mount::EmptyFile { path }
+            | Mount::DataFile { path, .. }
             | Mount::Seal { path }
             | Mount::Dev { path }
             | Mount::Proc { path } => path,
@@ -150,6 +154,8 @@ pub struct Dropped {
 pub struct Plan {
     pub mounts: Vec<Planned>,
     pub dropped: Vec<Dropped>,
+    /// What has to stand on the host before the first mount, and only as long as the sandbox does. Parents first.
+    pub placeholders: Vec<Placeholder>,
     views: Views,
 }
 
@@ -160,7 +166,7 @@ impl Plan {
     }
 
     /// What the command will find in the folder that `path` lies in.
-    fn view_around(&self, path: &AbsPath) -> View {
+    pub fn view_around(&self, path: &AbsPath) -> View {
         path.parent().map_or(View::HostRo, |parent| self.views.at(&parent))
     }
 }
@@ -172,6 +178,7 @@ pub struct Base<'a> {
     pub guard: Option<&'a AbsPath>,
     pub runtime: &'a Runtime,
     pub own_files: &'a [OwnFile],
+    pub git_exclude: Option<&'a GitExclude>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
@@ -185,8 +192,13 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         planner.decision(path, decision, decisions);
     }
     planner.close_all();
+    let mut placeholders: Vec<Placeholder> =
+        decisions.iter().filter_map(|(_, decision)| decision.placeholder.clone()).collect();
+    if let Some(exclude) = base.git_exclude {
+        planner.git_exclude(exclude, &mut placeholders);
+    }
     planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
-    Plan { mounts: planner.mounts, dropped: planner.dropped, views: planner.views }
+    Plan { mounts: planner.mounts, dropped: planner.dropped, placeholders, views: planner.views }
 }
 
 struct Planner {
@@ -370,7 +382,7 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
             Mount::Tmpfs { path, mode: 0o755 }
         }
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
-        (Access::Exclude, FileKind::File) if shows_empty => Mount::EmptyFile { path },
+        (Access::Exclude, FileKind::File) if shows_empty => Mount::DataFile { path, content: Vec::new() },
         (Access::Exclude, _) => Mount::MaskFile { path },
         (access, kind) => {
             // A protection that silently did not happen would be a hole; an opening that did not is none.

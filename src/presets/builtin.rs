@@ -73,12 +73,28 @@ mod tests {
         }
     }
 
-    /// Each needs a descriptor from 3 on, and a POSIX shell redirects only those of one digit.
+    /// Each needs a descriptor from 3 on, git's list of what to leave alone one more, and a POSIX shell redirects only
+    /// those of one digit.
     #[test]
-    fn no_more_than_seven_files_read_as_empty() {
+    fn no_more_than_six_files_read_as_empty() {
         let library = Library::load(&mut Diagnostics::default());
         let entries = library.0.iter().flat_map(|(_, preset)| &preset.definition.exclude);
-        assert!(entries.filter(|entry| entry.mask == crate::rule::Mask::Empty).count() <= 7);
+        assert!(entries.filter(|entry| entry.mask == crate::rule::Mask::Empty).count() <= 6);
+    }
+
+    /// Files in the project would be staged by every `git add -A` on the host, and what the host does not obey is not
+    /// worth a mount.
+    #[test]
+    fn presets_block_only_folders_and_what_lies_in_git_directories() {
+        let library = Library::load(&mut Diagnostics::default());
+        for (name, preset) in &library.0 {
+            let PresetDefinition { ro, rw, exclude, .. } = &preset.definition;
+            for entry in [ro, rw, exclude].into_iter().flatten() {
+                let path = entry.path.to_str().unwrap();
+                let is_safe = path.ends_with('/') || path.starts_with("$GIT_");
+                assert!(entry.if_missing != crate::rule::IfMissing::Block || is_safe, "@{name} blocks {path}");
+            }
+        }
     }
 
     #[test]

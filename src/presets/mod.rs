@@ -15,7 +15,7 @@ use crate::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::origin::{Origin, Sourced};
 use crate::path::AbsPath;
 use crate::places;
-use crate::rule::{Access, HardLinks, LayerKind, Protection, Refinements, Rule};
+use crate::rule::{Access, HardLinks, IfMissing, LayerKind, Protection, Refinements, Rule};
 use crate::session::Session;
 
 pub use builtin::Library;
@@ -36,6 +36,15 @@ pub struct Policy {
     pub inherit: Setting<bool>,
     /// The presets in force and the layer that named each, for `--debug`.
     pub presets: BTreeMap<String, LayerKind>,
+}
+
+impl Policy {
+    /// A rule that would block a missing path does nothing there.
+    pub(crate) fn block_nothing(&mut self) {
+        for rule in self.rules.iter_mut().filter(|rule| rule.if_missing == IfMissing::Block) {
+            rule.if_missing = IfMissing::Skip;
+        }
+    }
 }
 
 /// A setting and the layer that decided it.
@@ -340,6 +349,8 @@ impl<'a> Selection<'a> {
                                 except: entry.except.iter().map(Into::into).collect(),
                                 leave_tracked: preset.leave_tracked,
                                 mask: entry.mask,
+                                needs_parent: entry.needs_parent,
+                                report_keys: entry.report_keys.clone(),
                             };
                             rules.extend(variables::rules(access, entry, base, refinements, project));
                         }

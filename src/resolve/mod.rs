@@ -6,6 +6,7 @@ mod globs;
 mod loose;
 mod mounts;
 mod pattern;
+mod placeholders;
 mod reserved;
 mod runtime;
 mod sockets;
@@ -20,8 +21,10 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
+use crate::journal;
 use crate::layers::{Layers, OwnFile, Project};
 use crate::path::{AbsPath, shown};
+use crate::placeholder::Placeholder;
 use crate::presets::Policy;
 use crate::rule::{Exactness, IfMissing, LayerKind, Rule};
 use crate::session::Session;
@@ -32,6 +35,7 @@ use walk::WalkPattern;
 
 pub use loose::Loose;
 pub use mounts::AliasOf;
+pub use placeholders::GitExclude;
 pub use runtime::{Runtime, RuntimeMount};
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
@@ -67,7 +71,7 @@ impl Match {
 }
 
 /// What the policy comes to on this host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Resolution {
     pub matches: Vec<Match>,
     /// Rules that apply to nothing here, and where they looked; for `--debug`.
@@ -78,6 +82,17 @@ pub struct Resolution {
     pub create: Vec<AbsPath>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
+    /// Missing paths that rules block. Where a placeholder is needed is decided later.
+    pub placeholders: Vec<Placeholder>,
+    /// What git leaves alone, where a placeholder could be a file in its work tree.
+    pub git_exclude: Option<GitExclude>,
+    /// Exact rules that apply to nothing: what comes to stand there is reported after the run (SPEC R1).
+    pub absent: Vec<(Arc<Rule>, AbsPath)>,
+    /// Rules that block a path, and the symlink that leads from there to nothing.
+    pub dangling: Vec<(Arc<Rule>, AbsPath)>,
+    /// Our state folder, and whether it can be written: without a journal no placeholder.
+    pub state: AbsPath,
+    pub can_journal: bool,
     pub runtime: Runtime,
 }
 
@@ -90,11 +105,17 @@ pub fn resolve(
 ) -> Resolution {
     let mut rules: Vec<Arc<Rule>> = policy.rules.iter().cloned().map(Arc::new).collect();
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
-    let mut resolver = Resolver { host, project: &layers.project, diagnostics, found: Resolution::default() };
+    let standing = journal::standing(host, &layers.state);
+    let found = Resolution::new(host, &layers.state);
+    let mut resolver = Resolver { host, project: &layers.project, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Create) {
         resolver.plan_creation(rule);
     }
+    for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Block) {
+        resolver.plan_placeholder(rule);
+    }
+    resolver.found.placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }
@@ -102,16 +123,38 @@ pub fn resolve(
     resolver.found.runtime = runtime::find(host, policy.network.value, resolver.diagnostics);
     resolver.sockets(session, policy);
     resolver.aliases(&layers.own_files);
+    resolver.find_git_exclude();
     let mut found = resolver.found;
     found.create.sort();
     found.create.dedup();
     found
 }
 
+impl Resolution {
+    fn new(host: &Host, state: &AbsPath) -> Self {
+        Self {
+            own_aliases: Vec::new(),
+            matches: Vec::new(),
+            missing: Vec::new(),
+            left_alone: Vec::new(),
+            create: Vec::new(),
+            placeholders: Vec::new(),
+            git_exclude: None,
+            absent: Vec::new(),
+            dangling: Vec::new(),
+            state: state.clone(),
+            can_journal: host.can_create(&state.child(journal::RUNS).child("any")),
+            runtime: Runtime::default(),
+        }
+    }
+}
+
 struct Resolver<'a> {
     host: &'a Host,
     project: &'a Project,
     diagnostics: &'a mut Diagnostics,
+    /// Placeholders of other runs, sorted: where one stands, nothing is.
+    standing: Vec<AbsPath>,
     found: Resolution,
 }
 
@@ -132,7 +175,11 @@ impl<'a> Resolver<'a> {
         let (anchor, text) = anchored(rule, &self.project.home);
         let literal = self.literal(anchor, text);
         // Never the literal alone: whoever can create a file of that name would take the rule away from what it means.
-        match pattern::parse(text) {
+        let parsed = pattern::parse(text);
+        if rule.if_missing == IfMissing::Block {
+            self.refuse_block(rule, matches!(parsed, Ok(Pattern::Globs(_))));
+        }
+        match parsed {
             Ok(Pattern::Exact(path)) => {
                 let meant = self.follow(anchor, &path);
                 let missing = meant.as_ref().is_ok_and(|meant| meant.kind.is_none());
@@ -213,7 +260,14 @@ impl<'a> Resolver<'a> {
     fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
         let Resolved { path, links, kind, names } = resolved;
         let will_be_made = || self.found.create.iter().any(|created| created.is_within(&path));
-        let kind = kind.or_else(|| will_be_made().then_some(FileKind::Directory));
+        let blocked = || self.found.placeholders.iter().find(|placeholder| placeholder.path == path);
+        let kind = kind
+            .filter(|_| !self.stands(&path))
+            .or_else(|| will_be_made().then_some(FileKind::Directory))
+            .or_else(|| blocked().map(|placeholder| placeholder.kind));
+        if kind.is_none() || blocked().is_some() {
+            self.found.absent.push((rule.clone(), path.clone()));
+        }
         let kind = match (kind, rule.if_missing) {
             (Some(kind), _) => kind,
             (None, IfMissing::Skip) => {
@@ -237,6 +291,13 @@ impl<'a> Resolver<'a> {
                     .at(&rule.origin)
                     .help("a directory is not created through a symlink; create its target, or name the target"),
                 );
+                return;
+            }
+            (None, IfMissing::Block) => {
+                if let Some(link) = links.last() {
+                    self.found.dangling.push((rule.clone(), link.clone()));
+                }
+                self.missing(rule, path);
                 return;
             }
             (None, IfMissing::Create) => {

@@ -22,10 +22,13 @@ fn run(place: &Place, request: &Request, script: &str) -> Output {
     let compiled = pipeline::compile(&host, &session, request, &mut diagnostics).unwrap();
     let engine = launch::engine(&host, &session, &compiled).unwrap();
     let command = ["sh", "-c", script].map(OsString::from);
-    let mut argv = compiled.argv(&session, &engine, &command, &mut diagnostics);
+    let argv = compiled.argv(&session, &engine, &command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    launch::ready(&host, &session, &compiled, &mut argv).unwrap();
-    launch::command(&argv).unwrap().output().unwrap()
+    launch::ready(&host, &session, &compiled, &argv).unwrap();
+    let undo = launch::undo::prepare(&host, &session, &compiled, &argv).unwrap();
+    let output = launch::command(&argv).unwrap().output().unwrap();
+    assert_eq!(undo.finish(), Diagnostics::default());
+    output
 }
 
 /// A place for whoever runs the tests, since nobody changes the user here.

@@ -72,14 +72,14 @@ fn after_the_separator_such_a_value_is_the_command() {
     let ran = ran(["--network", "--", "false"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
     assert_eq!(printed(["--docker=false", "--", "true"]), "");
-    assert!(printed(["--print-args", "--", "json"]).ends_with(" \\\n  -- json\n"));
+    assert!(printed(["--preset", "!autorun", "--print-args", "--", "json"]).ends_with(" \\\n  -- json\n"));
 }
 
 #[test]
 fn an_optional_value_needs_its_equals_sign_and_nothing_else_is_taken_for_it() {
     assert_eq!(printed(["--network", "echo", "false"]), "false\n");
     assert_eq!(printed(["--network=false", "echo", "x"]), "x\n");
-    assert!(printed(["--print-args", "echo"]).ends_with(" \\\n  -- echo\n"));
+    assert!(printed(["--preset", "!autorun", "--print-args", "echo"]).ends_with(" \\\n  -- echo\n"));
 }
 
 #[test]

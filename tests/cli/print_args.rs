@@ -12,7 +12,7 @@ use crate::{ran, run};
 const AWKWARD: [&str; 5] = ["printf", "%s|", "two words", "it's\n", "a\\b"];
 
 fn print(place: &Place, form: &str) -> String {
-    let flags = ["--exclude", "it's [hidden]", "--rw", "made\nup", form, "--"];
+    let flags = ["--preset", "!autorun", "--exclude", "it's [hidden]", "--rw", "made\nup", form, "--"];
     let ran = run(place, flags.into_iter().chain(AWKWARD));
     assert_eq!((ran.code, ran.codes()), (Some(0), vec![]), "{form}");
     ran.out
@@ -55,8 +55,8 @@ fn without_a_form_it_is_the_shells() {
 #[test]
 fn annotated_words_are_those_of_the_shell_with_reasons() {
     let place = Place::in_tmp();
-    let shell = run(&place, ["--print-args=shell", "--", "true"]).out;
-    let annotated = run(&place, ["--print-args=annotated", "--", "true"]).out;
+    let shell = run(&place, ["--preset", "!autorun", "--print-args=shell", "--", "true"]).out;
+    let annotated = run(&place, ["--preset", "!autorun", "--print-args=annotated", "--", "true"]).out;
     assert_eq!(
         shell_words::split(
             &annotated.replace(" # ", "\n# ").lines().filter(|l| !l.starts_with('#')).collect::<Vec<_>>().join("\n")
@@ -84,7 +84,7 @@ fn the_printed_script_runs_as_it_is() {
 #[test]
 fn printing_needs_no_command_and_changes_nothing() {
     let place = Place::in_tmp();
-    let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
+    let toml = "[filesystem]\npresets = [\"!@autorun\"]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
     place.write("home/code/project/.agent-sandbox.toml", toml);
     let ran = run(&place, ["--print-args"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
@@ -98,7 +98,7 @@ fn printing_needs_no_command_and_changes_nothing() {
 
 #[test]
 fn a_command_that_does_not_exist_can_still_be_printed() {
-    let ran = ran(["--print-args", "--", "no-such-command"]);
+    let ran = ran(["--preset", "!autorun", "--print-args", "--", "no-such-command"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(ran.out.ends_with("-- no-such-command\n"));
 }
@@ -153,12 +153,13 @@ fn the_printed_script_starts_nothing_without_its_directories() {
 fn forms_of_words_alone_warn_where_that_is_not_enough() {
     let place = Place::in_tmp();
     for form in ["lines", "nul"] {
-        assert_eq!(run(&place, [&format!("--print-args={form}")]).codes(), Vec::<&str>::new());
+        let flag = format!("--print-args={form}");
+        assert_eq!(run(&place, ["--preset", "!autorun", &flag]).codes(), Vec::<&str>::new());
     }
     place.write("home/.netrc", "");
     for form in ["lines", "nul"] {
         let flag = format!("--print-args={form}");
-        let warned = run(&place, [&flag]);
+        let warned = run(&place, ["--preset", "!autorun", &flag]);
         assert_eq!((warned.code, warned.codes()), (Some(0), vec!["incomplete-form"]));
         let message =
             format!("`{form}` prints the words alone, and these words need more: descriptor 3 open on `/dev/null`\n");
@@ -239,4 +240,55 @@ fn an_escaped_word_is_the_word() {
     let word = annotated.lines().find_map(|line| line.strip_prefix("  -- ")).unwrap();
     let read = place.command("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
     assert_eq!(OsString::from_vec(read.stdout), name);
+}
+
+/// What stands at blocked paths is put up by the script as by a run, and taken away; data passes as documents.
+#[test]
+fn the_printed_script_puts_up_placeholders_and_takes_them_away() {
+    let toml = "[filesystem]\nexclude = [{ path = \"a b/secret.json\", if-missing = \"block\" }]\n\
+                ro = [{ path = \"it's/\", if-missing = \"block\" }]\n";
+    let report =
+        "cut -d' ' -f5-6 /proc/self/mountinfo; tail -n1 .git/info/exclude; find . -path ./.git -prune -o -print";
+    let [direct, by_shell] = [false, true].map(|by_shell| {
+        let place = Place::in_tmp();
+        place.write("home/code/project/.agent-sandbox.toml", toml);
+        assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
+        let words = ["--", "sh", "-c", &format!("{report} | sort; exit 7")];
+        let output = if by_shell {
+            let printed = run(&place, ["--print-args"].into_iter().chain(words));
+            assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+            place.command("sh").args(["-c", &printed.out]).output().unwrap()
+        } else {
+            place.agent_sandbox().args(words).output().unwrap()
+        };
+        let ran = crate::Ran::of(&output);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(7), ""));
+        let mut left: Vec<_> = fs::read_dir(place.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".agent-sandbox.toml", ".git"], "by shell: {by_shell}");
+        assert!(!place.project().join(".git/commondir").exists());
+        ran.out.replace(place.path().file_name().unwrap().to_str().unwrap(), "PLACE")
+    });
+    assert!(direct.contains("/a b/secret.json\n") && direct.contains("./it's\n"), "{direct}");
+    assert_eq!(by_shell, direct);
+}
+
+#[test]
+fn json_names_placeholders_and_the_contents_of_descriptors() {
+    let place = Place::in_tmp();
+    let toml =
+        "[filesystem]\npresets = [\"!@all\", \"@base\"]\nro = [{ path = \"a/b.json\", if-missing = \"block\" }]\n";
+    place.write("home/code/project/.agent-sandbox.toml", toml);
+    assert!(place.command("git").args(["init", "-q", "--template=", "."]).status().unwrap().success());
+    let json: Value = serde_json::from_str(&run(&place, ["--print-args=json"]).out).unwrap();
+    let at = |path: &str| place.project().join(path).to_str().unwrap().to_owned();
+    let expected = serde_json::json!([
+        { "path": at(".git/info"), "kind": "directory" },
+        { "path": at(".git/info/exclude"), "kind": "file", "content": "" },
+        { "path": at("a"), "kind": "directory" },
+        { "path": at("a/b.json"), "kind": "file", "content": "{}\n" },
+    ]);
+    assert_eq!(json["placeholders"], expected);
+    assert_eq!(json["data"], serde_json::json!([{ "descriptor": 3, "content": "/a/b.json\n" }]));
+    assert!(!place.project().join("a").exists(), "printing makes nothing");
 }

@@ -23,6 +23,22 @@ cases! {
         "[filesystem]\nrw = [{ path = \"out\", if-missing = \"create\" }]\n",
     );
 
+    InvalidValue what_is_opened_cannot_be_blocked
+        project("[filesystem]\nrw = [{ path = \"a\", if-missing = \"block\" }]\n");
+    InvalidValue a_pattern_cannot_be_blocked
+        project("[filesystem]\nro = [{ path = \"*.json\", if-missing = \"block\" }]\n");
+    DanglingLink a_link_to_nothing_where_a_preset_blocks_is_pointed_out project_with(["home/u/proj/.vscode -> away"], "");
+    PlaceholderFailed nothing_is_blocked_through_a_link_to_nothing project_with(
+        ["home/u/proj/out -> away"],
+        "[filesystem]\nro = [{ path = \"out\", if-missing = \"block\" }]\n",
+    );
+    // Where the folder should be, a file stands.
+    PlaceholderFailed what_cannot_be_noted_cannot_be_blocked project_with(
+        ["home/u/.local/state"],
+        "[filesystem]\npresets = [\"!@autorun\"]\nro = [{ path = \"a\", if-missing = \"block\" }]\n",
+    );
+    PlaceholdersOff without_a_state_folder_presets_block_nothing project_with(["home/u/.local/state"], "");
+
     UnreadablePath a_folder_that_cannot_be_searched_stops_a_protective_glob unreadable_folder();
     UnreadablePath a_name_that_the_system_refuses_stops_the_run compiled(
         &tree([]),

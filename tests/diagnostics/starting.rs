@@ -78,7 +78,7 @@ cases! {
         // What was free while compiling is taken now.
         tree.add("home/u/state");
         argv.create.push(abs("/home/u/state/tool"));
-        one(launch::ready(&tree.host(), &session, &compiled, &mut argv).unwrap_err())
+        one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
     };
 
     IncompleteForm words_alone_do_not_open_the_descriptor_of_an_empty_file
@@ -141,15 +141,15 @@ fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv
 
 /// Why it does not start.
 fn refused(tree: &Tree, session: &Session, command: &[OsString]) -> Diagnostic {
-    let (compiled, mut argv) = argv(tree, session, command);
-    launch::ready(&tree.host(), session, &compiled, &mut argv).unwrap_err()
+    let (compiled, argv) = argv(tree, session, command);
+    launch::ready(&tree.host(), session, &compiled, &argv).unwrap_err()
 }
 
 fn unavailable(tree: &Tree, bwrap: &str) -> String {
     let session = session("/home/u/proj");
     let (compiled, mut argv) = argv(tree, &session, &[]);
     argv.program = abs(bwrap);
-    one(launch::ready(&tree.host(), &session, &compiled, &mut argv).unwrap_err())
+    one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
 }
 
 /// The argv of a project whose file has this text.

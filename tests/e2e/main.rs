@@ -22,6 +22,7 @@ mod start;
 mod supervised;
 mod surroundings;
 mod tools;
+mod undo;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use agent_sandbox::environment::{Environment, Fate, Outcome};
-use agent_sandbox::lower::{Argv, Before, Operation};
+use agent_sandbox::lower::{Argv, Before, Data, Operation};
 use agent_sandbox::origin::Origin;
 use agent_sandbox::plan::Purpose;
 use agent_sandbox::print::{Form, print};
@@ -39,8 +39,9 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         operations: operations.collect(),
         command,
         create: Vec::new(),
-        empty_descriptors: 3..3,
         environment: Environment::default(),
+        placeholders: Vec::new(),
+        data: Vec::new(),
         dropped: Vec::new(),
     }
 }
@@ -105,7 +106,7 @@ fn the_shell_form_is_executed_as_the_words() {
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let result = runner.run(&(parts(word), 3..10_i32), |((operations, command), end)| {
         let mut argv = argv(&program, operations, command);
-        argv.empty_descriptors = 3..end;
+        argv.data = (3..end).map(|descriptor| Data { descriptor, content: Vec::new() }).collect();
         let script = OsString::from_vec(print(&argv, Form::Shell));
         let output = Command::new("sh").arg("-c").arg(script).env_clear().output().unwrap();
         prop_assert!(output.status.success(), "{output:?}");

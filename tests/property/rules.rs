@@ -106,7 +106,7 @@ pub fn rule() -> impl Strategy<Value = RuleSeed> {
     ];
     let exact = Just([Shape::Keep; 3]);
     let shapes = prop_oneof![1 => exact, 1 => [shape(), shape(), shape()]];
-    let missing = prop_oneof![30 => Just(Missing::Skip), 1 => Just(Missing::Error), 4 => Just(Missing::Create)];
+    let missing = prop_oneof![30 => Just(Missing::Skip), 1 => Just(Missing::Error), 4 => Just(Missing::Create), 6 => Just(Missing::Block)];
     let flags = (prop::bool::weighted(0.7), prop::bool::weighted(0.2));
     (access, any::<Index>(), spelling, shapes, tail, flags, missing).prop_map(
         |(access, target, spelling, shapes, tail, (escaped, anywhere), missing)| RuleSeed {
@@ -173,7 +173,8 @@ impl RuleSeed {
         // A pattern cannot be created, and once in a while somebody tries.
         let is_pattern = text.iter().any(|byte| b"*?[{".contains(byte));
         let missing = match seed.missing {
-            Missing::Create if is_pattern && !seed.anywhere => Missing::Skip,
+            Missing::Create | Missing::Block if is_pattern && !seed.anywhere => Missing::Skip,
+            Missing::Block if seed.access == Access::Rw && !seed.anywhere => Missing::Skip,
             missing => missing,
         };
         Entry { access: seed.access, text, missing }

@@ -28,6 +28,7 @@ pub enum Missing {
     Skip,
     Error,
     Create,
+    Block,
 }
 
 /// A rule as somebody writes it.
@@ -214,6 +215,7 @@ impl Entry {
             Missing::Skip => path,
             Missing::Error => format!("{{ path = {path}, if-missing = \"error\" }}"),
             Missing::Create => format!("{{ path = {path}, if-missing = \"create\" }}"),
+            Missing::Block => format!("{{ path = {path}, if-missing = \"block\" }}"),
         }
     }
 }

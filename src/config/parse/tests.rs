@@ -1,5 +1,6 @@
 use super::super::Tmp;
 use super::*;
+use crate::rule::IfMissing;
 
 fn source(text: &str) -> Arc<Source> {
     Arc::new(Source { name: ".agent-sandbox.toml".to_owned(), text: text.to_owned() })

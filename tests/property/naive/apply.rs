@@ -98,6 +98,10 @@ pub struct Applying<'a> {
     paths: Vec<(PathBuf, fs::FileType)>,
     /// Made before the start, so they are there for other rules.
     created: Vec<PathBuf>,
+    /// Where a placeholder could stand.
+    pub blocked: Vec<PathBuf>,
+    /// Links through which nothing is blocked.
+    pub dangling: Vec<PathBuf>,
     pub applied: Vec<Applied>,
     /// What belongs to each rule that must apply to something.
     pub required: Vec<Range<usize>>,
@@ -109,13 +113,23 @@ impl<'a> Applying<'a> {
     pub fn all(scene: &'a Scene, stage: &'a Stage, rules: &[Rule]) -> Self {
         let paths = stage.paths();
         let (created, applied, required, refused) = Default::default();
-        let mut applying = Self { scene, stage, paths, created, applied, required, refused };
+        let (blocked, dangling) = Default::default();
+        let mut applying = Self { scene, stage, paths, created, blocked, dangling, applied, required, refused };
         let (create, rest): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(|rule| rule.missing == Missing::Create);
-        create.into_iter().chain(rest).for_each(|rule| applying.rule(rule));
+        create.into_iter().for_each(|rule| applying.rule(rule));
+        // What is blocked is there for all others, so it is found first, and what the rules do then is forgotten.
+        let (applied, refused) = (applying.applied.clone(), applying.refused.clone());
+        rest.iter().filter(|rule| rule.missing == Missing::Block).for_each(|rule| applying.rule(rule));
+        (applying.applied, applying.refused, applying.dangling) = (applied, refused, Vec::new());
+        rest.into_iter().for_each(|rule| applying.rule(rule));
+        applying.blocked.sort_by_key(|path| path.components().count());
         applying
     }
 
     fn rule(&mut self, rule: &Rule) {
+        if rule.missing == Missing::Block && rule.access == Access::Rw {
+            self.refuse("what is blocked is not opened");
+        }
         let before = self.applied.len();
         let (base, text) = match rule.text.as_slice() {
             b"~" => (Path::new(HOME), b".".as_slice()),
@@ -140,6 +154,9 @@ impl<'a> Applying<'a> {
                 if rule.missing == Missing::Create {
                     self.refuse("`create` needs one path");
                 }
+                if rule.missing == Missing::Block {
+                    self.refuse("`block` needs one path");
+                }
                 patterns.iter().for_each(|pattern| self.glob(rule, base, pattern, literal.as_ref(), before));
             }
             (None, Some(found)) => self.apply(rule, found.path.clone(), found, None, None),
@@ -156,6 +173,15 @@ impl<'a> Applying<'a> {
     fn exact(&mut self, rule: &Rule, path: &Path, may_create: bool) {
         let Ok(found) = follow(self.stage, path) else { return self.refuse("a circle of symlinks") };
         let will_be = self.created.iter().any(|created| created.starts_with(&found.path));
+        let is_missing = !found.exists && !will_be;
+        if rule.missing == Missing::Block && rule.access != Access::Rw && is_missing && may_create {
+            match found.links.last() {
+                Some(link) => self.dangling.push(link.clone()),
+                None if self.can_be_made(&found.path) => self.blocked.push(found.path.clone()),
+                None => {}
+            }
+        }
+        let will_be = will_be || self.blocked.contains(&found.path);
         if found.exists || will_be {
             self.apply(rule, found.path.clone(), found, None, None);
         } else if rule.missing == Missing::Create && may_create {
@@ -166,6 +192,12 @@ impl<'a> Applying<'a> {
                 self.refuse("nothing is created through a symlink");
             }
         }
+    }
+
+    /// Whether directories could lead there: nothing else stands in the way.
+    fn can_be_made(&self, path: &Path) -> bool {
+        let there = path.ancestors().skip(1).find_map(|above| fs::symlink_metadata(self.stage.real(above)).ok());
+        there.is_some_and(|there| there.is_dir())
     }
 
     /// One alternative of a pattern, and the file that has the whole text for its name (SPEC G4). `before`: how many of the

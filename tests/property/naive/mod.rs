@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::access::Class;
-use crate::scene::{Access, Scene, Stage};
+use crate::scene::{Access, STATE, Scene, Stage};
 use apply::{Applied, Applying, follow};
 use layers::Written;
 
@@ -36,7 +36,7 @@ type Decisions = BTreeMap<PathBuf, Vec<Applied>>;
 
 pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     let Written { rules, tmp_of_host, own } = layers::read(scene, stage);
-    let Applying { mut applied, required, refused, .. } = Applying::all(scene, stage, &rules);
+    let Applying { mut applied, required, refused, blocked, dangling, .. } = Applying::all(scene, stage, &rules);
     // What governs the folders of links, and what they lead to, is settled without links.
     let direct: Vec<Applied> = applied.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
     let direct = decide(&direct);
@@ -50,9 +50,16 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     });
     let through = applied.iter().filter(|rule| rule.only_tightens());
     let links = through.map(|rule| (rule.matched.clone(), rule.at.clone())).collect();
-    let own: Vec<_> = own.iter().filter_map(|path| follow(stage, path).ok()).filter(|found| found.exists).collect();
+    // Our state folder is ours before it exists.
+    let is_ours =
+        |path: &&PathBuf| follow(stage, path).is_ok_and(|found| found.exists) || path.as_path() == Path::new(STATE);
+    let own: Vec<_> = own.iter().filter(is_ours).filter_map(|path| follow(stage, path).ok()).collect();
     let own = own.into_iter().map(|found| found.path).collect();
-    let naive = Naive { decisions: decide(&applied), links, own, tmp_of_host };
+    let mut naive = Naive { decisions: decide(&applied), links, own, tmp_of_host };
+    naive.keep_what_is_needed(&blocked);
+    if dangling.iter().any(|link| naive.class(link.parent().unwrap()) == Class::Rw) {
+        return Verdict::Refused("nothing is blocked through a link".to_owned());
+    }
     match naive.refused(scene, refused) {
         Some(Verdict::Open) => Verdict::Open,
         Some(refused) => refused,
@@ -106,6 +113,16 @@ fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], 
 }
 
 impl Naive {
+    /// SPEC M4: a placeholder stands where a rule protects and the place around is writable; elsewhere nothing is there.
+    fn keep_what_is_needed(&mut self, blocked: &[PathBuf]) {
+        for path in blocked {
+            let is_protected = self.decisions.get(path).is_some_and(|winners| winners[0].access != Access::Rw);
+            if !is_protected || self.class(path.parent().unwrap()) != Class::Rw {
+                self.decisions.remove(path);
+            }
+        }
+    }
+
     fn refused(&self, scene: &Scene, refused: Vec<Refusal>) -> Option<Verdict> {
         let no = |why: String| Some(Verdict::Refused(why));
         if let Some((why, _)) = refused.into_iter().next() {

@@ -1,0 +1,45 @@
+//! `agent-sandbox sweep`: what killed runs have left at blocked paths.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::Host;
+use crate::launch::exit_code;
+use crate::launch::undo::{self, Outcome};
+use crate::layers;
+use crate::session::Session;
+
+use super::args::Options;
+use super::output::Output;
+
+pub(super) fn run(host: &Host, options: &Options, output: &Output) -> ExitCode {
+    let swept = Session::of_this_process(options.cwd.as_deref()).and_then(|session| {
+        let state = layers::state_folder(host, &session)?;
+        undo::sweep(host, &state).map_err(|e| {
+            Diagnostic::new(Code::PlaceholderFailed, format!("cannot sweep `{state}`: {}", reason(&e)))
+                .help("make the folder writable for you")
+        })
+    });
+    match swept {
+        Ok(_) if options.quiet => ExitCode::SUCCESS,
+        Ok(outcomes) => {
+            let mut text = String::new();
+            for (path, outcome) in outcomes {
+                // Writing to a `String` cannot fail.
+                let _ = match outcome {
+                    Outcome::Removed => writeln!(text, "removed {path}"),
+                    Outcome::Left(why) => writeln!(text, "left {path}: {why}"),
+                    Outcome::InUse => writeln!(text, "left {path}: another run relies on it"),
+                    Outcome::Filled => writeln!(text, "left {path}: it was made on the way, and holds something now"),
+                    Outcome::Gone => Ok(()),
+                };
+            }
+            output.print(text.as_bytes())
+        }
+        Err(diagnostic) => {
+            output.report_one(diagnostic);
+            ExitCode::from(exit_code::OWN_FAILURE)
+        }
+    }
+}

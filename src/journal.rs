@@ -1,0 +1,231 @@
+//! What runs have put on the host and must take away again: the journals in the state folder, as they are read.
+//!
+//! Each run keeps a file of its own in `runs/`, locked as long as the run lasts. It is a line of JSON for each step: what
+//! will be made under which temporary name, then what was made. A line that a killed run could not finish counts as
+//! not written. `launch::undo` writes them.
+
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+use crate::path::AbsPath;
+
+/// The folder of the journals, in the state folder.
+pub const RUNS: &str = "runs";
+/// How a journal's name ends.
+pub const SUFFIX: &str = ".journal";
+/// No run makes this much.
+const LARGEST: u64 = 1 << 20;
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl Identity {
+    pub fn of(found: &fs::Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
+/// Something that a run has made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    path: Bytes,
+    #[serde(flatten)]
+    pub identity: Identity,
+    /// Of a file; absent for a directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// A directory that was made only for the sake of something in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_parent: bool,
+}
+
+impl Record {
+    pub fn new(path: &AbsPath, identity: Identity, content: Option<&[u8]>, is_parent: bool) -> Self {
+        let content = content.map(|content| String::from_utf8_lossy(content).into_owned());
+        Self { path: Bytes::of(path), identity, content, is_parent }
+    }
+
+    /// The same, for a run that needs it too.
+    #[must_use]
+    pub fn joined(&self, is_parent: bool) -> Self {
+        Self { is_parent, ..self.clone() }
+    }
+
+    /// `None` if the journal was tampered with.
+    pub fn path(&self) -> Option<AbsPath> {
+        self.path.path()
+    }
+
+    pub fn content(&self) -> Option<&[u8]> {
+        self.content.as_deref().map(str::as_bytes)
+    }
+}
+
+/// Something that is made under a name of its own first, so that it is known before it stands where it belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    temporary: Bytes,
+    /// What is made below the temporary name, and itself: relative paths, parents first.
+    inside: Vec<(Bytes, bool)>,
+}
+
+impl Intent {
+    /// `inside`: relative to `temporary`, and whether it is a directory.
+    pub fn new(temporary: &AbsPath, inside: impl IntoIterator<Item = (std::path::PathBuf, bool)>) -> Self {
+        let inside = inside.into_iter().map(|(path, is_directory)| (Bytes(path.into_os_string()), is_directory));
+        Self { temporary: Bytes::of(temporary), inside: inside.collect() }
+    }
+
+    /// All that was to be made, parents first, and whether it is a directory.
+    pub fn paths(&self) -> Vec<(AbsPath, bool)> {
+        let Some(top) = self.temporary.path() else { return Vec::new() };
+        self.inside.iter().map(|(path, is_directory)| (top.join(&path.0), *is_directory)).collect()
+    }
+}
+
+/// A step of a run, as one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Line {
+    WillMake(Vec<Intent>),
+    /// All that stands; the last such line counts.
+    Made(Vec<Record>),
+}
+
+/// One run's journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journal {
+    pub intents: Vec<Intent>,
+    pub records: Vec<Record>,
+}
+
+impl Journal {
+    pub fn parse(text: &[u8]) -> Self {
+        let mut journal = Self::default();
+        for line in text.split(|byte| *byte == b'\n') {
+            match serde_json::from_slice(line) {
+                Ok(Line::WillMake(intents)) => journal.intents.extend(intents),
+                Ok(Line::Made(records)) => journal.records = records,
+                // The end of a run that was killed while it wrote.
+                Err(_) => {}
+            }
+        }
+        journal
+    }
+}
+
+/// A path in JSON: text, or its bytes where it is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bytes(std::ffi::OsString);
+
+impl Bytes {
+    fn of(path: &AbsPath) -> Self {
+        Self(path.as_os_str().to_owned())
+    }
+
+    fn path(&self) -> Option<AbsPath> {
+        AbsPath::normalize(&self.0)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Spelled {
+    Text(String),
+    Bytes { bytes: Vec<u8> },
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.to_str() {
+            Some(text) => Spelled::Text(text.to_owned()),
+            None => Spelled::Bytes { bytes: self.0.as_bytes().to_vec() },
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = match Spelled::deserialize(deserializer)? {
+            Spelled::Text(text) => text.into_bytes(),
+            Spelled::Bytes { bytes } => bytes,
+        };
+        Ok(Self(std::ffi::OsString::from_vec(bytes)))
+    }
+}
+
+/// The names of the journals in `state`, sorted.
+pub fn names(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
+    let folder = state.child(RUNS);
+    // No folder, no runs. One that cannot be read belongs to somebody else.
+    let entries = host.read_dir(&folder).unwrap_or_default();
+    let is_journal = |name: &std::ffi::OsStr| name.as_bytes().ends_with(SUFFIX.as_bytes());
+    let mut names: Vec<AbsPath> =
+        entries.iter().filter(|entry| is_journal(&entry.name)).map(|entry| folder.child(&entry.name)).collect();
+    names.sort();
+    names
+}
+
+/// The placeholders that stand on this host, as runs have made them: for everybody else nothing is there.
+pub fn standing(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
+    let read = |name: AbsPath| host.read_regular(&name, LARGEST).ok().flatten();
+    let records = names(host, state).into_iter().filter_map(read).flat_map(|text| Journal::parse(&text).records);
+    let mut standing: Vec<AbsPath> =
+        records.filter(|record| is_unchanged(host, record)).filter_map(|record| record.path()).collect();
+    standing.sort();
+    standing.dedup();
+    standing
+}
+
+/// Whether what the run made is still there, and nothing was put into it.
+fn is_unchanged(host: &Host, record: &Record) -> bool {
+    let Some(path) = record.path() else { return false };
+    let Ok(found) = fs::symlink_metadata(host.real(&path)) else { return false };
+    Identity::of(&found) == record.identity
+        && match record.content() {
+            None => record.is_parent || host.read_dir(&path).is_ok_and(|entries| entries.is_empty()),
+            Some(content) => {
+                let read = host.read_regular(&path, content.len() as u64);
+                read.ok().flatten().is_some_and(|read| read == content)
+            }
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn abs(path: impl AsRef<std::path::Path>) -> AbsPath {
+        AbsPath::normalize(path).unwrap()
+    }
+
+    #[test]
+    fn a_journal_is_read_back_and_a_torn_line_is_not() {
+        let odd = abs(std::ffi::OsString::from_vec(b"/a/\xff\nb".to_vec()));
+        let identity = Identity { device: 1, inode: u64::MAX };
+        let made = Line::Made(vec![
+            Record::new(&odd, identity, None, true),
+            Record::new(&abs("/c"), identity, Some(b".\n"), false),
+        ]);
+        let intent = Intent::new(&abs("/t"), [("".into(), true), ("x/y".into(), false)]);
+        let text = [Line::WillMake(vec![intent.clone()]), made].map(|line| serde_json::to_string(&line).unwrap());
+        let whole = text.join("\n") + "\n";
+        let journal = Journal::parse(whole.as_bytes());
+        assert_eq!(journal.intents, [intent]);
+        assert_eq!(journal.intents[0].paths(), [(abs("/t"), true), (abs("/t/x/y"), false)]);
+        assert_eq!(journal.records[0].path(), Some(odd));
+        assert_eq!(journal.records[1].content(), Some(&b".\n"[..]));
+        for cut in text[0].len() + 1..whole.len() - 1 {
+            assert_eq!(Journal::parse(&whole.as_bytes()[..cut]).records, [], "{cut}");
+        }
+    }
+}

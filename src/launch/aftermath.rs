@@ -1,0 +1,176 @@
+//! What a run left behind that its user should know of (SPEC section 9). Nothing here stops anything: what could be stopped
+//! was.
+
+mod keys;
+mod repository;
+
+use std::collections::BTreeMap;
+
+use crate::ablate::{self, Mitigation};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
+use crate::host::{FileKind, Host};
+use crate::journal::Identity;
+use crate::path::AbsPath;
+use crate::pipeline::Compiled;
+use crate::plan::View;
+use crate::rule::{Access, Exactness, LayerKind, Precedence};
+
+use super::undo::{identity, look};
+use keys::Keys;
+use repository::Repository;
+
+/// No more than this many paths in one sentence.
+const MOST_NAMED: usize = 12;
+
+/// What is looked at before and after.
+pub(super) struct Watch {
+    root: AbsPath,
+    /// Where a rule applies to nothing, in a place that the command can write; and whose rule it is.
+    absent: Vec<(AbsPath, String)>,
+    /// Files that a mount covers, in a place that can be written.
+    covered: Vec<(AbsPath, Option<Identity>)>,
+    keys: Vec<Keys>,
+    repository: Option<Repository>,
+}
+
+impl Watch {
+    pub(super) fn of(compiled: &Compiled) -> Self {
+        let plan = &compiled.plan;
+        let is_open = |path: &AbsPath| plan.view_around(path) == View::HostRw;
+        let covered = compiled.decisions.iter().filter(|(path, decision)| {
+            let is_file = decision.kind == FileKind::File && decision.placeholder.is_none();
+            is_file && decision.access.is_protective() && is_open(path)
+        });
+        let keys =
+            compiled.resolution.matches.iter().filter(|found| {
+                !found.rule.refinements.report_keys.is_empty() && plan.view(&found.path) == View::HostRw
+            });
+        let repository = compiled.layers.project.repository.as_ref();
+        Self {
+            root: compiled.layers.project.root.clone(),
+            absent: absent(compiled),
+            covered: covered.map(|(path, _)| (path.clone(), None)).collect(),
+            keys: keys.map(|found| Keys::new(&found.path, &found.rule.refinements.report_keys)).collect(),
+            repository: repository
+                .filter(|repository| is_open(&repository.git_dir.child("HEAD")))
+                .map(|repository| Repository::new(&repository.git_dir, &repository.common_dir)),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.absent.is_empty() && self.covered.is_empty() && self.keys.is_empty() && self.repository.is_none()
+    }
+
+    /// Looks before the start. What cannot be looked at cannot be compared, and is left out.
+    pub(super) fn start(&mut self, host: &Host) {
+        // Another run may have made it since the policy was compiled; then it is not news.
+        self.absent.retain(|(path, _)| !exists(host, path));
+        for (path, seen) in &mut self.covered {
+            *seen = seen_at(host, path);
+        }
+        for keys in &mut self.keys {
+            keys.start(host);
+        }
+        if let Some(repository) = &mut self.repository {
+            repository.start(host);
+        }
+    }
+
+    pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
+        if !ablate::is_off(Mitigation::Reports) {
+            self.report_created(host, said);
+            self.report_replaced(host, said);
+        }
+        for keys in &self.keys {
+            keys.finish(host, said);
+        }
+        if let Some(repository) = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore)) {
+            repository.finish(host, said);
+        }
+    }
+
+    fn report_created(&self, host: &Host, said: &mut Diagnostics) {
+        let created: Vec<&(AbsPath, String)> = self.absent.iter().filter(|(path, _)| exists(host, path)).collect();
+        if created.is_empty() {
+            return;
+        }
+        let mut by_rule: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (path, origin) in created.iter().take(MOST_NAMED) {
+            by_rule.entry(origin).or_default().push(format!("`{}`", self.named(path)));
+        }
+        let mut parts: Vec<String> = by_rule
+            .into_iter()
+            .map(|(origin, paths)| format!("{} ({origin})", listed(paths.into_iter(), "and")))
+            .collect();
+        if created.len() > MOST_NAMED {
+            parts.push(format!("{} more", created.len() - MOST_NAMED));
+        }
+        let it = if created.len() == 1 { "it" } else { "them" };
+        let help = format!(
+            "tools on this machine may obey {it}: look at {it} before you open the project, enter it or commit"
+        );
+        let message = format!("created during the run: {}", parts.join("; "));
+        said.push(Diagnostic::new(Code::CreatedDuringRun, message).help(help));
+    }
+
+    fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
+        let is_another = |path: &AbsPath, seen: &Identity| seen_at(host, path).is_some_and(|now| now != *seen);
+        let replaced = self.covered.iter().filter_map(|(path, seen)| Some((path, seen.as_ref()?)));
+        let replaced: Vec<String> = replaced
+            .filter(|(path, seen)| is_another(path, seen))
+            .map(|(path, _)| format!("`{}`", self.named(path)))
+            .collect();
+        if !replaced.is_empty() {
+            let verb = if replaced.len() == 1 { "was" } else { "were" };
+            let message = format!(
+                "{} {verb} replaced on the host during the run, and open to the command from then on",
+                listed(replaced.into_iter(), "and")
+            );
+            let help = "a rule on a file covers the file that is there at the start; a rule on its folder holds";
+            said.push(Diagnostic::new(Code::ReplacedDuringRun, message).help(help));
+        }
+    }
+
+    /// As people know it: relative to the project where it lies there.
+    fn named(&self, path: &AbsPath) -> String {
+        match path.relative_to(&self.root) {
+            Some(relative) => crate::path::shown(relative.as_os_str()),
+            None => path.to_string(),
+        }
+    }
+}
+
+/// What rules would protect if it existed, where the command can make it exist.
+fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
+    let mut strongest: BTreeMap<&AbsPath, (Precedence, String)> = BTreeMap::new();
+    for (rule, path) in &compiled.resolution.absent {
+        let candidate = (rule.precedence(Exactness::Exact), rule.origin.to_string());
+        let known = strongest.entry(path).or_insert_with(|| candidate.clone());
+        if candidate.0 > known.0 {
+            *known = candidate;
+        }
+    }
+    let ours = compiled.layers.absent.iter().map(|path| (path.clone(), "our own configuration".to_owned()));
+    let is_told = |precedence: &Precedence| match precedence.layer {
+        // A preset that hides secrets says nothing about a command that makes one.
+        LayerKind::Preset => precedence.access == Access::Ro,
+        _ => precedence.access.is_protective(),
+    };
+    let of_rules = strongest
+        .into_iter()
+        .filter(|(_, (precedence, _))| is_told(precedence))
+        .map(|(path, (_, origin))| (path.clone(), origin));
+    let can_be_made = |path: &AbsPath| {
+        let is_blocked = compiled.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
+        !is_blocked && compiled.plan.view_around(path) == View::HostRw
+    };
+    of_rules.chain(ours).filter(|(path, _)| can_be_made(path)).collect()
+}
+
+fn exists(host: &Host, path: &AbsPath) -> bool {
+    look(host, path).is_ok_and(|found| found.is_some())
+}
+
+fn seen_at(host: &Host, path: &AbsPath) -> Option<Identity> {
+    look(host, path).ok().flatten().map(|found| identity(&found))
+}

@@ -1,0 +1,163 @@
+//! The repository is still one for git. Where it is not, git takes the work tree itself for a bare repository if a command
+//! has made it look like one, with hooks and settings of the command's choice.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat};
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
+use crate::host::Host;
+use crate::path::AbsPath;
+
+use super::super::undo::open_folder;
+
+/// More than any name of a branch.
+const LARGEST_HEAD: u64 = 1 << 16;
+const HEAD: &str = "HEAD";
+/// Without these it is no repository either.
+const DIRECTORIES: [&str; 2] = ["objects", "refs"];
+
+pub(super) struct Repository {
+    git_dir: AbsPath,
+    common_dir: AbsPath,
+    head: Option<Head>,
+    directories: Vec<&'static str>,
+}
+
+/// `HEAD`, as git accepts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Head {
+    File(Vec<u8>),
+    /// As git wrote it once, and still reads it.
+    Link(OsString),
+}
+
+impl Repository {
+    pub(super) fn new(git_dir: &AbsPath, common_dir: &AbsPath) -> Self {
+        Self { git_dir: git_dir.clone(), common_dir: common_dir.clone(), head: None, directories: Vec::new() }
+    }
+
+    pub(super) fn start(&mut self, host: &Host) {
+        self.head = open_folder(host, &self.git_dir).ok().and_then(|folder| valid_head(&folder));
+        if let Ok(folder) = open_folder(host, &self.common_dir) {
+            self.directories = DIRECTORIES.into_iter().filter(|name| is_directory(&folder, name)).collect();
+        }
+    }
+
+    /// Puts back what was there and is not.
+    pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
+        let mut repaired = Vec::new();
+        let mut failed = Vec::new();
+        let mut note = |path: AbsPath, put_back: io::Result<bool>| match put_back {
+            Ok(false) => {}
+            Ok(true) => repaired.push(format!("`{path}`")),
+            Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
+        };
+        if let Some(head) = &self.head {
+            note(self.git_dir.child(HEAD), put_back_head(host, &self.git_dir, head));
+        }
+        for name in &self.directories {
+            note(self.common_dir.child(name), put_back_directory(host, &self.common_dir, name));
+        }
+        let help =
+            "see what the run has put into the project: without it, git would have taken settings and hooks from there";
+        if !repaired.is_empty() {
+            let message = format!("the run broke the repository; put back: {}", listed(repaired.into_iter(), "and"));
+            said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
+        }
+        if !failed.is_empty() {
+            let message =
+                format!("the run broke the repository; cannot be put back: {}", listed(failed.into_iter(), "and"));
+            said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
+        }
+    }
+}
+
+fn put_back_head(host: &Host, git_dir: &AbsPath, head: &Head) -> io::Result<bool> {
+    let folder = open_folder(host, git_dir)?;
+    if valid_head(&folder).is_some() {
+        return Ok(false);
+    }
+    let temporary = format!("HEAD.agent-sandbox-{}", std::process::id());
+    // A lock or a folder of this name would have been made to stop us.
+    let _ = unlinkat(&folder, &temporary, AtFlags::empty());
+    match head {
+        Head::Link(target) => symlinkat(target, &folder, &temporary)?,
+        Head::File(content) => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = openat(&folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
+            std::fs::File::from(file).write_all(content)?;
+        }
+    }
+    make_room(&folder, HEAD)?;
+    renameat(&folder, &temporary, &folder, HEAD)?;
+    Ok(true)
+}
+
+fn put_back_directory(host: &Host, common_dir: &AbsPath, name: &str) -> io::Result<bool> {
+    let folder = open_folder(host, common_dir)?;
+    if is_directory(&folder, name) {
+        return Ok(false);
+    }
+    make_room(&folder, name)?;
+    mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
+    Ok(true)
+}
+
+/// Moves aside what cannot be replaced by a rename. Nothing is deleted: it may be work.
+fn make_room(folder: &OwnedFd, name: &str) -> io::Result<()> {
+    if statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+        renameat(folder, name, folder, format!("{name}.broken-{}", std::process::id()))?;
+    }
+    Ok(())
+}
+
+/// As git judges it (`validate_headref`).
+fn valid_head(folder: &OwnedFd) -> Option<Head> {
+    let found = statat(folder, HEAD, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    if FileType::from_raw_mode(found.st_mode).is_symlink() {
+        let target = readlinkat(folder, HEAD, Vec::new()).ok()?;
+        let target = OsStr::from_bytes(target.to_bytes());
+        return target.as_bytes().starts_with(b"refs/").then(|| Head::Link(target.to_owned()));
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(openat(folder, HEAD, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    file.take(LARGEST_HEAD).read_to_end(&mut content).ok()?;
+    is_valid(&content).then_some(Head::File(content))
+}
+
+fn is_valid(head: &[u8]) -> bool {
+    if let Some(target) = head.strip_prefix(b"ref:") {
+        return target.trim_ascii_start().starts_with(b"refs/");
+    }
+    let digits = head.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    digits >= 40
+}
+
+fn is_directory(folder: &OwnedFd, name: &str) -> bool {
+    // Through links, as git looks: some layouts share objects by one.
+    statat(folder, name, AtFlags::empty()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_valid_where_git_says_so() {
+        let id = "0123456789abcdef0123456789ABCDEF01234567";
+        for good in ["ref: refs/heads/main\n", "ref:refs/x", "ref: \t refs/heads/a b", id, &format!("{id}\n")] {
+            assert!(is_valid(good.as_bytes()), "{good:?}");
+        }
+        for bad in ["", "\n", "ref: heads/main", "refs/heads/main", "ref: ../refs/x", &id[1..], " ref: refs/x"] {
+            assert!(!is_valid(bad.as_bytes()), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! What a run puts on the host and takes away again: placeholders at blocked paths (SPEC M4–M7), and what is said after it.
+//!
+//! Order is everything here, because a run can be killed between any two steps. What will be made is noted first; it is
+//! made under a name that only this run uses, so that its identity can be noted before it has its own name; then it is moved into
+//! place. So what stands at a blocked path is either in a journal, or not ours.
+
+mod place;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::host::Host;
+use crate::journal::{Intent, Line, Record};
+use crate::lower::Argv;
+use crate::path::AbsPath;
+use crate::pipeline::Compiled;
+use crate::placeholder::{self, Item};
+use crate::session::Session;
+
+use super::aftermath::Watch;
+use runs::{Other, Own};
+
+pub use place::Outcome;
+pub(super) use place::{identity, look, open_folder};
+
+/// What has to be done when the command has ended. Dropping it takes placeholders away without a word.
+pub struct Undo {
+    host: Host,
+    state: AbsPath,
+    standing: Option<Standing>,
+    watch: Watch,
+    said: Diagnostics,
+}
+
+/// The placeholders of this run.
+struct Standing {
+    journal: Own,
+    records: Vec<Record>,
+    /// Each of them, open: as long as it is, its inode is not given to another file.
+    held: Vec<OwnedFd>,
+}
+
+/// Whether a run under this policy has something to undo or to report, so that somebody has to stay.
+pub fn needs_supervision(compiled: &Compiled) -> bool {
+    !compiled.plan.placeholders.is_empty() || !Watch::of(compiled).is_empty()
+}
+
+/// Puts up the placeholders, removes those of runs that were killed, and remembers what the reports compare with. To
+/// be called directly before the start.
+pub fn prepare(host: &Host, _session: &Session, compiled: &Compiled, argv: &Argv) -> Result<Undo, Diagnostic> {
+    let state = compiled.layers.state.clone();
+    let mut said = Diagnostics::default();
+    let standing = put_up(host, &state, &placeholder::items(&argv.placeholders), &mut said)
+        .map_err(|(path, e)| cannot_put_up(compiled, &path, &e))?;
+    let mut watch = Watch::of(compiled);
+    watch.start(host);
+    Ok(Undo { host: host.clone(), state, standing, watch, said })
+}
+
+impl Undo {
+    /// Takes away what was put up, and says what the command left behind.
+    pub fn finish(mut self) -> Diagnostics {
+        let mut said = std::mem::take(&mut self.said);
+        for (path, outcome) in self.take_away() {
+            if let Outcome::Left(why) = outcome {
+                said.push(left(&path, &why));
+            }
+        }
+        self.watch.finish(&self.host, &mut said);
+        said
+    }
+
+    fn take_away(&mut self) -> Vec<(AbsPath, Outcome)> {
+        self.standing.take().map_or_else(Vec::new, |standing| take_away(&self.host, &self.state, standing))
+    }
+}
+
+/// The last one out removes what stands.
+fn take_away(host: &Host, state: &AbsPath, standing: Standing) -> Vec<(AbsPath, Outcome)> {
+    let Standing { journal, records, held: _held } = standing;
+    // If our folder is gone, so are the journals of others.
+    let _locked = runs::lock(host, state);
+    let others = runs::others(host, state, Some(&journal.path));
+    let outcomes = remove_all(host, &records, &others, &[]);
+    let _ = std::fs::remove_file(host.real(&journal.path));
+    outcomes
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        self.take_away();
+    }
+}
+
+/// Removes what runs that were killed have left: each path, and what became of it.
+pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, Outcome)>> {
+    if crate::journal::names(host, state).is_empty() {
+        return Ok(Vec::new());
+    }
+    let _locked = runs::lock(host, state)?;
+    let others = runs::others(host, state, None);
+    Ok(sweep_dead(host, &others, &[]))
+}
+
+fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(AbsPath, Outcome)> {
+    let mut outcomes = Vec::new();
+    for dead in others.iter().filter(|other| !other.is_live) {
+        for (path, is_directory) in dead.journal.intents.iter().flat_map(|intent| intent.paths().into_iter().rev()) {
+            place::remove_named(host, &path, is_directory);
+        }
+        outcomes.extend(remove_all(host, &dead.journal.records, others, own));
+        let _ = std::fs::remove_file(host.real(&dead.path));
+    }
+    outcomes
+}
+
+/// Removes `records`, children first, but for what a living run or this one relies on.
+fn remove_all(host: &Host, records: &[Record], others: &[Other], own: &[Record]) -> Vec<(AbsPath, Outcome)> {
+    let live = || others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
+    let is_used = |record: &Record| live().chain(own).any(|used| is_same(used, record));
+    let mut outcomes = Vec::new();
+    for record in records.iter().rev() {
+        let Some(path) = record.path() else { continue };
+        let outcome = if is_used(record) { Outcome::InUse } else { place::remove(host, record) };
+        outcomes.push((path, outcome));
+    }
+    outcomes
+}
+
+fn is_same(one: &Record, other: &Record) -> bool {
+    one.identity == other.identity && one.path() == other.path()
+}
+
+type Failed = (AbsPath, io::Error);
+
+/// Puts up `items`, or joins those of other runs.
+fn put_up(host: &Host, state: &AbsPath, items: &[Item], said: &mut Diagnostics) -> Result<Option<Standing>, Failed> {
+    // The common case of a run without placeholders leaves no trace in the home.
+    if items.is_empty() && crate::journal::names(host, state).is_empty() {
+        return Ok(None);
+    }
+    let in_state = |e| (state.clone(), e);
+    let locked = match runs::lock(host, state) {
+        // It only matters to the sweep, which the next run can do as well.
+        Err(_) if items.is_empty() => return Ok(None),
+        locked => locked.map_err(in_state)?,
+    };
+    let others = runs::others(host, state, None);
+    let standing = match items {
+        [] => None,
+        items => Some(Standing::new(host, state, items, &others)?),
+    };
+    let own = standing.as_ref().map_or(&[][..], |standing| &standing.records);
+    for (path, outcome) in sweep_dead(host, &others, own) {
+        if let Outcome::Left(why) = outcome {
+            said.push(left(&path, &why));
+        }
+    }
+    drop(locked);
+    Ok(standing)
+}
+
+impl Standing {
+    fn new(host: &Host, state: &AbsPath, items: &[Item], others: &[Other]) -> Result<Self, Failed> {
+        let mut records = Vec::new();
+        let mut missing = Vec::new();
+        for item in items {
+            let known = others.iter().flat_map(|other| &other.journal.records);
+            let known = known.filter(|record| record.path().as_ref() == Some(&item.path));
+            match known.into_iter().find(|record| place::is_unchanged(host, record)) {
+                Some(record) => records.push(record.joined(item.is_parent)),
+                None => missing.push(item),
+            }
+        }
+        let in_state = |e| (state.clone(), e);
+        let journal = Own::create(host, state).map_err(in_state)?;
+        let mut standing = Self { journal, records, held: Vec::new() };
+        if let Err(failed) = standing.make(host, &missing) {
+            remove_all(host, &standing.records, others, &[]);
+            let _ = std::fs::remove_file(host.real(&standing.journal.path));
+            return Err(failed);
+        }
+        let paths = standing.records.iter().filter_map(Record::path);
+        standing.held = paths.filter_map(|path| place::hold(host, &path).ok()).collect();
+        Ok(standing)
+    }
+
+    /// Makes what is missing, each tree under a temporary name first. What appeared since we looked stays as it is.
+    fn make(&mut self, host: &Host, missing: &[&Item]) -> Result<(), Failed> {
+        let trees = trees(host, missing)?;
+        let intents = trees.iter().map(Tree::intent).collect();
+        let journal_path = self.journal.path.clone();
+        let in_journal = |e| (journal_path.clone(), e);
+        self.journal.write(&Line::WillMake(intents)).map_err(in_journal)?;
+        let made = trees.iter().try_for_each(|tree| tree.make(host, &mut self.records));
+        // Also what was made before a failure, so that it can be taken away.
+        self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
+        let noted = self.records.clone();
+        let placed = made.and_then(|()| trees.iter().try_for_each(|tree| tree.place(host, &mut self.records)));
+        if placed.is_err() {
+            trees.iter().for_each(|tree| tree.remove_temporary(host));
+        }
+        if self.records != noted {
+            self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
+        }
+        placed
+    }
+}
+
+/// Something to make in an existing folder, with all that belongs into it.
+struct Tree<'i> {
+    temporary: AbsPath,
+    items: Vec<&'i Item>,
+}
+
+/// Groups the items, parents first, by the outermost that has to be made.
+fn trees<'i>(host: &Host, missing: &[&'i Item]) -> Result<Vec<Tree<'i>>, Failed> {
+    let mut trees: BTreeMap<AbsPath, Tree<'i>> = BTreeMap::new();
+    for item in missing {
+        let around = item.path.ancestors().skip(1).find(|ancestor| trees.contains_key(ancestor));
+        if let Some(tree) = around.and_then(|top| trees.get_mut(&top)) {
+            tree.items.push(item);
+            continue;
+        }
+        match look(host, &item.path) {
+            Ok(None) => {
+                let mut name = OsString::from(".agent-sandbox-");
+                name.push(format!("{}-{}", std::process::id(), trees.len()));
+                let temporary = item.path.parent().unwrap_or_else(AbsPath::root).child(name);
+                trees.insert(item.path.clone(), Tree { temporary, items: vec![item] });
+            }
+            // Somebody made it since the policy was compiled: it is mounted like everything that exists.
+            Ok(Some(found)) if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_symlink() => {}
+            Ok(Some(_)) => return Err((item.path.clone(), rustix::io::Errno::LOOP.into())),
+            Err(e) => return Err((item.path.clone(), e)),
+        }
+    }
+    Ok(trees.into_values().collect())
+}
+
+impl Tree<'_> {
+    fn top(&self) -> &AbsPath {
+        &self.items[0].path
+    }
+
+    fn intent(&self) -> Intent {
+        let inside = self
+            .items
+            .iter()
+            .filter_map(|item| Some((item.path.relative_to(self.top())?.to_path_buf(), item.content.is_none())));
+        Intent::new(&self.temporary, inside)
+    }
+
+    fn make(&self, host: &Host, records: &mut Vec<Record>) -> Result<(), Failed> {
+        for item in &self.items {
+            let Some(relative) = item.path.relative_to(self.top()) else { continue };
+            let temporary = self.temporary.join(relative);
+            let identity = place::make(host, &temporary, item.content).map_err(|e| (item.path.clone(), e))?;
+            records.push(Record::new(&item.path, identity, item.content, item.is_parent));
+        }
+        Ok(())
+    }
+
+    /// Moves it to where it belongs. `records` then holds what stands.
+    fn place(&self, host: &Host, records: &mut Vec<Record>) -> Result<(), Failed> {
+        let top = self.top();
+        let failed = |e: io::Error| (top.clone(), e);
+        let is_ours = |record: &Record| record.path().is_some_and(|path| path.is_within(top));
+        match place::put_in_place(host, &self.temporary, top) {
+            Ok(()) => {
+                // A command of another run may have been faster than the rename.
+                let found = look(host, top).map_err(failed)?.map(|found| identity(&found));
+                let expected = records.iter().find(|record| record.path().as_ref() == Some(top));
+                match expected.map(|record| record.identity) == found {
+                    true => Ok(()),
+                    false => Err(failed(io::ErrorKind::AlreadyExists.into())),
+                }
+            }
+            // The same as if it had been there before.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                records.retain(|record| !is_ours(record));
+                self.remove_temporary(host);
+                Ok(())
+            }
+            // A file system that cannot move without replacing: the next best is to make it in place.
+            Err(e) if place::is_unsupported(&e) => {
+                records.retain(|record| !is_ours(record));
+                self.remove_temporary(host);
+                for item in &self.items {
+                    let identity = place::make(host, &item.path, item.content).map_err(failed)?;
+                    records.push(Record::new(&item.path, identity, item.content, item.is_parent));
+                }
+                Ok(())
+            }
+            Err(e) => Err(failed(e)),
+        }
+    }
+
+    fn remove_temporary(&self, host: &Host) {
+        for (path, is_directory) in self.intent().paths().into_iter().rev() {
+            place::remove_named(host, &path, is_directory);
+        }
+    }
+}
+
+fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Error) -> Diagnostic {
+    let concerned =
+        |path: &AbsPath| compiled.plan.placeholders.iter().find(|one| one.path == *path || one.parents.contains(path));
+    let message = format!("cannot put a placeholder at `{path}`: {}", reason(error));
+    match concerned(path) {
+        Some(placeholder) => Diagnostic::new(Code::PlaceholderFailed, message)
+            .at(&placeholder.origin)
+            .help("see that the folder can be written, or take `if-missing = \"block\"` out of the rule"),
+        None => {
+            let message = format!("cannot note what is put up for the run in `{path}`: {}", reason(error));
+            Diagnostic::new(Code::PlaceholderFailed, message)
+                .help("make the folder writable, or name another with XDG_STATE_HOME")
+        }
+    }
+}
+
+fn left(path: &AbsPath, why: &str) -> Diagnostic {
+    Diagnostic::new(Code::PlaceholderLeft, format!("what stood at `{path}` during a run is not removed: {why}"))
+        .help("look at it, and remove it if it is not yours")
+}

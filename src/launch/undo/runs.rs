@@ -1,0 +1,108 @@
+//! The journals of runs, as they are written and locked.
+//!
+//! A run holds a lock on its own journal until it ends, however it ends. Whatever changes journals or placeholders holds
+//! the one lock of the folder meanwhile, so nobody meets a half-made state; it is held for as long as a few directories
+//! take to make.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use crate::host::Host;
+use crate::journal::{self, Identity, Journal, Line, RUNS, SUFFIX};
+use crate::path::AbsPath;
+
+const LOCK: &str = "lock";
+
+/// The lock of the folder, until it is dropped.
+pub(super) struct Locked {
+    _lock: File,
+}
+
+/// Waits for the lock. The folder is made if it is missing.
+pub(super) fn lock(host: &Host, state: &AbsPath) -> io::Result<Locked> {
+    let folder = state.child(RUNS);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder))?;
+    loop {
+        let path = folder.child(LOCK);
+        let lock = options().create(true).open(host.real(&path))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        if is_at(host, &path, &lock)? {
+            return Ok(Locked { _lock: lock });
+        }
+    }
+}
+
+fn options() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.read(true).write(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+    options
+}
+
+/// Whether `file` is still what the path names: it may have been removed between opening and locking.
+fn is_at(host: &Host, path: &AbsPath, file: &File) -> io::Result<bool> {
+    match fs::symlink_metadata(host.real(path)) {
+        Ok(found) => Ok(Identity::of(&found) == Identity::of(&file.metadata()?)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// The journal of this run.
+pub(super) struct Own {
+    pub path: AbsPath,
+    file: File,
+}
+
+impl Own {
+    /// A new one, locked.
+    pub(super) fn create(host: &Host, state: &AbsPath) -> io::Result<Self> {
+        let process = std::process::id();
+        for number in 0..u32::MAX {
+            let path = state.child(RUNS).child(format!("{process}-{number}{SUFFIX}"));
+            match options().create_new(true).open(host.real(&path)) {
+                Ok(file) => {
+                    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+                    return Ok(Self { path, file });
+                }
+                // A process of this number was killed once.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    pub(super) fn write(&mut self, line: &Line) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.file.write_all(&text)
+    }
+}
+
+/// The journal of another run.
+pub(super) struct Other {
+    pub path: AbsPath,
+    pub journal: Journal,
+    pub is_live: bool,
+    /// Holds the lock, if the run has ended.
+    _file: File,
+}
+
+/// All journals but `own`. The lock of the folder must be held.
+pub(super) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> Vec<Other> {
+    let names = journal::names(host, state).into_iter().filter(|name| Some(name) != own);
+    // One that cannot be opened was put there by somebody else.
+    names.filter_map(|name| other(host, name).ok()).collect()
+}
+
+fn other(host: &Host, path: AbsPath) -> io::Result<Other> {
+    let mut file = options().open(host.real(&path))?;
+    let is_live = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(Other { path, journal: Journal::parse(&text), is_live, _file: file })
+}

@@ -1,0 +1,80 @@
+//! What stands at a missing path during a run, so that the command cannot create it (SPEC M4–M6).
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::host::FileKind;
+use crate::origin::Origin;
+use crate::path::AbsPath;
+use crate::rule::LayerKind;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placeholder {
+    pub path: AbsPath,
+    /// A directory or a file.
+    pub kind: FileKind,
+    /// Directories on the way that are missing as well, outermost first.
+    pub parents: Vec<AbsPath>,
+    pub layer: LayerKind,
+    pub origin: Origin,
+}
+
+/// One thing to make, and to remove again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub path: AbsPath,
+    /// Of a file; `None` for a directory.
+    pub content: Option<&'static [u8]>,
+    /// Made only for the sake of something in it: the command may fill it.
+    pub is_parent: bool,
+}
+
+impl Placeholder {
+    /// What a tool that reads the file takes for nothing at all; `None` for a directory.
+    ///
+    /// An empty `commondir` breaks git, one with `.` breaks libgit2 (cargo and many others), and empty JSON breaks everybody who reads it.
+    pub fn content(&self) -> Option<&'static [u8]> {
+        let name = self.path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
+        match self.kind {
+            FileKind::Directory => None,
+            _ if name == b"commondir" => Some(b"./\n"),
+            _ if name.ends_with(b".json") || name.ends_with(b".jsonc") => Some(b"{}\n"),
+            _ => Some(b""),
+        }
+    }
+}
+
+/// All that has to be made for `placeholders`, each once, parents first.
+pub fn items(placeholders: &[Placeholder]) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for placeholder in placeholders {
+        let parents =
+            placeholder.parents.iter().map(|path| Item { path: path.clone(), content: None, is_parent: true });
+        let own = Item { path: placeholder.path.clone(), content: placeholder.content(), is_parent: false };
+        for item in parents.chain([own]) {
+            match items.iter_mut().find(|known| known.path == item.path) {
+                Some(known) => known.is_parent &= item.is_parent,
+                None => items.push(item),
+            }
+        }
+    }
+    items.sort_by(|a, b| a.path.cmp(&b.path));
+    items
+}
+
+/// A line of `.git/info/exclude` that means this file and no other. `relative` is the path in the work tree.
+pub fn ignore_line(relative: &Path) -> Vec<u8> {
+    let mut line = vec![b'/'];
+    let bytes = relative.as_os_str().as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            // No line can hold it: any one character stands for it.
+            b'\n' => line.push(b'?'),
+            b'\\' | b'*' | b'?' | b'[' | b']' => line.extend([b'\\', *byte]),
+            b' ' | b'\t' | b'\r' if at + 1 == bytes.len() => line.extend([b'\\', *byte]),
+            byte => line.push(*byte),
+        }
+    }
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,46 @@
+//! What placeholders need besides their own mounts.
+
+use std::sync::Arc;
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::path::{AbsPath, shown};
+use crate::placeholder::{Placeholder, ignore_line};
+use crate::resolve::GitExclude;
+use crate::rule::{LayerKind, Rule};
+
+use super::{Mount, Plan, Planner, View};
+
+impl Planner {
+    /// `git add -A` must not stage a file of ours, so git inside reads a list that names them (SPEC M5).
+    pub(super) fn git_exclude(&mut self, exclude: &GitExclude, placeholders: &mut Vec<Placeholder>) {
+        let lines: Vec<u8> = placeholders.iter().filter_map(|one| exclude.tracked(one)).flat_map(ignore_line).collect();
+        // Where git cannot write, it stages nothing; where a rule hides the list, it stays hidden.
+        if lines.is_empty() || self.views.at(&exclude.path) == View::Masked {
+            return;
+        }
+        let mut content = exclude.content.clone();
+        if content.last().is_some_and(|last| *last != b'\n') {
+            content.push(b'\n');
+        }
+        content.extend(lines);
+        if let Some(own) = &exclude.placeholder {
+            placeholders.push(own.clone());
+            placeholders.sort_by(|a, b| a.path.cmp(&b.path));
+        }
+        self.always(Mount::DataFile { path: exclude.path.clone(), content }, "git leaves placeholders alone");
+        self.views.cover(exclude.path.clone(), View::HostRo);
+    }
+}
+
+/// SPEC M4: nothing is made through a symlink. Where a command could replace one that leads to nothing, a path that a user
+/// blocks is refused; of those that presets block it is said.
+pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
+    for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
+        let written = shown(&rule.text);
+        let message =
+            format!("`{written}` leads through the symlink `{link}` to nothing, and a command can replace the link");
+        let help = "remove the link, or create what it leads to: no placeholder is put up through a symlink";
+        let code = if rule.layer == LayerKind::Preset { Code::DanglingLink } else { Code::PlaceholderFailed };
+        diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
+    }
+}

@@ -1,0 +1,87 @@
+//! What is said after a run: everything but the run itself is real here, so that each word has its place.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use agent_sandbox::diagnostic::{Code, Diagnostics};
+use agent_sandbox::launch::undo;
+use agent_sandbox::session::Request;
+
+use crate::support::{Tree, session};
+use crate::{one, rendered, tree};
+
+cases! {
+    CreatedDuringRun what_came_to_exist_is_named_with_its_rule after(&tree([]), "", |tree| tree.add("home/u/proj/.envrc"));
+    CreatedDuringRun all_that_came_to_exist_is_named_at_once after(
+        &tree(["home/u/.claude/"]),
+        "[filesystem]\nexclude = [\"secrets/token\"]\n",
+        |tree| {
+            for path in ["proj/.envrc", "proj/.mcp.json", ".claude/settings.json", "proj/secrets/token"] {
+                tree.add(&format!("home/u/{path}"));
+            }
+        },
+    );
+
+    CommandsChanged values_that_name_commands_are_named_and_not_shown after(
+        &tree(["home/u/.claude.json = {\"projects\": {\"/p\": {}}}"]),
+        "",
+        |tree| {
+            let text = r#"{"mcpServers": {"x": {"command": "secret"}}, "projects": {"/p": {"mcpServers": {"y": {}}}}}"#;
+            tree.add(&format!("home/u/.claude.json = {text}"));
+        },
+    );
+
+    RepositoryRepaired a_head_that_is_gone_is_put_back after(&repository(), "", |tree| {
+        fs::remove_file(tree.real("home/u/proj/.git/HEAD")).unwrap();
+    });
+    RepositoryRepaired what_cannot_be_put_back_is_said after(&repository(), "", |tree| {
+        fs::rename(tree.real("home/u/proj/.git"), tree.real("home/u/proj/x")).unwrap();
+        symlink("x", tree.real("home/u/proj/.git")).unwrap();
+        // The placeholders are out of reach as well, and that is another matter.
+        fs::remove_file(tree.real("home/u/proj/x/HEAD")).unwrap();
+    });
+
+    ReplacedDuringRun a_file_that_the_host_replaced_was_open after(&tree(["home/u/proj/.env = A=1"]), "", |tree| {
+        tree.add("home/u/proj/new = A=2");
+        fs::rename(tree.real("home/u/proj/new"), tree.real("home/u/proj/.env")).unwrap();
+    });
+
+    PlaceholderLeft a_folder_that_was_filled_is_left after(&tree([]), "", |tree| tree.add("home/u/proj/.vscode/settings.json"));
+
+    PlaceholderFailed a_placeholder_that_cannot_be_put_up_names_its_rule {
+        let tree = tree([]);
+        let text = "[filesystem]\nro = [{ path = \"a\", if-missing = \"block\" }]\n";
+        tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
+        let (compiled, mut diagnostics) = tree.compile("/home/u/proj", &Request::default());
+        let (compiled, session) = (compiled.unwrap(), session("/home/u/proj"));
+        let argv = compiled.argv(&session, &crate::support::engine(), &[], &mut diagnostics);
+        // What was free while compiling is a link now.
+        tree.add("home/u/proj/a -> /home/u/.ssh/x");
+        one(undo::prepare(&tree.host(), &session, &compiled, &argv).err().unwrap())
+    };
+}
+
+fn repository() -> Tree {
+    tree([
+        "home/u/proj/.git/HEAD = ref: refs/heads/main\n",
+        "home/u/proj/.git/config",
+        "home/u/proj/.git/hooks/",
+        "home/u/proj/.git/objects/",
+        "home/u/proj/.git/refs/",
+        "home/u/proj/.git/info/attributes",
+        "home/u/proj/.git/config.worktree",
+        "home/u/proj/.git/commondir = .\n",
+    ])
+}
+
+/// What is said when `change` happens between start and end.
+fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
+    tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
+    let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let (compiled, session) = (compiled.unwrap(), session("/home/u/proj"));
+    let argv = compiled.argv(&session, &crate::support::engine(), &[], &mut Diagnostics::default());
+    let undo = undo::prepare(&tree.host(), &session, &compiled, &argv).unwrap();
+    change(tree);
+    rendered(&undo.finish())
+}
