@@ -310,7 +310,7 @@ fn git_works_beside_its_placeholders(place: &Place) {
         succeeded(git(place.command(&program), &["init", "-q", "-b", "main", "."]));
         let said = git_script(place, &program, SCRIPT);
         let top = place.project();
-        let expected = format!(".\n2\ninner\nthree\nside\ntwo\none\n.git\n{0}\n{0}/.git\n", top.display());
+        let expected = format!("./\n2\ninner\nthree\nside\ntwo\none\n.git\n{0}\n{0}/.git\n", top.display());
         assert_eq!(said, expected, "{program:?}");
         assert!(!top.join(".git/commondir").exists());
         let judged = git(place.command(&program), &["fsck", "--no-dangling"]);
