@@ -174,6 +174,13 @@ fn protect_own_files(decisions: &mut Decisions, own: &[OwnFile], diagnostics: &m
     }
 }
 
+/// Folders of ours that do not exist, in something writable: they are made before the start, so that the command does not
+/// make them.
+pub fn own_to_make<'o>(decisions: &Decisions, own: &'o [OwnFile]) -> impl Iterator<Item = &'o AbsPath> {
+    let missing = own.iter().filter(|file| !file.exists).map(|file| &file.path);
+    missing.filter(|path| decisions.get(path).is_some_and(|decision| decision.access == Access::Ro))
+}
+
 fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
     if let Some((at, decision)) = decisions.governing(cwd)
         && decision.access == Access::Exclude

@@ -62,6 +62,9 @@ pub mod plan;
 
 pub mod lower;
 
+// What the project's own file opens, and whether the user agreed.
+pub mod trust;
+
 pub mod pipeline;
 
 // What is done with the outcome.

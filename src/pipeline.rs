@@ -13,6 +13,7 @@ use crate::plan::{self, Base, Plan, View};
 use crate::presets::{self, Policy};
 use crate::resolve::{self, Resolution};
 use crate::session::{Request, Session};
+use crate::trust::{self, Stages, Widening};
 
 /// What each stage came to. Everything that is printed, explained or executed is read from here.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Compiled {
     pub resolution: Resolution,
     pub decisions: Decisions,
     pub plan: Plan,
+    /// What the project's own file opens: see [`trust::refusal`]. `None` without such a file, or with errors.
+    pub widening: Option<Widening>,
 }
 
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
@@ -33,13 +36,19 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
     }
-    let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
+    let mut resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers, diagnostics);
+    resolution.create.extend(decide::own_to_make(&decisions, &layers.own_files).cloned());
+    resolution.create.sort();
     let base = Base { uid: session.uid, runtime: &resolution.runtime };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
-    Some(Compiled { layers, policy, resolution, decisions, plan })
+    let stages =
+        Stages { layers: &layers, policy: &policy, resolution: &resolution, decisions: &decisions, plan: &plan };
+    let runnable = !diagnostics.has_errors();
+    let widening = if runnable { trust::widening(host, session, &stages, !request.no_optimize) } else { None };
+    Some(Compiled { layers, policy, resolution, decisions, plan, widening })
 }
 
 impl Compiled {
@@ -63,6 +72,13 @@ impl Compiled {
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)
+    }
+
+    /// For who looks and starts nothing. A start is refused: see [`crate::launch::ready`].
+    pub fn warn_of_widening(&self, host: &Host, diagnostics: &mut Diagnostics) {
+        if let Some(warning) = trust::warning(host, &self.layers.state, self.widening.as_ref()) {
+            diagnostics.push(warning);
+        }
     }
 
     /// Below the private `/tmp` everything is writable and nothing exists yet.

@@ -16,6 +16,7 @@ pub(super) fn stages(compiled: &Compiled) -> String {
     rules(compiled, &mut out);
     decisions(compiled, &mut out);
     dropped(compiled, &mut out);
+    opened(compiled, &mut out);
     out
 }
 
@@ -101,5 +102,13 @@ fn dropped(compiled: &Compiled, out: &mut String) {
             "  {} {} is {} already  [{}]",
             dropped.access, dropped.path, dropped.inherited, dropped.because
         );
+    }
+}
+
+fn opened(compiled: &Compiled, out: &mut String) {
+    let Some(widening) = &compiled.widening else { return };
+    let _ = writeln!(out, "opened by {}:", widening.name);
+    for granted in &widening.grants {
+        let _ = writeln!(out, "  {granted}");
     }
 }

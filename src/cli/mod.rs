@@ -6,6 +6,7 @@ mod debug;
 mod output;
 mod probe;
 mod run;
+mod trust;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Some(Subcommand::Schema) => output.print(format!("{:#}\n", config::schema()).as_bytes()),
         Some(Subcommand::Probe) => probe::run(&output),
         Some(Subcommand::Check { file }) => check::run(&host, &arguments, file.as_deref(), &output),
+        Some(Subcommand::Trust) => trust::run(&host, &arguments, &output),
         None if arguments.options.check => {
             let (answer, code) = if is_inside(&host) { ("inside sandbox\n", 0) } else { ("outside sandbox\n", 1) };
             output.print(answer.as_bytes());

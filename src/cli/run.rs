@@ -61,6 +61,9 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output) -> Result<Argv, 
         if options.debug {
             output.debug(&debug::stages(compiled));
         }
+        if !will_run {
+            compiled.warn_of_widening(host, &mut diagnostics);
+        }
         let bwrap =
             launch::find_bwrap(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
         Some(compiled.argv(&session, &bwrap, &arguments.command, &mut diagnostics))

@@ -19,6 +19,7 @@ use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
 use crate::session::Session;
+use crate::trust;
 
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
@@ -50,6 +51,9 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start, and the only step that changes the host.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    if let Some(refusal) = trust::refusal(host, &compiled.layers.state, compiled.widening.as_ref()) {
+        return Err(refusal);
+    }
     refuse_open_directories()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;

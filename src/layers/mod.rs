@@ -48,15 +48,21 @@ pub struct Layer {
     pub config: ConfigFile,
     /// A project file above the root: only what it forbids counts (SPEC L4).
     pub protective_only: bool,
-    /// The file it was read from, for `--debug`.
+    /// The project's own file, found and not named by the user: what it opens needs consent (SPEC T1).
+    pub needs_trust: bool,
+    /// The file it was read from.
     pub file: Option<AbsPath>,
+    /// What was read, to the byte.
+    pub source: Option<Arc<Source>>,
 }
 
-/// A file or folder of ours that exists.
+/// A file or folder of ours.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     pub path: AbsPath,
     pub kind: FileKind,
+    /// `false` only for the folder of our state: whoever makes it first could put into it what we believe.
+    pub exists: bool,
     /// The symlinks on the way to it.
     pub links: Vec<AbsPath>,
 }
@@ -68,6 +74,8 @@ pub struct Layers {
     pub layers: Vec<Layer>,
     /// Our own files and folders: at least read-only, whatever any rule says.
     pub own_files: Vec<OwnFile>,
+    /// Where we keep what must not be written inside, such as consent. It need not exist.
+    pub state: AbsPath,
     /// Places that were looked at and hold no file, for `--debug`.
     pub absent: Vec<AbsPath>,
 }
@@ -100,11 +108,13 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         }
         None if request.no_project_config => reader.protect(&project_file),
         None => {
-            reader.read(LayerKind::Project, &project_file, &search.root);
+            if let Outcome::Read(layer) = reader.read(LayerKind::Project, &project_file, &search.root) {
+                layer.needs_trust = true;
+            }
         }
     }
     let state = session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox");
-    reader.protect(&state);
+    let state = reader.protect_state(state);
 
     let Reader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &cwd));
@@ -112,6 +122,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         project: Project { cwd, home, root: search.root, outermost: search.outermost, repository, git_pointer },
         layers,
         own_files,
+        state,
         absent,
     })
 }
@@ -184,8 +195,9 @@ impl Reader<'_> {
                     self.protect(file);
                     let source = Arc::new(Source { name: self.shown_name(file), text });
                     let config = config::parse(&source, self.diagnostics);
-                    let (base, file) = (base.clone(), Some(file.clone()));
-                    self.layers.push(Layer { kind, base, config, protective_only: false, file });
+                    let (base, file, source) = (base.clone(), Some(file.clone()), Some(source));
+                    let (protective_only, needs_trust) = (false, false);
+                    self.layers.push(Layer { kind, base, config, protective_only, needs_trust, file, source });
                     return self.layers.last_mut().map_or(Outcome::Failed, Outcome::Read);
                 }
                 Err(_) => "it is not UTF-8".to_owned(),
@@ -236,14 +248,33 @@ impl Reader<'_> {
 
     /// Remembers that `path` is ours, if it exists.
     fn protect(&mut self, path: &AbsPath) {
-        match self.host.resolve(path.as_path()) {
-            Ok(Resolved { path, links, kind: Some(kind) }) => self.own_files.push(OwnFile { path, kind, links }),
-            Ok(_) => {}
-            Err(e) => self.diagnostics.push(Diagnostic::new(
-                Code::UnreadablePath,
-                format!("cannot determine what `{path}` is: {}", reason(&e)),
-            )),
+        if let Some(Resolved { path, links, kind: Some(kind) }) = self.resolved(path) {
+            self.own_files.push(OwnFile { path, kind, exists: true, links });
         }
+    }
+
+    /// The folder of our state is ours before it exists, too, where the command could make it. Where we cannot, neither
+    /// can the command, which runs with our rights.
+    fn protect_state(&mut self, state: AbsPath) -> AbsPath {
+        let Some(Resolved { path, links, kind }) = self.resolved(&state) else { return state };
+        if kind.is_some() || self.host.can_create(&path) {
+            let exists = kind.is_some();
+            let kind = kind.unwrap_or(FileKind::Directory);
+            self.own_files.push(OwnFile { path: path.clone(), kind, exists, links });
+        }
+        path
+    }
+
+    fn resolved(&mut self, path: &AbsPath) -> Option<Resolved> {
+        let found = self.host.resolve(path.as_path());
+        found
+            .map_err(|e| {
+                self.diagnostics.push(Diagnostic::new(
+                    Code::UnreadablePath,
+                    format!("cannot determine what `{path}` is: {}", reason(&e)),
+                ));
+            })
+            .ok()
     }
 
     /// Relative to the working directory where that is shorter, as compilers do.
@@ -270,7 +301,15 @@ fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
         .collect();
     config.network = request.network.map(|on| flag_setting("--network", on));
     config.docker = request.docker.map(|on| flag_setting("--docker", on));
-    Layer { kind: LayerKind::CommandLine, base: cwd.clone(), config, protective_only: false, file: None }
+    Layer {
+        kind: LayerKind::CommandLine,
+        base: cwd.clone(),
+        config,
+        protective_only: false,
+        needs_trust: false,
+        file: None,
+        source: None,
+    }
 }
 
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {

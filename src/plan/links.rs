@@ -1,6 +1,6 @@
 //! Symlinks that a command inside could replace, and so choose what a rule means at the next start.
 
-use crate::decide::Decisions;
+use crate::decide::{Decision, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::layers::OwnFile;
 use crate::path::AbsPath;
@@ -14,7 +14,7 @@ use super::{Plan, View};
 pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
     for (path, decision) in decisions.iter() {
         let Some(link) = writable_link(plan, &decision.links) else { continue };
-        if decision.access == Access::Rw && plan.view_around(path) != View::HostRw {
+        if opened_through_writable_link(plan, path, decision) {
             diagnostics.push(
                 Diagnostic::new(
                     Code::WritableLink,
@@ -48,6 +48,13 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
             );
         }
     }
+}
+
+/// Whether `decision` opens `path` through a symlink that a command can replace.
+pub fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
+    decision.access == Access::Rw
+        && plan.view_around(path) != View::HostRw
+        && writable_link(plan, &decision.links).is_some()
 }
 
 /// The first of `links` whose folder the command can write.

@@ -11,7 +11,7 @@ use crate::places;
 use crate::resolve::{Runtime, RuntimeMount};
 use crate::rule::{Access, Mask};
 
-pub use links::check_links;
+pub use links::{check_links, opened_through_writable_link};
 pub use view::View;
 use view::Views;
 
@@ -102,6 +102,12 @@ impl Plan {
     /// What the command will find at `path`, which holds no symlinks.
     pub fn view(&self, path: &AbsPath) -> View {
         self.views.at(path)
+    }
+
+    /// The paths from which on something else is found than in the folder around, parents first. Between two of them the
+    /// view does not change.
+    pub fn borders(&self) -> impl Iterator<Item = &AbsPath> {
+        self.views.borders()
     }
 
     /// What the command will find in the folder that `path` lies in.
