@@ -17,6 +17,8 @@ mod files;
 mod paths;
 #[path = "diagnostics/starting.rs"]
 mod starting;
+#[path = "diagnostics/trust.rs"]
+mod trust;
 
 use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
 use agent_sandbox::pipeline::Compiled;
@@ -43,7 +45,7 @@ fn every_snapshot_has_a_case() {
 }
 
 fn cases() -> Vec<(Code, &'static str)> {
-    [files::CASES, paths::CASES, starting::CASES].concat()
+    [files::CASES, paths::CASES, starting::CASES, trust::CASES].concat()
 }
 
 fn snapshot(code: Code, sentence: &str) -> String {

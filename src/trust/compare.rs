@@ -100,10 +100,13 @@ impl<'a> Comparison<'a> {
             .map(|path| Granted { grant: Grant::Create { path: path.clone() }, origin: self.origin(path) })
     }
 
-    /// Presets that are off and whose rules keep closed what is `opened`. One that only opens something is missed by nobody.
+    /// Presets that are off and whose rules would keep closed what is `opened`, and what no rule of the file itself opens.
+    /// One that only opens something is missed by nobody.
     fn presets(&self, opened: &BTreeMap<AbsPath, Opened>) -> Vec<Granted> {
         let off = self.base.policy.presets.keys().filter(|name| !self.full.policy.presets.contains_key(*name));
-        let closing: Vec<&Origin> = opened.keys().filter_map(|path| origin_of(self.base, path)).collect();
+        let by_rule = |path: &&AbsPath| origin_of(self.full, path).is_some_and(|origin| self.is_written_here(origin));
+        let paths = opened.keys().filter(|path| !by_rule(path));
+        let closing: Vec<&Origin> = paths.filter_map(|path| origin_of(self.base, path)).collect();
         off.filter(|name| closing.iter().any(|origin| self.is_of_preset(origin, name)))
             .map(|name| Granted { grant: Grant::Preset { name: name.clone() }, origin: self.reference("!", name) })
             .collect()

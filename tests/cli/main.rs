@@ -12,6 +12,7 @@ mod parsing;
 mod print_args;
 mod streams;
 mod surroundings;
+mod trust;
 
 use std::ffi::OsStr;
 use std::process::Output;

@@ -17,6 +17,7 @@ mod sandbox;
 mod start;
 mod surroundings;
 mod tools;
+mod trust;
 
 #[path = "../support/mod.rs"]
 mod support;

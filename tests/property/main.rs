@@ -12,6 +12,7 @@ mod naive;
 mod rules;
 mod scene;
 mod stable;
+mod trust;
 
 use std::cell::Cell;
 use std::ffi::OsString;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::access::Class;
-use crate::scene::{Access, Scene, Stage};
+use crate::scene::{Access, STATE, Scene, Stage};
 use apply::{Applied, Applying, follow};
 use layers::Written;
 
@@ -50,8 +50,10 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     });
     let through = applied.iter().filter(|rule| rule.only_tightens());
     let links = through.map(|rule| (rule.matched.clone(), rule.at.clone())).collect();
-    let own: Vec<_> = own.iter().filter_map(|path| follow(stage, path).ok()).filter(|found| found.exists).collect();
-    let own = own.into_iter().map(|found| found.path).collect();
+    // The folder of our state is ours before it exists.
+    let is_ours = |path: &Path, exists: bool| exists || path == Path::new(STATE);
+    let own = own.iter().filter_map(|path| Some((path, follow(stage, path).ok()?)));
+    let own = own.filter(|(path, found)| is_ours(path, found.exists)).map(|(_, found)| found.path).collect();
     let naive = Naive { decisions: decide(&applied), links, own, tmp_of_host };
     match naive.refused(scene, refused) {
         Some(Verdict::Open) => Verdict::Open,
