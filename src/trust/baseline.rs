@@ -7,9 +7,10 @@ use crate::decide::{self, Decisions};
 use crate::diagnostic::Diagnostics;
 use crate::host::{FileKind, Host};
 use crate::layers::Layers;
+use crate::path::AbsPath;
 use crate::plan::{self, Base, Plan};
 use crate::presets::{self, Policy};
-use crate::resolve::{self, Resolution};
+use crate::resolve::{self, Match, Resolution};
 use crate::rule::{Access, Exactness, IfMissing, Rule};
 use crate::session::Session;
 
@@ -59,53 +60,58 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
     (decisions, plan)
 }
 
-/// What the rules come to. A walk is the expensive part of a start, so what the whole policy has found is used where it must
-/// be the same, and only rules that the project's file took away are resolved.
+/// What the rules come to. A walk is the expensive part of a start, so what the whole policy has found is used as far as it
+/// must be the same: what is added are the rules that the project's file took away, and what it kept the walk from seeing.
 fn resolution(host: &Host, session: &Session, layers: &Layers, policy: &Policy, full: &Stages) -> Resolution {
-    let unheard = &mut Diagnostics::default();
-    let lost: Vec<Rule> = policy.rules.iter().filter(|rule| !full.policy.rules.contains(rule)).cloned().collect();
-    let kept = Kept::new(policy, full.resolution);
-    if !is_reusable(policy, &lost, &kept, full) {
-        return resolve::resolve(host, session, layers, policy, unheard);
+    let resolve = |policy: &Policy, within: Option<&[AbsPath]>| {
+        resolve::resolve_within(host, session, layers, policy, within, &mut Diagnostics::default())
+    };
+    let (known, lost): (Vec<Rule>, Vec<Rule>) =
+        policy.rules.iter().cloned().partition(|rule| full.policy.rules.contains(rule));
+    let mut added = full.policy.rules.iter().filter(|rule| !known.contains(rule));
+    // A directory that will be made counts as there for all rules.
+    let creates = |rule: &Rule| rule.if_missing == IfMissing::Create;
+    if lost.iter().any(creates) || added.any(creates) {
+        return resolve(policy, None);
     }
+    let kept = Kept::new(&known, full.resolution);
+    let unseen: Vec<AbsPath> = full.resolution.matches.iter().filter(|found| kept.hides(found)).map(at).collect();
     // With what every policy has besides its rules.
-    let mut resolution = resolve::resolve(host, session, layers, &Policy { rules: lost, ..policy.clone() }, unheard);
-    let known = full.resolution.matches.iter().filter(|found| kept.holds(&found.rule));
-    resolution.matches.extend(known.cloned());
+    let mut resolution = resolve(&Policy { rules: lost, ..policy.clone() }, None);
     resolution.create.clone_from(&full.resolution.create);
+    resolution.matches.extend(full.resolution.matches.iter().filter(|found| kept.holds(&found.rule)).cloned());
+    if !unseen.is_empty() {
+        let rest = resolve(&Policy { rules: known, ..policy.clone() }, Some(&unseen));
+        resolution.matches.extend(rest.matches);
+    }
     resolution
 }
 
-/// Whether the rules that both have came to the same in the resolution of the whole policy.
-///
-/// Not where directories will be made, which count as there for all rules. Nor where the project's file may have kept the
-/// walk out of a directory: nothing is open in there, but a link in it may protect something elsewhere. Whatever else it
-/// says, the walk only sees more, and `decide` knows what of that is out of reach (SPEC G3).
-fn is_reusable(policy: &Policy, lost: &[Rule], kept: &Kept, full: &Stages) -> bool {
-    let creates = |rule: &Rule| rule.if_missing == IfMissing::Create;
-    let mut added = full.policy.rules.iter().filter(|rule| !policy.rules.contains(rule));
-    let mut matches = full.resolution.matches.iter();
-    !lost.iter().any(creates)
-        && !added.any(creates)
-        && !matches.any(|found| {
-            let prunes = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
-            prunes && found.kind == FileKind::Directory && !kept.holds(&found.rule)
-        })
+fn at(found: &Match) -> AbsPath {
+    found.path.clone()
 }
 
 /// Which rules of a resolution a policy has, by their addresses: one rule may have many matches.
 struct Kept(BTreeMap<*const Rule, bool>);
 
 impl Kept {
-    fn new(policy: &Policy, resolution: &Resolution) -> Self {
+    fn new(rules: &[Rule], resolution: &Resolution) -> Self {
         let mut kept = BTreeMap::new();
         for found in &resolution.matches {
-            kept.entry(Arc::as_ptr(&found.rule)).or_insert_with(|| policy.rules.contains(&*found.rule));
+            kept.entry(Arc::as_ptr(&found.rule)).or_insert_with(|| rules.contains(&found.rule));
         }
         Self(kept)
     }
 
     fn holds(&self, rule: &Arc<Rule>) -> bool {
         self.0.get(&Arc::as_ptr(rule)).copied().unwrap_or(false)
+    }
+
+    /// Whether a rule of the project's file may have kept the walk out of a directory. Nothing is open in there, but a link in
+    /// it may protect something elsewhere. By whatever else the file says the walk only sees more, and `decide` knows what
+    /// of that is out of reach (SPEC G3).
+    fn hides(&self, found: &Match) -> bool {
+        let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
+        hides && found.kind == FileKind::Directory && !self.holds(&found.rule)
     }
 }

@@ -96,7 +96,11 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
         succeeded(run(place, &[&format!("--print-args={form}"), "--", "true"]));
         assert!(!made.exists(), "printing makes nothing");
     }
-    assert_eq!(shell(place, "echo inside >~/made/deep/file && ls -A ~"), ".local\ncode\nmade\n", ".local holds the consent");
+    assert_eq!(
+        shell(place, "echo inside >~/made/deep/file && ls -A ~"),
+        ".local\ncode\nmade\n",
+        ".local holds the consent"
+    );
     assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");
     assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(!place.home().join("never").exists());

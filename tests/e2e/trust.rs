@@ -68,13 +68,21 @@ fn a_file_planted_in_a_subfolder_opens_nothing_for_who_starts_there(place: &Plac
     write(place, FILE, "[filesystem]\nrw = ['~/data']\nexclude = ['hidden']\n");
     write(place, "hidden/key", "secret");
     place.trust();
-    shell(place, &format!("mkdir sub && printf '%s' '[filesystem]\nrw = [\"~/data\", \"../hidden\", \"../hidden/key\"]' >sub/{FILE}"));
+    shell(
+        place,
+        &format!(
+            "mkdir sub && printf '%s' '[filesystem]\nrw = [\"~/data\", \"../hidden\", \"../hidden/key\"]' >sub/{FILE}"
+        ),
+    );
     let start = |script: &str| sandbox(place).args(["-C", "sub", "--", "sh", "-c", script]).output().unwrap();
     let output = start("cat ../hidden/key");
     failed(&output, 125, "error[untrusted-policy]");
     let said = stderr(&output);
     assert!(said.contains("/hidden/key`: hidden → writable") && !said.contains("/hidden`"), "{said}");
-    assert!(said.contains("/data`: read-only → writable"), "consent to the file above is not consent to this one: {said}");
+    assert!(
+        said.contains("/data`: read-only → writable"),
+        "consent to the file above is not consent to this one: {said}"
+    );
     // One that opens nothing is obeyed, and takes what the file above opens away.
     write(place, format!("sub/{FILE}"), "[filesystem]\nro = ['.']\n");
     assert_eq!(succeeded(start("echo x >~/data/file; echo x >new; cat ../hidden/key; echo done")), "done\n");

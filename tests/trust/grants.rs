@@ -263,11 +263,7 @@ fn what_would_be_refused_without_the_file_does_not_count_as_open() {
     tree.add("home/u/proj/out -> ../.ssh");
     user(&tree, "[filesystem]\nrw = ['out']\n");
     assert!(tree.compile("/home/u/proj", &Request::default()).1.has_errors());
-    assert_opens(
-        &tree,
-        "[filesystem]\nro = ['.']\n",
-        &["`/home/u/.ssh`: hidden → writable (.agent-sandbox.toml:1:1)"],
-    );
+    assert_opens(&tree, "[filesystem]\nro = ['.']\n", &["`/home/u/.ssh`: hidden → writable (.agent-sandbox.toml:1:1)"]);
 }
 
 #[test]
