@@ -57,6 +57,8 @@ impl Serialize for AbsPath {
 impl<'de> Deserialize<'de> for AbsPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = Written::deserialize(deserializer)?.into_word();
-        AbsPath::normalize(word).ok_or_else(|| D::Error::custom("a path that is not absolute"))
+        let normal = AbsPath::normalize(&word);
+        // Another spelling of a path was not written by us.
+        normal.filter(|normal| normal.as_os_str() == word).ok_or_else(|| D::Error::custom("not a path"))
     }
 }

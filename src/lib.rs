@@ -77,6 +77,9 @@ pub mod lower;
 
 pub mod protection;
 
+// What the project's own file opens, and whether the user agreed.
+pub mod trust;
+
 pub mod pipeline;
 
 // What is done with the outcome.

@@ -17,6 +17,7 @@ use crate::protection::{self, Lack};
 use crate::resolve::{self, Resolution};
 use crate::rule::Protection;
 use crate::session::{Request, Session};
+use crate::trust::{self, Stages, Widening};
 
 /// What each stage came to. Everything that is printed, explained or executed is read from here.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct Compiled {
     /// A second stage inside makes a part of the mounts, and locks all of them.
     pub guard: bool,
     pub environment: Environment,
+    /// What the project's own file opens: see [`trust::refusal`]. `None` without such a file, or with errors.
+    pub widening: Option<Widening>,
 }
 
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
@@ -61,7 +64,17 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
     let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
     let guard = guard.is_some();
-    Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard })
+    let stages = Stages {
+        layers: &layers,
+        policy: &policy,
+        resolution: &resolution,
+        decisions: &decisions,
+        plan: &plan,
+        environment: &environment,
+    };
+    let runnable = !diagnostics.has_errors();
+    let widening = if runnable { trust::widening(host, session, &stages, !request.no_optimize) } else { None };
+    Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard, widening })
 }
 
 impl Compiled {
@@ -108,6 +121,13 @@ impl Compiled {
         .into_iter()
         .flatten()
         .collect()
+    }
+
+    /// For who looks and starts nothing. A start is refused: see [`crate::launch::ready`].
+    pub fn warn_of_widening(&self, host: &Host, diagnostics: &mut Diagnostics) {
+        if let Some(warning) = trust::warning(host, &self.layers.state, self.widening.as_ref()) {
+            diagnostics.push(warning);
+        }
     }
 }
 

@@ -21,6 +21,8 @@ mod inputs;
 mod paths;
 #[path = "diagnostics/starting.rs"]
 mod starting;
+#[path = "diagnostics/trust.rs"]
+mod trust;
 
 use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
 use agent_sandbox::pipeline::Compiled;
@@ -47,7 +49,7 @@ fn every_snapshot_has_a_case() {
 }
 
 fn cases() -> Vec<(Code, &'static str)> {
-    [aftermath::CASES, files::CASES, inputs::CASES, paths::CASES, starting::CASES].concat()
+    [aftermath::CASES, files::CASES, inputs::CASES, paths::CASES, starting::CASES, trust::CASES].concat()
 }
 
 fn snapshot(code: Code, sentence: &str) -> String {

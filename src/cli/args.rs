@@ -20,7 +20,7 @@ use crate::session::Request;
     name = "agent-sandbox",
     version,
     disable_help_subcommand = true,
-    override_usage = "agent-sandbox [OPTIONS] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] --print-args[=FORM] [--] COMMAND [ARGS]…\n       agent-sandbox check [FILE]\n       agent-sandbox schema\n       agent-sandbox sweep",
+    override_usage = "agent-sandbox [OPTIONS] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] --print-args[=FORM] [--] COMMAND [ARGS]…\n       agent-sandbox check [FILE]\n       agent-sandbox trust\n       agent-sandbox schema\n       agent-sandbox sweep",
     after_help = AFTER_HELP
 )]
 pub(super) struct Arguments {
@@ -156,6 +156,11 @@ pub(super) enum Subcommand {
         /// A project file to validate, as it would apply in its own folder
         file: Option<PathBuf>,
     },
+    /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
+    ///
+    /// Shows the list and records it, with the hash of the file. A run is refused while a file opens more than was
+    /// agreed to. Flags that go with every run count here, too.
+    Trust,
     /// Print the JSON schema of the configuration file
     Schema,
     /// Remove what a run that was killed has left at blocked paths
@@ -239,6 +244,7 @@ fn refuse_misplaced_flag(matches: &ArgMatches, arguments: &Arguments) -> Result<
     let (name, usage) = match subcommand {
         Subcommand::Check { file: None } => ("check", "check"),
         Subcommand::Check { file: Some(_) } => ("check", "check FILE"),
+        Subcommand::Trust => ("trust", "trust"),
         Subcommand::Schema => ("schema", "schema"),
         Subcommand::Sweep => ("sweep", "sweep"),
         Subcommand::Probe => ("__probe", "__probe"),
@@ -254,8 +260,8 @@ impl Subcommand {
     fn takes(&self, flag: &str) -> bool {
         match self {
             Subcommand::Check { file: None } => is_of_policy(flag),
-            // FILE says which file, as these two do.
-            Subcommand::Check { file: Some(_) } => {
+            // FILE says which file, as these two do; and only the project's own needs trust.
+            Subcommand::Check { file: Some(_) } | Subcommand::Trust => {
                 is_of_policy(flag) && !["config", "no_project_config"].contains(&flag)
             }
             Subcommand::Schema | Subcommand::Sweep | Subcommand::Probe => false,

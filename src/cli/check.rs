@@ -26,6 +26,9 @@ pub(super) fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, outpu
     };
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
+    if let Some(compiled) = &compiled {
+        compiled.warn_of_widening(host, &mut diagnostics);
+    }
     output.report(&diagnostics);
     let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
         return ExitCode::FAILURE;

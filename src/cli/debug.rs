@@ -18,6 +18,7 @@ pub(super) fn stages(compiled: &Compiled) -> String {
     decisions(compiled, &mut out);
     dropped(compiled, &mut out);
     environment(compiled, &mut out);
+    opened(compiled, &mut out);
     out
 }
 
@@ -139,5 +140,13 @@ fn environment(compiled: &Compiled, out: &mut String) {
             Fate::Set => "set",
         };
         let _ = writeln!(out, "  {fate} {}  [{}]", shown(name), outcome.because);
+    }
+}
+
+fn opened(compiled: &Compiled, out: &mut String) {
+    let Some(widening) = &compiled.widening else { return };
+    let _ = writeln!(out, "opened by {}:", widening.name);
+    for granted in &widening.grants {
+        let _ = writeln!(out, "  {granted}");
     }
 }

@@ -7,6 +7,7 @@ mod output;
 mod probe;
 mod run;
 mod sweep;
+mod trust;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -58,6 +59,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Some(Subcommand::Sweep) => sweep::run(&host, &arguments.options, &output),
         Some(Subcommand::Probe) => probe::run(&output),
         Some(Subcommand::Check { file }) => check::run(&host, &arguments, file.as_deref(), &output),
+        Some(Subcommand::Trust) => trust::run(&host, &arguments, &output),
         None if arguments.options.check => {
             let (answer, code) = if is_inside(&host) { ("inside sandbox\n", 0) } else { ("outside sandbox\n", 1) };
             output.print(answer.as_bytes());

@@ -111,6 +111,9 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         if options.debug {
             output.debug(&debug::stages(compiled));
         }
+        if !will_run {
+            compiled.warn_of_widening(host, &mut diagnostics);
+        }
         let engine =
             launch::engine(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
         if options.debug {

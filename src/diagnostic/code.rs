@@ -123,6 +123,14 @@ codes! {
     /// A printed form that leaves out what the words need.
     IncompleteForm = "incomplete-form", Warning;
 
+    // Trust.
+    /// The project's file opens something, and the user has not agreed to it.
+    UntrustedPolicy = "untrusted-policy", Error;
+    /// The same, where nothing is started.
+    WideningPolicy = "widening-policy", Warning;
+    /// Consent could not be recorded.
+    TrustFailed = "trust-failed", Error;
+
     // Starting it.
     /// Started inside a sandbox.
     AlreadyInside = "already-inside", Error;

@@ -18,12 +18,14 @@ pub struct Diagnostic {
     pub code: Code,
     pub message: String,
     pub origin: Option<Origin>,
+    /// What belongs to the message and would make it too long: one line for each.
+    pub notes: Box<[String]>,
     pub help: Option<String>,
 }
 
 impl Diagnostic {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), origin: None, help: None }
+        Self { code, message: message.into(), origin: None, notes: Box::default(), help: None }
     }
 
     #[must_use]
@@ -35,6 +37,12 @@ impl Diagnostic {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    #[must_use]
+    pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.notes = notes.into_iter().collect();
         self
     }
 

@@ -22,6 +22,9 @@ pub enum Format {
 /// Nobody reads more than this, and a file of nothing but mistakes should not take minutes to show.
 const MOST_SHOWN: usize = 100;
 
+/// The same for the notes of one diagnostic.
+const MOST_NOTES: usize = 20;
+
 /// Ends with a line break, unless there is nothing to say.
 pub fn render(diagnostics: &Diagnostics, format: Format) -> String {
     match format {
@@ -58,6 +61,9 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
             }
         }
     }
+    for note in notes(diagnostic) {
+        group = group.element(Level::NOTE.message(note));
+    }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(printable(help)));
     }
@@ -67,6 +73,12 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         // Without a source line the gutter is as wide as no line number at all.
         None => report.replace('\n', "\n "),
     }
+}
+
+fn notes(diagnostic: &Diagnostic) -> impl Iterator<Item = Cow<'_, str>> {
+    let more = diagnostic.notes.len().saturating_sub(MOST_NOTES);
+    let rest = (more > 0).then(|| Cow::Owned(format!("… and {more} more; `--message-format=json` shows all")));
+    diagnostic.notes.iter().take(MOST_NOTES).map(|note| printable(note)).chain(rest)
 }
 
 /// The lines of `place`, and no others: a file may be long, and each character that is shown is checked.
@@ -132,6 +144,8 @@ struct Object<'a> {
     place: Option<Lines<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    notes: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
 }
@@ -158,6 +172,7 @@ fn json(diagnostic: &Diagnostic) -> String {
         message: &diagnostic.message,
         place,
         origin: diagnostic.origin.as_ref().map(ToString::to_string),
+        notes: &diagnostic.notes,
         help: diagnostic.help.as_deref(),
     };
     // JSON itself leaves U+007F–U+009F as they are, and they can only stand inside of strings.

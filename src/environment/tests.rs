@@ -33,7 +33,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         let source = Arc::new(Source { name: kind.name().to_owned(), text });
         let config = config::parse(&source, &mut diagnostics);
         let protective_only = written.get(index + 1).is_some_and(|(next, _)| next == kind);
-        Layer { kind: *kind, base: root.clone(), config, protective_only, file: None }
+        Layer { kind: *kind, base: root.clone(), config, protective_only, needs_trust: false, file: None, source: None }
     });
     let layers = layers.collect();
     let layers = Layers { project, layers, own_files: Vec::new(), absent: Vec::new(), state: AbsPath::root() };

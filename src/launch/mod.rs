@@ -21,8 +21,7 @@ use std::process::Command;
 
 use rustix::io::Errno;
 
-#[cfg(feature = "ablate")]
-use crate::ablate;
+use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::guard;
@@ -33,6 +32,7 @@ use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
 use crate::session::Session;
+use crate::trust;
 
 use signals::Shield;
 
@@ -93,6 +93,10 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -
 /// The same for a [`Supervisor`], who need not try beforehand whether this machine can make a sandbox at all: where it
 /// cannot, it still finds out why afterwards.
 pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    let widening = compiled.widening.as_ref().filter(|_| !ablate::is_off(Mitigation::Trust));
+    if let Some(refusal) = trust::refusal(host, &compiled.layers.state, widening) {
+        return Err(refusal);
+    }
     refuse_open_directories()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;

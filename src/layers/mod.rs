@@ -49,8 +49,12 @@ pub struct Layer {
     pub config: ConfigFile,
     /// A project file above the root: only what it forbids counts (SPEC L4).
     pub protective_only: bool,
-    /// The file it was read from, for `--debug`.
+    /// The project's own file, found and not named by the user: what it opens needs consent (SPEC T1).
+    pub needs_trust: bool,
+    /// The file it was read from.
     pub file: Option<AbsPath>,
+    /// What was read, to the byte.
+    pub source: Option<Arc<Source>>,
 }
 
 /// A file or folder of ours that exists, or the state folder, which may not yet.
@@ -114,7 +118,9 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         }
         None if request.no_project_config => reader.protect(&project_file),
         None => {
-            reader.read(LayerKind::Project, &project_file, &search.root);
+            if let Outcome::Read(layer) = reader.read(LayerKind::Project, &project_file, &search.root) {
+                layer.needs_trust = true;
+            }
         }
     }
     if let Some(executable) = session.executable.as_ref().filter(|_| !ablate::is_off(Mitigation::OwnExecutable)) {
@@ -217,8 +223,9 @@ impl Reader<'_> {
                     self.protect(file);
                     let source = Arc::new(Source { name: self.shown_name(file), text });
                     let config = config::parse(&source, self.diagnostics);
-                    let (base, file) = (base.clone(), Some(file.clone()));
-                    self.layers.push(Layer { kind, base, config, protective_only: false, file });
+                    let (base, file, source) = (base.clone(), Some(file.clone()), Some(source));
+                    let (protective_only, needs_trust) = (false, false);
+                    self.layers.push(Layer { kind, base, config, protective_only, needs_trust, file, source });
                     return self.layers.last_mut().map_or(Outcome::Failed, Outcome::Read);
                 }
                 Err(_) => "it is not UTF-8".to_owned(),
@@ -337,7 +344,15 @@ fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
         .collect();
     config.network = request.network.map(|on| flag_setting("--network", on));
     config.docker = request.docker.map(|on| flag_setting("--docker", on));
-    Layer { kind: LayerKind::CommandLine, base: cwd.clone(), config, protective_only: false, file: None }
+    Layer {
+        kind: LayerKind::CommandLine,
+        base: cwd.clone(),
+        config,
+        protective_only: false,
+        needs_trust: false,
+        file: None,
+        source: None,
+    }
 }
 
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {

@@ -1,7 +1,7 @@
 //! Symlinks that a command inside could replace, and so choose what a rule means at the next start.
 
 use crate::ablate::{self, Mitigation};
-use crate::decide::Decisions;
+use crate::decide::{Decision, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::layers::OwnFile;
 use crate::path::AbsPath;
@@ -18,8 +18,7 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     }
     for (path, decision) in decisions.iter() {
         let Some(link) = writable_link(plan, &decision.links) else { continue };
-        let opens = decision.access == Access::Rw || decision.shows_socket;
-        if opens && plan.view_around(path) != View::HostRw {
+        if opened_through_writable_link(plan, path, decision) {
             diagnostics.push(
                 Diagnostic::new(
                     Code::WritableLink,
@@ -54,6 +53,12 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
             );
         }
     }
+}
+
+/// Whether `decision` opens `path` through a symlink that a command can replace.
+pub fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
+    let opens = decision.access == Access::Rw || decision.shows_socket;
+    opens && plan.view_around(path) != View::HostRw && writable_link(plan, &decision.links).is_some()
 }
 
 /// The first of `links` whose folder the command can write.

@@ -21,7 +21,7 @@ use crate::rule::{Access, Mask};
 
 pub use executable::check_executable;
 pub use hard_links::check_hard_links;
-pub use links::check_links;
+pub use links::{check_links, opened_through_writable_link};
 use pins::Pin;
 pub use placeholders::check_dangling;
 pub use stages::Stages;
@@ -163,6 +163,12 @@ impl Plan {
     /// What the command will find at `path`, which holds no symlinks.
     pub fn view(&self, path: &AbsPath) -> View {
         self.views.at(path)
+    }
+
+    /// The paths from which on something else is found than in the folder around, parents first. Between two of them the
+    /// view does not change.
+    pub fn borders(&self) -> impl Iterator<Item = &AbsPath> {
+        self.views.borders()
     }
 
     /// What the command will find in the folder that `path` lies in.

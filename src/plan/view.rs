@@ -79,6 +79,10 @@ impl Views {
         self.0.iter()
     }
 
+    pub(super) fn borders(&self) -> impl Iterator<Item = &AbsPath> {
+        self.0.iter().map(|(path, _)| path)
+    }
+
     /// The mount point that governs what lies around `path`.
     pub(super) fn source_above(&self, path: &AbsPath) -> Option<&AbsPath> {
         self.0.nearest_above(path).map(|(at, _)| at)

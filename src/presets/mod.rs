@@ -166,12 +166,7 @@ fn password_hashes() -> [Rule; 2] {
 
 /// SPEC L6. What a user writes is done as written; a preset must not open a home by accident.
 fn refuse_unsafe_root(rules: &[Rule], project: &Project, diagnostics: &mut Diagnostics) {
-    let opens_root = |rule: &&Rule| {
-        rule.access == Access::Rw && rule.layer == LayerKind::Preset && rule.base == project.root && rule.text == "."
-    };
-    if is_unsafe_root(&project.root, &project.home)
-        && let Some(rule) = rules.iter().find(opens_root)
-    {
+    if let Some(rule) = rules.iter().find(|rule| opens_unsafe_root(rule, project)) {
         diagnostics.push(
             Diagnostic::new(
                 Code::UnsafeRoot,
@@ -180,6 +175,13 @@ fn refuse_unsafe_root(rules: &[Rule], project: &Project, diagnostics: &mut Diagn
             .help("start in the folder of one project, or take `@base` out with `--preset '!base'`"),
         );
     }
+}
+
+/// Whether `rule` is that of a preset which makes a root writable that is too broad for it.
+pub(crate) fn opens_unsafe_root(rule: &Rule, project: &Project) -> bool {
+    let opens_root =
+        rule.access == Access::Rw && rule.layer == LayerKind::Preset && rule.base == project.root && rule.text == ".";
+    opens_root && is_unsafe_root(&project.root, &project.home)
 }
 
 /// Which presets are on.

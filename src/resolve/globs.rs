@@ -16,7 +16,7 @@ use super::{Match, Resolver, missing_path};
 impl Resolver<'_> {
     /// Expands all globs with one walk.
     pub(super) fn globs(&mut self, patterns: &[WalkPattern]) {
-        let walked = walk::walk(self.host, patterns, &self.exact_winners());
+        let walked = walk::walk(self.host, patterns, &self.exact_winners(), self.within);
         let mut reported = BTreeSet::new();
         for failure in &walked.unreadable {
             let pattern = &patterns[failure.pattern];

@@ -103,11 +103,23 @@ pub fn resolve(
     policy: &Policy,
     diagnostics: &mut Diagnostics,
 ) -> Resolution {
+    resolve_within(host, session, layers, policy, None, diagnostics)
+}
+
+/// The same, but patterns find only what lies in the directories `within`, or on the way to one.
+pub(crate) fn resolve_within(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    policy: &Policy,
+    within: Option<&[AbsPath]>,
+    diagnostics: &mut Diagnostics,
+) -> Resolution {
     let mut rules: Vec<Arc<Rule>> = policy.rules.iter().cloned().map(Arc::new).collect();
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
-    let mut resolver = Resolver { host, project: &layers.project, diagnostics, standing, found };
+    let mut resolver = Resolver { host, project: &layers.project, within, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Create) {
         resolver.plan_creation(rule);
@@ -152,6 +164,7 @@ impl Resolution {
 struct Resolver<'a> {
     host: &'a Host,
     project: &'a Project,
+    within: Option<&'a [AbsPath]>,
     diagnostics: &'a mut Diagnostics,
     /// Placeholders of other runs, sorted: where one stands, nothing is.
     standing: Vec<AbsPath>,

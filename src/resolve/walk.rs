@@ -72,7 +72,13 @@ struct Task {
 }
 
 /// `exact` is what exact rules decide, which the walk needs in order not to enter what is hidden as a whole.
-pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &PathMap<Precedence>) -> Walked {
+/// With `within` only these directories are walked, and the way to them.
+pub(super) fn walk(
+    host: &Host,
+    patterns: &[WalkPattern],
+    exact: &PathMap<Precedence>,
+    within: Option<&[AbsPath]>,
+) -> Walked {
     let mut starts: PathMap<Vec<State>> = PathMap::default();
     for (index, pattern) in patterns.iter().enumerate() {
         starts.get_or_insert_with(&pattern.prefix, Vec::new).push(State { pattern: index, at: 0 });
@@ -81,11 +87,11 @@ pub(super) fn walk(host: &Host, patterns: &[WalkPattern], exact: &PathMap<Preced
     for literal in patterns.iter().filter_map(|pattern| pattern.literal.as_ref()) {
         literals.insert(literal.path.clone(), ());
     }
-    let walker = Walker { host, patterns, exact, starts: &starts, literals: &literals };
+    let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
     let mut walked = Walked::default();
     // Parents first: a start below another is met on the way, unless nothing led there.
     for (prefix, states) in starts.iter() {
-        if !walked.entered.contains(prefix) {
+        if !walked.entered.contains(prefix) && walker.leads_within(prefix) {
             let governing = exact.nearest(prefix).filter(|(_, winner)| winner.access == Access::Exclude);
             let excluded = governing.map(|(at, _)| at.clone());
             walker.run(Task { directory: prefix.clone(), states: states.clone(), excluded }, &mut walked);
@@ -100,6 +106,7 @@ struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [WalkPattern<'w>],
     exact: &'w PathMap<Precedence>,
+    within: Option<&'w [AbsPath]>,
     starts: &'w PathMap<Vec<State>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
@@ -242,7 +249,7 @@ impl Walker<'_> {
     }
 
     fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task>) {
-        if OWN_FILE_SYSTEMS.iter().any(|own| path.as_path() == *own) {
+        if OWN_FILE_SYSTEMS.iter().any(|own| path.as_path() == *own) || !self.leads_within(path) {
             return;
         }
         states.extend(self.starts.get(path).into_iter().flatten());
@@ -255,6 +262,10 @@ impl Walker<'_> {
         if !states.is_empty() {
             tasks.push(Task { directory: path.clone(), states, excluded });
         }
+    }
+
+    fn leads_within(&self, path: &AbsPath) -> bool {
+        self.within.is_none_or(|places| places.iter().any(|place| path.is_within(place) || place.is_within(path)))
     }
 
     /// The excluded directory that governs `path`, as it will be decided. Exact rules beat globs, so the exact winner is

@@ -13,6 +13,7 @@ mod parsing;
 mod print_args;
 mod streams;
 mod surroundings;
+mod trust;
 
 use std::ffi::OsStr;
 use std::process::Output;

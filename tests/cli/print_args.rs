@@ -113,6 +113,7 @@ fn the_printed_script_does_what_a_run_does() {
         let place = Place::in_tmp();
         place.write("home/.netrc", "machine example.org password secret");
         place.write("home/code/project/.agent-sandbox.toml", toml);
+        place.trust();
         let words = ["--", "sh", "-c", report];
         let output = if by_shell {
             let printed = run(&place, ["--print-args"].into_iter().chain(words));

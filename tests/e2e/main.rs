@@ -22,6 +22,7 @@ mod start;
 mod supervised;
 mod surroundings;
 mod tools;
+mod trust;
 mod undo;
 
 #[path = "../support/mod.rs"]

@@ -14,6 +14,7 @@ mod rules;
 mod scene;
 mod stable;
 mod stages;
+mod trust;
 
 use std::cell::Cell;
 use std::ffi::OsString;

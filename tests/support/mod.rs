@@ -189,6 +189,13 @@ impl Place {
         self.command(binary())
     }
 
+    /// Agrees to what the project's file opens, as a user does. The file must be as it will be, and so must what it opens.
+    #[track_caller]
+    pub fn trust(&self) {
+        let output = self.agent_sandbox().arg("trust").output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    }
+
     /// Any command in the same situation, outside of a sandbox.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);

@@ -1,0 +1,61 @@
+//! Whether the user has agreed to what the project's file opens, and what is said where they have not.
+
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::Host;
+use crate::path::AbsPath;
+
+use super::{Granted, Widening, record};
+
+/// Why a run with this file must not start; `None` where it may.
+pub fn refusal(host: &Host, state: &AbsPath, widening: Option<&Widening>) -> Option<Diagnostic> {
+    said(Code::UntrustedPolicy, host, state, widening?)
+}
+
+/// The same for those who only look.
+pub fn warning(host: &Host, state: &AbsPath, widening: Option<&Widening>) -> Option<Diagnostic> {
+    said(Code::WideningPolicy, host, state, widening?)
+}
+
+fn said(code: Code, host: &Host, state: &AbsPath, widening: &Widening) -> Option<Diagnostic> {
+    let Missing { why, grants } = missing(host, state, widening)?;
+    let name = &widening.name;
+    Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants.into_iter().map(ToString::to_string)).help(
+        format!(
+            "`agent-sandbox trust` records that you agree; `--config {name}` uses the file this once, \
+                 `--no-project-config` does without it"
+        ),
+    ))
+}
+
+/// Consent that is not there: why, and to what.
+struct Missing<'w> {
+    why: String,
+    grants: Vec<&'w Granted>,
+}
+
+fn missing<'w>(host: &Host, state: &AbsPath, widening: &'w Widening) -> Option<Missing<'w>> {
+    let all: Vec<&Granted> = widening.grants.iter().collect();
+    if all.is_empty() {
+        return None;
+    }
+    const OPENS: &str = "opens more than your own settings do";
+    let (why, grants) = match record::read(host, state, &widening.file) {
+        Err(e) => {
+            let at = record::place(state, &widening.file);
+            (format!("{OPENS}, and the record of your consent, `{at}`, cannot be used: {}", reason(&e)), all)
+        }
+        Ok(None) => (format!("{OPENS}, and you have not agreed to it"), all),
+        Ok(Some(record)) if record.sha256 != widening.sha256 => {
+            (format!("{OPENS}, and has changed since you agreed to it"), all)
+        }
+        Ok(Some(record)) => {
+            let covered = |granted: &&Granted| record.grants.iter().any(|agreed| agreed.covers(&granted.grant));
+            let beyond: Vec<&Granted> = all.into_iter().filter(|granted| !covered(granted)).collect();
+            if beyond.is_empty() {
+                return None;
+            }
+            ("opens more here than what you agreed to, although it has not changed".to_owned(), beyond)
+        }
+    };
+    Some(Missing { why, grants })
+}

@@ -1,0 +1,172 @@
+//! The vocabulary of widening: what can be opened, how it is written down, and what consent to it covers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bytes::Word;
+use crate::origin::Origin;
+use crate::path::{AbsPath, shown};
+use crate::plan::View;
+
+/// How much of the host a command gets at a path, least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Openness {
+    /// Nothing, whether a mask or a place of the sandbox's own stands there.
+    Hidden,
+    ReadOnly,
+    Writable,
+}
+
+impl From<View> for Openness {
+    fn from(view: View) -> Self {
+        match view {
+            View::HostRw => Openness::Writable,
+            View::HostRo => Openness::ReadOnly,
+            View::Masked | View::Fresh | View::Dev | View::Proc => Openness::Hidden,
+        }
+    }
+}
+
+impl fmt::Display for Openness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Openness::Hidden => "hidden",
+            Openness::ReadOnly => "read-only",
+            Openness::Writable => "writable",
+        })
+    }
+}
+
+/// One thing that a project's file opens. Also what is recorded when the user agrees to it (`TECHNICAL_STEERING.md`,
+/// "The record of consent").
+// `sockets` are paths that are shown. A record that names a variant which is not known here is no consent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Grant {
+    /// The network: off → on.
+    Network,
+    /// The container engine's socket, which is as good as root.
+    Docker,
+    /// User namespaces inside.
+    Nested,
+    /// A variable of the environment that the command would not have, or would have with another value.
+    Variable { name: Word },
+    /// A protected file that has other names, by which it is not protected.
+    OtherNames { path: AbsPath },
+    /// A preset is off that would protect something here. What that is are grants of their own.
+    Preset { name: String },
+    /// A directory is made outside of what is writable anyway.
+    Create { path: AbsPath },
+    /// Device nodes at this path work.
+    Device { path: AbsPath },
+    /// What the host has at this path and below it, as far as it is `from` without the file, is `to`.
+    Path { path: AbsPath, from: Openness, to: Openness },
+}
+
+impl Grant {
+    /// Whether who agreed to this agreed to `other`.
+    pub fn covers(&self, other: &Grant) -> bool {
+        match (self, other) {
+            (Grant::Path { path, from, to }, Grant::Path { path: other, from: other_from, to: other_to }) => {
+                other.is_within(path) && from <= other_from && other_to <= to
+            }
+            (Grant::Device { path }, Grant::Device { path: other }) => other.is_within(path),
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grant::Network => f.write_str("network: off → on"),
+            Grant::Docker => f.write_str("docker: off → on, which is as good as root"),
+            Grant::Nested => f.write_str("user namespaces inside: off → on"),
+            Grant::Variable { name } => write!(f, "variable `{}`: given to the command", shown(&name.0)),
+            Grant::OtherNames { path } => write!(f, "`{path}`: protected under this one of its names alone"),
+            Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
+            Grant::Create { path } => write!(f, "`{path}`: missing → created"),
+            Grant::Device { path } => write!(f, "device `{path}`: hidden → usable"),
+            Grant::Path { path, from, to } => write!(f, "`{path}`: {from} → {to}"),
+        }
+    }
+}
+
+/// A grant, and what in the project's file it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    pub grant: Grant,
+    pub origin: Origin,
+}
+
+impl fmt::Display for Granted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.grant, self.origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    fn path(path: &str, from: Openness, to: Openness) -> Grant {
+        Grant::Path { path: AbsPath::root().join(path), from, to }
+    }
+
+    #[test]
+    fn consent_covers_what_lies_within_it_and_opens_no_more() {
+        use Openness::{Hidden, ReadOnly, Writable};
+        let agreed = path("home/u/data", ReadOnly, Writable);
+        assert!(agreed.covers(&agreed));
+        assert!(agreed.covers(&path("home/u/data/deep/er", ReadOnly, Writable)));
+        assert!(!agreed.covers(&path("home/u", ReadOnly, Writable)), "above");
+        assert!(!agreed.covers(&path("home/u/data-2", ReadOnly, Writable)), "beside");
+        assert!(!agreed.covers(&path("home/u/data/key", Hidden, ReadOnly)), "what was hidden");
+        assert!(!agreed.covers(&path("home/u/data/key", Hidden, Writable)), "what was hidden");
+        assert!(path("home", Hidden, Writable).covers(&agreed));
+        assert!(!path("home", Hidden, ReadOnly).covers(&agreed));
+        assert!(!Grant::Network.covers(&Grant::Docker));
+        let device = |at: &str| Grant::Device { path: AbsPath::root().join(at) };
+        assert!(device("dev/dri").covers(&device("dev/dri/card0")));
+        assert!(!device("dev/dri/card0").covers(&device("dev/dri")));
+        assert!(!path("dev", Hidden, Writable).covers(&device("dev/dri")));
+    }
+
+    #[test]
+    fn every_grant_is_read_back_as_it_was_written() {
+        let odd = AbsPath::root().child(OsStr::from_bytes(b"a\xff\n\""));
+        let grants = [
+            Grant::Network,
+            Grant::Docker,
+            Grant::Nested,
+            Grant::Variable { name: Word("A".into()) },
+            Grant::OtherNames { path: AbsPath::root() },
+            Grant::Preset { name: "secrets".to_owned() },
+            Grant::Create { path: odd.clone() },
+            Grant::Device { path: AbsPath::root() },
+            Grant::Path { path: odd, from: Openness::Hidden, to: Openness::ReadOnly },
+        ];
+        let written = serde_json::to_string(&grants).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Grant>>(&written).unwrap(), grants);
+        assert!(
+            written.contains(r#"{"kind":"path","path":{"bytes":[47,97,255,10,34]},"from":"hidden","to":"read-only"}"#)
+        );
+    }
+
+    #[test]
+    fn what_we_would_not_write_is_not_read() {
+        for written in [
+            r#"{"kind":"path","path":"a","from":"hidden","to":"read-only"}"#,
+            r#"{"kind":"path","path":"/a/../b","from":"hidden","to":"read-only"}"#,
+            r#"{"kind":"path","path":"/a","from":"hidden","to":"read-only","and":1}"#,
+            r#"{"kind":"everything"}"#,
+        ] {
+            assert!(serde_json::from_str::<Grant>(written).is_err(), "{written}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Whether the project's own file may be obeyed (SPEC section 9).
+//!
+//! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a file may always
+//! tighten. What it opens is computed: the same policy is compiled once more without it, and the two are compared at every
+//! path (`baseline`, `compare`). What it opens needs the user's consent, which is recorded where nothing inside can
+//! write (`record`, `consent`).
+
+mod baseline;
+mod compare;
+mod consent;
+mod grant;
+mod record;
+
+use sha2::{Digest, Sha256};
+
+use crate::config::ConfigFile;
+use crate::decide::Decisions;
+use crate::environment::Environment;
+use crate::host::Host;
+use crate::layers::{Layer, Layers};
+use crate::path::AbsPath;
+use crate::plan::Plan;
+use crate::presets::Policy;
+use crate::resolve::Resolution;
+use crate::session::Session;
+
+pub use consent::{refusal, warning};
+pub use grant::{Grant, Granted, Openness};
+pub use record::{Record, record};
+
+/// What the stages came to: of the whole policy, or of all but the project's file.
+#[derive(Clone, Copy)]
+pub struct Stages<'a> {
+    pub layers: &'a Layers,
+    pub policy: &'a Policy,
+    pub resolution: &'a Resolution,
+    pub decisions: &'a Decisions,
+    pub plan: &'a Plan,
+    pub environment: &'a Environment,
+}
+
+/// What the project's file opens.
+#[derive(Clone, Debug)]
+pub struct Widening {
+    /// The file, after symlinks.
+    pub file: AbsPath,
+    /// As shown to people, relative to where they are.
+    pub name: String,
+    /// Of the text that was compiled.
+    pub sha256: String,
+    /// Empty where it only tightens.
+    pub grants: Vec<Granted>,
+}
+
+/// Compares the policy with what it would be without the project's file. `None` where there is no such file, or nothing is
+/// written in it. `optimize` is as it was for the plan.
+pub fn widening(host: &Host, session: &Session, full: &Stages, optimize: bool) -> Option<Widening> {
+    let layer = full.layers.layers.iter().find(|layer| layer.needs_trust)?;
+    let (file, source) = (layer.file.as_ref()?, layer.source.as_ref()?);
+    if layer.config == ConfigFile::default() {
+        return None;
+    }
+    let base = baseline::compile(host, session, full, optimize);
+    // A file that was read can be resolved.
+    let file = host.resolve(file.as_path()).map_or_else(|_| file.clone(), |resolved| resolved.path);
+    Some(Widening {
+        file,
+        name: source.name.clone(),
+        sha256: hex(&source.text),
+        grants: compare::grants(&base.stages(), full, layer),
+    })
+}
+
+fn hex(content: impl AsRef<[u8]>) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_trusted(layer: &Layer) -> bool {
+    !layer.needs_trust
+}

@@ -1,0 +1,66 @@
+//! What the project's own file opens.
+
+use agent_sandbox::diagnostic::{Code, Diagnostic};
+use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::session::Request;
+use agent_sandbox::trust;
+
+use crate::support::Tree;
+use crate::{one, tree};
+
+const WIDENS: &str = "network = true\n\n[filesystem]\npresets = [\"!@secrets\"]\nrw = [\"~/data\"]\n";
+
+cases! {
+    UntrustedPolicy a_file_that_opens_something_needs_consent one(refusal(&widening(WIDENS)));
+    UntrustedPolicy a_file_that_has_changed_needs_consent_anew {
+        let tree = widening(WIDENS);
+        agree(&tree);
+        tree.add(&format!("home/u/proj/.agent-sandbox.toml = {WIDENS}# more\n"));
+        one(refusal(&tree))
+    };
+    UntrustedPolicy more_than_was_agreed_to_needs_consent_anew {
+        let tree = widening(WIDENS);
+        agree(&tree);
+        tree.add("home/u/.aws/credentials");
+        one(refusal(&tree))
+    };
+    UntrustedPolicy a_damaged_record_is_no_consent {
+        let tree = widening(WIDENS);
+        let record = agree(&tree);
+        tree.add(&format!("{record} = {{}}"));
+        one(refusal(&tree))
+    };
+    WideningPolicy who_only_looks_is_told_the_same {
+        let tree = widening(WIDENS);
+        let compiled = compiled(&tree);
+        one(trust::warning(&tree.host(), &compiled.layers.state, compiled.widening.as_ref()).unwrap())
+    };
+    TrustFailed consent_that_cannot_be_recorded_says_where {
+        let tree = widening(WIDENS);
+        tree.add("home/u/.local/state/agent-sandbox");
+        let compiled = compiled(&tree);
+        one(trust::record(&tree.host(), &compiled.layers.state, &compiled.widening.unwrap()).unwrap_err())
+    };
+}
+
+fn widening(text: &str) -> Tree {
+    let tree = tree(["home/u/data/", "home/u/.ssh/", "home/u/proj/.env"]);
+    tree.add("home/u/.config/agent-sandbox/config.toml = network = false\n");
+    tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
+    tree
+}
+
+fn compiled(tree: &Tree) -> Compiled {
+    tree.compile("/home/u/proj", &Request::default()).0.unwrap()
+}
+
+fn refusal(tree: &Tree) -> Diagnostic {
+    let compiled = compiled(tree);
+    trust::refusal(&tree.host(), &compiled.layers.state, compiled.widening.as_ref()).unwrap()
+}
+
+/// Where it was recorded.
+fn agree(tree: &Tree) -> String {
+    let compiled = compiled(tree);
+    trust::record(&tree.host(), &compiled.layers.state, &compiled.widening.unwrap()).unwrap().to_string()
+}

@@ -1,0 +1,88 @@
+use agent_sandbox::session::Request;
+use agent_sandbox::trust;
+
+use crate::support::Tree;
+use crate::{FILE, compiled, tree, user};
+
+/// Agrees to what the file opens with these flags.
+fn agree(tree: &Tree, request: &Request) {
+    let compiled = compiled(tree, "/home/u/proj", request);
+    trust::record(&tree.host(), &compiled.layers.state, &compiled.widening.unwrap()).unwrap();
+}
+
+/// What a run with these flags is refused for.
+fn refused(tree: &Tree, request: &Request) -> Vec<String> {
+    let compiled = compiled(tree, "/home/u/proj", request);
+    let refusal = trust::refusal(&tree.host(), &compiled.layers.state, compiled.widening.as_ref());
+    refusal.map(|refusal| refusal.notes.to_vec()).unwrap_or_default()
+}
+
+fn without_data() -> Request {
+    Request { exclude: vec!["/home/u/data".into()], ..Request::default() }
+}
+
+#[test]
+fn consent_holds_for_what_was_agreed_to_and_for_less() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data', '~/vault', '~/data/sub']\n"));
+    assert_eq!(refused(&tree, &Request::default()).len(), 2);
+    agree(&tree, &Request::default());
+    assert_eq!(refused(&tree, &Request::default()), [""; 0]);
+    // The user's own file opens some of it now.
+    user(&tree, "[filesystem]\nrw = ['~/data']\n");
+    assert_eq!(refused(&tree, &Request::default()), [""; 0]);
+    user(&tree, "[filesystem]\nexclude = ['~/vault']\n");
+    assert_eq!(
+        refused(&tree, &Request::default()),
+        ["`/home/u/vault`: hidden → writable (.agent-sandbox.toml:2:17)"],
+        "what is hidden now was not hidden then"
+    );
+}
+
+/// With one set of flags something is opened that with another is not.
+#[test]
+fn consents_to_the_same_content_add_up() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data/sub', '~/vault']\n"));
+    agree(&tree, &without_data());
+    assert_eq!(refused(&tree, &without_data()), [""; 0]);
+    agree(&tree, &Request::default());
+    for request in [without_data(), Request::default()] {
+        assert_eq!(refused(&tree, &request), [""; 0]);
+    }
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data/sub', '~/vault'] # more\n"));
+    agree(&tree, &Request::default());
+    assert_eq!(
+        refused(&tree, &without_data()),
+        ["`/home/u/data/sub`: hidden → writable (.agent-sandbox.toml:2:7)"],
+        "what was agreed to for other content is forgotten"
+    );
+}
+
+#[test]
+fn consent_is_for_one_file() {
+    let tree = tree();
+    let text = "[filesystem]\nrw = ['~/data']\n";
+    tree.add(&format!("{FILE} = {text}"));
+    tree.add(&format!("home/u/other/.agent-sandbox.toml = {text}"));
+    agree(&tree, &Request::default());
+    let other = compiled(&tree, "/home/u/other", &Request::default());
+    assert!(trust::refusal(&tree.host(), &other.layers.state, other.widening.as_ref()).is_some());
+}
+
+#[test]
+fn a_match_that_is_new_was_not_agreed_to() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data/s*']\npresets = ['!@secrets']\n"));
+    agree(&tree, &Request::default());
+    assert_eq!(refused(&tree, &Request::default()), [""; 0]);
+    tree.add("home/u/data/second/");
+    tree.add("home/u/proj/.env.local");
+    assert_eq!(
+        refused(&tree, &Request::default()),
+        [
+            "`/home/u/data/second`: read-only → writable (.agent-sandbox.toml:2:7)",
+            "`/home/u/proj/.env.local`: hidden → writable (.agent-sandbox.toml:3:12)",
+        ]
+    );
+}

@@ -1,0 +1,290 @@
+use agent_sandbox::session::Request;
+
+use crate::support::Tree;
+use crate::{FILE, compiled, tree, user};
+
+/// What the project's file opens, a line each. Leaving mounts out makes no difference to that.
+#[track_caller]
+fn opened_with(tree: &Tree, cwd: &str, request: &Request) -> Vec<String> {
+    let [some, all] = [false, true].map(|no_optimize| {
+        let compiled = compiled(tree, cwd, &Request { no_optimize, ..request.clone() });
+        let grants = compiled.widening.map(|widening| widening.grants).unwrap_or_default();
+        grants.iter().map(ToString::to_string).collect::<Vec<_>>()
+    });
+    assert_eq!(some, all);
+    some
+}
+
+#[track_caller]
+fn assert_opens(tree: &Tree, project: &str, expected: &[&str]) {
+    tree.add(&format!("{FILE} = {project}"));
+    assert_eq!(opened_with(tree, "/home/u/proj", &Request::default()), expected);
+}
+
+#[test]
+fn what_only_tightens_opens_nothing() {
+    for project in [
+        "network = false\ndocker = false\n[filesystem]\ntmp = 'private'\n",
+        "network = true\n",
+        "[filesystem]\nrw = ['.', 'src', '~/.cache', '~/missing']\n",
+        "[filesystem]\nexclude = ['src', '~/data', '**/*.pem']\nro = ['.', '~/data', '~']\n",
+        "[filesystem]\npresets = ['!@caches', '@lint/all', '@git-strict']\n",
+        "[filesystem]\npresets = ['!@git', '!@autorun']\n",
+        "[filesystem]\nrw = [{ path = 'build', if-missing = 'create' }]\n",
+        "[presets.mine]\nrw = ['~/data']\n",
+    ] {
+        assert_opens(&tree(), project, &[]);
+    }
+}
+
+#[test]
+fn a_file_without_a_word_or_one_that_the_user_names_is_not_even_compared() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = # rw = ['~/data']\n\n"));
+    assert!(compiled(&tree, "/home/u/proj", &Request::default()).widening.is_none());
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data']\n"));
+    let named = Request { config: Some(".agent-sandbox.toml".into()), ..Request::default() };
+    let without = Request { no_project_config: true, ..Request::default() };
+    for request in [named, without] {
+        assert!(compiled(&tree, "/home/u/proj", &request).widening.is_none());
+    }
+    assert!(compiled(&tree, "/home/u/proj", &Request::default()).widening.is_some());
+}
+
+#[test]
+fn rw_outside_of_the_project_opens() {
+    assert_opens(
+        &tree(),
+        "[filesystem]\nrw = ['~/data', '.']\n",
+        &["`/home/u/data`: read-only → writable (.agent-sandbox.toml:2:7)"],
+    );
+}
+
+#[test]
+fn what_a_preset_hides_can_be_opened_in_part() {
+    assert_opens(
+        &tree(),
+        "[filesystem]\nro = ['.env']\nrw = ['~/.ssh/id_ed25519']\n",
+        &[
+            "`/home/u/.ssh/id_ed25519`: hidden → writable (.agent-sandbox.toml:3:7)",
+            "`/home/u/proj/.env`: hidden → read-only (.agent-sandbox.toml:2:7)",
+        ],
+    );
+}
+
+#[test]
+fn ro_inside_what_the_user_excludes_re_opens() {
+    let tree = tree();
+    user(&tree, "[filesystem]\nexclude = ['~/vault']\n");
+    assert_opens(
+        &tree,
+        "[filesystem]\nro = ['~/vault/pub']\n",
+        &["`/home/u/vault/pub`: hidden → read-only (.agent-sandbox.toml:2:7)"],
+    );
+}
+
+#[test]
+fn a_folder_stands_for_what_is_opened_in_the_same_way_below_it() {
+    let tree = tree();
+    user(&tree, "[filesystem]\nexclude = ['~/data/key']\nro = ['~/data/sub']\n");
+    assert_opens(
+        &tree,
+        "[filesystem]\nrw = ['~/data', '~/data/sub', '~/data/sub/file', '~/data/key']\n",
+        &[
+            "`/home/u/data`: read-only → writable (.agent-sandbox.toml:2:7)",
+            "`/home/u/data/key`: hidden → writable (.agent-sandbox.toml:2:50)",
+        ],
+    );
+}
+
+#[test]
+fn a_rule_that_loses_opens_nothing() {
+    let tree = tree();
+    user(&tree, "[filesystem]\nro = ['~/data/sub']\nexclude = ['~/vault']\n");
+    // An exact name beats a glob, and a glob does not reach into what is excluded.
+    assert_opens(&tree, "[filesystem]\nrw = ['~/dat[a]/su?']\nro = ['~/**/pub']\n", &[]);
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data']\n"));
+    let flags = Request { ro: vec!["/home/u/data".into()], ..Request::default() };
+    assert_eq!(opened_with(&tree, "/home/u/proj", &flags), [""; 0]);
+}
+
+#[test]
+fn what_flags_open_is_opened_by_the_user() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data', '~/vault']\n"));
+    let flags = Request { rw: vec!["/home/u/data".into()], ..Request::default() };
+    let opened = opened_with(&tree, "/home/u/proj", &flags);
+    assert_eq!(opened, ["`/home/u/vault`: read-only → writable (.agent-sandbox.toml:2:17)"]);
+}
+
+#[test]
+fn presets_count_as_what_they_hold() {
+    let tree = tree();
+    user(&tree, "[presets.theirs]\nrw = ['~/vault']\n");
+    assert_opens(
+        &tree,
+        "[filesystem]\npresets = ['@mine', '@theirs']\n[presets.mine]\nrw = ['~/data']\n",
+        &[
+            "`/home/u/data`: read-only → writable (.agent-sandbox.toml:4:7)",
+            "`/home/u/vault`: read-only → writable (.agent-sandbox.toml:2:21)",
+        ],
+    );
+}
+
+#[test]
+fn a_preset_defined_here_and_named_by_a_flag_is_of_this_file() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = [presets.mine]\nrw = ['~/data']\n"));
+    let flags = Request { presets: vec!["mine".into()], ..Request::default() };
+    let opened = opened_with(&tree, "/home/u/proj", &flags);
+    assert_eq!(opened, ["`/home/u/data`: read-only → writable (.agent-sandbox.toml:2:7)"]);
+}
+
+#[test]
+fn a_preset_that_is_taken_away_is_named_with_what_it_kept_closed() {
+    for (written, column) in [("'!@secrets'", 12), ("'!@all', '@base'", 12), ("'@base', '!@all'", 21)] {
+        assert_opens(
+            &tree(),
+            &format!("[filesystem]\npresets = [{written}]\n"),
+            &[
+                &format!("preset `@secrets`: on → off (.agent-sandbox.toml:2:{column})"),
+                &format!("`/home/u/.ssh`: hidden → read-only (.agent-sandbox.toml:2:{column})"),
+                &format!("`/home/u/proj/.env`: hidden → writable (.agent-sandbox.toml:2:{column})"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_preset_of_the_user_can_be_taken_away_too() {
+    let tree = tree();
+    user(&tree, "[filesystem]\npresets = ['@mine']\n[presets.mine]\nexclude = ['~/vault']\nro = ['src']\n");
+    assert_opens(
+        &tree,
+        "[filesystem]\npresets = ['!@mine']\n",
+        &[
+            "preset `@mine`: on → off (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/src`: read-only → writable (.agent-sandbox.toml:2:12)",
+            "`/home/u/vault`: hidden → read-only (.agent-sandbox.toml:2:12)",
+        ],
+    );
+}
+
+/// `@git` makes the folder of hooks where it is missing, so that nobody else does.
+#[test]
+fn a_folder_that_a_preset_would_make_is_opened_without_it() {
+    let tree = tree();
+    for entry in ["HEAD = ref: refs/heads/main\n", "objects/", "refs/", "config = "] {
+        tree.add(&format!("home/u/proj/.git/{entry}"));
+    }
+    assert_opens(
+        &tree,
+        "[filesystem]\npresets = ['!@git']\n",
+        &[
+            "preset `@git`: on → off (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/.git/config`: read-only → writable (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/.git/hooks`: read-only → writable (.agent-sandbox.toml:2:12)",
+        ],
+    );
+}
+
+#[test]
+fn settings_that_the_user_has_off_can_be_turned_on() {
+    let tree = tree();
+    tree.add("run/systemd/resolve/stub");
+    tree.add("etc/resolv.conf -> ../run/systemd/resolve/stub");
+    tree.add("var/run/docker.sock");
+    user(&tree, "network = false\n");
+    assert_opens(
+        &tree,
+        "network = true\ndocker = true\n[filesystem]\ntmp = 'host'\n",
+        &[
+            "network: off → on (.agent-sandbox.toml:1:11)",
+            "docker: off → on, which is as good as root (.agent-sandbox.toml:2:10)",
+            "`/run/systemd/resolve`: hidden → read-only (.agent-sandbox.toml:1:11)",
+            "`/tmp`: hidden → writable (.agent-sandbox.toml:4:7)",
+            "`/var/run/docker.sock`: hidden → writable (.agent-sandbox.toml:2:10)",
+        ],
+    );
+}
+
+#[test]
+fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
+    let tree = tree();
+    tree.add("run/systemd/resolve/stub");
+    tree.add("etc/resolv.conf -> ../run/systemd/resolve/stub");
+    // Shown without the file, by the network.
+    assert_opens(&tree, "network = false\n[filesystem]\nro = ['/run/systemd/resolve']\n", &[]);
+}
+
+#[test]
+fn a_directory_made_outside_of_the_project_is_said() {
+    assert_opens(
+        &tree(),
+        "[filesystem]\nro = [{ path = '~/new/a', if-missing = 'create' }]\nrw = [{ path = '~/new/b', if-missing = 'create' }]\n",
+        &[
+            "`/home/u/new/a`: missing → created (.agent-sandbox.toml:2:16)",
+            "`/home/u/new/b`: missing → created (.agent-sandbox.toml:3:16)",
+            "`/home/u/new/b`: read-only → writable (.agent-sandbox.toml:3:16)",
+        ],
+    );
+}
+
+#[test]
+fn the_folder_of_our_own_state_is_never_part_of_it() {
+    let tree = tree();
+    tree.add("home/u/.local/state/");
+    assert_opens(
+        &tree,
+        "[filesystem]\nrw = ['~/.local/state']\n",
+        &["`/home/u/.local/state`: read-only → writable (.agent-sandbox.toml:2:7)"],
+    );
+}
+
+/// SPEC G5: a link in a hidden folder protects nothing elsewhere. So hiding can open.
+#[test]
+fn hiding_a_folder_opens_what_a_link_in_it_protects() {
+    let tree = tree();
+    tree.add("home/u/proj/links/key -> /home/u/data/key");
+    user(&tree, "[filesystem]\nexclude = ['**/key']\n");
+    for hide in ["links", "link[s]"] {
+        assert_opens(
+            &tree,
+            &format!("[filesystem]\nexclude = ['{hide}']\n"),
+            &["`/home/u/data/key`: hidden → read-only (.agent-sandbox.toml:1:1)"],
+        );
+    }
+}
+
+/// The user's rule alone is refused, because a command can replace the link. The file makes it pass.
+#[test]
+fn what_would_be_refused_without_the_file_does_not_count_as_open() {
+    let tree = tree();
+    tree.add("home/u/proj/out -> ../.ssh");
+    user(&tree, "[filesystem]\nrw = ['out']\n");
+    assert!(tree.compile("/home/u/proj", &Request::default()).1.has_errors());
+    assert_opens(&tree, "[filesystem]\nro = ['.']\n", &["`/home/u/.ssh`: hidden → writable (.agent-sandbox.toml:1:1)"]);
+}
+
+#[test]
+fn a_root_that_is_too_broad_does_not_count_as_open() {
+    let tree = tree();
+    tree.add("home/u/.agent-sandbox.toml = [filesystem]\npresets = ['!@base']\nrw = ['data']\nro = ['.']\n");
+    let opened = opened_with(&tree, "/home/u", &Request::default());
+    assert_eq!(opened, ["`/home/u/data`: read-only → writable (.agent-sandbox.toml:3:7)"]);
+}
+
+#[test]
+fn a_file_above_the_root_still_forbids_what_it_forbids() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = network = false\n[filesystem]\nexclude = ['src']\nrw = ['~/data']\n"));
+    tree.add("home/u/proj/sub/.agent-sandbox.toml = network = true\n[filesystem]\nrw = ['~/data', '../src', '../src/main.rs']\n");
+    assert_eq!(
+        opened_with(&tree, "/home/u/proj/sub", &Request::default()),
+        [
+            "network: off → on (.agent-sandbox.toml:1:11)",
+            "`/home/u/data`: read-only → writable (.agent-sandbox.toml:3:7)",
+            "`/home/u/proj/src/main.rs`: hidden → writable (.agent-sandbox.toml:3:27)",
+        ]
+    );
+}

@@ -1,0 +1,45 @@
+//! What a project's file opens, case by case, and what consent to it covers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod consent;
+mod grants;
+
+use agent_sandbox::diagnostic::{Diagnostics, Format, render};
+use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::session::Request;
+use support::Tree;
+
+const FILE: &str = "home/u/proj/.agent-sandbox.toml";
+
+/// A host with something to open: data and keys in the home, and a project.
+fn tree() -> Tree {
+    Tree::new([
+        "home/u/proj/src/main.rs",
+        "home/u/proj/.env",
+        "home/u/data/sub/file",
+        "home/u/data/key",
+        "home/u/vault/pub/file",
+        "home/u/.ssh/id_ed25519",
+        "home/u/.cache/",
+        "tmp/",
+    ])
+}
+
+fn user(tree: &Tree, text: &str) {
+    tree.add(&format!("home/u/.config/agent-sandbox/config.toml = {text}"));
+}
+
+/// Compiles without a mistake.
+#[track_caller]
+fn compiled(tree: &Tree, cwd: &str, request: &Request) -> Compiled {
+    let (compiled, diagnostics) = tree.compile(cwd, request);
+    assert!(!diagnostics.has_errors(), "{}", text(&diagnostics));
+    compiled.unwrap()
+}
+
+fn text(diagnostics: &Diagnostics) -> String {
+    render(diagnostics, Format::Text { color: false })
+}
