@@ -51,7 +51,7 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start, and the only step that changes the host.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    if let Some(refusal) = trust::refusal(host, &compiled.layers.state, compiled.widening.as_ref()) {
+    if let Some(refusal) = trust::refusal(host, &compiled.layers, compiled.widening.as_ref()) {
         return Err(refusal);
     }
     refuse_open_directories()?;
