@@ -125,7 +125,7 @@ impl Compiled {
 
     /// For who looks and starts nothing. A start is refused: see [`crate::launch::ready`].
     pub fn warn_of_widening(&self, host: &Host, diagnostics: &mut Diagnostics) {
-        if let Some(warning) = trust::warning(host, &self.layers.state, self.widening.as_ref()) {
+        if let Some(warning) = trust::warning(host, &self.layers, self.widening.as_ref()) {
             diagnostics.push(warning);
         }
     }

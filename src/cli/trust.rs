@@ -47,7 +47,7 @@ fn agree(host: &Host, arguments: &Arguments, output: &Output) -> Result<String, 
             "{} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n",
             widening.name
         )),
-        Some(widening) => Ok(recorded(widening, &trust::record(host, &compiled.layers.state, widening)?)),
+        Some(widening) => Ok(recorded(widening, &trust::record(host, &compiled.layers, widening)?)),
     }
 }
 

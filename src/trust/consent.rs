@@ -2,22 +2,22 @@
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::path::AbsPath;
+use crate::layers::Layers;
 
 use super::{Granted, Widening, record};
 
 /// Why a run with this file must not start; `None` where it may.
-pub fn refusal(host: &Host, state: &AbsPath, widening: Option<&Widening>) -> Option<Diagnostic> {
-    said(Code::UntrustedPolicy, host, state, widening?)
+pub fn refusal(host: &Host, layers: &Layers, widening: Option<&Widening>) -> Option<Diagnostic> {
+    said(Code::UntrustedPolicy, host, layers, widening?)
 }
 
 /// The same for those who only look.
-pub fn warning(host: &Host, state: &AbsPath, widening: Option<&Widening>) -> Option<Diagnostic> {
-    said(Code::WideningPolicy, host, state, widening?)
+pub fn warning(host: &Host, layers: &Layers, widening: Option<&Widening>) -> Option<Diagnostic> {
+    said(Code::WideningPolicy, host, layers, widening?)
 }
 
-fn said(code: Code, host: &Host, state: &AbsPath, widening: &Widening) -> Option<Diagnostic> {
-    let Missing { why, grants } = missing(host, state, widening)?;
+fn said(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
+    let Missing { why, grants } = missing(host, layers, widening)?;
     let name = &widening.name;
     Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants.into_iter().map(ToString::to_string)).help(
         format!(
@@ -33,15 +33,15 @@ struct Missing<'w> {
     grants: Vec<&'w Granted>,
 }
 
-fn missing<'w>(host: &Host, state: &AbsPath, widening: &'w Widening) -> Option<Missing<'w>> {
+fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<Missing<'w>> {
     let all: Vec<&Granted> = widening.grants.iter().collect();
     if all.is_empty() {
         return None;
     }
     const OPENS: &str = "opens more than your own settings do";
-    let (why, grants) = match record::read(host, state, &widening.file) {
+    let (why, grants) = match record::read(host, layers, &widening.file) {
         Err(e) => {
-            let at = record::place(state, &widening.file);
+            let at = record::place(&layers.state, &widening.file);
             (format!("{OPENS}, and the record of your consent, `{at}`, cannot be used: {}", reason(&e)), all)
         }
         Ok(None) => (format!("{OPENS}, and you have not agreed to it"), all),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
+use crate::layers::Layers;
 use crate::path::AbsPath;
 
 use super::grant::Grant;
@@ -34,9 +35,9 @@ pub struct Record {
 }
 
 /// Records consent to all that `widening` opens, and says where. What was agreed to for the same content stays.
-pub fn record(host: &Host, state: &AbsPath, widening: &Widening) -> Result<AbsPath, Diagnostic> {
+pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPath, Diagnostic> {
     // A record that cannot be read is replaced.
-    let known = read(host, state, &widening.file).ok().flatten().filter(|known| known.sha256 == widening.sha256);
+    let known = read(host, layers, &widening.file).ok().flatten().filter(|known| known.sha256 == widening.sha256);
     let mut grants: Vec<Grant> = widening.grants.iter().map(|granted| granted.grant.clone()).collect();
     for grant in known.into_iter().flat_map(|known| known.grants) {
         if !grants.iter().any(|newer| newer.covers(&grant)) {
@@ -45,21 +46,24 @@ pub fn record(host: &Host, state: &AbsPath, widening: &Widening) -> Result<AbsPa
     }
     let record = Record { version: VERSION, file: widening.file.clone(), sha256: widening.sha256.clone(), grants };
     let name = name_of(&record.file);
-    let at = state.child(FOLDER).child(&name);
-    match write(host, state, &name, &record) {
+    let (state, at) = (&layers.state, place(&layers.state, &record.file));
+    match must_be_elsewhere(layers).and_then(|()| write(host, state, &name, &record)) {
         Ok(()) => Ok(at),
         Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot record consent in `{at}`: {}", reason(&e)))
-            .help(format!("`{state}` must be a folder that you own and that nobody else can write"))),
+            .help(format!(
+                "`{state}` must be a folder outside of the project that you own and that nobody else can write"
+            ))),
     }
 }
 
 /// What was recorded for `file`; `None` where nothing was. An error where there is something that cannot be believed.
-pub(super) fn read(host: &Host, state: &AbsPath, file: &AbsPath) -> io::Result<Option<Record>> {
-    let content = match content(host, state, &name_of(file)) {
+pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<Option<Record>> {
+    let content = match content(host, &layers.state, &name_of(file)) {
         Ok(content) => content,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
+    must_be_elsewhere(layers)?;
     match serde_json::from_slice::<Record>(&content) {
         Ok(record) if record.version == VERSION && record.file == *file => Ok(Some(record)),
         Ok(_) | Err(_) => Err(unfit("it is damaged")),
@@ -73,6 +77,12 @@ pub(super) fn place(state: &AbsPath, file: &AbsPath) -> AbsPath {
 
 fn name_of(file: &AbsPath) -> String {
     format!("{}.json", hex(file.as_os_str().as_bytes()))
+}
+
+/// What lies in the project came with the repository, or a command made it.
+fn must_be_elsewhere(layers: &Layers) -> io::Result<()> {
+    let in_project = layers.state.is_within(&layers.project.outermost);
+    if in_project { Err(unfit("it lies in the project itself")) } else { Ok(()) }
 }
 
 fn unfit(why: &'static str) -> io::Error {

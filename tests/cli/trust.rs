@@ -123,3 +123,21 @@ fn a_folder_that_is_not_ours_takes_no_record() {
     assert_eq!((ran.code, ran.out.as_str(), ran.codes()), (Some(125), "", vec!["trust-failed"]));
     assert!(ran.err.contains("others can write there"), "{}", ran.err);
 }
+
+/// A repository could bring the consent along.
+#[test]
+fn a_state_folder_in_the_project_holds_no_consent() {
+    let place = widening();
+    place.trust();
+    let copied = place.command("cp").args(["-r", "../../.local/state", "state"]).status().unwrap();
+    assert!(copied.success());
+    let with_state = |words: &[&str]| {
+        let state = place.project().join("state");
+        crate::Ran::of(&place.agent_sandbox().env("XDG_STATE_HOME", state).args(words).output().unwrap())
+    };
+    for (words, code) in [(&["--", "true"][..], "untrusted-policy"), (&["trust"], "trust-failed")] {
+        let ran = with_state(words);
+        assert_eq!((ran.code, ran.out.as_str(), ran.codes()), (Some(125), "", vec![code]));
+        assert!(ran.err.contains("it lies in the project itself"), "{}", ran.err);
+    }
+}

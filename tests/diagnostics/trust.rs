@@ -33,13 +33,13 @@ cases! {
     WideningPolicy who_only_looks_is_told_the_same {
         let tree = widening(WIDENS);
         let compiled = compiled(&tree);
-        one(trust::warning(&tree.host(), &compiled.layers.state, compiled.widening.as_ref()).unwrap())
+        one(trust::warning(&tree.host(), &compiled.layers, compiled.widening.as_ref()).unwrap())
     };
     TrustFailed consent_that_cannot_be_recorded_says_where {
         let tree = widening(WIDENS);
         tree.add("home/u/.local/state/agent-sandbox");
         let compiled = compiled(&tree);
-        one(trust::record(&tree.host(), &compiled.layers.state, &compiled.widening.unwrap()).unwrap_err())
+        one(trust::record(&tree.host(), &compiled.layers, &compiled.widening.unwrap()).unwrap_err())
     };
 }
 
@@ -56,11 +56,11 @@ fn compiled(tree: &Tree) -> Compiled {
 
 fn refusal(tree: &Tree) -> Diagnostic {
     let compiled = compiled(tree);
-    trust::refusal(&tree.host(), &compiled.layers.state, compiled.widening.as_ref()).unwrap()
+    trust::refusal(&tree.host(), &compiled.layers, compiled.widening.as_ref()).unwrap()
 }
 
 /// Where it was recorded.
 fn agree(tree: &Tree) -> String {
     let compiled = compiled(tree);
-    trust::record(&tree.host(), &compiled.layers.state, &compiled.widening.unwrap()).unwrap().to_string()
+    trust::record(&tree.host(), &compiled.layers, &compiled.widening.unwrap()).unwrap().to_string()
 }

@@ -7,13 +7,13 @@ use crate::{FILE, compiled, tree, user};
 /// Agrees to what the file opens with these flags.
 fn agree(tree: &Tree, request: &Request) {
     let compiled = compiled(tree, "/home/u/proj", request);
-    trust::record(&tree.host(), &compiled.layers.state, &compiled.widening.unwrap()).unwrap();
+    trust::record(&tree.host(), &compiled.layers, &compiled.widening.unwrap()).unwrap();
 }
 
 /// What a run with these flags is refused for.
 fn refused(tree: &Tree, request: &Request) -> Vec<String> {
     let compiled = compiled(tree, "/home/u/proj", request);
-    let refusal = trust::refusal(&tree.host(), &compiled.layers.state, compiled.widening.as_ref());
+    let refusal = trust::refusal(&tree.host(), &compiled.layers, compiled.widening.as_ref());
     refusal.map(|refusal| refusal.notes.to_vec()).unwrap_or_default()
 }
 
@@ -51,6 +51,7 @@ fn consents_to_the_same_content_add_up() {
         assert_eq!(refused(&tree, &request), [""; 0]);
     }
     tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data/sub', '~/vault'] # more\n"));
+    assert_eq!(refused(&tree, &Request::default()).len(), 2, "the same, but of other content");
     agree(&tree, &Request::default());
     assert_eq!(
         refused(&tree, &without_data()),
@@ -67,7 +68,7 @@ fn consent_is_for_one_file() {
     tree.add(&format!("home/u/other/.agent-sandbox.toml = {text}"));
     agree(&tree, &Request::default());
     let other = compiled(&tree, "/home/u/other", &Request::default());
-    assert!(trust::refusal(&tree.host(), &other.layers.state, other.widening.as_ref()).is_some());
+    assert!(trust::refusal(&tree.host(), &other.layers, other.widening.as_ref()).is_some());
 }
 
 #[test]

@@ -234,11 +234,10 @@ fn a_directory_made_outside_of_the_project_is_said() {
 fn the_folder_of_our_own_state_is_never_part_of_it() {
     let tree = tree();
     tree.add("home/u/.local/state/");
-    assert_opens(
-        &tree,
-        "[filesystem]\nrw = ['~/.local/state']\n",
-        &["`/home/u/.local/state`: read-only → writable (.agent-sandbox.toml:2:7)"],
-    );
+    let opened = "`/home/u/.local/state`: read-only → writable (.agent-sandbox.toml:2:7)";
+    assert_opens(&tree, "[filesystem]\nrw = ['~/.local/state']\n", &[opened]);
+    let with_another = "[filesystem]\nrw = ['~/.local/state', { path = 'made', if-missing = 'create' }]\n";
+    assert_opens(&tree, with_another, &[opened]);
 }
 
 /// SPEC G5: a link in a hidden folder protects nothing elsewhere. So hiding can open.
@@ -269,9 +268,12 @@ fn what_would_be_refused_without_the_file_does_not_count_as_open() {
 #[test]
 fn a_root_that_is_too_broad_does_not_count_as_open() {
     let tree = tree();
-    tree.add("home/u/.agent-sandbox.toml = [filesystem]\npresets = ['!@base']\nrw = ['data']\nro = ['.']\n");
-    let opened = opened_with(&tree, "/home/u", &Request::default());
-    assert_eq!(opened, ["`/home/u/data`: read-only → writable (.agent-sandbox.toml:3:7)"]);
+    tree.add("opt/data/");
+    for root in ["opt", "home/u"] {
+        tree.add(&format!("{root}/.agent-sandbox.toml = [filesystem]\npresets = ['!@base']\nrw = ['data']\n"));
+        let opened = opened_with(&tree, &format!("/{root}"), &Request::default());
+        assert_eq!(opened, [format!("`/{root}/data`: read-only → writable (.agent-sandbox.toml:3:7)")]);
+    }
 }
 
 #[test]
