@@ -122,6 +122,8 @@ pub fn run_and_wait(
     compiled: &Compiled,
     argv: &Argv,
 ) -> Result<(u8, Diagnostics), Diagnostic> {
+    // Nothing outlives the caller (SPEC B1): bwrap ends when we do, so we end when the caller does. What stands is swept.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let undo = undo::prepare(host, session, compiled, argv)?;
     let mut bwrap = command(argv).map_err(|e| cannot_prepare(&e))?;
     let status = bwrap.status().map_err(|e| cannot_execute(&argv.program, &e))?;
