@@ -62,6 +62,11 @@ impl Decisions {
         self.0.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
+    /// Whether something strictly below `path` is writable.
+    pub fn opens_below(&self, path: &AbsPath) -> bool {
+        self.0.below(path).any(|(_, decision)| decision.access == Access::Rw)
+    }
+
     /// The nearest decision at or above `path`; `None` where only the base mounts apply.
     pub fn governing(&self, path: &AbsPath) -> Option<(&AbsPath, &Decision)> {
         self.0.nearest(path)

@@ -1,4 +1,4 @@
-//! Which variables the command gets. OWNS the precedence among their entries (SPEC section 9); pure.
+//! Which variables the command gets. OWNS the precedence among their entries (SPEC section 10); pure.
 //!
 //! bwrap is started with exactly these: `/proc/1/environ` inside shows what it was started with, and what it is told by
 //! `--setenv` shows in its command line, which every user of the machine can read.

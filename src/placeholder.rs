@@ -32,7 +32,7 @@ pub struct Item {
 impl Placeholder {
     /// What a tool that reads the file takes for nothing at all; `None` for a directory.
     ///
-    /// An empty `commondir` breaks git, one with `.` breaks libgit2 (cargo and many others), and empty JSON breaks everybody who reads it.
+    /// An empty `commondir` breaks git, one that says `.` breaks libgit2, and empty JSON breaks everybody who reads it.
     pub fn content(&self) -> Option<&'static [u8]> {
         let name = self.path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
         match self.kind {
@@ -62,8 +62,8 @@ pub fn items(placeholders: &[Placeholder]) -> Vec<Item> {
     items
 }
 
-/// A line of `.git/info/exclude` that means this file and no other. `relative` is the path in the work tree.
-pub fn ignore_line(relative: &Path) -> Vec<u8> {
+/// A line of `.git/info/exclude` that means this path and no other. `relative` is the path in the work tree.
+pub fn ignore_line(relative: &Path, kind: FileKind) -> Vec<u8> {
     let mut line = vec![b'/'];
     let bytes = relative.as_os_str().as_bytes();
     for (at, byte) in bytes.iter().enumerate() {
@@ -74,6 +74,9 @@ pub fn ignore_line(relative: &Path) -> Vec<u8> {
             b' ' | b'\t' | b'\r' if at + 1 == bytes.len() => line.extend([b'\\', *byte]),
             byte => line.push(*byte),
         }
+    }
+    if kind == FileKind::Directory {
+        line.push(b'/');
     }
     line.push(b'\n');
     line

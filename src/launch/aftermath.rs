@@ -1,4 +1,4 @@
-//! What a run left behind that its user should know of (SPEC section 9). Nothing here stops anything: what could be stopped
+//! What a run left behind that its user should know of (SPEC section 12). Nothing here stops anything: what could be stopped
 //! was.
 
 mod keys;

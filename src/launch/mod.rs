@@ -94,7 +94,7 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -
 /// cannot, it still finds out why afterwards.
 pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     let widening = compiled.widening.as_ref().filter(|_| !ablate::is_off(Mitigation::Trust));
-    if let Some(refusal) = trust::refusal(host, &compiled.layers.state, widening) {
+    if let Some(refusal) = trust::refusal(host, &compiled.layers, widening) {
         return Err(refusal);
     }
     refuse_open_directories()?;

@@ -141,8 +141,8 @@ struct Pointer {
 impl Pointer {
     fn follow(self, host: &Host, form: PointerForm) -> Result<Repository, Doubt> {
         // Only a `.git` file can be what a worktree's `gitdir` names; a link would resolve to its own target.
-        // One that says `.` names the directory itself, as if it were not there: that is our own placeholder.
-        let names_another = |common: Option<Vec<u8>>| common.is_some_and(|common| common != b".");
+        // One that says `./` names the directory itself, as if it were not there: that is our own placeholder.
+        let names_another = |common: Option<Vec<u8>>| common.is_some_and(|common| common != b"./");
         let is_worktree = form == PointerForm::File && names_another(read_path(host, &self.target.child("commondir"))?);
         let common_dir = if is_worktree { self.verified_worktree(host) } else { self.verified_by_configuration(host) };
         match common_dir {

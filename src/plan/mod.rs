@@ -201,7 +201,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let mut placeholders: Vec<Placeholder> =
         decisions.iter().filter_map(|(_, decision)| decision.placeholder.clone()).collect();
     if let Some(exclude) = base.git_exclude {
-        planner.git_exclude(exclude, &mut placeholders);
+        planner.git_exclude(exclude, decisions, &mut placeholders);
     }
     planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
     Plan { mounts: planner.mounts, dropped: planner.dropped, placeholders, views: planner.views }

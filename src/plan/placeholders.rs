@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::decide::{Decision, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::path::{AbsPath, shown};
 use crate::placeholder::{Placeholder, ignore_line};
@@ -11,11 +12,28 @@ use crate::rule::{LayerKind, Rule};
 use super::{Mount, Plan, Planner, View};
 
 impl Planner {
-    /// `git add -A` must not stage a file of ours, so git inside reads a list that names them (SPEC M5).
-    pub(super) fn git_exclude(&mut self, exclude: &GitExclude, placeholders: &mut Vec<Placeholder>) {
-        let lines: Vec<u8> = placeholders.iter().filter_map(|one| exclude.tracked(one)).flat_map(ignore_line).collect();
+    /// git inside reads a list that also names what a mount covers in its work tree (SPEC M5): `git add -A` must not stage
+    /// placeholders, nor stop at a masked file, and `git stash -u` and `git clean` must not try to remove a mount
+    /// point, which leaves them half done. For what is tracked the list means nothing.
+    pub(super) fn git_exclude(
+        &mut self,
+        exclude: &GitExclude,
+        decisions: &Decisions,
+        placeholders: &mut Vec<Placeholder>,
+    ) {
+        // In a folder in which something is open, new files are work.
+        let is_covered = |path: &AbsPath, decision: &Decision| {
+            let around = path.parent().map_or(View::HostRo, |parent| self.views.at(&parent));
+            decision.access.is_protective() && around == View::HostRw && !decisions.opens_below(path)
+        };
+        let covered = decisions.iter().filter(|(path, decision)| is_covered(path, decision));
+        let lines: Vec<u8> = covered
+            .filter_map(|(path, decision)| Some(ignore_line(exclude.seen(path)?, decision.kind)))
+            .flatten()
+            .collect();
         // Where git cannot write, it stages nothing; where a rule hides the list, it stays hidden.
-        if lines.is_empty() || self.views.at(&exclude.path) == View::Masked {
+        let around = exclude.path.parent().map_or(View::HostRo, |parent| self.views.at(&parent));
+        if lines.is_empty() || around != View::HostRw || self.views.at(&exclude.path) == View::Masked {
             return;
         }
         let mut content = exclude.content.clone();
@@ -27,7 +45,7 @@ impl Planner {
             placeholders.push(own.clone());
             placeholders.sort_by(|a, b| a.path.cmp(&b.path));
         }
-        self.always(Mount::DataFile { path: exclude.path.clone(), content }, "git leaves placeholders alone");
+        self.always(Mount::DataFile { path: exclude.path.clone(), content }, "git leaves alone what is covered");
         self.views.cover(exclude.path.clone(), View::HostRo);
     }
 }

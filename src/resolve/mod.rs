@@ -84,7 +84,7 @@ pub struct Resolution {
     pub own_aliases: Vec<OwnFile>,
     /// Missing paths that rules block. Where a placeholder is needed is decided later.
     pub placeholders: Vec<Placeholder>,
-    /// What git leaves alone, where a placeholder could be a file in its work tree.
+    /// What git leaves alone, if there is a repository.
     pub git_exclude: Option<GitExclude>,
     /// Exact rules that apply to nothing: what comes to stand there is reported after the run (SPEC R1).
     pub absent: Vec<(Arc<Rule>, AbsPath)>,

@@ -28,11 +28,10 @@ pub struct GitExclude {
 }
 
 impl GitExclude {
-    /// The path in the work tree of a file that git would track.
-    pub fn tracked<'p>(&self, placeholder: &'p Placeholder) -> Option<&'p std::path::Path> {
-        let in_git = self.git_dirs.iter().any(|folder| placeholder.path.is_within(folder));
-        let is_file = placeholder.kind == FileKind::File;
-        placeholder.path.relative_to(&self.work_tree).filter(|_| is_file && !in_git)
+    /// The path in the work tree of what git would look at.
+    pub fn seen<'p>(&self, path: &'p AbsPath) -> Option<&'p std::path::Path> {
+        let in_git = self.git_dirs.iter().any(|folder| path.is_within(folder));
+        path.relative_to(&self.work_tree).filter(|relative| !in_git && !relative.as_os_str().is_empty())
     }
 }
 
@@ -107,13 +106,15 @@ impl Resolver<'_> {
         self.diagnostics.push(Diagnostic::new(Code::InvalidValue, problem).at(&rule.origin).help(help));
     }
 
-    /// Reads what git leaves alone, if a file might come to stand in its work tree.
+    /// Reads what git leaves alone.
     pub(super) fn find_git_exclude(&mut self) {
-        let git_exclude = git_exclude(self.host, self.project, self.diagnostics)
-            .filter(|exclude| self.found.placeholders.iter().any(|placeholder| exclude.tracked(placeholder).is_some()));
-        let Some(mut exclude) = git_exclude else { return };
+        let Some(mut exclude) = git_exclude(self.host, self.project, self.diagnostics) else { return };
         let is_missing = matches!(self.host.kind(&exclude.path), Ok(None)) || self.stands(&exclude.path);
         if is_missing {
+            // Without a journal bwrap would make the file, and nobody would remove it.
+            if !self.found.can_journal || !self.host.can_create(&exclude.path) {
+                return;
+            }
             let Some(parents) = self.missing_parents(&exclude.path) else { return };
             exclude.content.clear();
             exclude.placeholder = Some(Placeholder {
@@ -121,7 +122,7 @@ impl Resolver<'_> {
                 kind: FileKind::File,
                 parents,
                 layer: LayerKind::Base,
-                origin: Origin::BuiltIn("git leaves placeholders alone"),
+                origin: Origin::BuiltIn("git leaves alone what is covered"),
             });
         }
         self.found.git_exclude = Some(exclude);
@@ -141,7 +142,7 @@ fn git_exclude(host: &Host, project: &Project, diagnostics: &mut Diagnostics) ->
             Ok(content) => content.unwrap_or_default(),
             Err(e) => {
                 let message = format!("cannot read `{path}`: {}", reason(&e));
-                let help = "make it a readable file: git must leave placeholders alone";
+                let help = "make it a readable file: git inside reads a copy of it";
                 diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
                 return None;
             }

@@ -1,4 +1,4 @@
-//! Whether the project's own file may be obeyed (SPEC section 9).
+//! Whether the project's own file may be obeyed (SPEC section 13).
 //!
 //! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a file may always
 //! tighten. What it opens is computed: the same policy is compiled once more without it, and the two are compared at every

@@ -290,6 +290,6 @@ fn json_names_placeholders_and_the_contents_of_descriptors() {
         { "path": at("a/b.json"), "kind": "file", "content": "{}\n" },
     ]);
     assert_eq!(json["placeholders"], expected);
-    assert_eq!(json["data"], serde_json::json!([{ "descriptor": 3, "content": "/a/b.json\n" }]));
+    assert_eq!(json["data"], serde_json::json!([{ "descriptor": 3, "content": "/.agent-sandbox.toml\n/a/b.json\n" }]));
     assert!(!place.project().join("a").exists(), "printing makes nothing");
 }

@@ -70,7 +70,7 @@ fn repository() -> Tree {
         "home/u/proj/.git/refs/",
         "home/u/proj/.git/info/attributes",
         "home/u/proj/.git/config.worktree",
-        "home/u/proj/.git/commondir = .\n",
+        "home/u/proj/.git/commondir = ./\n",
     ])
 }
 

@@ -21,6 +21,7 @@ everywhere!(
     the_state_folder_cannot_be_written_inside,
     git_does_not_see_placeholders,
     git_works_beside_its_placeholders,
+    git_passes_by_what_is_covered,
     a_head_that_the_command_broke_is_put_back,
     what_the_command_created_is_reported_once,
     changed_commands_in_mixed_state_are_reported,
@@ -186,7 +187,7 @@ fn a_run_that_starts_beside_another_blocks_and_ignores_the_same(place: &Place) {
     let alone = printed();
     let one = Waiting::start(place);
     assert_eq!(printed(), alone, "what stands is as good as missing");
-    assert_eq!(shell(place, "git status --porcelain"), "?? .agent-sandbox.toml\n");
+    assert_eq!(shell(place, "git status --porcelain"), "");
     one.end("");
     assert_eq!(project(place), [".git"]);
 }
@@ -281,12 +282,44 @@ fn git_does_not_see_placeholders(place: &Place) {
         let script = "test -e .mcp.json && echo new >new && git add -A && git status --porcelain && git commit -qm one
             git status --porcelain && git ls-files && git clean -ndx && git stash -q -u && git check-ignore .mcp.json";
         let said = git_script(place, program, script);
-        assert!(said.starts_with("A  .agent-sandbox.toml\nA  new\n.agent-sandbox.toml\nnew\n"), "{program:?}: {said}");
+        assert!(said.starts_with("A  new\nnew\n"), "{program:?}: {said}");
         assert_eq!(project(place), [".git", "new"]);
         let judged = git(place.command(program), &["status", "--porcelain"]);
-        assert_eq!(succeeded(judged), "", "{program:?}");
+        assert_eq!(succeeded(judged), "?? .agent-sandbox.toml\n", "{program:?}");
         assert_eq!(place.project().join(".git/info").exists(), number % 2 == 1);
         fs::remove_file(place.project().join("new")).unwrap();
+    }
+}
+
+/// What is protected and not tracked is neither staged, nor does it stop what git does with everything else.
+fn git_passes_by_what_is_covered(place: &Place) {
+    const SCRIPT: &str = "
+        git add -A && git diff --cached --name-only && git reset -q
+        echo x >junk && echo y >>file && git stash -u -q && test ! -e junk && git stash pop -q && test -e junk
+        echo z >open/deeper/new && git status --porcelain
+        git clean -fdq && test ! -e junk
+        echo kept >>tracked/.env && git commit -qam tracked && git status --porcelain";
+    for program in gits() {
+        let _ = fs::remove_dir_all(place.project().join(".git"));
+        succeeded(git(place.command(&program), &["init", "-q", "."]));
+        for path in ["file", "tracked/.env", "open/deeper/kept"] {
+            write(place, path, "1\n");
+        }
+        succeeded(git(place.command(&program), &["add", "file", "tracked", "open"]));
+        succeeded(git(place.command(&program), &["commit", "-qm", "one"]));
+        write(place, ".vscode/settings.json", "{}");
+        write(place, ".env", "SECRET=1");
+        write(
+            place,
+            ".agent-sandbox.toml",
+            "[filesystem]\nro = ['open']\nrw = ['open/deeper']\nexclude = ['secret']\n",
+        );
+        write(place, "secret/key", "");
+        let before = fs::read(place.project().join(".git/info/exclude")).unwrap();
+        assert_eq!(git_script(place, &program, SCRIPT), " M file\n?? junk\n?? open/deeper/new\n", "{program:?}");
+        assert_eq!(fs::read(place.project().join(".git/info/exclude")).unwrap(), before);
+        let seen = succeeded(git(place.command(&program), &["status", "--porcelain"]));
+        assert_eq!(seen, "?? .agent-sandbox.toml\n?? .env\n?? .vscode/\n?? secret/\n", "{program:?}");
     }
 }
 
