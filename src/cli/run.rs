@@ -60,7 +60,7 @@ fn start(host: &Host, argv: &Argv, exec: bool, output: &Output) -> ExitCode {
     let outcome = supervisor.run(host, argv, &starter);
     // Here nothing inside lives any more, and no signal interrupts us yet.
     match outcome {
-        Outcome::Ended(ending) => ending.conclude(),
+        Outcome::Ended(ending) => supervisor.conclude(ending),
         Outcome::Failed(diagnostic) => fail(diagnostic),
         Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why)),
     }

@@ -13,7 +13,8 @@ use std::process::{Command, ExitCode};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 use crate::host::Host;
-use crate::launch::{self, descriptors, exit_code, signals};
+use crate::launch::signals::Mask;
+use crate::launch::{self, descriptors, exit_code};
 use crate::lower::{Argv, Operation};
 use crate::origin::Origin;
 use crate::path::{AbsPath, shown};
@@ -21,14 +22,15 @@ use crate::places;
 
 use report::Report;
 
-/// The first word of the guard's command line. It is not for people: `agent-sandbox __guard SOCKET -- COMMAND…`.
+/// The first word of the guard's command line. It is not for people: `agent-sandbox __guard SOCKET MASK -- COMMAND…`.
 pub(crate) const WORD: &str = "__guard";
 
 /// Stands for no socket: nobody supervises.
 const NOBODY: &str = "-";
 
-/// The same sandbox, with the command started by the guard, which reports to the socket that it inherits as `socket`.
-pub(crate) fn wrap(argv: &Argv, executable: &AbsPath, socket: Option<RawFd>) -> Argv {
+/// The same sandbox, with the command started by the guard, which reports to the socket that it inherits as `socket`
+/// and blocks the signals of `mask` for it, and no other.
+pub(crate) fn wrap(argv: &Argv, executable: &AbsPath, socket: Option<RawFd>, mask: Mask) -> Argv {
     let mut argv = argv.clone();
     let is_seal = |operation: &Operation| operation.words == ["--remount-ro", places::OURS];
     let at = argv.operations.iter().position(is_seal).unwrap_or(argv.operations.len());
@@ -36,22 +38,21 @@ pub(crate) fn wrap(argv: &Argv, executable: &AbsPath, socket: Option<RawFd>) -> 
     let because = Origin::BuiltIn("starts the command");
     argv.operations.insert(at, Operation { words: words.to_vec(), because, access: None });
     let socket = socket.map_or(NOBODY.to_owned(), |number| number.to_string());
-    argv.command.splice(0..0, [places::GUARD, WORD, &socket, "--"].map(OsString::from));
+    argv.command.splice(0..0, [places::GUARD, WORD, &socket, &mask.to_string(), "--"].map(OsString::from));
     argv
 }
 
 /// `words`: what follows [`WORD`].
 pub(crate) fn main(words: &[OsString]) -> ExitCode {
-    let socket = match words {
-        [number, ..] if number == NOBODY => None,
-        [number, ..] => match inherited(number) {
-            Ok(socket) => Some(socket),
-            Err(e) => return failed(&format!("cannot use the supervisor's socket: {}", reason(&e))),
-        },
-        [] => return failed("this form is for the sandbox itself"),
-    };
-    let Some((name, arguments)) = words.get(2..).and_then(<[OsString]>::split_first) else {
+    let [number, mask, _separator, name, arguments @ ..] = words else {
         return failed("this form is for the sandbox itself");
+    };
+    let Some(mask) = mask.to_str().and_then(|mask| mask.parse::<Mask>().ok()) else {
+        return failed("this form is for the sandbox itself");
+    };
+    let socket = match (number != NOBODY).then(|| inherited(number)).transpose() {
+        Ok(socket) => socket,
+        Err(e) => return failed(&format!("cannot use the supervisor's socket: {}", reason(&e))),
     };
     if !launch::is_inside(&Host::system()) {
         return failed("this form works inside a sandbox only");
@@ -61,7 +62,7 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
     {
         return failed(&format!("the supervisor does not answer: {}", reason(&e)));
     }
-    signals::restore();
+    mask.restore();
     let error = Command::new(name).args(arguments).exec();
     let errno = error.raw_os_error().unwrap_or_default();
     let message = format!("`{}` cannot be executed inside: {}", shown(name), reason(&error));

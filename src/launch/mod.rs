@@ -27,7 +27,7 @@ use crate::pipeline::Compiled;
 use crate::places;
 use crate::session::Session;
 
-use signals::Shield;
+use signals::{Mask, Shield};
 
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
@@ -144,6 +144,12 @@ fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Comma
     Ok(bwrap)
 }
 
+fn shielded(argv: &Argv, more: Option<(OwnedFd, RawFd)>, shield: Shield) -> io::Result<Command> {
+    let mut bwrap = command_with(argv, more)?;
+    signals::shield(&mut bwrap, shield);
+    Ok(bwrap)
+}
+
 /// Replaces this process by bwrap. Returns only if that failed.
 ///
 /// Nobody is left who could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command, if the guard starts it; what is
@@ -151,10 +157,9 @@ fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Comma
 pub fn exec(argv: &Argv, starter: &Starter) -> Diagnostic {
     let prepared = match starter {
         Starter::Bwrap => command(argv),
-        Starter::Guard(executable) => command(&guard::wrap(argv, executable, None)).map(|mut bwrap| {
-            signals::shield(&mut bwrap, Shield::Alone);
-            bwrap
-        }),
+        Starter::Guard(executable) => {
+            shielded(&guard::wrap(argv, executable, None, Mask::current()), None, Shield::Alone)
+        }
     };
     match prepared {
         Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),

@@ -38,7 +38,7 @@ use crate::path::AbsPath;
 
 use super::process::Process;
 use super::signals::{self, Received, Shield, Signals};
-use super::{availability, cannot_execute, cannot_execute_inside, command_with};
+use super::{availability, cannot_execute, cannot_execute_inside, shielded};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -99,18 +99,32 @@ impl Supervisor {
         }
     }
 
+    /// To be the last of this process: the exit code, or, if the command was killed, the same death, and then this does not
+    /// return. There is no core dump of us.
+    pub fn conclude(self, ending: Ending) -> ExitCode {
+        // What still waits was for the command, and must not end us otherwise than it ended.
+        std::mem::forget(self);
+        match ending {
+            Ending::Exited(code) => ExitCode::from(code),
+            Ending::Killed(number) => {
+                let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+                if let Some(signal) = signals::named(number) {
+                    signals::act_by_default(signal);
+                }
+                ExitCode::from(u8::try_from(128 + number).unwrap_or(u8::MAX))
+            }
+        }
+    }
+
     fn start(&self, argv: &Argv, starter: &Starter) -> Result<Run<'_>, Diagnostic> {
+        let before = self.signals.before();
         let (mut bwrap, socket) = match starter {
-            Starter::Bwrap => (command_with(argv, None), None),
+            Starter::Bwrap => (shielded(argv, None, Shield::No(before)), None),
             Starter::Guard(executable) => {
                 let (ours, theirs) = channel().map_err(|e| cannot("make a socket", &e))?;
                 let number = argv.empty_descriptors.end;
-                let argv = guard::wrap(argv, executable, Some(number));
-                let mut bwrap = command_with(&argv, Some((theirs, number)));
-                if let Ok(bwrap) = &mut bwrap {
-                    signals::shield(bwrap, Shield::Supervised);
-                }
-                (bwrap, Some(ours))
+                let argv = guard::wrap(argv, executable, Some(number), before);
+                (shielded(&argv, Some((theirs, number)), Shield::Supervised), Some(ours))
             }
         };
         let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
@@ -313,7 +327,7 @@ impl<'a> Run<'a> {
     fn outcome(self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
         match self.failure {
             Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
-            Some(Report::Refused(why)) => return Outcome::Failed(Diagnostic::new(Code::StartFailed, why)),
+            Some(Report::Refused(why)) => return Outcome::Failed(refused(why)),
             Some(Report::CannotExecute { errno, message }) => {
                 return Outcome::Failed(cannot_execute_inside(errno, message));
             }
@@ -415,6 +429,11 @@ fn why_not_started(host: &Host, bwrap: &AbsPath, how: Ending) -> Diagnostic {
     }
 }
 
+fn refused(why: String) -> Diagnostic {
+    Diagnostic::new(Code::StartFailed, why)
+        .help("nothing was run; if a file or folder came or went meanwhile, try again")
+}
+
 fn lost(signal: i32) -> Diagnostic {
     Diagnostic::new(Code::SandboxLost, format!("bwrap {}, and the command ended with it", Ending::Killed(signal)))
         .help("send signals to agent-sandbox or to the command, never to bwrap")
@@ -436,21 +455,6 @@ impl Ending {
         match signal.filter(|signal| signals::ends_by_default(*signal)) {
             Some(signal) => Ending::Killed(signal.as_raw()),
             None => Ending::Exited(code),
-        }
-    }
-
-    /// The exit code for it, or, if the command was killed, the same death: then this does not return. There is no core
-    /// dump of us.
-    pub fn conclude(self) -> ExitCode {
-        match self {
-            Ending::Exited(code) => ExitCode::from(code),
-            Ending::Killed(number) => {
-                let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-                if let Some(signal) = signals::named(number) {
-                    signals::act_by_default(signal);
-                }
-                ExitCode::from(u8::try_from(128 + number).unwrap_or(u8::MAX))
-            }
         }
     }
 }

@@ -7,13 +7,20 @@ use std::process::Output;
 use agent_sandbox::cli;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
+use agent_sandbox::launch::{Ending, Outcome, Starter, Supervisor};
+use agent_sandbox::lower::Argv;
+use agent_sandbox::path::AbsPath;
 use agent_sandbox::session::{Request, Session};
 use agent_sandbox::{launch, pipeline};
 
-use crate::support::{Place, require_bwrap, stdout};
+use crate::support::{Place, binary, require_bwrap, stdout};
 
 /// Compiles for the project of `place`, and runs `script` there as this very user.
 fn run(place: &Place, request: &Request, script: &str) -> Output {
+    launch::command(&ready(place, request, script)).unwrap().output().unwrap()
+}
+
+fn ready(place: &Place, request: &Request, script: &str) -> Argv {
     require_bwrap();
     let host = Host::system();
     let mut session = Session::of_this_process(Some(&place.project())).unwrap();
@@ -25,7 +32,7 @@ fn run(place: &Place, request: &Request, script: &str) -> Output {
     let argv = compiled.argv(&session, &bwrap, &command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     launch::ready(&host, &session, &compiled, &argv).unwrap();
-    launch::command(&argv).unwrap().output().unwrap()
+    argv
 }
 
 /// A place for whoever runs the tests, since nobody changes the user here.
@@ -55,6 +62,29 @@ fn a_spawned_sandbox_inherits_no_descriptor() {
     let output = run(&place, &Request::default(), "ls /proc/self/fd");
     assert_eq!(stdout(&output), "0\n1\n2\n3\n", "the standard ones, and the one that lists them: {output:?}");
     drop(held);
+}
+
+/// With our binary as the guard, and without one, where all that can be known of the end is bwrap's exit code.
+#[test]
+fn a_supervised_run_tells_how_the_command_ended() {
+    let place = own_place();
+    let supervisor = Supervisor::new().unwrap();
+    let guard = AbsPath::normalize(binary()).unwrap();
+    for starter in [Starter::Guard(guard), Starter::Bwrap] {
+        for (script, expected) in [
+            ("exit 0", Ending::Exited(0)),
+            ("exit 3", Ending::Exited(3)),
+            ("kill -TERM $$", Ending::Killed(15)),
+            ("kill -KILL $$", Ending::Killed(9)),
+        ] {
+            let argv = ready(&place, &Request::default(), script);
+            let outcome = supervisor.run(&Host::system(), &argv, &starter);
+            assert!(
+                matches!(outcome, Outcome::Ended(ending) if ending == expected),
+                "{starter:?} {script}: {outcome:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ for_both!(
     how_the_command_ended_is_how_we_end,
     a_signal_sent_to_us_reaches_the_handler_once,
     a_signal_sent_to_us_kills_as_without_us,
+    a_signal_that_comes_too_late_changes_nothing,
     what_the_caller_ignores_stays_ignored,
     a_handler_counts_although_the_caller_ignores,
     a_time_limit_reaches_the_handler,
@@ -164,6 +165,22 @@ fn a_signal_sent_to_us_kills_as_without_us(place: &Place) {
     }
 }
 
+/// From the first that is handled to our end there are many more, some of them while we finish.
+fn a_signal_that_comes_too_late_changes_nothing(place: &Place) {
+    policy(place, "");
+    for _ in 0..10 {
+        let (mut child, _output) = started(noting(&mut sandbox(place)));
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => kill_process(Pid::from_child(&child), Signal::TERM).unwrap(),
+            }
+        };
+        assert_eq!(status.code(), Some(7));
+        fs::remove_file(place.project().join("handled")).unwrap();
+    }
+}
+
 fn what_the_caller_ignores_stays_ignored(place: &Place) {
     policy(place, "");
     const IGNORED: &str = "sed -n 's/^SigIgn:.*\\(.....\\)$/\\1/p' /proc/self/status";
@@ -177,6 +194,18 @@ fn what_the_caller_ignores_stays_ignored(place: &Place) {
         IGNORED,
     ]);
     assert_eq!(succeeded(nohup.output().unwrap()), "00003\n", "SIGHUP is the first bit, SIGINT the second");
+    // The same for what is blocked.
+    const BLOCKING: &str = "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {1, 12}); os.execv(sys.argv[1], sys.argv[1:])";
+    const BLOCKED: &str = "sed -n 's/^SigBlk:.*\\(.....\\)$/\\1/p' /proc/self/status";
+    for flags in [&["--allow-root"][..], &["--allow-root", "--exec"]] {
+        let mut caller = place.command("/usr/bin/python3");
+        caller.args(["-I", "-c", BLOCKING]).arg(binary()).args(flags).args(["--", "sh", "-c", BLOCKED]);
+        assert_eq!(succeeded(caller.output().unwrap()), "00801\n", "{flags:?}");
+        assert_eq!(
+            succeeded(sandbox(place).args(flags).args(["--", "sh", "-c", BLOCKED]).output().unwrap()),
+            "00000\n"
+        );
+    }
     // It neither ends us nor the command.
     let mut nohup = place.command("nohup");
     let script = "echo started; kill -HUP $$; read line; echo \"went on $line\"";
