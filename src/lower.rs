@@ -112,11 +112,13 @@ impl Argv {
         self.data.iter().cloned().chain(self.guard.iter().map(plan)).collect()
     }
 
-    /// The same, with a guard that reports to the socket which it inherits under this number.
-    pub(crate) fn reporting_to(&self, socket: i32) -> Self {
+    /// The same, with a guard that reports to the socket which it inherits under this number, if any, and gives the command this
+    /// signal mask.
+    pub(crate) fn told(&self, socket: Option<i32>, signal_mask: impl ToString) -> Self {
         let mut argv = self.clone();
         if let Some(guard) = &mut argv.guard {
-            guard.plan.report = Some(socket);
+            guard.plan.report = socket;
+            guard.plan.signal_mask = Some(signal_mask.to_string());
         }
         argv
     }
@@ -211,6 +213,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             landlock: around.engine.landlock,
             seccomp: around.engine.seccomp,
             report: None,
+            signal_mask: None,
             command: None,
         },
         because,

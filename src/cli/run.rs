@@ -33,11 +33,15 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         return print_as(form, &prepared.argv, output);
     }
     match prepared.start(host, arguments.options.exec, output) {
-        Outcome::Unavailable(why) => match prepare(host, arguments, output, Some(why)) {
-            Ok(prepared) => conclude(prepared.start(host, false, output), output),
+        Err(diagnostic) => fail(diagnostic, output),
+        Ok((Outcome::Unavailable(why), _)) => match prepare(host, arguments, output, Some(why)) {
+            Ok(prepared) => prepared.start(host, false, output).map_or_else(
+                |diagnostic| fail(diagnostic, output),
+                |(outcome, supervisor)| conclude(outcome, supervisor, output),
+            ),
             Err(code) => ExitCode::from(code),
         },
-        outcome => conclude(outcome, output),
+        Ok((outcome, supervisor)) => conclude(outcome, supervisor, output),
     }
 }
 
@@ -49,17 +53,13 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Returns when the command has ended, if at all, and all that was put up for it is gone.
-    fn start(mut self, host: &Host, exec: bool, output: &Output) -> Outcome {
-        self.try_start(host, exec, output).unwrap_or_else(Outcome::Failed)
-    }
-
-    fn try_start(&mut self, host: &Host, exec: bool, output: &Output) -> Result<Outcome, Diagnostic> {
+    /// Returns when the command has ended, if at all, and all that was put up for it is gone. Signals wait while the supervisor
+    /// lives: what is put up is taken away again.
+    fn start(mut self, host: &Host, exec: bool, output: &Output) -> Result<(Outcome, Supervisor), Diagnostic> {
         if exec {
             launch::note_identities(host, &mut self.argv)?;
             return Err(launch::exec(&self.argv));
         }
-        // From here on signals wait: what is put up is taken away again.
         let supervisor = Supervisor::new()?;
         let undo = launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?;
         let outcome = match launch::note_identities(host, &mut self.argv) {
@@ -67,7 +67,7 @@ impl Prepared {
             Err(diagnostic) => Outcome::Failed(diagnostic),
         };
         output.report(&undo.finish());
-        Ok(outcome)
+        Ok((outcome, supervisor))
     }
 }
 
@@ -78,12 +78,15 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
     output.print(&print::print(argv, form))
 }
 
-fn conclude(outcome: Outcome, output: &Output) -> ExitCode {
-    let diagnostic = match outcome {
-        Outcome::Ended(ending) => return ending.conclude(),
-        Outcome::Failed(diagnostic) => diagnostic,
-        Outcome::Unavailable(why) => Diagnostic::new(Code::StartFailed, why),
-    };
+fn conclude(outcome: Outcome, supervisor: Supervisor, output: &Output) -> ExitCode {
+    match outcome {
+        Outcome::Ended(ending) => supervisor.conclude(ending),
+        Outcome::Failed(diagnostic) => fail(diagnostic, output),
+        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), output),
+    }
+}
+
+fn fail(diagnostic: Diagnostic, output: &Output) -> ExitCode {
     let code = exit_code::of(diagnostic.code);
     output.report_one(diagnostic);
     ExitCode::from(code)

@@ -24,7 +24,8 @@ use std::process::{Command, ExitCode};
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
-use crate::launch::{self, exit_code, signals};
+use crate::launch::signals::Mask;
+use crate::launch::{self, exit_code};
 use crate::path::shown;
 
 use report::Report;
@@ -159,7 +160,8 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if let Some(supervisor) = supervisor {
         report::ready(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))?;
     }
-    signals::restore();
+    let mask = plan.signal_mask.as_deref().and_then(|mask| mask.parse::<Mask>().ok());
+    mask.unwrap_or_default().restore();
     // Last: nothing above should have to know what the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;

@@ -20,6 +20,9 @@ pub struct GuardPlan {
     pub landlock: bool,
     /// System calls that reach past the sandbox are refused.
     pub seccomp: bool,
+    /// The signals that are blocked for the command, as the caller had it: bits, in hexadecimal. Without it, none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal_mask: Option<String>,
     /// The descriptor of the supervisor's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<i32>,

@@ -34,7 +34,7 @@ use crate::places;
 use crate::session::Session;
 use crate::trust;
 
-use signals::Shield;
+use signals::{Mask, Shield};
 
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
@@ -182,18 +182,23 @@ fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Comma
     Ok(bwrap)
 }
 
+fn shielded(argv: &Argv, more: Option<(OwnedFd, RawFd)>, shield: Shield) -> io::Result<Command> {
+    let mut bwrap = command_with(argv, more)?;
+    signals::shield(&mut bwrap, shield);
+    Ok(bwrap)
+}
+
 /// Replaces this process by bwrap. Returns only if that failed.
 ///
 /// Nobody is left who could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command, if the guard starts it; what is
 /// sent to this process ends it without its handlers.
 pub fn exec(argv: &Argv) -> Diagnostic {
-    match command(argv) {
-        Ok(mut bwrap) => {
-            if argv.guard.is_some() {
-                signals::shield(&mut bwrap, Shield::Alone);
-            }
-            cannot_execute(&argv.program, &bwrap.exec())
-        }
+    let prepared = match &argv.guard {
+        None => command(argv),
+        Some(_) => shielded(&argv.told(None, Mask::current()), None, Shield::Alone),
+    };
+    match prepared {
+        Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),
         Err(e) => cannot_prepare(&e),
     }
 }

@@ -3,25 +3,28 @@
 //! bwrap passes no signal on: Ctrl-C or SIGTERM ends it, and with it the command, whose handlers never run. So it is started
 //! with signals *blocked*, and the guard unblocks them for the command. Blocked and not ignored, because
 //!
-//! - nobody's disposition changes: what the caller ignored (`nohup`) stays ignored for the command, and the rest default;
-//! - a signal that meets the guard in its first moments waits there for the command instead of getting lost.
+//! - no disposition changes: what the caller ignores (`nohup`) stays ignored for the command, and nothing else is;
+//! - a signal that meets the guard in its first moments waits there instead of getting lost.
 //!
 //! All of the supervision's unsafe code about signals is here: `rustix` has neither masks nor dispositions.
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
+use std::num::ParseIntError;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::null_mut;
+use std::str::FromStr;
 
 use libc::{c_int, sigset_t};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 /// Faults of this very process, what the kernel uses to limit it, and what `std` and `wait` rely on.
-const LEFT_ALONE: [c_int; 11] = [
+const LEFT_ALONE: [c_int; 10] = [
     libc::SIGILL,
     libc::SIGTRAP,
     libc::SIGBUS,
@@ -32,13 +35,53 @@ const LEFT_ALONE: [c_int; 11] = [
     libc::SIGXFSZ,
     libc::SIGPIPE,
     libc::SIGCHLD,
-    libc::SIGPROF,
 ];
 
-/// From the caller's point of view until the end of the run: signals wait to be read instead of acting.
+/// Which signals a process has blocked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mask(u64);
+
+impl Mask {
+    /// That of this thread.
+    pub(crate) fn current() -> Self {
+        change_mask(libc::SIG_BLOCK, &set_of(&[])).map_or(Self(0), |set| Self::of(&set))
+    }
+
+    fn of(set: &sigset_t) -> Self {
+        // SAFETY: only asks an initialised set; a number that is no signal is no member.
+        let is_in = |number: &c_int| unsafe { libc::sigismember(set, *number) == 1 };
+        Self((1..=64).filter(is_in).map(bit).fold(0, |all, bit| all | bit))
+    }
+
+    fn set(self) -> sigset_t {
+        set_of(&(1..=64).filter(|number| self.0 & bit(*number) != 0).collect::<Vec<_>>())
+    }
+
+    /// For the guard, just before it executes the command: undoes what [`shield`] did.
+    pub(crate) fn restore(self) {
+        let _ = change_mask(libc::SIG_SETMASK, &self.set());
+    }
+}
+
+/// One word, which the guard is given.
+impl fmt::Display for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+impl FromStr for Mask {
+    type Err = ParseIntError;
+
+    fn from_str(word: &str) -> Result<Self, ParseIntError> {
+        u64::from_str_radix(word, 16).map(Self)
+    }
+}
+
+/// While it exists, signals that are sent to us wait to be read.
 pub(super) struct Signals {
     descriptor: OwnedFd,
-    before: sigset_t,
+    before: Mask,
     /// One bit for each signal that the caller had ignored.
     ignored: u64,
 }
@@ -58,12 +101,12 @@ impl Signals {
         // An ignored SIGCHLD would let our child vanish with its status; the same for bwrap, which inherits this.
         set_default(libc::SIGCHLD);
         let set = waiting();
-        let before = change_mask(libc::SIG_BLOCK, &set)?;
+        let before = Mask::of(&change_mask(libc::SIG_BLOCK, &set)?);
         // SAFETY: `set` is initialised and outlives the call; a new descriptor is asked for.
         let descriptor = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if descriptor < 0 {
             let error = io::Error::last_os_error();
-            change_mask(libc::SIG_SETMASK, &before)?;
+            before.restore();
             return Err(error);
         }
         // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
@@ -95,6 +138,11 @@ impl Signals {
         }
     }
 
+    /// What the caller had blocked.
+    pub(super) fn before(&self) -> Mask {
+        self.before
+    }
+
     pub(super) fn was_ignored(&self, signal: Signal) -> bool {
         self.ignored & bit(signal.as_raw()) != 0
     }
@@ -102,8 +150,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // The mask is one that this thread had: there is nothing that could be refused.
-        let _ = change_mask(libc::SIG_SETMASK, &self.before);
+        self.before.restore();
     }
 }
 
@@ -138,22 +185,19 @@ pub(super) enum Shield {
     /// bwrap stands where the shell looks. The terminal's Ctrl-C and Ctrl-\ are for the command; what is sent to bwrap
     /// must still end it, and Ctrl-Z must still stop it.
     Alone,
+    /// There is no guard to take anything back: as the caller had it.
+    No(Mask),
 }
 
 /// Starts `bwrap` with signals blocked, for a guard to unblock.
 pub(super) fn shield(bwrap: &mut Command, shield: Shield) {
-    let set = match shield {
-        Shield::Supervised => waiting(),
-        Shield::Alone => set_of(&[libc::SIGINT, libc::SIGQUIT]),
+    let (how, set) = match shield {
+        Shield::Supervised => (libc::SIG_BLOCK, waiting()),
+        Shield::Alone => (libc::SIG_BLOCK, set_of(&[libc::SIGINT, libc::SIGQUIT])),
+        Shield::No(before) => (libc::SIG_SETMASK, before.set()),
     };
-    // `std` empties the mask before it calls this.
     // SAFETY: `sigprocmask` is async-signal-safe, and nothing is allocated.
-    unsafe { bwrap.pre_exec(move || change_mask(libc::SIG_BLOCK, &set).map(drop)) };
-}
-
-/// For the guard, just before it executes the command: what [`shield`] did is undone. (`std` does the same when it executes.)
-pub(crate) fn restore() {
-    let _ = change_mask(libc::SIG_SETMASK, &set_of(&[]));
+    unsafe { bwrap.pre_exec(move || change_mask(how, &set).map(drop)) };
 }
 
 /// Does to this process what `signal` does to one that knows nothing of it. Returns if it goes on after all, such as when it
@@ -235,4 +279,29 @@ fn is_ignored(number: c_int) -> bool {
 
 fn bit(number: c_int) -> u64 {
     1_u64.checked_shl(number.unsigned_abs().wrapping_sub(1)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_reads_as_it_was_written() {
+        for numbers in [&[][..], &[1], &[2, 15, 64], &[libc::SIGKILL - 1, 34]] {
+            let mask = Mask::of(&set_of(numbers));
+            assert_eq!(mask.to_string().parse(), Ok(mask));
+            assert_eq!(Mask::of(&mask.set()), mask);
+        }
+        assert_eq!(Mask::of(&set_of(&[1, 2])).to_string(), "3");
+        assert!("".parse::<Mask>().is_err() && "x".parse::<Mask>().is_err());
+    }
+
+    #[test]
+    fn every_signal_has_one_default_action_at_most() {
+        for signal in (1..=64).filter_map(named) {
+            assert!(!(ends_by_default(signal) && stops_by_default(signal)), "{signal:?}");
+        }
+        assert!([Signal::INT, Signal::TERM, Signal::KILL, Signal::USR1].into_iter().all(ends_by_default));
+        assert!([32, 33].into_iter().all(|number| named(number).is_none()), "the C library's own");
+    }
 }

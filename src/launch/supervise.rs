@@ -38,7 +38,7 @@ use crate::path::AbsPath;
 
 use super::process::Process;
 use super::signals::{self, Received, Shield, Signals};
-use super::{availability, cannot_execute, cannot_execute_inside, command_with};
+use super::{availability, cannot_execute, cannot_execute_inside, shielded};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -90,19 +90,34 @@ impl Supervisor {
         }
     }
 
+    /// To be the last of this process: the exit code, or, if the command was killed, the same death, and then this does not
+    /// return. There is no core dump of us.
+    pub fn conclude(self, ending: Ending) -> ExitCode {
+        // What still waits was for the command, and must not end us otherwise than it ended.
+        std::mem::forget(self);
+        match ending {
+            Ending::Exited(code) => ExitCode::from(code),
+            Ending::Killed(number) => {
+                let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+                if let Some(signal) = signals::named(number) {
+                    signals::act_by_default(signal);
+                }
+                ExitCode::from(u8::try_from(128 + number).unwrap_or(u8::MAX))
+            }
+        }
+    }
+
     fn start(&self, argv: &Argv) -> Result<Run<'_>, Diagnostic> {
         // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
         // the command.
+        let before = self.signals.before();
         let (mut bwrap, socket) = match &argv.guard {
-            None => (command_with(argv, None), None),
+            None => (shielded(argv, None, Shield::No(before)), None),
             Some(guard) => {
                 let (ours, theirs) = channel().map_err(|e| cannot("make a socket", &e))?;
                 let number = guard.descriptor + 1;
-                let mut bwrap = command_with(&argv.reporting_to(number), Some((theirs, number)));
-                if let Ok(bwrap) = &mut bwrap {
-                    signals::shield(bwrap, Shield::Supervised);
-                }
-                (bwrap, Some(ours))
+                let argv = argv.told(Some(number), before);
+                (shielded(&argv, Some((theirs, number)), Shield::Supervised), Some(ours))
             }
         };
         let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
@@ -428,21 +443,6 @@ impl Ending {
         match signal.filter(|signal| signals::ends_by_default(*signal)) {
             Some(signal) => Ending::Killed(signal.as_raw()),
             None => Ending::Exited(code),
-        }
-    }
-
-    /// The exit code for it, or, if the command was killed, the same death: then this does not return. There is no core
-    /// dump of us.
-    pub fn conclude(self) -> ExitCode {
-        match self {
-            Ending::Exited(code) => ExitCode::from(code),
-            Ending::Killed(number) => {
-                let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-                if let Some(signal) = signals::named(number) {
-                    signals::act_by_default(signal);
-                }
-                ExitCode::from(u8::try_from(128 + number).unwrap_or(u8::MAX))
-            }
         }
     }
 }

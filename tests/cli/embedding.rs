@@ -7,17 +7,34 @@ use std::process::Output;
 use agent_sandbox::cli;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
+use agent_sandbox::launch::undo::Undo;
+use agent_sandbox::launch::{Ending, Outcome, Supervisor};
+use agent_sandbox::lower::Argv;
+use agent_sandbox::path::AbsPath;
 use agent_sandbox::session::{Request, Session};
 use agent_sandbox::{launch, pipeline};
 
-use crate::support::{Place, require_bwrap, stdout};
+use crate::support::{Place, binary, require_bwrap, stdout};
 
 /// Compiles for the project of `place`, and runs `script` there as this very user.
 fn run(place: &Place, request: &Request, script: &str) -> Output {
+    let (argv, undo) = ready(place, request, script);
+    let output = launch::command(&argv).unwrap().output().unwrap();
+    assert_eq!(undo.finish(), Diagnostics::default());
+    output
+}
+
+fn ready(place: &Place, request: &Request, script: &str) -> (Argv, Undo) {
+    ready_with(None, place, request, script)
+}
+
+/// `executable`: agent-sandbox itself, to be the second stage.
+fn ready_with(executable: Option<AbsPath>, place: &Place, request: &Request, script: &str) -> (Argv, Undo) {
     require_bwrap();
     let host = Host::system();
     let mut session = Session::of_this_process(Some(&place.project())).unwrap();
     session.env.insert("HOME".into(), place.home().into());
+    session.executable = executable;
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(&host, &session, request, &mut diagnostics).unwrap();
     let engine = launch::engine(&host, &session, &compiled).unwrap();
@@ -26,9 +43,7 @@ fn run(place: &Place, request: &Request, script: &str) -> Output {
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     launch::ready(&host, &session, &compiled, &argv).unwrap();
     let undo = launch::undo::prepare(&host, &session, &compiled, &argv).unwrap();
-    let output = launch::command(&argv).unwrap().output().unwrap();
-    assert_eq!(undo.finish(), Diagnostics::default());
-    output
+    (argv, undo)
 }
 
 /// A place for whoever runs the tests, since nobody changes the user here.
@@ -58,6 +73,31 @@ fn a_spawned_sandbox_inherits_no_descriptor() {
     let output = run(&place, &Request::default(), "ls /proc/self/fd");
     assert_eq!(stdout(&output), "0\n1\n2\n3\n", "the standard ones, and the one that lists them: {output:?}");
     drop(held);
+}
+
+/// With our binary as the guard, and without one, where all that can be known of the end is bwrap's exit code.
+#[test]
+fn a_supervised_run_tells_how_the_command_ended() {
+    let place = own_place();
+    let supervisor = Supervisor::new().unwrap();
+    let guard = AbsPath::normalize(binary()).unwrap();
+    for executable in [Some(guard), None] {
+        for (script, expected) in [
+            ("exit 0", Ending::Exited(0)),
+            ("exit 3", Ending::Exited(3)),
+            ("kill -TERM $$", Ending::Killed(15)),
+            ("kill -KILL $$", Ending::Killed(9)),
+        ] {
+            let (argv, undo) = ready_with(executable.clone(), &place, &Request::default(), script);
+            assert_eq!(argv.guard.is_some(), executable.is_some());
+            let outcome = supervisor.run(&Host::system(), &argv);
+            undo.finish();
+            assert!(
+                matches!(outcome, Outcome::Ended(ending) if ending == expected),
+                "{executable:?} {script}: {outcome:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn what_the_stages_came_to_is_json_where_messages_are() {
 }
 
 /// Every flag, as it is written before a word that we take for a subcommand.
-const FLAGS: [&[&str]; 12] = [
+const FLAGS: [&[&str]; 13] = [
     &["--config", "x.toml"],
     &["--no-project-config"],
     &["--ro", "x"],
@@ -171,6 +171,7 @@ const FLAGS: [&[&str]; 12] = [
     &["--no-optimize"],
     &["--check"],
     &["--allow-root"],
+    &["--exec"],
 ];
 /// Those that say what the policy is, and those that among these choose the file.
 const OF_THE_POLICY: usize = 8;

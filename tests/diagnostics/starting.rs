@@ -2,14 +2,18 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, lchown};
+use std::process::Stdio;
 
 use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::launch;
 use agent_sandbox::lower::Argv;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
+use agent_sandbox::session::Session;
 use agent_sandbox::session::{Request, Session};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};
 use crate::{one, plain, tree};
@@ -103,9 +107,13 @@ cases! {
         Form::Nul,
     ).unwrap());
 
+    SandboxLost bwrap_is_not_to_be_killed killed_bwrap();
+
     OutputFailed a_result_that_could_not_be_written_is_not_taken_for_complete full_disk();
 
-    StartFailed a_bwrap_that_cannot_be_executed_is_named broken_bwrap();
+    StartFailed a_bwrap_that_cannot_be_executed_is_named with_bwrap("#!/nowhere/sh\n");
+    StartFailed a_bwrap_that_ends_before_the_command_starts_has_said_why
+        with_bwrap("#!/bin/sh\n[ \"$1\" = --unshare-all ] || exit 1\n");
     StartFailed a_bwrap_that_is_gone_at_the_trial_is_named
         unavailable(&tree([".dockerenv"]), "/nowhere/bwrap");
 }
@@ -176,10 +184,24 @@ fn command(tree: &Tree, name: &str) -> String {
     one(refused(tree, &session, &[name.into()]))
 }
 
-/// By the binary itself, which execs it. Its interpreter does not exist.
-fn broken_bwrap() -> String {
+/// By the binary itself, whose bwrap is killed while the command runs.
+fn killed_bwrap() -> String {
     let place = Place::in_tmp();
-    write_program(&place.path().join("bin/bwrap"), "#!/nowhere/sh\n");
+    let mut command = place.agent_sandbox();
+    command.args(["--", "sh", "-c", "echo; exec sleep 60"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    let id = child.id();
+    let bwrap = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let bwrap = Pid::from_raw(bwrap.trim().parse().unwrap()).unwrap();
+    kill_process(bwrap, Signal::KILL).unwrap();
+    stderr(&child.wait_with_output().unwrap())
+}
+
+/// By the binary itself, which starts it.
+fn with_bwrap(program: &str) -> String {
+    let place = Place::in_tmp();
+    write_program(&place.path().join("bin/bwrap"), program);
     place.give_away();
     let path = format!("{}/bin:/usr/bin:/bin", place.path().display());
     let output = place.agent_sandbox().env("PATH", path).args(["--", "true"]).output().unwrap();

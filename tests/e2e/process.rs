@@ -17,7 +17,7 @@ everywhere!(
     words_and_environment_pass_through,
     inherited_descriptors_are_closed,
     killing_the_launcher_ends_the_command,
-    the_end_of_the_caller_ends_the_command,
+    the_end_of_the_caller_ends_the_command_without_supervision,
     nothing_outlives_the_command,
     the_printed_forms_do_what_a_run_does,
 );
@@ -109,11 +109,12 @@ fn killing_the_launcher_ends_the_command(place: &Place) {
     launcher.wait().unwrap();
 }
 
-fn the_end_of_the_caller_ends_the_command(place: &Place) {
+/// bwrap is the caller's own child then. A supervised run outlives its caller, as a command alone would (`nohup`).
+fn the_end_of_the_caller_ends_the_command_without_supervision(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");
     caller.args(["-c", "\"$@\"; true", "sh"]).arg(binary());
-    caller.args(["--allow-root", "--", "sh", "-c", "(setsid sleep 60 &); echo started; sleep 60"]);
+    caller.args(["--allow-root", "--exec", "--", "sh", "-c", "(setsid sleep 60 &); echo started; sleep 60"]);
     let (mut caller, output) = started(&mut caller);
     caller.kill().unwrap();
     assert_ended(output);
@@ -139,7 +140,7 @@ fn started(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
 
 /// The output ends when nobody is left who could write to it. The bound is far below the sleep inside, and far above
 /// what any machine needs to end a process.
-fn assert_ended(mut output: BufReader<ChildStdout>) {
+pub fn assert_ended(mut output: BufReader<ChildStdout>) {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(output.read_to_end(&mut Vec::new()).is_ok()));
     assert_eq!(receiver.recv_timeout(Duration::from_secs(45)), Ok(true), "somebody inside still runs");
