@@ -11,7 +11,7 @@ use agent_sandbox::launch;
 use agent_sandbox::lower::Argv;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
-use agent_sandbox::session::Session;
+use agent_sandbox::session::{Request, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};
