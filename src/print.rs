@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, listed};
-use crate::guard::Tightening;
+use crate::guard_plan::Tightening;
 use crate::lower::{Argv, Data};
 use crate::path::shown;
 use crate::placeholder::{self, Item};

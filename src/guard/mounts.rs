@@ -8,7 +8,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
 
-use super::plan::Tightening;
+use crate::guard_plan::Tightening;
 use crate::path::AbsPath;
 
 /// Nothing that is mounted on the host from now on appears here.

@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2};
 
-use crate::guard::{Expectation, Expected, Identity};
+use crate::guard_plan::{Expectation, Expected, Identity};
 use crate::host::Host;
 use crate::path::AbsPath;
 

@@ -3,7 +3,7 @@
 //! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. The guard can only tighten, and
 //! comes last, so it gets what takes something away and has nothing mounted in it.
 
-use crate::guard::{Expectation, Expected, Tightening};
+use crate::guard_plan::{Expectation, Expected, Tightening};
 use crate::path::{AbsPath, PathMap};
 
 use super::{BindKind, Mount, Plan, Planned, Purpose, View};

@@ -1,9 +1,12 @@
-//! What the guard is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
+//! What the guard, the second stage inside, is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Word;
 use crate::path::AbsPath;
+
+/// The word that asks our binary to be the guard.
+pub const SUBCOMMAND: &str = "__guard";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
