@@ -49,6 +49,8 @@ impl GuardPlan {
 pub enum Tightening {
     /// A file that cannot be opened.
     Mask(AbsPath),
+    /// The same for one that may have gone: then there is nothing to mask.
+    MaskIfThere(AbsPath),
     /// A directory that shows nothing.
     Hide(AbsPath),
     ReadOnly(AbsPath),
@@ -57,7 +59,7 @@ pub enum Tightening {
 impl Tightening {
     pub fn path(&self) -> &AbsPath {
         match self {
-            Self::Mask(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
+            Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
         }
     }
 }

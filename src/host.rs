@@ -120,6 +120,8 @@ impl Host {
                 Err(e) => return Err(e),
             }
         }
+        // What is not there has no other names; `names` is still that of a folder on the way.
+        let names = if kind.is_some() { names } else { 1 };
         Ok(Resolved { path: at, links, kind, names })
     }
 

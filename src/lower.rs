@@ -276,7 +276,7 @@ fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
         Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
-        Mount::MaskFile { path } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
+        Mount::MaskFile { path, .. } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
         Mount::DataFile { path, content } => {
             let descriptor = next_descriptor(data);
             data.push(Data { descriptor, content: content.clone() });

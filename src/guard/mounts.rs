@@ -17,9 +17,12 @@ pub(super) fn detach_from_host() -> io::Result<()> {
 }
 
 pub(super) fn tighten(tightening: &Tightening) -> io::Result<()> {
-    let point = open(tightening.path())?;
+    let point = match (open(tightening.path()), tightening) {
+        (Err(e), Tightening::MaskIfThere(_)) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        (opened, _) => opened?,
+    };
     match tightening {
-        Tightening::Mask(path) => {
+        Tightening::Mask(path) | Tightening::MaskIfThere(path) => {
             mount_bind("/dev/null", by_descriptor(&point))?;
             // Without devices, opening it gives EACCES.
             let flags = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
