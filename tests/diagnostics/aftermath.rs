@@ -16,7 +16,7 @@ cases! {
         &tree(["home/u/.claude/"]),
         "[filesystem]\nexclude = [\"secrets/token\"]\n",
         |tree| {
-            for path in ["proj/.envrc", "proj/.mcp.json", ".claude/settings.json", "proj/secrets/token"] {
+            for path in ["proj/.envrc", "proj/.mcp.json", ".claude/CLAUDE.md", "proj/secrets/token"] {
                 tree.add(&format!("home/u/{path}"));
             }
         },
@@ -69,6 +69,7 @@ fn repository() -> Tree {
         "home/u/proj/.git/objects/",
         "home/u/proj/.git/refs/",
         "home/u/proj/.git/info/attributes",
+        "home/u/proj/.git/info/exclude",
         "home/u/proj/.git/config.worktree",
         "home/u/proj/.git/commondir = ./\n",
     ])
