@@ -16,7 +16,7 @@ cases! {
         &tree(["home/u/.claude/"]),
         "[filesystem]\nexclude = [\"secrets/token\"]\n",
         |tree| {
-            for path in ["proj/.envrc", "proj/.mcp.json", ".claude/keybindings.json", "proj/secrets/token"] {
+            for path in ["proj/.envrc", "proj/.mcp.json", ".claude/CLAUDE.md", "proj/secrets/token"] {
                 tree.add(&format!("home/u/{path}"));
             }
         },
