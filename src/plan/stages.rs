@@ -57,10 +57,16 @@ impl Plan {
 
     /// What the guard must find once all mounts are made.
     pub fn expected(&self) -> Vec<Expected> {
-        let may_go: BTreeSet<&AbsPath> = self.mounts.iter().filter_map(|planned| may_go(&planned.mount)).collect();
+        let with = |is: fn(&Mount) -> bool| -> BTreeSet<&AbsPath> {
+            self.mounts.iter().map(|planned| &planned.mount).filter(|mount| is(mount)).map(Mount::path).collect()
+        };
+        let may_go = with(|mount| matches!(mount, Mount::MaskFile { if_gone: IfGone::Skip, .. }));
+        // A file of ours stands there, whatever the host has.
+        let ours = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let expected = |(path, view): (&AbsPath, &View)| Expected {
             path: path.clone(),
             access: match view {
+                _ if ours.contains(path) => Expectation::Hidden,
                 View::HostRw => Expectation::Rw,
                 View::HostRo => Expectation::Ro,
                 View::Masked => Expectation::Hidden,
@@ -70,13 +76,5 @@ impl Plan {
             identity: None,
         };
         self.views.iter().map(expected).collect()
-    }
-}
-
-/// What need not be there any more when it is mounted on.
-fn may_go(mount: &Mount) -> Option<&AbsPath> {
-    match mount {
-        Mount::MaskFile { path, if_gone: IfGone::Skip } => Some(path),
-        _ => None,
     }
 }

@@ -153,7 +153,6 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
         place,
         "exclude = ['hidden', \"it's\\n/\\\\[odd\\\\]\"]\nrw = ['hidden/open', { path = '~/made', if-missing = 'create' }]",
     );
-    place.trust();
     // What is mounted where and how, the environment, and a command with words that need quotes.
     const REPORT: &str = "grep -v agent-sandbox/guard /proc/self/mountinfo | cut -d' ' -f4-6; env | sort; pwd; echo \"it's $1\"; cat <\"it's\n/[odd]\" || echo hidden";
     let command = ["--", "sh", "-c", REPORT, "sh", "a'b\nc"];

@@ -37,7 +37,6 @@ fn tmp_is_the_hosts_on_request(place: &Place) {
     let elsewhere = if place.uid == 0 { Place::root_in_tmp() } else { Place::in_tmp() };
     elsewhere.write("file", "host");
     policy(place, "tmp = 'host'");
-    place.trust();
     let file = elsewhere.path().join("file");
     assert_eq!(shell(place, &format!("cat '{0}' && echo inside >'{0}'", file.display())), "host");
     assert_eq!(fs::read_to_string(file).unwrap(), "inside\n");
@@ -90,7 +89,6 @@ fn tmpdir_is_reset_where_it_is_not_writable(place: &Place) {
 
 fn a_missing_directory_is_created_on_request(place: &Place) {
     policy(place, "rw = [{ path = '~/made/deep', if-missing = 'create' }, '~/never']");
-    place.trust();
     let made = place.home().join("made/deep");
     for form in ["shell", "json", "lines", "nul", "annotated"] {
         succeeded(run(place, &[&format!("--print-args={form}"), "--", "true"]));
