@@ -80,8 +80,17 @@ mod tests {
             39 35 0:5 /../x /d ro - tmpfs tmpfs rw\n\
             nonsense\n";
         let read = parse(table);
-        let shown: Vec<_> =
-            read.iter().map(|e| (e.id, e.root.as_ref().map(AbsPath::to_string).unwrap_or_default(), e.point.to_string(), e.kind.as_str())).collect();
+        let shown: Vec<_> = read
+            .iter()
+            .map(|e| {
+                (
+                    e.id,
+                    e.root.as_ref().map(AbsPath::to_string).unwrap_or_default(),
+                    e.point.to_string(),
+                    e.kind.as_str(),
+                )
+            })
+            .collect();
         assert_eq!(
             shown,
             [

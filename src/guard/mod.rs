@@ -22,9 +22,9 @@ use std::process::{Command, ExitCode};
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
+use crate::guard_plan::GuardPlan;
 use crate::launch::signals::Mask;
 use crate::launch::{self, exit_code};
-use crate::guard_plan::GuardPlan;
 use crate::path::shown;
 use crate::seccomp;
 

@@ -94,7 +94,8 @@ impl Mounts {
     /// `None` where each file system is mounted once, which is the usual case: then there are no other names.
     fn read(table: &[u8]) -> Option<Self> {
         // What has no path any more has no other name.
-        let mounts: Vec<MountEntry> = mountinfo::parse(table).into_iter().filter(|mount| mount.root.is_some()).collect();
+        let mounts: Vec<MountEntry> =
+            mountinfo::parse(table).into_iter().filter(|mount| mount.root.is_some()).collect();
         let mut devices: Vec<&str> =
             mounts.iter().filter(|mount| !is_of_the_kernel(mount)).map(|mount| mount.device.as_str()).collect();
         devices.sort_unstable();
@@ -119,7 +120,8 @@ impl Mounts {
             let on_the_way = self.children.get(&parent).into_iter().flatten().copied();
             let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].point));
             // The first one that is met; of several in one place the last.
-            let next = on_the_way.min_by_key(|index| (self.mounts[*index].point.ancestors().count(), usize::MAX - index));
+            let next =
+                on_the_way.min_by_key(|index| (self.mounts[*index].point.ancestors().count(), usize::MAX - index));
             match next {
                 Some(next) => current = Some(next),
                 None => break,

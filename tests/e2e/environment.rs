@@ -284,7 +284,11 @@ fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) 
         let set = environment["set"].as_object().unwrap();
         command.extend(set.iter().map(|(name, value)| (OsString::from(name), text(value))));
         let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(text).collect();
-        assert_eq!(Model::read(&words).unwrap().environment(command), direct, "{entries}");
+        let plan = &printed["guard"];
+        let descriptor = i32::try_from(plan["descriptor"].as_i64().unwrap()).unwrap();
+        let descriptors = BTreeMap::from([(descriptor, plan["plan"].to_string().into_bytes())]);
+        let model = Model::read_whole(&words, &descriptors, |_| true).unwrap();
+        assert_eq!(model.environment(command), direct, "{entries}");
     }
 }
 

@@ -220,7 +220,7 @@ fn a_link_to_nothing_is_not_followed(place: &Place) {
     // One that a preset names does not keep anybody from working.
     fs::remove_file(place.project().join("hooks")).unwrap();
     symlink(&target, place.project().join(".vscode")).unwrap();
-    write(place, ".agent-sandbox.toml", "");
+    place.write("home/.config/agent-sandbox/config.toml", "");
     let output = run(place, &["--", "true"]);
     assert!(output.status.success() && stderr(&output).contains("warning[dangling-link]"), "{}", stderr(&output));
     assert!(!target.exists());
