@@ -82,6 +82,20 @@ fn every_example_compiles_without_a_word() {
     }
 }
 
+/// Who copies an example that opens something is refused until they agree, and has read so in it.
+#[test]
+fn just_those_examples_that_need_consent_say_so() {
+    let mut count = 0;
+    for (name, text) in examples() {
+        let widening = assert_good(&name, &text).widening;
+        let grants: Vec<String> =
+            widening.iter().flat_map(|widening| &widening.grants).map(ToString::to_string).collect();
+        assert_eq!(text.contains("`agent-sandbox trust`"), !grants.is_empty(), "{name} opens {grants:?}");
+        count += usize::from(!grants.is_empty());
+    }
+    assert!(count > 0, "no example opens anything");
+}
+
 /// A rule that is misspelt would apply to nothing, without a word.
 #[test]
 fn every_rule_of_an_example_applies_to_something() {

@@ -29,7 +29,7 @@ fn what_only_tightens_opens_nothing() {
         "[filesystem]\nrw = ['.', 'src', '~/.cache', '~/missing']\n",
         "[filesystem]\nexclude = ['src', '~/data', '**/*.pem']\nro = ['.', '~/data', '~']\n",
         "[filesystem]\npresets = ['!@caches', '@lint/all', '@git-strict']\n",
-        "[filesystem]\npresets = ['!@git', '!@autorun']\n",
+        "[filesystem]\npresets = ['!@git', '!@agents']\n",
         "[filesystem]\nrw = [{ path = 'build', if-missing = 'create' }]\n",
         "[presets.mine]\nrw = ['~/data']\n",
     ] {
@@ -140,18 +140,34 @@ fn a_preset_defined_here_and_named_by_a_flag_is_of_this_file() {
     assert_eq!(opened, ["`/home/u/data`: read-only → writable (.agent-sandbox.toml:2:7)"]);
 }
 
+/// Folders that a command could not create, since `@autorun` has something stand in their place.
+const BLOCKED: [&str; 10] =
+    [".agents", ".codex", ".cursor", ".devcontainer", ".gemini", ".githooks", ".husky", ".idea", ".vscode", ".zed"];
+
 #[test]
 fn a_preset_that_is_taken_away_is_named_with_what_it_kept_closed() {
-    for (written, column) in [("'!@secrets'", 12), ("'!@all', '@base'", 12), ("'@base', '!@all'", 21)] {
-        assert_opens(
-            &tree(),
-            &format!("[filesystem]\npresets = [{written}]\n"),
-            &[
-                &format!("preset `@secrets`: on → off (.agent-sandbox.toml:2:{column})"),
-                &format!("`/home/u/.ssh`: hidden → read-only (.agent-sandbox.toml:2:{column})"),
-                &format!("`/home/u/proj/.env`: hidden → writable (.agent-sandbox.toml:2:{column})"),
-            ],
-        );
+    let presets = [
+        ("'!@secrets'", 12, ["secrets"].as_slice()),
+        ("'!@autorun'", 12, &["autorun"]),
+        ("'!@all', '@base'", 12, &["autorun", "secrets"]),
+        ("'@base', '!@all'", 21, &["autorun", "secrets"]),
+    ];
+    for (written, column, taken) in presets {
+        let at = format!("(.agent-sandbox.toml:2:{column})");
+        let mut expected: Vec<String> = taken.iter().map(|name| format!("preset `@{name}`: on → off {at}")).collect();
+        let mut paths = Vec::new();
+        if taken.contains(&"secrets") {
+            paths.push(format!("`/home/u/.ssh`: hidden → read-only {at}"));
+            paths.push(format!("`/home/u/proj/.env`: hidden → writable {at}"));
+        }
+        if taken.contains(&"autorun") {
+            let opened = |name| format!("`/home/u/proj/{name}`: read-only → writable {at}");
+            paths.extend(BLOCKED.into_iter().map(opened));
+        }
+        paths.sort();
+        expected.extend(paths);
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        assert_opens(&tree(), &format!("[filesystem]\npresets = [{written}]\n"), &expected);
     }
 }
 
@@ -170,9 +186,9 @@ fn a_preset_of_the_user_can_be_taken_away_too() {
     );
 }
 
-/// `@git` makes the folder of hooks where it is missing, so that nobody else does.
+/// Something stands at what `@git` blocks where it is missing, so that no command creates it.
 #[test]
-fn a_folder_that_a_preset_would_make_is_opened_without_it() {
+fn what_a_preset_would_block_is_opened_without_it() {
     let tree = tree();
     for entry in ["HEAD = ref: refs/heads/main\n", "objects/", "refs/", "config = "] {
         tree.add(&format!("home/u/proj/.git/{entry}"));
@@ -182,8 +198,11 @@ fn a_folder_that_a_preset_would_make_is_opened_without_it() {
         "[filesystem]\npresets = ['!@git']\n",
         &[
             "preset `@git`: on → off (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/.git/commondir`: read-only → writable (.agent-sandbox.toml:2:12)",
             "`/home/u/proj/.git/config`: read-only → writable (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/.git/config.worktree`: read-only → writable (.agent-sandbox.toml:2:12)",
             "`/home/u/proj/.git/hooks`: read-only → writable (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/.git/info/attributes`: read-only → writable (.agent-sandbox.toml:2:12)",
         ],
     );
 }

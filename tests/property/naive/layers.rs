@@ -59,7 +59,7 @@ pub fn read(scene: &Scene, stage: &Stage) -> Written {
         Own::None => {}
     }
     reader.document(&scene.flags, Layer::CommandLine, &scene.cwd);
-    reader.presets(root, outermost);
+    reader.presets(root, outermost, exists);
     reader.written.own.extend([root.join(PROJECT_FILE), STATE.into()]);
     reader.written
 }
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn presets(&mut self, root: &Path, outermost: &Path) {
+    fn presets(&mut self, root: &Path, outermost: &Path, exists: impl Fn(&Path) -> bool) {
         for (name, rules) in std::mem::take(&mut self.on) {
             self.written.rules.extend(rules);
             let Some(data) = BUILT_IN.get(name.as_str()) else { continue };
@@ -159,10 +159,20 @@ impl<'a> Reader<'a> {
                     if text.starts_with("$GIT") {
                         continue;
                     }
+                    let says = |key: &str| table.and_then(|table| table.get(key));
+                    let needs_parent = says("needs-parent").is_some_and(|value| value.as_bool() == Some(true));
+                    let parent = base.join(text);
+                    let missing = match says("if-missing").and_then(|value| value.as_str()) {
+                        None | Some("skip") => Missing::Skip,
+                        // SPEC M6.
+                        Some("block") if needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,
+                        Some("block") => Missing::Block,
+                        Some(other) => panic!("{name}: {text} says `{other}`, and nothing here reads that"),
+                    };
                     self.written.rules.push(Rule {
                         access,
                         text: text.as_bytes().to_vec(),
-                        missing: Missing::Skip,
+                        missing,
                         layer: Layer::Preset,
                         base: base.to_path_buf(),
                         skips: strings(data, "skip-directories"),
