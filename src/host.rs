@@ -91,7 +91,7 @@ impl Host {
             let next = at.child(&name);
             if kind != Some(FileKind::Directory) {
                 at = next;
-                kind = None;
+                (kind, names) = (None, 1);
                 continue;
             }
             let real = self.real(&next);
@@ -114,7 +114,8 @@ impl Host {
                     at = next;
                 }
                 Err(e) if is_absent(&e) => {
-                    kind = None;
+                    // Not those of the folder that was passed last.
+                    (kind, names) = (None, 1);
                     at = next;
                 }
                 Err(e) => return Err(e),
@@ -154,6 +155,11 @@ impl Host {
     /// Whether a socket is at `path`, which holds no symlinks.
     pub fn is_socket(&self, path: &AbsPath) -> io::Result<bool> {
         self.metadata(path).map(|found| found.is_some_and(|found| found.file_type().is_socket()))
+    }
+
+    /// Whether an empty regular file is at `path`, which holds no symlinks.
+    pub fn is_empty_file(&self, path: &AbsPath) -> bool {
+        self.metadata(path).is_ok_and(|found| found.is_some_and(|found| found.is_file() && found.len() == 0))
     }
 
     /// Whether anything is at `path`, a dangling symlink included.
