@@ -13,6 +13,7 @@ use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
 use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
+use crate::resolve::NewFile;
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
 const MAX_WORDS: usize = 9000;
@@ -60,6 +61,8 @@ pub struct Argv {
     pub command: Vec<OsString>,
     /// Directories that must exist before the first word is executed.
     pub create: Vec<AbsPath>,
+    /// Files that must exist before it, too.
+    pub new_files: Vec<NewFile>,
     /// What bwrap must be started with, and with nothing else: it shows inside, in `/proc/1/environ`.
     pub environment: Environment,
     /// What must stand on the host before the first word is executed, and is removed after the last.
@@ -154,6 +157,7 @@ pub struct Surroundings<'a> {
     pub nested: bool,
     pub environment: &'a Environment,
     pub create: &'a [AbsPath],
+    pub new_files: &'a [NewFile],
     pub command: &'a [OsString],
 }
 
@@ -225,6 +229,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         guard,
         command: around.command.to_vec(),
         create: around.create.to_vec(),
+        new_files: around.new_files.to_vec(),
         environment: around.environment.clone(),
         placeholders: plan.placeholders.clone(),
         data,
@@ -272,6 +277,7 @@ fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
         Mount::OwnBinary { path, executable } => {
             spelled(["--ro-bind".as_ref(), executable.as_os_str(), path.as_os_str()])
         }
+        Mount::Elsewhere { path, source } => spelled(["--bind".as_ref(), source.as_os_str(), path.as_os_str()]),
         Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),

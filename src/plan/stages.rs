@@ -50,6 +50,15 @@ impl Plan {
 
     /// What the guard must find once all mounts are made.
     pub fn expected(&self) -> Vec<Expected> {
+        let elsewhere: Vec<(&AbsPath, &AbsPath)> = self
+            .mounts
+            .iter()
+            .filter_map(|planned| match &planned.mount {
+                Mount::Elsewhere { path, source } => Some((path, source)),
+                _ => None,
+            })
+            .collect();
+        let source = |path: &AbsPath| elsewhere.iter().find(|(at, _)| *at == path).map(|(_, source)| (*source).clone());
         let expected = |(path, view): (&AbsPath, &View)| Expected {
             path: path.clone(),
             access: match view {
@@ -60,6 +69,7 @@ impl Plan {
             },
             required: view.is_narrower_than(self.view_around(path)),
             identity: None,
+            source: source(path),
         };
         self.views.iter().map(expected).collect()
     }

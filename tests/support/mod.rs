@@ -33,7 +33,8 @@ pub struct Tree {
 
 impl Tree {
     /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a file with content, `a/s=`
-    /// a socket that nobody listens on, `a/h => a/b` one more name of the file `a/b`. Missing parents are made.
+    /// a socket that nobody listens on, `a/h => a/b` one more name of the file `a/b`, `a/x *` an empty file that can be
+    /// executed. Missing parents are made.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
         let tree = Self { root: tempfile::tempdir().expect("a temporary folder") };
         for entry in entries {
@@ -49,6 +50,9 @@ impl Tree {
             fs::hard_link(self.real(file), self.make_parent(path)).unwrap();
         } else if let Some((path, content)) = entry.split_once(" = ") {
             fs::write(self.make_parent(path), content).unwrap();
+        } else if let Some(path) = entry.strip_suffix(" *") {
+            fs::write(self.make_parent(path), "").unwrap();
+            fs::set_permissions(self.real(path), fs::Permissions::from_mode(0o755)).unwrap();
         } else if let Some(path) = entry.strip_suffix('/') {
             fs::create_dir_all(self.real(path)).unwrap();
         } else if let Some(path) = entry.strip_suffix('=') {
