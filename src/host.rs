@@ -91,7 +91,7 @@ impl Host {
             let next = at.child(&name);
             if kind != Some(FileKind::Directory) {
                 at = next;
-                (kind, names) = (None, 1);
+                kind = None;
                 continue;
             }
             let real = self.real(&next);
@@ -114,13 +114,14 @@ impl Host {
                     at = next;
                 }
                 Err(e) if is_absent(&e) => {
-                    // Not those of the folder that was passed last.
-                    (kind, names) = (None, 1);
+                    kind = None;
                     at = next;
                 }
                 Err(e) => return Err(e),
             }
         }
+        // What is not there has no other names; `names` is still that of a folder on the way.
+        let names = if kind.is_some() { names } else { 1 };
         Ok(Resolved { path: at, links, kind, names })
     }
 

@@ -43,6 +43,7 @@ mod ablate;
 // The vocabulary that all stages share.
 pub mod bytes;
 pub mod diagnostic;
+pub mod guard_plan;
 pub mod origin;
 pub mod path;
 pub mod placeholder;
@@ -71,7 +72,7 @@ pub mod plan;
 
 pub mod environment;
 
-pub mod guard;
+mod seccomp;
 
 pub mod lower;
 
@@ -84,6 +85,7 @@ pub mod pipeline;
 
 // What is done with the outcome.
 pub mod cli;
+pub mod guard;
 pub mod launch;
 pub mod print;
 

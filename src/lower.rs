@@ -7,13 +7,14 @@ use crate::ablate::{self, Mitigation};
 use crate::bytes::Word;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::environment::Environment;
-use crate::guard::{self, GuardPlan, Tightening};
+use crate::guard_plan::{self, GuardPlan, Tightening};
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
 use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
 use crate::resolve::NewFile;
+use crate::seccomp;
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
 const MAX_WORDS: usize = 9000;
@@ -48,7 +49,7 @@ pub struct Guard {
 
 impl Guard {
     fn words(&self) -> [OsString; 4] {
-        [places::GUARD.into(), guard::SUBCOMMAND.into(), self.descriptor.to_string().into(), "--".into()]
+        [places::GUARD.into(), guard_plan::SUBCOMMAND.into(), self.descriptor.to_string().into(), "--".into()]
     }
 }
 
@@ -186,9 +187,9 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         because: planned.because.clone(),
     }));
     if plain && around.engine.seccomp {
-        let program = guard::program(around.nested || around.engine.disable_userns).unwrap_or_default();
+        let program = seccomp::program(around.nested || around.engine.disable_userns).unwrap_or_default();
         let descriptor = next_descriptor(&data);
-        data.push(Data { descriptor, content: guard::as_bytes(&program) });
+        data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
         operations.push(Operation {
             words: spelled(["--seccomp".as_ref(), descriptor.to_string().as_ref()]),
             purpose: Purpose::Base,
@@ -281,7 +282,7 @@ fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
         Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
-        Mount::MaskFile { path } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
+        Mount::MaskFile { path, .. } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
         Mount::DataFile { path, content } => {
             let descriptor = next_descriptor(data);
             data.push(Data { descriptor, content: content.clone() });

@@ -9,6 +9,7 @@ use crate::path::AbsPath;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
     pub id: u64,
+    pub parent: u64,
     /// `major:minor`: the same for all mounts of one file system.
     pub device: String,
     /// Which directory or file of that file system is mounted.
@@ -26,8 +27,8 @@ impl MountEntry {
     }
 }
 
-/// All mounts, in the kernel's order: one that covers another comes later. A line that is not understood is left out, as is what lies
-/// outside this process's root.
+/// All mounts, in the kernel's order: one that covers another comes later. A line that is not understood is left out, as is what has
+/// no path here: a directory that was removed, or one of a namespace that this process does not see.
 pub fn parse(table: &[u8]) -> Vec<MountEntry> {
     table.split(|b| *b == b'\n').filter_map(entry).collect()
 }
@@ -37,15 +38,19 @@ fn entry(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|b| *b == b' ');
     let mut text = || fields.next().map(|field| String::from_utf8_lossy(field).into_owned());
     let id = text()?.parse().ok()?;
-    let (_parent, device) = (text()?, text()?);
+    let parent = text()?.parse().ok()?;
+    let device = text()?;
     let (root, point) = (path(fields.next()?)?, path(fields.next()?)?);
     let options = String::from_utf8_lossy(fields.next()?).into_owned();
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    Some(MountEntry { id, device, root, point, options, kind: String::from_utf8_lossy(kind).into_owned() })
+    Some(MountEntry { id, parent, device, root, point, options, kind: String::from_utf8_lossy(kind).into_owned() })
 }
 
 /// Blanks, tabs, newlines and backslashes are written as `\040` and so on.
 fn path(written: &[u8]) -> Option<AbsPath> {
+    if written.ends_with(b"//deleted") || written.starts_with(b"/..") {
+        return None;
+    }
     let mut bytes = Vec::with_capacity(written.len());
     let mut rest = written;
     while let Some((first, tail)) = rest.split_first() {
@@ -71,6 +76,8 @@ mod tests {
     fn a_line_is_read_with_any_number_of_optional_fields() {
         let table = b"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw\n\
             37 35 0:5 / /a\\040b ro - tmpfs tmpfs rw\n\
+            38 35 0:5 /gone//deleted /c ro - tmpfs tmpfs rw\n\
+            39 35 0:5 /../x /d ro - tmpfs tmpfs rw\n\
             nonsense\n";
         let read = parse(table);
         let shown: Vec<_> =
@@ -80,5 +87,12 @@ mod tests {
             [(36, "/mnt1".into(), "/mnt2".into(), "ext3"), (37, "/".to_owned(), "/a b".to_owned(), "tmpfs")]
         );
         assert!(read[0].has("noatime") && !read[0].has("ro") && read[1].has("ro"));
+    }
+
+    #[test]
+    fn only_whole_escapes_are_escapes() {
+        let shown = |written: &[u8]| path(written).map(|path| path.to_string()).unwrap_or_default();
+        assert_eq!(shown(b"/\\04"), "/\\04");
+        assert_eq!(shown(b"/\\777x\\101"), "/\\777xA");
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::{Value, json};
 
 use crate::diagnostic::{Code, Diagnostic, listed};
-use crate::guard::Tightening;
+use crate::guard_plan::Tightening;
 use crate::lower::{Argv, Data};
 use crate::path::{AbsPath, shown};
 use crate::placeholder::{self, Item};
@@ -70,12 +70,12 @@ pub fn incomplete(argv: &Argv, form: Form) -> Option<Diagnostic> {
 
 fn needs(argv: &Argv) -> Vec<String> {
     let mut needs = Vec::new();
-    for (is_empty, on) in [(true, "open on `/dev/null`"), (false, "open on contents of their own")] {
+    for (is_empty, on) in [(true, "`/dev/null`"), (false, "what `json` shows for it")] {
         let descriptors = argv.data.iter().filter(|data| data.content.is_empty() == is_empty);
         let numbers: Vec<String> = descriptors.map(|data| data.descriptor.to_string()).collect();
         if !numbers.is_empty() {
             let noun = if numbers.len() == 1 { "descriptor" } else { "descriptors" };
-            needs.push(format!("{noun} {} {on}", listed(numbers.into_iter(), "and")));
+            needs.push(format!("{noun} {} open on {on}", listed(numbers.into_iter(), "and")));
         }
     }
     if let Some(guard) = &argv.guard {
@@ -368,6 +368,7 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     for (tightening, (purpose, because)) in by_guard {
         let (word, path) = match tightening {
             Tightening::Mask(path) => ("mask", path),
+            Tightening::MaskIfThere(path) => ("mask if there", path),
             Tightening::Hide(path) => ("hide", path),
             Tightening::ReadOnly(path) => ("read-only", path),
         };

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::guard;
+use crate::guard_plan;
 use crate::host::Host;
 use crate::launch::{exit_code, is_inside};
 use crate::path::AbsPath;
@@ -40,7 +41,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     crate::ablate::check_names();
     // Not a subcommand for people, and not worth the time that it takes to understand flags.
     if let [_, first, rest @ ..] = words.as_slice()
-        && first == guard::SUBCOMMAND
+        && first == guard_plan::SUBCOMMAND
     {
         return guard::main(rest);
     }

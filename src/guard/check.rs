@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 use rustix::mount::MountFlags;
 
 use super::mounts;
-use super::plan::{Expectation, Expected, Identity};
+use crate::guard_plan::{Expectation, Expected, Identity};
 use crate::mountinfo::{self, MountEntry};
 use crate::path::AbsPath;
 

@@ -8,9 +8,7 @@ mod check;
 mod confine;
 mod mounts;
 mod namespaces;
-mod plan;
 pub mod report;
-mod seccomp;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -24,18 +22,15 @@ use std::process::{Command, ExitCode};
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
+use crate::guard_plan::GuardPlan;
 use crate::launch::signals::Mask;
 use crate::launch::{self, exit_code};
 use crate::path::shown;
+use crate::seccomp;
 
 use report::Report;
 
 pub(crate) use confine::{can_scope, scope};
-pub use plan::{Expectation, Expected, GuardPlan, Identity, Tightening};
-pub(crate) use seccomp::{as_bytes, program};
-
-/// The word that asks our binary to be the guard.
-pub const SUBCOMMAND: &str = "__guard";
 
 /// Why the command was not started.
 #[derive(Debug)]
@@ -86,7 +81,7 @@ impl Failure {
 }
 
 /// `words`: the descriptor of the plan, `--`, and the command. A program that embeds this library can be its own guard: name it
-/// as `Session::executable`, and call this when its first argument is [`SUBCOMMAND`].
+/// as `Session::executable`, and call this when its first argument is [`crate::guard_plan::SUBCOMMAND`].
 pub fn main(words: &[OsString]) -> ExitCode {
     let (plan, command) = match read(words) {
         Ok(read) => read,

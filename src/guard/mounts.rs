@@ -8,7 +8,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
 
-use super::plan::Tightening;
+use crate::guard_plan::Tightening;
 use crate::path::AbsPath;
 
 /// Nothing that is mounted on the host from now on appears here.
@@ -17,9 +17,12 @@ pub(super) fn detach_from_host() -> io::Result<()> {
 }
 
 pub(super) fn tighten(tightening: &Tightening) -> io::Result<()> {
-    let point = open(tightening.path())?;
+    let point = match (open(tightening.path()), tightening) {
+        (Err(e), Tightening::MaskIfThere(_)) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        (opened, _) => opened?,
+    };
     match tightening {
-        Tightening::Mask(path) => {
+        Tightening::Mask(path) | Tightening::MaskIfThere(path) => {
             mount_bind("/dev/null", by_descriptor(&point))?;
             // Without devices, opening it gives EACCES.
             let flags = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;

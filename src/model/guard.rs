@@ -36,7 +36,7 @@ fn step(mount: &Value) -> Result<Step, ModelError> {
     };
     let path = path(at).ok_or(invalid("a mount has no absolute path"))?;
     match kind.as_str() {
-        "mask" => Ok(Step::Mask(path)),
+        "mask" | "mask-if-there" => Ok(Step::Mask(path)),
         "hide" => Ok(Step::Hide(path)),
         "read-only" => Ok(Step::ReadOnly(path)),
         _ => Err(invalid("a mount is of a kind that the model does not know")),

@@ -18,7 +18,7 @@ use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
 use crate::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
-use crate::rule::{Access, Mask};
+use crate::rule::{Access, LayerKind, Mask};
 
 pub use executable::check_executable;
 pub use hard_links::check_hard_links;
@@ -66,6 +66,7 @@ pub enum Mount {
     /// `/dev/null` over a file: opening it is refused.
     MaskFile {
         path: AbsPath,
+        if_gone: IfGone,
     },
     /// A file of ours over a file: read-only, with this content.
     DataFile {
@@ -94,7 +95,7 @@ impl Mount {
             | Mount::Tmpfs { path, .. }
             | Mount::Directory { path, .. }
             | Mount::Symlink { path, .. }
-            | Mount::MaskFile { path }
+            | Mount::MaskFile { path, .. }
             | Mount::DataFile { path, .. }
             | Mount::Seal { path }
             | Mount::Dev { path }
@@ -402,7 +403,11 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
         }
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
         (Access::Exclude, FileKind::File) if shows_empty => Mount::DataFile { path, content: Vec::new() },
-        (Access::Exclude, _) => Mount::MaskFile { path },
+        (Access::Exclude, _) => {
+            // No rule asked for it: the socket of a service, which may have ended meanwhile.
+            let if_gone = if decision.layer == LayerKind::Base { IfGone::Skip } else { IfGone::Fail };
+            Mount::MaskFile { path, if_gone }
+        }
         (access, kind) => {
             // A protection that silently did not happen would be a hole; an opening that did not is none.
             let narrows = access == Access::Ro && inherited == View::HostRw;

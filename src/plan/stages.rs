@@ -3,10 +3,12 @@
 //! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. The guard can only tighten, and
 //! comes last, so it gets what takes something away and has nothing mounted in it.
 
-use crate::guard::{Expectation, Expected, Tightening};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::guard_plan::{Expectation, Expected, Tightening};
 use crate::path::{AbsPath, PathMap};
 
-use super::{BindKind, Mount, Plan, Planned, Purpose, View};
+use super::{BindKind, IfGone, Mount, Plan, Planned, Purpose, View};
 
 /// The mounts of a plan, by who makes them.
 pub struct Stages<'p> {
@@ -37,7 +39,12 @@ impl Plan {
         }
         let around = self.view_around(planned.mount.path());
         match &planned.mount {
-            Mount::MaskFile { path } if around.shows_host() => Some(Tightening::Mask(path.clone())),
+            Mount::MaskFile { path, if_gone: IfGone::Fail } if around.shows_host() => {
+                Some(Tightening::Mask(path.clone()))
+            }
+            Mount::MaskFile { path, if_gone: IfGone::Skip } if around.shows_host() => {
+                Some(Tightening::MaskIfThere(path.clone()))
+            }
             Mount::Tmpfs { path, .. } if around.shows_host() && self.view(path) == View::Masked => {
                 Some(Tightening::Hide(path.clone()))
             }
@@ -50,15 +57,9 @@ impl Plan {
 
     /// What the guard must find once all mounts are made.
     pub fn expected(&self) -> Vec<Expected> {
-        let elsewhere: Vec<(&AbsPath, &AbsPath)> = self
-            .mounts
-            .iter()
-            .filter_map(|planned| match &planned.mount {
-                Mount::Elsewhere { path, source } => Some((path, source)),
-                _ => None,
-            })
-            .collect();
-        let source = |path: &AbsPath| elsewhere.iter().find(|(at, _)| *at == path).map(|(_, source)| (*source).clone());
+        let may_go: BTreeSet<&AbsPath> = self.mounts.iter().filter_map(|planned| may_go(&planned.mount)).collect();
+        let others: BTreeMap<&AbsPath, Option<&AbsPath>> =
+            self.mounts.iter().filter_map(|planned| other_source(&planned.mount)).collect();
         let expected = |(path, view): (&AbsPath, &View)| Expected {
             path: path.clone(),
             access: match view {
@@ -67,10 +68,27 @@ impl Plan {
                 View::Masked => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
             },
-            required: view.is_narrower_than(self.view_around(path)),
+            required: view.is_narrower_than(self.view_around(path)) && !may_go.contains(path),
             identity: None,
-            source: source(path),
+            source: others.get(path).copied().unwrap_or(Some(path)).cloned(),
         };
         self.views.iter().map(expected).collect()
+    }
+}
+
+/// What is mounted, where that is not the path itself; nothing of the host for a file of ours.
+fn other_source(mount: &Mount) -> Option<(&AbsPath, Option<&AbsPath>)> {
+    match mount {
+        Mount::Elsewhere { path, source } => Some((path, Some(source))),
+        Mount::DataFile { path, .. } => Some((path, None)),
+        _ => None,
+    }
+}
+
+/// What need not be there any more when it is mounted on.
+fn may_go(mount: &Mount) -> Option<&AbsPath> {
+    match mount {
+        Mount::MaskFile { path, if_gone: IfGone::Skip } => Some(path),
+        _ => None,
     }
 }

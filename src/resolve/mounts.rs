@@ -2,12 +2,11 @@
 //! other (SPEC W3).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::layers::OwnFile;
+use crate::mountinfo::{self, MountEntry};
 use crate::path::AbsPath;
 use crate::places;
 
@@ -84,36 +83,25 @@ impl Resolver<'_> {
     }
 }
 
-/// One line of the table.
-struct Mount<'t> {
-    id: u32,
-    parent: u32,
-    device: &'t [u8],
-    /// What of the file system it shows.
-    root: AbsPath,
-    /// Where.
-    at: AbsPath,
-}
-
 /// All mounts.
-struct Mounts<'t> {
-    mounts: Vec<Mount<'t>>,
+struct Mounts {
+    mounts: Vec<MountEntry>,
     /// By parent; those whose parent is not in the table under `None`.
-    children: BTreeMap<Option<u32>, Vec<usize>>,
+    children: BTreeMap<Option<u64>, Vec<usize>>,
 }
 
-impl<'t> Mounts<'t> {
+impl Mounts {
     /// `None` where each file system is mounted once, which is the usual case: then there are no other names.
-    fn read(table: &'t [u8]) -> Option<Self> {
-        let lines = || table.split(|byte| *byte == b'\n').filter_map(Fields::read);
-        let mut devices: Vec<&[u8]> = lines().filter(|fields| !fields.is_of_the_kernel()).map(|f| f.device).collect();
+    fn read(table: &[u8]) -> Option<Self> {
+        let mounts = mountinfo::parse(table);
+        let mut devices: Vec<&str> =
+            mounts.iter().filter(|mount| !is_of_the_kernel(mount)).map(|mount| mount.device.as_str()).collect();
         devices.sort_unstable();
         if !devices.windows(2).any(|pair| pair[0] == pair[1]) {
             return None;
         }
-        let mounts: Vec<Mount> = lines().filter_map(Fields::mount).collect();
-        let ids: BTreeSet<u32> = mounts.iter().map(|mount| mount.id).collect();
-        let mut children: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
+        let ids: BTreeSet<u64> = mounts.iter().map(|mount| mount.id).collect();
+        let mut children: BTreeMap<Option<u64>, Vec<usize>> = BTreeMap::new();
         for (index, mount) in mounts.iter().enumerate() {
             let parent = Some(mount.parent).filter(|parent| *parent != mount.id && ids.contains(parent));
             children.entry(parent).or_default().push(index);
@@ -128,9 +116,10 @@ impl<'t> Mounts<'t> {
         for _ in 0..self.mounts.len() {
             let parent = current.map(|index| self.mounts[index].id);
             let on_the_way = self.children.get(&parent).into_iter().flatten().copied();
-            let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].at));
+            let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].point));
             // The first one that is met; of several in one place the last.
-            let next = on_the_way.min_by_key(|index| (self.mounts[*index].at.ancestors().count(), usize::MAX - index));
+            let next =
+                on_the_way.min_by_key(|index| (self.mounts[*index].point.ancestors().count(), usize::MAX - index));
             match next {
                 Some(next) => current = Some(next),
                 None => break,
@@ -146,8 +135,8 @@ impl<'t> Mounts<'t> {
             self.aliases_of(mount, path, false, &mut aliases);
         }
         for (index, mount) in self.mounts.iter().enumerate() {
-            if mount.at.is_below(path) && self.showing(&mount.at) == Some(index) {
-                self.aliases_of(index, &mount.at, true, &mut aliases);
+            if mount.point.is_below(path) && self.showing(&mount.point) == Some(index) {
+                self.aliases_of(index, &mount.point, true, &mut aliases);
             }
         }
         aliases.remove(path);
@@ -157,16 +146,16 @@ impl<'t> Mounts<'t> {
     /// The same for `path`, which the mount `index` shows.
     fn aliases_of(&self, index: usize, path: &AbsPath, inherited: bool, aliases: &mut BTreeMap<AbsPath, AliasOf>) {
         let mount = &self.mounts[index];
-        let Some(below) = path.relative_to(&mount.at) else { return };
+        let Some(below) = path.relative_to(&mount.point) else { return };
         let inner = mount.root.join(below);
         let others = self.mounts.iter().enumerate();
         for (other_index, other) in others.filter(|(i, other)| *i != index && other.device == mount.device) {
             let alias = if let Some(below) = inner.relative_to(&other.root) {
-                Some((other.at.join(below), AliasOf { path: path.clone(), inherited }))
+                Some((other.point.join(below), AliasOf { path: path.clone(), inherited }))
             } else if let Some(below) = other.root.relative_to(&inner) {
                 let named = path.join(below);
                 let shows = self.showing(&named) == Some(index);
-                shows.then(|| (other.at.clone(), AliasOf { path: named, inherited: true }))
+                shows.then(|| (other.point.clone(), AliasOf { path: named, inherited: true }))
             } else {
                 None
             };
@@ -183,69 +172,9 @@ impl<'t> Mounts<'t> {
     }
 }
 
-/// What we need of one line, as it is written: `ID PARENT MAJOR:MINOR ROOT MOUNTPOINT …`.
-struct Fields<'t> {
-    id: &'t [u8],
-    parent: &'t [u8],
-    device: &'t [u8],
-    root: &'t [u8],
-    at: &'t [u8],
-}
-
-impl<'t> Fields<'t> {
-    fn read(line: &'t [u8]) -> Option<Self> {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let mut next = || fields.next();
-        Some(Self { id: next()?, parent: next()?, device: next()?, root: next()?, at: next()? })
-    }
-
-    /// The sandbox has its own; containers mount parts of the host's several times.
-    fn is_of_the_kernel(&self) -> bool {
-        [places::PROC, places::DEV].iter().any(|place| {
-            self.at.strip_prefix(place.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-        })
-    }
-
-    fn mount(self) -> Option<Mount<'t>> {
-        // `//deleted`: it has no path any more. `/..`: of a namespace that we do not see.
-        let has_path = |field: &[u8]| !field.ends_with(b"//deleted") && !field.starts_with(b"/..");
-        if !has_path(self.root) || !has_path(self.at) {
-            return None;
-        }
-        let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse().ok();
-        let path = |field: &[u8]| AbsPath::normalize(OsString::from_vec(unescaped(field)));
-        Some(Mount {
-            id: number(self.id)?,
-            parent: number(self.parent)?,
-            device: self.device,
-            root: path(self.root)?,
-            at: path(self.at)?,
-        })
-    }
-}
-
-/// Blank, tab, newline, backslash and `#` are written as `\040` and so on.
-fn unescaped(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        let digit = |byte: &u8| (b'0'..=b'7').contains(byte).then(|| u32::from(byte - b'0'));
-        let code = match rest {
-            [b'\\', a, b, c, ..] => digit(a).zip(digit(b)).zip(digit(c)).map(|((a, b), c)| a * 64 + b * 8 + c),
-            _ => None,
-        };
-        match code.and_then(|code| u8::try_from(code).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = &rest[4..];
-            }
-            None => {
-                out.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    out
+/// The sandbox has its own; containers mount parts of the host's several times.
+fn is_of_the_kernel(mount: &MountEntry) -> bool {
+    [places::PROC, places::DEV].iter().any(|place| mount.point.as_path().starts_with(place))
 }
 
 #[cfg(test)]

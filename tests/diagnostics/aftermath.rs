@@ -16,7 +16,7 @@ cases! {
         &tree(["home/u/.claude/"]),
         "[filesystem]\nexclude = [\"secrets/token\"]\n",
         |tree| {
-            for path in ["proj/.envrc", "proj/.mcp.json", ".claude/settings.json", "proj/secrets/token"] {
+            for path in ["proj/.envrc", "proj/.mcp.json", ".claude/CLAUDE.md", "proj/secrets/token"] {
                 tree.add(&format!("home/u/{path}"));
             }
         },
@@ -69,6 +69,7 @@ fn repository() -> Tree {
         "home/u/proj/.git/objects/",
         "home/u/proj/.git/refs/",
         "home/u/proj/.git/info/attributes",
+        "home/u/proj/.git/info/exclude",
         "home/u/proj/.git/config.worktree",
         "home/u/proj/.git/commondir = ./\n",
     ])
@@ -78,7 +79,7 @@ fn repository() -> Tree {
 fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
     let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    assert!(diagnostics.is_empty(), "{}", rendered(&diagnostics));
     let (compiled, session) = (compiled.unwrap(), session("/home/u/proj"));
     let argv = compiled.argv(&session, &crate::support::engine(), &[], &mut Diagnostics::default());
     let undo = undo::prepare(&tree.host(), &session, &compiled, &argv).unwrap();

@@ -76,6 +76,6 @@ fn bwrap(tree: &Tree, cwd: &str, request: &Request) -> String {
     let mut session = session(cwd);
     session.env.insert("PATH".into(), "/home/u/proj/bin:/usr/bin".into());
     let (compiled, diagnostics) = tree.compile_as(&session, request);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    assert!(diagnostics.is_empty(), "{}", rendered(&diagnostics));
     one(launch::find_bwrap(&tree.host(), &session, &compiled.unwrap()).unwrap_err())
 }

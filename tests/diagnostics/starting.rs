@@ -8,13 +8,13 @@ use std::process::Stdio;
 
 use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::launch;
-use agent_sandbox::lower::Argv;
+use agent_sandbox::lower::{Argv, Engine};
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
 use agent_sandbox::session::{Request, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};
+use crate::support::{Place, Tree, USER, abs, binary, engine, session, stderr, write_program};
 use crate::{one, plain, tree};
 
 cases! {
@@ -51,6 +51,19 @@ cases! {
     SandboxUnavailable a_container_without_namespaces_can_be_started_otherwise
         one(launch::explain_refusal("No permissions to create new namespace", false));
     SandboxUnavailable a_bwrap_that_fails_without_a_word_is_still_a_sentence one(launch::explain_refusal("", false));
+
+    ProtectionMissing a_protection_that_is_not_to_be_had_is_named lacking("");
+    ProtectionRequired a_protection_that_the_policy_requires_stops_the_run
+        lacking("require = [\"landlock\", \"seccomp\"]\n");
+    ProtectionRequired bwrap_alone_is_not_the_guard_that_a_policy_requires {
+        let tree = tree(["home/u/proj/.agent-sandbox.toml = require = [\"guard\"]\n"]);
+        said_of(&tree, &session("/home/u/proj"), &engine())
+    };
+
+    GuardRefused a_second_stage_without_its_plan_starts_nothing {
+        stderr(&Place::in_tmp().agent_sandbox().args(["__guard", "99", "--", "true"]).output().unwrap())
+    };
+    GuardUnavailable a_second_stage_that_gets_no_namespace_names_the_way_without_it without_namespaces();
 
     OpenDirectory a_directory_on_standard_input_is_refused {
         let place = Place::in_tmp();
@@ -115,6 +128,32 @@ cases! {
         with_bwrap("#!/bin/sh\n[ \"$1\" = --unshare-all ] || exit 1\n");
     StartFailed a_bwrap_that_is_gone_at_the_trial_is_named
         unavailable(&tree([".dockerenv"]), "/nowhere/bwrap");
+}
+
+/// What a machine says that has an old kernel.
+fn lacking(policy: &str) -> String {
+    let tree = tree([&*format!("home/u/proj/.agent-sandbox.toml = {policy}")]);
+    let session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };
+    said_of(&tree, &session, &Engine { landlock: false, seccomp: policy.is_empty(), ..engine() })
+}
+
+fn said_of(tree: &Tree, session: &Session, engine: &Engine) -> String {
+    let (compiled, mut diagnostics) = tree.compile_as(session, &Request::default());
+    compiled.unwrap().argv(session, engine, &["true".into()], &mut diagnostics);
+    let mut rendered: Vec<String> = diagnostics.iter().cloned().map(one).collect();
+    rendered.dedup_by(|a, b| a.lines().next() == b.lines().next());
+    rendered.remove(0)
+}
+
+/// In a user namespace in which no other can be made, as some profiles of AppArmor leave it.
+fn without_namespaces() -> String {
+    const SCRIPT: &str = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$1\" __guard 3 -- true 3<plan";
+    let place = Place::in_tmp();
+    let plan = r#"{"mounts":[],"expect":[],"proc-read-only":[],"nested":false,"landlock":false,"seccomp":false}"#;
+    place.write("home/code/project/plan", plan);
+    let mut command = place.command("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", SCRIPT, "sh"]).arg(binary());
+    stderr(&command.output().unwrap())
 }
 
 fn root() -> Session {

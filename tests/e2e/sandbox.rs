@@ -24,9 +24,14 @@ pub fn write(place: &Place, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
     place.write(place.project().join(path), content);
 }
 
-/// The product with what its caller needs to be let in.
+/// The product with what its caller needs to be let in. A policy that takes the presets away opens something, and would need
+/// consent; named as a flag it is the caller's own.
 pub fn sandbox(place: &Place) -> Command {
     let mut command = place.agent_sandbox();
+    let file = place.project().join(".agent-sandbox.toml");
+    if fs::read_to_string(&file).is_ok_and(|text| text.contains(BASE_ONLY)) {
+        command.arg("--config").arg(file);
+    }
     if place.uid == 0 {
         command.arg("--allow-root");
     }

@@ -10,7 +10,6 @@ mod runs;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -124,10 +123,20 @@ fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(AbsPath, Ou
 fn remove_all(host: &Host, records: &[Record], others: &[Other], own: &[Record]) -> Vec<(AbsPath, Outcome)> {
     let live = || others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
     let is_used = |record: &Record| live().chain(own).any(|used| is_same(used, record));
+    // A run that was killed before it put its own in place met one that another run had put there, or made room for it.
+    let is_of_another = |record: &Record| {
+        let all = others.iter().flat_map(|other| &other.journal.records).chain(own);
+        let mut others = all.filter(|other| other.path() == record.path() && other.identity != record.identity);
+        others.any(|other| place::is_unchanged(host, other))
+    };
     let mut outcomes = Vec::new();
     for record in records.iter().rev() {
         let Some(path) = record.path() else { continue };
-        let outcome = if is_used(record) { Outcome::InUse } else { place::remove(host, record) };
+        let outcome = match is_used(record) {
+            true => Outcome::InUse,
+            false if is_of_another(record) => Outcome::Gone,
+            false => place::remove(host, record),
+        };
         outcomes.push((path, outcome));
     }
     outcomes
@@ -193,7 +202,7 @@ impl Standing {
 
     /// Makes what is missing, each tree under a temporary name first. What appeared since we looked stays as it is.
     fn make(&mut self, host: &Host, missing: &[&Item]) -> Result<(), Failed> {
-        let trees = trees(host, missing)?;
+        let trees = trees(host, missing, &self.journal.tag)?;
         let intents = trees.iter().map(Tree::intent).collect();
         let journal_path = self.journal.path.clone();
         let in_journal = |e| (journal_path.clone(), e);
@@ -220,7 +229,7 @@ struct Tree<'i> {
 }
 
 /// Groups the items, parents first, by the outermost that has to be made.
-fn trees<'i>(host: &Host, missing: &[&'i Item]) -> Result<Vec<Tree<'i>>, Failed> {
+fn trees<'i>(host: &Host, missing: &[&'i Item], tag: &str) -> Result<Vec<Tree<'i>>, Failed> {
     let mut trees: BTreeMap<AbsPath, Tree<'i>> = BTreeMap::new();
     for item in missing {
         let around = item.path.ancestors().skip(1).find(|ancestor| trees.contains_key(ancestor));
@@ -230,8 +239,7 @@ fn trees<'i>(host: &Host, missing: &[&'i Item]) -> Result<Vec<Tree<'i>>, Failed>
         }
         match look(host, &item.path) {
             Ok(None) => {
-                let mut name = OsString::from(".agent-sandbox-");
-                name.push(format!("{}-{}", std::process::id(), trees.len()));
+                let name = format!(".agent-sandbox-{tag}-{}", trees.len());
                 let temporary = item.path.parent().unwrap_or_else(AbsPath::root).child(name);
                 trees.insert(item.path.clone(), Tree { temporary, items: vec![item] });
             }

@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
@@ -54,6 +55,8 @@ fn is_at(host: &Host, path: &AbsPath, file: &File) -> io::Result<bool> {
 /// The journal of this run.
 pub(super) struct Own {
     pub path: AbsPath,
+    /// No other run has it: process ids come back, in a container soon.
+    pub tag: String,
     file: File,
 }
 
@@ -61,14 +64,15 @@ impl Own {
     /// A new one, locked.
     pub(super) fn create(host: &Host, state: &AbsPath) -> io::Result<Self> {
         let process = std::process::id();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         for number in 0..u32::MAX {
-            let path = state.child(RUNS).child(format!("{process}-{number}{SUFFIX}"));
+            let tag = format!("{process}-{now:x}-{number}");
+            let path = state.child(RUNS).child(format!("{tag}{SUFFIX}"));
             match options().create_new(true).open(host.real(&path)) {
                 Ok(file) => {
                     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-                    return Ok(Self { path, file });
+                    return Ok(Self { path, tag, file });
                 }
-                // A process of this number was killed once.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
             }

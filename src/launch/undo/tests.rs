@@ -124,43 +124,62 @@ fn the_next_run_sweeps_what_it_does_not_need_and_takes_over_what_it_does() {
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));
 }
 
-/// A run can be killed between any two steps.
+/// A run that is killed after so many steps.
+fn killed_after(scene: &Scene, steps: usize) {
+    let items = usual();
+    let wanted: Vec<&Item> = items.iter().collect();
+    let lock = runs::lock(&scene.host, &scene.state).unwrap();
+    let journal = Own::create(&scene.host, &scene.state).unwrap();
+    let mut standing = Standing { journal, records: vec![], held: vec![] };
+    let trees = trees(&scene.host, &wanted, &standing.journal.tag).unwrap();
+    if steps > 0 {
+        standing.journal.write(&Line::WillMake(trees.iter().map(Tree::intent).collect())).unwrap();
+    }
+    if steps > 1 {
+        trees.iter().for_each(|tree| tree.make(&scene.host, &mut standing.records).unwrap());
+    }
+    if steps > 2 {
+        standing.journal.write(&Line::Made(standing.records.clone())).unwrap();
+    }
+    if steps > 3 {
+        trees[0].place(&scene.host, &mut standing.records).unwrap();
+    }
+    drop((standing, lock));
+}
+
 #[test]
 fn a_kill_at_any_step_leaves_nothing_after_a_sweep_and_touches_nothing_of_others() {
     for steps in 0..5 {
-        for others_file in [false, true] {
+        for others_folder in [false, true] {
             let scene = Scene::new();
-            let items = usual();
-            let wanted: Vec<&Item> = items.iter().collect();
-            let _lock = runs::lock(&scene.host, &scene.state).unwrap();
-            let mut standing =
-                Standing { journal: Own::create(&scene.host, &scene.state).unwrap(), records: vec![], held: vec![] };
-            let trees = trees(&scene.host, &wanted).unwrap();
-            if steps > 0 {
-                standing.journal.write(&Line::WillMake(trees.iter().map(Tree::intent).collect())).unwrap();
-            }
-            if steps > 1 {
-                trees.iter().for_each(|tree| tree.make(&scene.host, &mut standing.records).unwrap());
-            }
-            if steps > 2 {
-                standing.journal.write(&Line::Made(standing.records.clone())).unwrap();
-            }
-            if steps > 3 {
-                trees[0].place(&scene.host, &mut standing.records).unwrap();
-            }
-            drop((standing, _lock));
+            killed_after(&scene, steps);
             // Meanwhile somebody makes the same, empty, as we would have.
-            if others_file {
+            if others_folder {
                 fs::create_dir(scene.real("/p/d")).unwrap();
             }
             scene.sweep();
-            let expected: &[&str] = if others_file { &["d"] } else { &[] };
-            assert_eq!(
-                (scene.project(), scene.journals()),
-                (expected.iter().map(|s| s.to_string()).collect(), 0),
-                "{steps}"
-            );
+            let expected: Vec<String> = others_folder.then(|| "d".to_owned()).into_iter().collect();
+            assert_eq!((scene.project(), scene.journals()), (expected, 0), "{steps}");
         }
+    }
+}
+
+/// `start` asserts that nothing is said: what stands there is of the next run, and no surprise.
+#[test]
+fn a_run_after_any_kill_works_and_says_nothing() {
+    for steps in 0..5 {
+        let scene = Scene::new();
+        killed_after(&scene, steps);
+        let run = scene.start(&usual());
+        assert_eq!(scene.project(), ["a", "a/f.json", "d"], "{steps}");
+        // Another one dies before it has put up its own, while this one lives; then this one is killed, too.
+        fs::rename(scene.real("/p/d"), scene.real("/p/x")).unwrap();
+        killed_after(&scene, 3);
+        fs::rename(scene.real("/p/x"), scene.real("/p/d")).unwrap();
+        drop(run);
+        let outcomes = scene.sweep();
+        assert!(!outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Left(_))), "{steps}: {outcomes:?}");
+        assert_eq!((scene.project(), scene.journals()), (vec![], 0), "{steps}");
     }
 }
 

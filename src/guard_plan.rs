@@ -1,9 +1,12 @@
-//! What the guard is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
+//! What the guard, the second stage inside, is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Word;
 use crate::path::AbsPath;
+
+/// The word that asks our binary to be the guard.
+pub const SUBCOMMAND: &str = "__guard";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -46,6 +49,8 @@ impl GuardPlan {
 pub enum Tightening {
     /// A file that cannot be opened.
     Mask(AbsPath),
+    /// The same for one that may have gone: then there is nothing to mask.
+    MaskIfThere(AbsPath),
     /// A directory that shows nothing.
     Hide(AbsPath),
     ReadOnly(AbsPath),
@@ -54,7 +59,7 @@ pub enum Tightening {
 impl Tightening {
     pub fn path(&self) -> &AbsPath {
         match self {
-            Self::Mask(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
+            Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
         }
     }
 }
@@ -70,7 +75,7 @@ pub struct Expected {
     /// Which file or directory was meant, as it was just before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// What it is on the host, where that has another path. The guard cannot look there; for who notes the identity.
+    /// What it is on the host; `None` for a file of ours. The guard cannot look there: it is for who notes the identity.
     #[serde(skip)]
     pub source: Option<AbsPath>,
 }

@@ -70,7 +70,7 @@ fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
 }
 
 /// For the second stage, which has other means against user namespaces.
-pub(super) fn apply() -> Result<(), Error> {
+pub(crate) fn apply() -> Result<(), Error> {
     seccompiler::apply_filter(&program(true)?)
 }
 
