@@ -12,8 +12,8 @@ pub struct MountEntry {
     pub parent: u64,
     /// `major:minor`: the same for all mounts of one file system.
     pub device: String,
-    /// Which directory or file of that file system is mounted.
-    pub root: AbsPath,
+    /// Which directory or file of that file system is mounted; `None` where it has no path any more.
+    pub root: Option<AbsPath>,
     pub point: AbsPath,
     /// Of this mount, not of its file system.
     options: String,
@@ -27,8 +27,8 @@ impl MountEntry {
     }
 }
 
-/// All mounts, in the kernel's order: one that covers another comes later. A line that is not understood is left out, as is what has
-/// no path here: a directory that was removed, or one of a namespace that this process does not see.
+/// All mounts, in the kernel's order: one that covers another comes later. A line that is not understood is left out, as is what
+/// is mounted where this process does not see it.
 pub fn parse(table: &[u8]) -> Vec<MountEntry> {
     table.split(|b| *b == b'\n').filter_map(entry).collect()
 }
@@ -40,7 +40,7 @@ fn entry(line: &[u8]) -> Option<MountEntry> {
     let id = text()?.parse().ok()?;
     let parent = text()?.parse().ok()?;
     let device = text()?;
-    let (root, point) = (path(fields.next()?)?, path(fields.next()?)?);
+    let (root, point) = (path(fields.next()?), path(fields.next()?)?);
     let options = String::from_utf8_lossy(fields.next()?).into_owned();
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
     Some(MountEntry { id, parent, device, root, point, options, kind: String::from_utf8_lossy(kind).into_owned() })
@@ -80,11 +80,25 @@ mod tests {
             39 35 0:5 /../x /d ro - tmpfs tmpfs rw\n\
             nonsense\n";
         let read = parse(table);
-        let shown: Vec<_> =
-            read.iter().map(|e| (e.id, e.root.to_string(), e.point.to_string(), e.kind.as_str())).collect();
+        let shown: Vec<_> = read
+            .iter()
+            .map(|e| {
+                (
+                    e.id,
+                    e.root.as_ref().map(AbsPath::to_string).unwrap_or_default(),
+                    e.point.to_string(),
+                    e.kind.as_str(),
+                )
+            })
+            .collect();
         assert_eq!(
             shown,
-            [(36, "/mnt1".into(), "/mnt2".into(), "ext3"), (37, "/".to_owned(), "/a b".to_owned(), "tmpfs")]
+            [
+                (36, "/mnt1".to_owned(), "/mnt2".to_owned(), "ext3"),
+                (37, "/".to_owned(), "/a b".to_owned(), "tmpfs"),
+                (38, String::new(), "/c".to_owned(), "tmpfs"),
+                (39, String::new(), "/d".to_owned(), "tmpfs"),
+            ]
         );
         assert!(read[0].has("noatime") && !read[0].has("ro") && read[1].has("ro"));
     }

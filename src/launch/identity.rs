@@ -12,9 +12,9 @@ use crate::path::AbsPath;
 /// Notes what is at each path where another file would matter: what can be written, and what is narrower than its surroundings.
 pub(super) fn note(host: &Host, expected: &mut [Expected]) -> Result<(), (AbsPath, io::Error)> {
     for expected in expected {
-        let matters = expected.access == Expectation::Rw || (expected.access == Expectation::Ro && expected.required);
-        if let Some(source) = expected.source.as_ref().filter(|_| matters) {
-            expected.identity = identity(host, source).map_err(|e| (source.clone(), e))?;
+        if expected.access == Expectation::Rw || (expected.access == Expectation::Ro && expected.required) {
+            let path = expected.source.as_ref().unwrap_or(&expected.path);
+            expected.identity = identity(host, path).map_err(|e| (path.clone(), e))?;
         }
     }
     Ok(())

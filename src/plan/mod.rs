@@ -102,6 +102,14 @@ impl Mount {
             | Mount::Proc { path } => path,
         }
     }
+
+    /// The mount point and what is mounted there, for a file in a second place.
+    fn elsewhere(&self) -> Option<(&AbsPath, &AbsPath)> {
+        match self {
+            Mount::Elsewhere { path, source } => Some((path, source)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,12 +57,18 @@ impl Plan {
 
     /// What the guard must find once all mounts are made.
     pub fn expected(&self) -> Vec<Expected> {
-        let may_go: BTreeSet<&AbsPath> = self.mounts.iter().filter_map(|planned| may_go(&planned.mount)).collect();
-        let others: BTreeMap<&AbsPath, Option<&AbsPath>> =
-            self.mounts.iter().filter_map(|planned| other_source(&planned.mount)).collect();
+        let with = |is: fn(&Mount) -> bool| -> BTreeSet<&AbsPath> {
+            self.mounts.iter().map(|planned| &planned.mount).filter(|mount| is(mount)).map(Mount::path).collect()
+        };
+        let may_go = with(|mount| matches!(mount, Mount::MaskFile { if_gone: IfGone::Skip, .. }));
+        // A file of ours stands there, whatever the host has.
+        let ours = with(|mount| matches!(mount, Mount::DataFile { .. }));
+        let elsewhere: BTreeMap<&AbsPath, &AbsPath> =
+            self.mounts.iter().filter_map(|planned| planned.mount.elsewhere()).collect();
         let expected = |(path, view): (&AbsPath, &View)| Expected {
             path: path.clone(),
             access: match view {
+                _ if ours.contains(path) => Expectation::Hidden,
                 View::HostRw => Expectation::Rw,
                 View::HostRo => Expectation::Ro,
                 View::Masked => Expectation::Hidden,
@@ -70,25 +76,8 @@ impl Plan {
             },
             required: view.is_narrower_than(self.view_around(path)) && !may_go.contains(path),
             identity: None,
-            source: others.get(path).copied().unwrap_or(Some(path)).cloned(),
+            source: elsewhere.get(path).map(|source| (*source).clone()),
         };
         self.views.iter().map(expected).collect()
-    }
-}
-
-/// What is mounted, where that is not the path itself; nothing of the host for a file of ours.
-fn other_source(mount: &Mount) -> Option<(&AbsPath, Option<&AbsPath>)> {
-    match mount {
-        Mount::Elsewhere { path, source } => Some((path, Some(source))),
-        Mount::DataFile { path, .. } => Some((path, None)),
-        _ => None,
-    }
-}
-
-/// What need not be there any more when it is mounted on.
-fn may_go(mount: &Mount) -> Option<&AbsPath> {
-    match mount {
-        Mount::MaskFile { path, if_gone: IfGone::Skip } => Some(path),
-        _ => None,
     }
 }

@@ -93,7 +93,9 @@ struct Mounts {
 impl Mounts {
     /// `None` where each file system is mounted once, which is the usual case: then there are no other names.
     fn read(table: &[u8]) -> Option<Self> {
-        let mounts = mountinfo::parse(table);
+        // What has no path any more has no other name.
+        let mounts: Vec<MountEntry> =
+            mountinfo::parse(table).into_iter().filter(|mount| mount.root.is_some()).collect();
         let mut devices: Vec<&str> =
             mounts.iter().filter(|mount| !is_of_the_kernel(mount)).map(|mount| mount.device.as_str()).collect();
         devices.sort_unstable();
@@ -147,12 +149,13 @@ impl Mounts {
     fn aliases_of(&self, index: usize, path: &AbsPath, inherited: bool, aliases: &mut BTreeMap<AbsPath, AliasOf>) {
         let mount = &self.mounts[index];
         let Some(below) = path.relative_to(&mount.point) else { return };
-        let inner = mount.root.join(below);
+        let Some(inner) = mount.root.as_ref().map(|root| root.join(below)) else { return };
         let others = self.mounts.iter().enumerate();
         for (other_index, other) in others.filter(|(i, other)| *i != index && other.device == mount.device) {
-            let alias = if let Some(below) = inner.relative_to(&other.root) {
+            let Some(root) = &other.root else { continue };
+            let alias = if let Some(below) = inner.relative_to(root) {
                 Some((other.point.join(below), AliasOf { path: path.clone(), inherited }))
-            } else if let Some(below) = other.root.relative_to(&inner) {
+            } else if let Some(below) = root.relative_to(&inner) {
                 let named = path.join(below);
                 let shows = self.showing(&named) == Some(index);
                 shows.then(|| (other.point.clone(), AliasOf { path: named, inherited: true }))
