@@ -8,6 +8,7 @@ mod bwrap;
 mod command;
 mod identity;
 mod libraries;
+mod own_sandbox;
 mod process;
 pub(crate) mod signals;
 mod supervise;
@@ -39,6 +40,7 @@ use signals::{Mask, Shield};
 
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
+pub use own_sandbox::own_sandbox;
 pub use supervise::{Ending, Outcome, Supervisor};
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.

@@ -57,7 +57,7 @@ def responses(request, command):
 
 class Model(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    command = ""
+    asked = ""
 
     def log_message(self, *_):
         pass
@@ -80,7 +80,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         api = {"/v1/messages": messages, "/v1/responses": responses}.get(path)
         if api is None:
             return self.answer("application/json", b"{}")
-        events = api(json.loads(body), self.command)
+        events = api(json.loads(body), self.asked)
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
         self.answer("text/event-stream", stream.encode())
 
@@ -88,7 +88,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 def main():
     command, dashes, *agent = sys.argv[1:]
     assert dashes == "--", __doc__
-    Model.command = command
+    Model.asked = command
     server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.exit(subprocess.run(agent, stdin=subprocess.DEVNULL).returncode)
