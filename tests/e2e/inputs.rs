@@ -144,7 +144,8 @@ fn a_service_can_be_allowed_by_name(place: &Place) {
         assert_eq!(services.inside(&[]), without, "{folder:?}");
         let [stream, datagram] = services.paths();
         for allowed in [format!("'{stream}', '{datagram}'"), format!("'{}/*'", folder.display())] {
-            write(place, ".agent-sandbox.toml", format!("sockets = [{allowed}]\n{BASE_ONLY}{rules}"));
+            let text = format!("sockets = [{allowed}]\n{BASE_ONLY}{rules}");
+            place.write("home/.config/agent-sandbox/config.toml", text);
             for network in NETWORKS {
                 assert_eq!(services.inside(&[network]), REACHED, "{allowed}, {network}");
             }

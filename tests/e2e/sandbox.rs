@@ -14,9 +14,11 @@ use crate::support::{Place, binary, stderr, stdout};
 /// Only the project is open: what a test adds to it is all there is.
 pub const BASE_ONLY: &str = "[filesystem]\npresets = [\"!@all\", \"@base\"]\n";
 
-/// Writes the project's policy: `BASE_ONLY` and what follows it.
+/// Writes the policy: `BASE_ONLY` and what follows it. As the user's own, because a project's file that takes presets away needs
+/// consent; the project has an empty one, which marks its root.
 pub fn policy(place: &Place, rules: &str) {
-    write(place, ".agent-sandbox.toml", format!("{BASE_ONLY}{rules}"));
+    place.write("home/.config/agent-sandbox/config.toml", format!("{BASE_ONLY}{rules}"));
+    write(place, ".agent-sandbox.toml", "# what counts is in the user's file\n");
 }
 
 /// Writes a file of the project.

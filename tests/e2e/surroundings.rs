@@ -37,7 +37,6 @@ fn tmp_is_the_hosts_on_request(place: &Place) {
     let elsewhere = if place.uid == 0 { Place::root_in_tmp() } else { Place::in_tmp() };
     elsewhere.write("file", "host");
     policy(place, "tmp = 'host'");
-    place.trust();
     let file = elsewhere.path().join("file");
     assert_eq!(shell(place, &format!("cat '{0}' && echo inside >'{0}'", file.display())), "host");
     assert_eq!(fs::read_to_string(file).unwrap(), "inside\n");
@@ -90,7 +89,6 @@ fn tmpdir_is_reset_where_it_is_not_writable(place: &Place) {
 
 fn a_missing_directory_is_created_on_request(place: &Place) {
     policy(place, "rw = [{ path = '~/made/deep', if-missing = 'create' }, '~/never']");
-    place.trust();
     let made = place.home().join("made/deep");
     for form in ["shell", "json", "lines", "nul", "annotated"] {
         succeeded(run(place, &[&format!("--print-args={form}"), "--", "true"]));
@@ -98,8 +96,8 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
     }
     assert_eq!(
         shell(place, "echo inside >~/made/deep/file && ls -A ~"),
-        ".local\ncode\nmade\n",
-        ".local holds the consent"
+        ".config\ncode\nmade\n",
+        ".config holds the policy"
     );
     assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");
     assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
@@ -113,9 +111,10 @@ fn a_device_can_be_granted(place: &Place) {
         outside.status.success()
     };
     let extra = ["/dev/fuse", "/dev/net/tun", "/dev/kvm"].into_iter().find(opens);
-    policy(place, &format!("rw = ['/dev/full', '{}']", extra.unwrap_or("/dev/full")));
+    let rules = format!("[filesystem]\nrw = ['/dev/full', '{}']\n", extra.unwrap_or("/dev/full"));
+    write(place, ".agent-sandbox.toml", rules);
     let granted = succeeded(place.agent_sandbox().arg("trust").output().unwrap());
-    assert!(granted.contains("\n  device `/dev/full`: hidden → usable (.agent-sandbox.toml:3:"), "{granted}");
+    assert!(granted.contains("\n  device `/dev/full`: hidden → usable (.agent-sandbox.toml:2:"), "{granted}");
     assert!(!granted.contains("writable"), "a device is said once: {granted}");
     let said = shell(place, "head -c 3 /dev/full | od -An -tx1; echo x | dd of=/dev/full 2>&1 || true");
     assert!(said.starts_with(" 00 00 00\n") && said.contains("No space left on device"), "{said}");

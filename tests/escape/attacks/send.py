@@ -1,6 +1,6 @@
 # The other half of receive.py.
 connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-connection.connect("pass")
+connection.connect(os.path.abspath("pass"))
 socket.send_fds(connection, [b"x"], [os.open(".", os.O_RDONLY | os.O_DIRECTORY)])
 wait_for("received")
 done()
