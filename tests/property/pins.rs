@@ -65,7 +65,7 @@ fn compiled(scene: &Scene) -> Option<(Stage, Argv, Naive)> {
 }
 
 fn words(argv: &Argv) -> Vec<OsString> {
-    argv.words().into_iter().map(OsString::from).collect()
+    argv.words()
 }
 
 fn pinned(operation: &Operation) -> Option<AbsPath> {

@@ -150,8 +150,22 @@ impl Place {
         let folder = Self { folder, uid };
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(folder.project()).unwrap();
+        // Not a new home: what is made in one (SPEC P8) is there already.
+        for made in Self::MADE_FOR_PROGRAMS {
+            fs::create_dir(folder.home().join(made)).unwrap();
+        }
         folder.give_away();
         folder
+    }
+
+    /// What is made in a new home for what is on the PATH of the tests.
+    const MADE_FOR_PROGRAMS: [&str; 2] = [".cache", ".npm"];
+
+    /// Makes the home a new one.
+    pub fn renew_home(&self) {
+        for made in Self::MADE_FOR_PROGRAMS {
+            fs::remove_dir_all(self.home().join(made)).unwrap();
+        }
     }
 
     /// The same, for root itself.

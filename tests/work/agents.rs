@@ -66,6 +66,7 @@ fn what_is_in_the_second_place_already_stays(place: &Place) {
 }
 
 fn an_agent_on_the_path_finds_its_folders_in_a_new_home(place: &Place) {
+    place.renew_home();
     write(place, "save.py", SAVE);
     let run = |path: &str, script: &str| {
         succeeded(

@@ -1,4 +1,4 @@
-//! Building and testing, in a home in which nothing has been used yet.
+//! Building and testing.
 
 use crate::sandbox::write;
 use crate::support::{Place, stderr};
@@ -35,6 +35,7 @@ fn a_script_runs_in_node(place: &Place) {
 /// `npm` stops where it cannot make `~/.npm`.
 fn a_package_is_installed_and_tested_with_npm(place: &Place) {
     need("npm");
+    place.renew_home();
     write(place, "dep/package.json", r#"{ "name": "dep", "version": "1.0.0", "main": "i.js", "bin": "i.js" }"#);
     write(place, "dep/i.js", "#!/usr/bin/env node\nmodule.exports = 42\n");
     let manifest = r#"{ "name": "x", "version": "1.0.0", "scripts": { "test": "node t.js && dep" }, "dependencies": { "dep": "file:dep-1.0.0.tgz" } }"#;
