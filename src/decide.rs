@@ -72,6 +72,11 @@ impl Decisions {
         self.0.nearest(path)
     }
 
+    /// The nearest decision above `path`.
+    pub fn around(&self, path: &AbsPath) -> Option<&Decision> {
+        self.0.nearest_above(path).map(|(_, decision)| decision)
+    }
+
     /// The excluded directory that `path` lies in, if nothing between the two re-opens it.
     fn excluded_around(&self, path: &AbsPath) -> Option<&AbsPath> {
         let (at, decision) = self.0.nearest_above(path)?;

@@ -61,7 +61,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
-    plan::check_executable(&plan, &decisions, &layers.project, session.executable.as_ref(), diagnostics);
+    plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
     let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
     let guard = guard.is_some();

@@ -39,16 +39,11 @@ impl Form {
             Form::Annotated => "annotated",
         }
     }
-
-    /// Whether there is nothing but words in it.
-    fn is_words_alone(self) -> bool {
-        matches!(self, Form::Lines | Form::Nul)
-    }
 }
 
 pub fn print(argv: &Argv, form: Form) -> Vec<u8> {
     match form {
-        Form::Shell => shell(argv, quote),
+        Form::Shell => shell(argv, quote, <[u8]>::to_vec),
         Form::Json => json_form(argv),
         Form::Lines => words(argv, b"\n", escape_line),
         Form::Nul => words(argv, b"\0", |word| word.as_bytes().to_vec()),
@@ -56,16 +51,39 @@ pub fn print(argv: &Argv, form: Form) -> Vec<u8> {
     }
 }
 
-/// Who executes the words alone would get another sandbox, or none, where they need more than a process has anyway.
+/// Who executes the words alone would get another sandbox, or none, where they need more than a process has anyway. And what is
+/// done to the process before it becomes bwrap is beyond a script.
 pub fn incomplete(argv: &Argv, form: Form) -> Option<Diagnostic> {
-    let needs = needs(argv);
-    if !form.is_words_alone() || needs.is_empty() {
+    let before = before(argv);
+    let (what, needs, help) = match form {
+        Form::Lines | Form::Nul => {
+            let complete = if before.is_empty() { " or `--print-args=shell`, which carry" } else { ", which carries" };
+            let help = format!("use `--print-args=json`{complete} everything");
+            ("prints the words alone, and these words need more", [needs(argv), before].concat(), help)
+        }
+        Form::Shell => {
+            let help = "use `--print-args=json`, which carries everything, or leave `--no-guard` out: the second stage does this";
+            ("prints a script, and a run does more than a script can", before, help.to_owned())
+        }
+        Form::Json | Form::Annotated => return None,
+    };
+    if needs.is_empty() {
         return None;
     }
-    let message =
-        format!("`{}` prints the words alone, and these words need more: {}", form.name(), needs.join(", and "));
-    let help = "use `--print-args=json` or `--print-args=shell`, which carry everything";
+    let message = format!("`{}` {what}: {}", form.name(), needs.join(", and "));
     Some(Diagnostic::new(Code::IncompleteForm, message).help(help))
+}
+
+/// What is done to the process itself (see [`Before`](crate::lower::Before)).
+fn before(argv: &Argv) -> Vec<String> {
+    let mut before = Vec::new();
+    if argv.before.scope {
+        before.push("signals and abstract sockets kept inside by Landlock".to_owned());
+    }
+    if argv.before.private_mounts {
+        before.push("a mount namespace in which nothing appears later".to_owned());
+    }
+    before
 }
 
 fn needs(argv: &Argv) -> Vec<String> {
@@ -106,7 +124,13 @@ fn needs(argv: &Argv) -> Vec<String> {
 
 /// The shell form for a terminal: what could forge a line or drive it is escaped.
 pub(crate) fn shell_for_people(argv: &Argv) -> String {
-    String::from_utf8_lossy(&shell(argv, quote_for_people)).into_owned()
+    String::from_utf8_lossy(&shell(argv, quote_for_people, document_for_people)).into_owned()
+}
+
+/// The names of files are in what descriptors hold, too.
+fn document_for_people(content: &[u8]) -> Vec<u8> {
+    let lines: Vec<String> = content.split(|byte| *byte == b'\n').map(|line| shown(OsStr::from_bytes(line))).collect();
+    lines.join("\n").into_bytes()
 }
 
 fn words(argv: &Argv, end: &[u8], spell: impl Fn(&OsStr) -> Vec<u8>) -> Vec<u8> {
@@ -128,7 +152,7 @@ fn escape_line(word: &OsStr) -> Vec<u8> {
 /// How one word is written.
 type Quote = fn(&OsStr) -> Vec<u8>;
 
-fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
+fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let mut out = Vec::new();
     for directory in &argv.create {
         // As `launch` makes them: each missing parent is for this user alone too, and without them nothing starts.
@@ -182,7 +206,7 @@ fn shell(argv: &Argv, quote: Quote) -> Vec<u8> {
         } else {
             let end = end_of(content);
             out.extend(format!(" {descriptor}<<'{end}'").bytes());
-            documents.extend(content);
+            documents.extend(document(content));
             if content.last() != Some(&b'\n') {
                 documents.push(b'\n');
             }
@@ -330,6 +354,9 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     }
     if argv.before.scope {
         all["landlock"] = json!(true);
+    }
+    if argv.before.private_mounts {
+        all["private-mounts"] = json!(true);
     }
     format!("{all:#}\n").into_bytes()
 }

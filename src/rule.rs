@@ -151,7 +151,7 @@ pub enum Mask {
     Empty,
 }
 
-/// What the data of a built-in preset can say beyond a path (SPEC P5–P9, M6, R3).
+/// What the data of a built-in preset can say beyond a path (SPEC P5–P10, M6, R3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
@@ -165,11 +165,11 @@ pub struct Refinements {
     pub needs_parent: bool,
     /// Values in this JSON file that name commands: a change of one is reported after the run (SPEC R3).
     pub report_keys: Vec<String>,
-    /// A missing path is created if this program is on the caller's PATH, or always (SPEC P8).
+    /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).
     pub create_for: Option<CreateFor>,
     /// What is created is a file with this content.
     pub content: Option<String>,
-    /// Where the file appears once more (SPEC P9).
+    /// Where the file appears once more (SPEC P10).
     pub also_at: Option<AlsoAt>,
 }
 

@@ -98,6 +98,8 @@ codes! {
     LiteralPath = "literal-path", Warning;
     /// Something would be opened through a symlink that the command can replace.
     WritableLink = "writable-link", Error;
+    /// A symlink leads to something hidden, which the rule would open.
+    HiddenTarget = "hidden-target", Error;
     /// A protection hangs on a symlink that the command can replace.
     ReplaceableLink = "replaceable-link", Warning;
     /// A protected file has other names, by which it can be read or changed.

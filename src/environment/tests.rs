@@ -21,6 +21,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
     let mut diagnostics = Diagnostics::default();
     let root = AbsPath::root().join("home/u/proj");
     let project = Project {
+        git_named: Default::default(),
         cwd: root.clone(),
         home: AbsPath::root().join("home/u"),
         root: root.clone(),

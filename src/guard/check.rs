@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 use rustix::mount::MountFlags;
 
 use super::mounts;
+use crate::ablate::{self, Mitigation};
 use crate::guard_plan::{Expectation, Expected, Identity};
 use crate::mountinfo::{self, MountEntry};
 use crate::path::AbsPath;
@@ -54,7 +55,11 @@ fn look(entry: &MountEntry) -> io::Result<Option<Seen<'_>>> {
 
 /// A mount that the host has, or made a moment ago, below something that is read-only here, is read-only too.
 fn close(entry: &MountEntry, governing: Option<&Expected>) -> io::Result<()> {
-    let open = governing.is_some_and(|expected| matches!(expected.access, Expectation::Rw | Expectation::Own));
+    let open = governing.is_some_and(|expected| match expected.access {
+        Expectation::Rw | Expectation::Own => true,
+        Expectation::Hidden => ablate::is_off(Mitigation::MaskSealed),
+        Expectation::Ro => false,
+    });
     if open || entry.has("ro") { Ok(()) } else { mounts::remount(&entry.point, flags_of(entry) | MountFlags::RDONLY) }
 }
 

@@ -144,10 +144,12 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
             made => made.map_err(|e| Failure::refused(&format!("`{path}`"), reason(&e)))?,
         }
     }
-    if !ablate::is_off(Mitigation::MountLock) {
+    if !ablate::is_off(Mitigation::MountLock) && !ablate::is_off(Mitigation::RootCapabilities) {
         namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
     }
-    confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
+    if !ablate::is_off(Mitigation::RootCapabilities) {
+        confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
+    }
     if plan.landlock && !ablate::is_off(Mitigation::LandlockScope) {
         confine::scope().map_err(|e| Failure::refused("Landlock", e))?;
     }

@@ -213,11 +213,13 @@ pub(super) fn act_by_default(signal: Signal) {
     }
 }
 
-/// Whether `signal` waits.
-pub(super) fn is_pending(signal: Signal) -> bool {
+/// The first of `signals` that waits, all of them looked at in the same moment.
+pub(super) fn pending(signals: &[Signal]) -> Option<Signal> {
     let mut set = MaybeUninit::<sigset_t>::uninit();
     // SAFETY: `sigpending` initialises the set that it is given, and says so by returning 0.
-    unsafe { libc::sigpending(set.as_mut_ptr()) == 0 && libc::sigismember(set.as_ptr(), signal.as_raw()) == 1 }
+    let set = unsafe { (libc::sigpending(set.as_mut_ptr()) == 0).then(|| set.assume_init())? };
+    let Mask(waiting) = Mask::of(&set);
+    signals.iter().copied().find(|signal| waiting & bit(signal.as_raw()) != 0)
 }
 
 /// All that wait for the supervisor.

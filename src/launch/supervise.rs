@@ -165,6 +165,10 @@ struct Run<'a> {
     kept: Vec<Signal>,
     /// The signal that ended it before it had begun.
     abandoned_by: Option<Signal>,
+    /// We were continued, and have not looked yet whether the command was, too.
+    continued: bool,
+    /// We have just continued the command ourselves, which may have undone a stop.
+    continued_late: bool,
     watch: Watch,
 }
 
@@ -182,6 +186,8 @@ impl<'a> Run<'a> {
             failure: None,
             kept: Vec::new(),
             abandoned_by: None,
+            continued: false,
+            continued_late: false,
             watch: Watch::new(),
         }
     }
@@ -205,7 +211,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
             if nothing {
-                self.follow_a_stop();
+                self.keep_step();
             }
         }
     }
@@ -265,13 +271,22 @@ impl<'a> Run<'a> {
     /// process group cannot be seen (`timeout` signals both): then the command gets it twice, which is better than never.
     fn deal_with(&mut self, Received { signal, by_kernel }: Received) {
         if signal == Signal::CONT {
-            self.go_on();
-        } else if !(by_kernel && signals::meets_the_group(signal)) || (signal == Signal::HUP && self.leads_session) {
+            self.continued = true;
+            self.watch.closely();
+        } else if !(by_kernel && self.command_has(signal)) {
             self.pass_on(signal);
         }
         if signals::stops_by_default(signal) {
+            self.continued = false;
             self.watch.closely();
         }
+    }
+
+    /// Whether the command has what the kernel sent to us.
+    fn command_has(&self, signal: Signal) -> bool {
+        let only_us = signal == Signal::HUP && self.leads_session;
+        let undone = self.continued_late && signals::stops_by_default(signal);
+        signals::meets_the_group(signal) && !only_us && !undone
     }
 
     /// Without a command there is no handler, so the default action is the right one: most signals end the start.
@@ -290,23 +305,28 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Who can be stopped is continued: a shell continues the whole group, but `kill -CONT` us alone.
-    fn go_on(&self) {
-        for process in [Some(&self.bwrap_process), self.init.as_ref(), self.target()].into_iter().flatten() {
-            process.signal(Signal::CONT);
+    /// In a quiet moment: the command and we shall both run, or both be stopped, as whichever of us was told last.
+    fn keep_step(&mut self) {
+        self.watch.less_closely();
+        self.continued_late = false;
+        if std::mem::take(&mut self.continued) {
+            self.continue_the_stopped();
+        } else if let Some(signal) = self.target().and_then(Process::stopped_by) {
+            stop_by(signal);
         }
     }
 
-    /// If the command is stopped, we stop as it did, so that the shell sees a stopped job; returns when we were continued.
-    fn follow_a_stop(&mut self) {
-        self.watch.less_closely();
-        let Some(signal) = self.target().and_then(Process::stopped_by) else { return };
-        signals::act_by_default(signal);
-        // In an orphaned process group only SIGSTOP stops.
-        if !signals::is_pending(Signal::CONT) {
-            signals::act_by_default(Signal::STOP);
+    /// Whom the signal that continued us did not meet. A shell signals the whole group: then nobody is left, and a second SIGCONT
+    /// could undo a stop that came after the first. This is why it is not passed on at once.
+    fn continue_the_stopped(&mut self) {
+        let all = [Some(&self.bwrap_process), self.init.as_ref(), self.target()];
+        let stopped: Vec<_> = all.into_iter().flatten().filter(|process| process.stopped_by().is_some()).collect();
+        if !stopped.is_empty() && signals::pending(&TERMINAL_STOPS).is_none() {
+            stopped.iter().for_each(|process| process.signal(Signal::CONT));
+            // The stop may have come in between, and we have not read it yet.
+            self.continued_late = true;
+            self.watch.closely();
         }
-        self.go_on();
     }
 
     /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
@@ -340,6 +360,19 @@ impl<'a> Run<'a> {
                 killed => killed,
             }),
         }
+    }
+}
+
+/// What a terminal stops a process group with.
+const TERMINAL_STOPS: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
+
+/// Stops this process by `signal`, so that the shell sees a stopped job; returns when it was continued.
+fn stop_by(signal: Signal) {
+    signals::act_by_default(signal);
+    // In an orphaned process group only SIGSTOP stops. Nothing waits then; after a stop it is what continued us, or the next
+    // stop.
+    if signals::pending(&[&TERMINAL_STOPS[..], &[Signal::CONT]].concat()).is_none() {
+        signals::act_by_default(Signal::STOP);
     }
 }
 

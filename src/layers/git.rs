@@ -6,6 +6,7 @@
 //! access to that place before. Nothing here starts `git`: its configuration can name programs to run.
 
 pub(crate) mod config;
+mod named;
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,6 +19,8 @@ use crate::path::{AbsPath, shown};
 
 /// Pointers, `HEAD` and the configuration are a few lines; a `.git` of gigabytes is no pointer.
 pub(crate) const SMALL_FILE: u64 = 1 << 20;
+
+pub use named::{Named, named};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {

@@ -38,6 +38,8 @@ pub struct Project {
     pub repository: Option<git::Repository>,
     /// `.git` in the root where it is a file that points elsewhere. Git obeys it, and never writes it.
     pub git_pointer: Option<AbsPath>,
+    /// What git's settings name in the work tree.
+    pub git_named: git::Named,
 }
 
 /// One source of rules and settings.
@@ -97,6 +99,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let search = root::search(host, &cwd, &home, diagnostics);
     let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
     let git_pointer = git_pointer(host, &search.root);
+    let top = search.root_and_above().iter().find(|folder| host.exists(&folder.child(".git")).unwrap_or(false));
+    let git_named = repository.as_ref().zip(top).map(|(repository, top)| git::named(host, repository, top, &home));
     let mut reader =
         Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
 
@@ -124,7 +128,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         }
     }
     if let Some(executable) = session.executable.as_ref().filter(|_| !ablate::is_off(Mitigation::OwnExecutable)) {
-        reader.protect_executable(executable, &search.root);
+        reader.protect_executable(executable);
     }
     let state = named_state_folder(session, &home);
     let state = reader.protect_state(&state);
@@ -132,7 +136,15 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let Reader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &cwd));
     Some(Layers {
-        project: Project { cwd, home, root: search.root, outermost: search.outermost, repository, git_pointer },
+        project: Project {
+            cwd,
+            home,
+            root: search.root,
+            outermost: search.outermost,
+            repository,
+            git_pointer,
+            git_named: git_named.unwrap_or_default(),
+        },
         layers,
         own_files,
         absent,
@@ -289,12 +301,11 @@ impl Reader<'_> {
         }
     }
 
-    /// Who can write the program can have the next run do without a sandbox. But a project that builds it must be able to
-    /// build it; `plan` then warns.
-    fn protect_executable(&mut self, path: &AbsPath, root: &AbsPath) {
+    /// Who can write the program can have the next run do without a sandbox.
+    fn protect_executable(&mut self, path: &AbsPath) {
         // What cannot be found is not what the next run starts.
         let is_there = matches!(self.host.kind(path), Ok(Some(FileKind::File)));
-        if is_there && !path.is_within(root) {
+        if is_there {
             let (path, why) = (path.clone(), OwnFile::EXECUTABLE);
             let kind = FileKind::File;
             self.own_files.push(OwnFile { path, kind, links: Vec::new(), names: 1, why, is_missing: false });

@@ -17,6 +17,19 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
         return;
     }
     for (path, decision) in decisions.iter() {
+        if reopens_through_link(path, decision, decisions) {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::HiddenTarget,
+                    format!(
+                        "`{}` leads to `{path}`, which is hidden, and would be opened",
+                        shown_links(&decision.links)
+                    ),
+                )
+                .at(&decision.origin)
+                .help("name the target itself if you mean it: whoever made the link chose it"),
+            );
+        }
         let Some(link) = writable_link(plan, &decision.links) else { continue };
         if opened_through_writable_link(plan, path, decision) {
             diagnostics.push(
@@ -53,6 +66,18 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
             );
         }
     }
+}
+
+/// Whether `decision` opens what another rule hides, by way of a symlink. The link may have been another one a moment ago: a sandbox with
+/// another policy may be able to write its folder.
+fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
+    let hidden_here = decision.losers.iter().any(|loser| loser.rule.access == Access::Exclude);
+    let hidden_around = || decisions.around(path).is_some_and(|around| around.access == Access::Exclude);
+    decision.access == Access::Rw && !decision.links.is_empty() && (hidden_here || hidden_around())
+}
+
+fn shown_links(links: &[AbsPath]) -> String {
+    links.iter().map(AbsPath::to_string).collect::<Vec<_>>().join("` → `")
 }
 
 /// Whether `decision` opens `path` through a symlink that a command can replace.

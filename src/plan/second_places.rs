@@ -1,4 +1,4 @@
-//! Files that appear in a second place (SPEC P9).
+//! Files that appear in a second place (SPEC P10).
 
 use crate::decide::Decisions;
 use crate::origin::Origin;

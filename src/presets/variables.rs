@@ -9,7 +9,8 @@ use crate::path::AbsPath;
 use crate::rule::{Access, LayerKind, Refinements, Rule};
 
 #[cfg(test)]
-pub(super) const VARIABLES: [&str; 4] = ["$GIT_DIR", "$GIT_COMMON_DIR", "$GIT_OTHER_REFS", "$GIT_POINTER"];
+pub(super) const VARIABLES: [&str; 6] =
+    ["$GIT_DIR", "$GIT_COMMON_DIR", "$GIT_OTHER_REFS", "$GIT_POINTER", "$GIT_NAMED_HOOKS", "$GIT_INCLUDED"];
 
 /// The rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
 /// there is none, no rule at all.
@@ -47,8 +48,19 @@ pub(super) fn rules(
         ("$GIT_POINTER", _) => {
             project.git_pointer.iter().map(|file| rule(file, ".".into(), refinements.clone())).collect()
         }
+        // Only in the project: elsewhere it is read-only anyway, and must not be shown where it is hidden.
+        ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, project)
+            .map(|folder| rule(folder, "./".into(), refinements.clone()))
+            .collect(),
+        ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, project)
+            .map(|file| rule(file, ".".into(), refinements.clone()))
+            .collect(),
         _ => vec![rule(base, entry.path.clone(), refinements)],
     }
+}
+
+fn in_project<'p>(paths: &'p [AbsPath], project: &'p Project) -> impl Iterator<Item = &'p AbsPath> {
+    paths.iter().filter(|path| path.is_below(&project.root))
 }
 
 /// All refs but the current branch, as folders with the one name in each that stays open.

@@ -1,4 +1,4 @@
-//! A file of the home that appears in a second place inside (SPEC P9).
+//! A file of the home that appears in a second place inside (SPEC P10).
 //!
 //! A program that saves by a temporary file and a rename cannot do so beside a file in the read-only home. In a folder that
 //! is open it can: there the rename over the mount is refused, and then it writes in place.

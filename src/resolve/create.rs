@@ -1,4 +1,4 @@
-//! What is created for a program that is there and would otherwise stop, or keep nothing (SPEC P8).
+//! What is created for a program that is there and would otherwise stop, or keep nothing (SPEC P9).
 
 use std::path::Path;
 

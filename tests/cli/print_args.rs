@@ -11,11 +11,25 @@ use crate::{ran, run};
 /// A command that no form can carry without care.
 const AWKWARD: [&str; 5] = ["printf", "%s|", "two words", "it's\n", "a\\b"];
 
-fn print(place: &Place, form: &str) -> String {
+/// With the second stage, and on bwrap alone.
+const STAGES: [&[&str]; 2] = [&[], &["--no-guard"]];
+
+fn print(place: &Place, stages: &[&str], form: &str) -> String {
     let flags = ["--preset", "!autorun", "--exclude", "it's [hidden]", "--rw", "made\nup", form, "--"];
-    let ran = run(place, flags.into_iter().chain(AWKWARD));
-    assert_eq!((ran.code, ran.codes()), (Some(0), vec![]), "{form}");
+    let ran = run(place, stages.iter().copied().chain(flags).chain(AWKWARD));
+    // Each way needs a descriptor, for a plan or a filter.
+    let is_complete = ["--print-args=json", "--print-args=annotated"].contains(&form)
+        || stages.is_empty() && ["--print-args", "--print-args=shell"].contains(&form);
+    let is_script = form == "--print-args" || form == "--print-args=shell";
+    let expected: &[&str] = if is_complete || is_script && !has_landlock(place) { &[] } else { &["incomplete-form"] };
+    assert_eq!((ran.code, ran.codes().as_slice()), (Some(0), expected), "{stages:?} {form}");
     ran.out
+}
+
+/// Whether a run on bwrap alone has something that no script has.
+fn has_landlock(place: &Place) -> bool {
+    let json: Value = serde_json::from_str(&run(place, ["--no-guard", "--print-args=json"]).out).unwrap();
+    json["landlock"] == true
 }
 
 fn awkward() -> Place {
@@ -25,48 +39,91 @@ fn awkward() -> Place {
     place
 }
 
-fn words(place: &Place) -> Vec<String> {
-    let out = print(place, "--print-args=nul");
+fn words(place: &Place, stages: &[&str]) -> Vec<String> {
+    let out = print(place, stages, "--print-args=nul");
     out.strip_suffix('\0').unwrap().split('\0').map(str::to_owned).collect()
+}
+
+/// The words of a script that puts up no placeholders, and what it hands over on descriptor 3.
+fn script(printed: &str, stages: &[&str]) -> (Vec<String>, Vec<u8>) {
+    let (words, data) = if stages.is_empty() {
+        let (words, document) = printed.split_once(" 3<<'END'\n").unwrap();
+        (words, document.strip_suffix("\nEND\n").unwrap().as_bytes().to_vec())
+    } else {
+        let (data, words) = printed.strip_prefix("printf '").unwrap().split_once("' | {\n").unwrap();
+        let bytes = data.split('\\').skip(1).map(|byte| u8::from_str_radix(byte, 8).unwrap());
+        (words.strip_suffix(" 3<&0 0<&9 9<&-\n} 9<&0\n").unwrap(), bytes.collect())
+    };
+    (shell_words::split(words).unwrap(), data)
 }
 
 #[test]
 fn every_form_carries_the_same_words() {
     let place = awkward();
-    let words = words(&place);
-    let command = words.iter().rposition(|word| word == "--").unwrap();
-    assert_eq!(words[command + 1..], AWKWARD);
+    for stages in STAGES {
+        let words = words(&place, stages);
+        let inside = words.iter().position(|word| word == "--").unwrap();
+        let guard: &[&str] = if stages.is_empty() { &["/run/agent-sandbox/guard", "__guard", "3", "--"] } else { &[] };
+        assert_eq!(words[inside + 1..], [guard, &AWKWARD].concat());
 
-    assert_eq!(shell_words::split(&print(&place, "--print-args=shell")).unwrap(), words);
-    let lines = print(&place, "--print-args=lines");
-    let unescaped = |line: &str| line.replace("\\\\", "\0").replace("\\n", "\n").replace('\0', "\\");
-    assert_eq!(lines.lines().map(unescaped).collect::<Vec<_>>(), words);
-    let json: Value = serde_json::from_str(&print(&place, "--print-args=json")).unwrap();
-    assert_eq!(json["argv"], Value::from(words.clone()));
-    assert_eq!(json["create"], Value::from(Vec::<String>::new()));
+        let (in_script, held) = script(&print(&place, stages, "--print-args=shell"), stages);
+        assert_eq!(in_script, words);
+        let lines = print(&place, stages, "--print-args=lines");
+        let unescaped = |line: &str| line.replace("\\\\", "\0").replace("\\n", "\n").replace('\0', "\\");
+        assert_eq!(lines.lines().map(unescaped).collect::<Vec<_>>(), words);
+        let json: Value = serde_json::from_str(&print(&place, stages, "--print-args=json")).unwrap();
+        assert_eq!(json["argv"], Value::from(words.clone()));
+        assert_eq!(json["create"], Value::from(Vec::<String>::new()));
+
+        // And what the words need is the same in the forms that carry it.
+        if stages.is_empty() {
+            let plan: Value = serde_json::from_slice(&held).unwrap();
+            let hidden = place.project().join("it's [hidden]");
+            assert_eq!(plan["mounts"], serde_json::json!([{ "mask": hidden.to_str().unwrap() }]));
+            assert_eq!(json["guard"], serde_json::json!({ "descriptor": 3, "plan": plan }));
+            assert_eq!(json["data"], serde_json::json!([]));
+        } else {
+            let filter = serde_json::json!([{ "descriptor": 3, "content": { "bytes": held } }]);
+            assert_eq!((&json["data"], &json["guard"]), (&filter, &Value::Null));
+            assert!(words.windows(2).any(|pair| pair == ["--seccomp", "3"]), "{words:?}");
+        }
+    }
 }
 
 #[test]
 fn without_a_form_it_is_the_shells() {
     let place = awkward();
-    assert_eq!(print(&place, "--print-args"), print(&place, "--print-args=shell"));
+    for stages in STAGES {
+        assert_eq!(print(&place, stages, "--print-args"), print(&place, stages, "--print-args=shell"));
+    }
 }
 
 #[test]
 fn annotated_words_are_those_of_the_shell_with_reasons() {
-    let place = Place::in_tmp();
-    let shell = run(&place, ["--preset", "!autorun", "--print-args=shell", "--", "true"]).out;
-    let annotated = run(&place, ["--preset", "!autorun", "--print-args=annotated", "--", "true"]).out;
-    assert_eq!(
-        shell_words::split(
-            &annotated.replace(" # ", "\n# ").lines().filter(|l| !l.starts_with('#')).collect::<Vec<_>>().join("\n")
-        )
-        .unwrap(),
-        shell_words::split(&shell).unwrap()
-    );
-    let operations = annotated.lines().filter(|line| line.starts_with("  --") && !line.starts_with("  -- "));
-    for line in operations {
-        assert!(line.contains(" # "), "a reason in {line:?}");
+    let place = awkward();
+    place.write("home/code/project/secret", "");
+    for stages in STAGES {
+        let print = |form| {
+            let flags = ["--preset", "!autorun", "--exclude", "secret", form, "--", "true"];
+            run(&place, stages.iter().copied().chain(flags)).out
+        };
+        let annotated = print("--print-args=annotated");
+        let without_reasons = annotated.replace(" # ", "\n# ");
+        let words: Vec<&str> = without_reasons.lines().filter(|line| !line.starts_with('#')).collect();
+        let (in_script, _) = script(&print("--print-args=shell"), stages);
+        assert_eq!(shell_words::split(&words.join("\n")).unwrap(), in_script);
+        let operations = annotated.lines().filter(|line| line.starts_with("  --") && !line.starts_with("  -- "));
+        // What the second stage mounts has its lines too.
+        let tightenings = annotated.lines().filter(|line| line.starts_with("# guard: "));
+        assert_eq!(tightenings.clone().count(), usize::from(stages.is_empty()), "{annotated}");
+        for line in operations.chain(tightenings) {
+            assert!(line.trim_start_matches("# guard").contains(" # "), "a reason in {line:?}");
+        }
+        let secret = format!("{}/secret ", place.project().display());
+        assert!(
+            annotated.lines().any(|line| line.contains(&secret) && line.ends_with("# exclude: --exclude secret")),
+            "{annotated}"
+        );
     }
 }
 
@@ -84,9 +141,9 @@ fn the_printed_script_runs_as_it_is() {
 #[test]
 fn printing_needs_no_command_and_changes_nothing() {
     let place = Place::in_tmp();
-    let toml = "[filesystem]\npresets = [\"!@autorun\"]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
+    let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
     place.write("home/code/project/.agent-sandbox.toml", toml);
-    let ran = run(&place, ["--print-args"]);
+    let ran = run(&place, ["--preset", "!autorun", "--print-args"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let made = place.project().join("made");
     let expected = format!("(umask 077 && mkdir -p -- {}) &&\n/", made.display());
@@ -100,7 +157,7 @@ fn printing_needs_no_command_and_changes_nothing() {
 fn a_command_that_does_not_exist_can_still_be_printed() {
     let ran = ran(["--preset", "!autorun", "--print-args", "--", "no-such-command"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    assert!(ran.out.ends_with("-- no-such-command\n"));
+    assert!(ran.out.contains(" -- no-such-command 3<<'END'\n"), "{}", ran.out);
 }
 
 /// What is printed does what a run does, whoever the reader is: files that read as empty need descriptors, and
@@ -151,25 +208,42 @@ fn the_printed_script_starts_nothing_without_its_directories() {
 
 /// Words alone are not everything: who takes them is told what else they need.
 #[test]
-fn forms_of_words_alone_warn_where_that_is_not_enough() {
+fn forms_of_words_alone_say_what_else_is_needed() {
     let place = Place::in_tmp();
-    for form in ["lines", "nul"] {
-        let flag = format!("--print-args={form}");
-        assert_eq!(run(&place, ["--preset", "!autorun", &flag]).codes(), Vec::<&str>::new());
-    }
+    let scope = ", and signals and abstract sockets kept inside by Landlock";
+    let scope = if has_landlock(&place) { scope } else { "" };
+    let plan = "open on the plan of the second stage";
+    let filter = "open on what `json` shows for it";
+    let assert_needs = |stages: &[&str], needs: &str| {
+        for form in ["lines", "nul"] {
+            let flag = format!("--print-args={form}");
+            let warned = run(&place, stages.iter().copied().chain(["--preset", "!autorun", &flag]));
+            assert_eq!((warned.code, warned.codes()), (Some(0), vec!["incomplete-form"]));
+            let message = format!("`{form}` prints the words alone, and these words need more: {needs}\n");
+            assert!(warned.err.contains(&message), "{}", warned.err);
+            assert_eq!(run(&place, stages.iter().copied().chain(["-q", &flag])).err, "");
+        }
+    };
+    assert_needs(&[], &format!("descriptor 3 {plan}"));
+    assert_needs(&["--no-guard"], &format!("descriptor 3 {filter}{scope}"));
     place.write("home/.netrc", "");
-    for form in ["lines", "nul"] {
-        let flag = format!("--print-args={form}");
-        let warned = run(&place, ["--preset", "!autorun", &flag]);
-        assert_eq!((warned.code, warned.codes()), (Some(0), vec!["incomplete-form"]));
-        let message =
-            format!("`{form}` prints the words alone, and these words need more: descriptor 3 open on `/dev/null`\n");
-        assert!(warned.err.contains(&message), "{}", warned.err);
-        assert_eq!(run(&place, ["-q", &flag]).err, "");
-    }
+    assert_needs(&[], &format!("descriptor 3 open on `/dev/null`, and descriptor 4 {plan}"));
+    assert_needs(&["--no-guard"], &format!("descriptor 3 open on `/dev/null`, and descriptor 4 {filter}{scope}"));
     for form in ["shell", "json", "annotated"] {
         assert_eq!(run(&place, [&format!("--print-args={form}")]).err, "");
     }
+    for form in ["json", "annotated"] {
+        assert_eq!(run(&place, ["--no-guard", &format!("--print-args={form}")]).err, "");
+    }
+}
+
+/// The second stage confines itself; without it, it is the process before bwrap that is confined.
+#[test]
+fn a_script_without_the_second_stage_says_what_it_cannot_do() {
+    let place = Place::in_tmp();
+    let warned = run(&place, ["--no-guard", "--print-args"]);
+    let expected = if has_landlock(&place) { vec!["incomplete-form"] } else { vec![] };
+    assert_eq!((warned.code, warned.codes()), (Some(0), expected));
 }
 
 /// Names and reasons, and the values that are in the policy's file; never a value of the caller.
@@ -211,24 +285,37 @@ const ESCAPED: &str = r"/.env.\n  --ro-bind fake fake  # ro: forged\x1b[31m \xff
 
 #[test]
 fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
-    let place = Place::in_tmp();
-    let name = OsString::from_vec(FORGED.to_vec());
-    place.write(std::path::Path::new("home/code/project").join(&name), "");
-    let words = [OsString::from("--print-args=annotated"), "--debug".into(), "--".into(), "echo".into(), name.clone()];
-    let output = place.agent_sandbox().args(words).output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    for stream in [&output.stdout, &output.stderr] {
-        let text = std::str::from_utf8(stream).unwrap();
-        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");
-        assert!(!text.lines().any(|line| line.starts_with("  --ro-bind fake")), "{text}");
-        let mask = format!("  --ro-bind /dev/null $'{}{ESCAPED}", place.project().display());
-        assert!(text.lines().any(|line| line.starts_with(&mask)), "{text}");
-        let command = format!("  -- echo $'{}", &ESCAPED[1..]);
-        assert!(text.lines().any(|line| line.starts_with(&command)), "{text}");
+    for (stages, guard) in STAGES.into_iter().zip([true, false]) {
+        let place = Place::in_tmp();
+        // Names are in the list of what git leaves alone, too.
+        assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
+        let name = OsString::from_vec(FORGED.to_vec());
+        for name in [&name, &OsString::from(".env.\u{9b}31m\u{7f}\u{202e}")] {
+            place.write(std::path::Path::new("home/code/project").join(name), "");
+        }
+        let words = ["--print-args=annotated", "--debug", "--", "echo"];
+        let mut command = place.agent_sandbox();
+        let output = command.args(stages).args(words).arg(&name).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        for (stream, is_annotated) in [(&output.stdout, true), (&output.stderr, false)] {
+            let text = std::str::from_utf8(stream).unwrap();
+            let drives = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.contains(drives), "{}", text.escape_debug());
+            assert!(!text.lines().any(|line| line.starts_with("  --ro-bind fake")), "{text}");
+            let path = format!("$'{}{ESCAPED}", place.project().display());
+            let mask = if guard { format!("# guard: mask {path}") } else { format!("  --ro-bind /dev/null {path}") };
+            // Each stage's mounts are in the annotated form; in the script the second stage's are JSON.
+            if is_annotated || !guard {
+                assert!(text.lines().any(|line| line.starts_with(&mask)), "{text}");
+            }
+            let second = if guard { "/run/agent-sandbox/guard __guard 4 -- " } else { "" };
+            let command = format!("  -- {second}echo $'{}", &ESCAPED[1..]);
+            assert!(text.lines().any(|line| line.starts_with(&command)), "{text}");
+        }
+        // What programs read is what is executed.
+        let raw = place.agent_sandbox().args(stages).arg("--print-args").arg(&name).output().unwrap();
+        assert!(raw.stdout.windows(4).any(|at| at == b"\x1b[31"), "{}", String::from_utf8_lossy(&raw.stdout));
     }
-    // What programs read is what is executed.
-    let raw = place.agent_sandbox().arg("--print-args").arg(&name).output().unwrap();
-    assert!(raw.stdout.windows(4).any(|at| at == b"\x1b[31"), "{}", String::from_utf8_lossy(&raw.stdout));
 }
 
 /// The shells that know `$'…'` read the same bytes back.
@@ -236,11 +323,14 @@ fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
 fn an_escaped_word_is_the_word() {
     let place = Place::in_tmp();
     let name = OsString::from_vec(FORGED.to_vec());
-    let annotated = place.agent_sandbox().arg("--print-args=annotated").arg(&name).output().unwrap().stdout;
-    let annotated = String::from_utf8(annotated).unwrap();
-    let word = annotated.lines().find_map(|line| line.strip_prefix("  -- ")).unwrap();
-    let read = place.command("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
-    assert_eq!(OsString::from_vec(read.stdout), name);
+    for (stages, before) in STAGES.into_iter().zip(["  -- /run/agent-sandbox/guard __guard 3 -- ", "  -- "]) {
+        let mut command = place.agent_sandbox();
+        let annotated = command.args(stages).arg("--print-args=annotated").arg(&name).output().unwrap().stdout;
+        let annotated = String::from_utf8(annotated).unwrap();
+        let word = annotated.lines().find_map(|line| line.strip_prefix(before)).unwrap();
+        let read = place.command("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
+        assert_eq!(OsString::from_vec(read.stdout), name);
+    }
 }
 
 /// What stands at blocked paths is put up by the script as by a run, and taken away; data passes as documents.

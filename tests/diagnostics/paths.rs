@@ -69,6 +69,10 @@ cases! {
     LiteralPath the_home_of_somebody_else_is_not_expanded project("[filesystem]\nro = [\"~ada/work\"]\n");
     LiteralPath a_home_in_braces_is_not_expanded project("[filesystem]\nexclude = [\"{~/.ssh,~/.aws}\"]\n");
 
+    HiddenTarget what_is_hidden_is_not_opened_by_way_of_a_link {
+        let tree = tree(["home/u/work/out -> ../.ssh", "home/u/.ssh/key"]);
+        compiled(&tree, &Request { rw: vec!["/home/u/work/out".into()], ..Request::default() })
+    };
     WritableLink nothing_is_opened_through_a_link_that_can_be_replaced project_with(
         ["home/u/data/", "home/u/proj/out -> ../data"],
         "[filesystem]\nrw = [\"out\"]\n",

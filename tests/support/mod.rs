@@ -150,7 +150,7 @@ impl Place {
         let folder = Self { folder, uid };
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(folder.project()).unwrap();
-        // Not a new home: what is made in one (SPEC P8) is there already.
+        // Not a new home: what is made in one (SPEC P9) is there already.
         for made in Self::MADE_FOR_PROGRAMS {
             fs::create_dir(folder.home().join(made)).unwrap();
         }

@@ -1,36 +1,43 @@
-//! As much of git's configuration syntax as it takes to find one key of one section.
-//!
-//! `include.path` is not followed: git writes the keys that we ask for into the repository's own file.
+//! git's configuration syntax: one file and its entries. Nothing is followed here.
 
 use std::io;
 
-/// The value of `section.key`, the last one where there are several, as git takes it. `section` and `key` are given in
-/// lower case. A key without `=` means true and reads as `true`.
-///
-/// Text that git would refuse is an error: half of it is not an answer.
-pub(crate) fn last_value(text: &[u8], section: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
+/// One `name = value` and the section that it stands in; a subsection belongs to the name of the section, with its quotes.
+pub(crate) struct Entry {
+    pub section: Vec<u8>,
+    pub name: Vec<u8>,
+    /// A key without `=` means true and reads as `true`.
+    pub value: Vec<u8>,
+}
+
+/// All entries, in order. Text that git would refuse is an error: half of it is not an answer.
+pub(crate) fn entries(text: &[u8]) -> io::Result<Vec<Entry>> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, "malformed git configuration");
     let mut reader = Reader::new(text);
-    let mut in_section = false;
-    let mut found = None;
+    let mut section = Vec::new();
+    let mut entries = Vec::new();
     while let Some(byte) = reader.next() {
         match byte {
             b'#' | b';' => reader.skip_line(),
-            b'[' => {
-                let name = reader.section().ok_or_else(malformed)?;
-                in_section = name.eq_ignore_ascii_case(section.as_bytes());
-            }
+            b'[' => section = reader.section().ok_or_else(malformed)?,
             _ if byte.is_ascii_whitespace() => {}
             _ if byte.is_ascii_alphabetic() => {
                 let (name, value) = reader.entry(byte).ok_or_else(malformed)?;
-                if in_section && name.eq_ignore_ascii_case(key.as_bytes()) {
-                    found = Some(value);
-                }
+                entries.push(Entry { section: section.clone(), name, value });
             }
             _ => return Err(malformed()),
         }
     }
-    Ok(found)
+    Ok(entries)
+}
+
+/// The value of `section.key`, the last one where there are several, as git takes it. `section` and `key` are given in
+/// lower case.
+pub(crate) fn last_value(text: &[u8], section: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
+    let is_it = |entry: &Entry| {
+        entry.section.eq_ignore_ascii_case(section.as_bytes()) && entry.name.eq_ignore_ascii_case(key.as_bytes())
+    };
+    Ok(entries(text)?.into_iter().rfind(is_it).map(|entry| entry.value))
 }
 
 pub(crate) fn is_true(value: &[u8]) -> bool {

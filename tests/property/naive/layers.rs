@@ -159,10 +159,13 @@ impl<'a> Reader<'a> {
                     if text.starts_with("$GIT") {
                         continue;
                     }
+                    // No program is on PATH here.
+                    let for_everybody =
+                        table.is_some_and(|table| table.get("create-for").is_some_and(|it| it.as_str() == Some("*")));
                     self.written.rules.push(Rule {
                         access,
                         text: text.as_bytes().to_vec(),
-                        missing: Missing::Skip,
+                        missing: if for_everybody { Missing::Create } else { Missing::Skip },
                         layer: Layer::Preset,
                         base: base.to_path_buf(),
                         skips: strings(data, "skip-directories"),
