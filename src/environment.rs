@@ -14,7 +14,7 @@ use crate::layers::{Layer, Layers};
 use crate::origin::{Origin, Sourced};
 use crate::path::{AbsPath, shown};
 use crate::places;
-use crate::plan::{Plan, View};
+use crate::plan::{Plan, Told, View};
 use crate::presets::Policy;
 use crate::resolve::NamePattern;
 use crate::rule::LayerKind;
@@ -90,7 +90,7 @@ pub fn filter(
     plan: &Plan,
     diagnostics: &mut Diagnostics,
 ) -> Environment {
-    let mut levels = vec![Level::built_in(session, policy)];
+    let mut levels = vec![Level::built_in(session, policy, plan)];
     for layer in &layers.layers {
         // Files above the root are on the layer of the project's own (SPEC L4), so what they unset stays unset.
         if levels.last().is_none_or(|level| level.kind != layer.kind) {
@@ -111,9 +111,7 @@ pub fn filter(
         }
         // The latest layer that says something about it.
         match levels.iter().rev().find_map(|level| level.verdict(name, own)) {
-            Some(Verdict::Set(given)) => {
-                environment.settle(name, Some(OsStr::new(&given.value)), Fate::Set, &given.origin)
-            }
+            Some(Verdict::Set(given)) => environment.settle(name, Some(given.value), Fate::Set, given.origin),
             Some(Verdict::Drop(because)) => environment.settle(name, None, Fate::Dropped, because),
             Some(Verdict::Pass(because)) => environment.settle(name, own, Fate::Passed, because),
             None if policy.inherit.value => environment.settle(name, own, Fate::Passed, &policy.inherit.origin),
@@ -141,13 +139,20 @@ fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
 /// What one layer says.
 struct Level<'a> {
     kind: LayerKind,
-    set: BTreeMap<&'a OsStr, &'a Sourced<String>>,
+    set: BTreeMap<&'a OsStr, Given<'a>>,
     unset: Vec<(NamePattern, Origin)>,
     pass: Vec<(NamePattern, Origin)>,
 }
 
+/// A value, and who gives it.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    value: &'a OsStr,
+    origin: &'a Origin,
+}
+
 enum Verdict<'a> {
-    Set(&'a Sourced<String>),
+    Set(Given<'a>),
     Drop(&'a Origin),
     Pass(&'a Origin),
 }
@@ -157,7 +162,7 @@ impl<'a> Level<'a> {
         Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new() }
     }
 
-    fn built_in(session: &Session, policy: &Policy) -> Self {
+    fn built_in(session: &Session, policy: &Policy, plan: &'a Plan) -> Self {
         let applies = |when: When| match when {
             When::Always => true,
             When::DockerIs(on) => policy.docker.value == on,
@@ -170,7 +175,10 @@ impl<'a> Level<'a> {
             each.filter_map(|(name, why)| Some((built_in_pattern(name)?, Origin::BuiltIn(why)))).collect()
         };
         let (unset, pass) = (patterns(defaults::UNSET), patterns(defaults::PASS));
-        Self { kind: LayerKind::Preset, set: BTreeMap::new(), unset, pass }
+        let told = plan.told.iter().map(|Told { variable, folder, origin }| {
+            (OsStr::new(variable), Given { value: folder.as_os_str(), origin })
+        });
+        Self { kind: LayerKind::Preset, set: told.collect(), unset, pass }
     }
 
     /// Adds what a file says. Of one above the root only what it forbids counts.
@@ -189,13 +197,15 @@ impl<'a> Level<'a> {
         let set: Vec<_> = env.set.iter().filter(allowed).collect();
         if !layer.protective_only {
             self.pass.extend(pass);
-            self.set.extend(set.into_iter().map(|(name, given)| (OsStr::new(name), given)));
+            self.set.extend(set.into_iter().map(|(name, Sourced { value, origin })| {
+                (OsStr::new(name), Given { value: OsStr::new(value), origin })
+            }));
         }
     }
 
     /// `own` is the caller's value. To pass what the caller does not have says nothing.
     fn verdict(&self, name: &OsStr, own: Option<&OsStr>) -> Option<Verdict<'_>> {
-        let set = self.set.get(name).map(|given| Verdict::Set(given));
+        let set = self.set.get(name).map(|given| Verdict::Set(*given));
         let unset = || naming(&self.unset, name).map(Verdict::Drop);
         let pass = || naming(&self.pass, name).filter(|_| own.is_some()).map(Verdict::Pass);
         set.or_else(unset).or_else(pass)

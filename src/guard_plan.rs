@@ -75,6 +75,9 @@ pub struct Expected {
     /// Which file or directory was meant, as it was just before the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
+    /// What it is on the host, where that has another path. The guard cannot look there: it is for who notes the identity.
+    #[serde(skip)]
+    pub source: Option<AbsPath>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

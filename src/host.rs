@@ -158,6 +158,11 @@ impl Host {
         self.metadata(path).map(|found| found.is_some_and(|found| found.file_type().is_socket()))
     }
 
+    /// Whether an empty regular file is at `path`, which holds no symlinks.
+    pub fn is_empty_file(&self, path: &AbsPath) -> bool {
+        self.metadata(path).is_ok_and(|found| found.is_some_and(|found| found.is_file() && found.len() == 0))
+    }
+
     /// Whether anything is at `path`, a dangling symlink included.
     pub fn exists(&self, path: &AbsPath) -> io::Result<bool> {
         Ok(self.kind(path)?.is_some())

@@ -13,6 +13,7 @@ use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
 use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
+use crate::resolve::NewFile;
 use crate::seccomp;
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
@@ -61,6 +62,8 @@ pub struct Argv {
     pub command: Vec<OsString>,
     /// Directories that must exist before the first word is executed.
     pub create: Vec<AbsPath>,
+    /// Files that must exist before it, too.
+    pub new_files: Vec<NewFile>,
     /// What bwrap must be started with, and with nothing else: it shows inside, in `/proc/1/environ`.
     pub environment: Environment,
     /// What must stand on the host before the first word is executed, and is removed after the last.
@@ -155,11 +158,12 @@ pub struct Surroundings<'a> {
     pub nested: bool,
     pub environment: &'a Environment,
     pub create: &'a [AbsPath],
+    pub new_files: &'a [NewFile],
     pub command: &'a [OsString],
 }
 
 pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
-    let mut operations = vec![always(["--die-with-parent"], "nothing outlives the caller")];
+    let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
     operations.push(always(["--unshare-all", "--unshare-user"], "own namespaces"));
     if around.network {
         operations.push(always(["--share-net"], "the network is on"));
@@ -226,6 +230,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         guard,
         command: around.command.to_vec(),
         create: around.create.to_vec(),
+        new_files: around.new_files.to_vec(),
         environment: around.environment.clone(),
         placeholders: plan.placeholders.clone(),
         data,
@@ -273,6 +278,7 @@ fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
         Mount::OwnBinary { path, executable } => {
             spelled(["--ro-bind".as_ref(), executable.as_os_str(), path.as_os_str()])
         }
+        Mount::Elsewhere { path, source } => spelled(["--bind".as_ref(), source.as_os_str(), path.as_os_str()]),
         Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
         Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),

@@ -40,7 +40,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let layers = layers::discover(host, session, request, diagnostics)?;
     let mut policy = presets::expand(&layers, session, diagnostics);
     if request.no_placeholders || ablate::is_off(Mitigation::Placeholders) {
-        policy.block_nothing();
+        policy.put_nothing_up();
     }
     // Nothing that follows would be of use, and a walk through all of `/` or a home is no help to anybody.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
@@ -55,6 +55,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
         git_exclude: resolution.git_exclude.as_ref(),
+        second_places: &resolution.second_places,
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
@@ -101,6 +102,7 @@ impl Compiled {
             nested: self.policy.nested.value,
             environment: &self.environment,
             create: &create,
+            new_files: &self.resolution.new_files,
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use crate::diagnostic::{Code, Diagnostic, listed};
 use crate::guard_plan::Tightening;
 use crate::lower::{Argv, Data};
-use crate::path::shown;
+use crate::path::{AbsPath, shown};
 use crate::placeholder::{self, Item};
+use crate::resolve::NewFile;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -103,6 +104,11 @@ fn needs(argv: &Argv) -> Vec<String> {
         let paths = listed(argv.create.iter().map(|path| format!("`{path}`")), "and");
         needs.push(format!("the {noun} {paths}"));
     }
+    if !argv.new_files.is_empty() {
+        let noun = if argv.new_files.len() == 1 { "file" } else { "files" };
+        let paths = listed(argv.new_files.iter().map(|file| format!("`{}`", file.path)), "and");
+        needs.push(format!("the {noun} {paths}"));
+    }
     needs.extend(environment::needs(&argv.environment));
     if !argv.placeholders.is_empty() {
         let noun = if argv.placeholders.len() == 1 { "placeholder" } else { "placeholders" };
@@ -153,6 +159,23 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
         out.extend(b"(umask 077 && mkdir -p -- ");
         out.extend(quote(directory.as_os_str()));
         out.extend(b") &&\n");
+    }
+    for file in &argv.new_files {
+        let folder = file.path.parent().unwrap_or_else(AbsPath::root);
+        let (folder, path) = (quote(folder.as_os_str()), quote(file.path.as_os_str()));
+        let content = quote(OsStr::new(&file.content));
+        let parts: [&[u8]; 9] = [
+            b"(umask 077 && mkdir -p -- ",
+            &folder,
+            b" && { test -e ",
+            &path,
+            b" || printf %s ",
+            &content,
+            b" >",
+            &path,
+            b"; }) &&\n",
+        ];
+        out.extend(parts.concat());
     }
     let items = placeholder::items(&argv.placeholders);
     if !items.is_empty() {
@@ -304,6 +327,8 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     let words: Vec<Value> = argv.words().iter().map(|word| json_word(word)).collect();
     let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
     let content = |content: &[u8]| json_word(OsStr::from_bytes(content));
+    let new_file = |file: &NewFile| json!({ "path": json_word(file.path.as_os_str()), "content": file.content });
+    let new_files: Vec<Value> = argv.new_files.iter().map(new_file).collect();
     let placeholders: Vec<Value> = placeholder::items(&argv.placeholders)
         .iter()
         .map(|item| match item.content {
@@ -320,6 +345,7 @@ fn json_form(argv: &Argv) -> Vec<u8> {
         "argv": words,
         "environment": environment::json_form(&argv.environment),
         "create": create,
+        "new-files": new_files,
         "placeholders": placeholders,
         "data": data,
     });
@@ -345,7 +371,7 @@ fn json_word(word: &OsStr) -> Value {
 
 fn annotated(argv: &Argv) -> Vec<u8> {
     let mut lines: Vec<(Vec<u8>, String)> = Vec::new();
-    for directory in &argv.create {
+    for directory in argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path)) {
         let path = quote_for_people(directory.as_os_str());
         lines.push(([b"# ".to_vec(), path].concat(), "created before the start".to_owned()));
     }

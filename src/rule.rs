@@ -151,7 +151,7 @@ pub enum Mask {
     Empty,
 }
 
-/// What the data of a built-in preset can say beyond a path (SPEC P5–P7, M6, E3).
+/// What the data of a built-in preset can say beyond a path (SPEC P5–P10, M6, R3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
@@ -165,6 +165,28 @@ pub struct Refinements {
     pub needs_parent: bool,
     /// Values in this JSON file that name commands: a change of one is reported after the run (SPEC R3).
     pub report_keys: Vec<String>,
+    /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).
+    pub create_for: Option<CreateFor>,
+    /// What is created is a file with this content.
+    pub content: Option<String>,
+    /// Where the file appears once more (SPEC P10).
+    pub also_at: Option<AlsoAt>,
+}
+
+/// Who needs a path to exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreateFor {
+    Everybody,
+    Program(String),
+}
+
+/// A second place for a file, and how a program is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlsoAt {
+    /// In the home.
+    pub path: String,
+    /// The variable that names the folder of `path`.
+    pub told_by: Option<String>,
 }
 
 /// What a sandbox has beyond its mounts, and what a policy can insist on.

@@ -227,6 +227,9 @@ fn found(compiled: &Compiled, out: &mut String) {
     for path in &compiled.resolution.create {
         writeln!(out, "  created before the start: {path}").unwrap();
     }
+    for file in &compiled.resolution.new_files {
+        writeln!(out, "  created before the start: {} with {:?}", file.path, file.content).unwrap();
+    }
 }
 
 fn decided(compiled: &Compiled, out: &mut String) {

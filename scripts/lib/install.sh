@@ -7,7 +7,7 @@ say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 ensure() {
     missing=
     for wanted in "$@"; do
-        command -v "$wanted" >/dev/null 2>&1 || missing="$missing $wanted"
+        is_there "$wanted" || missing="$missing $wanted"
     done
     [ -n "$missing" ] || return 0
 
@@ -40,6 +40,14 @@ ensure() {
     fi
 }
 
+is_there() {
+    case $1 in
+    # No command, but a part of Python that some systems leave out.
+    python3-venv) /usr/bin/python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
 # package_of MANAGER COMMAND: what the command is called there.
 package_of() {
     case "$1:$2" in
@@ -47,7 +55,11 @@ package_of() {
     apt-get:cc) echo gcc libc6-dev ;;
     apk:cc) echo gcc musl-dev ;;
     *:cc) echo gcc ;;
-    pacman:python3) echo python ;;
+    pacman:python3 | pacman:python3-venv) echo python ;;
+    dnf:python3-venv | zypper:python3-venv) echo python3 ;;
+    apk:python3-venv) echo py3-pip ;;
+    *:node) echo nodejs ;;
+    dnf:vim) echo vim-enhanced ;;
     apk:unshare) echo util-linux-misc ;;
     apk:setpriv) echo setpriv ;;
     *:unshare | *:setpriv) echo util-linux ;;

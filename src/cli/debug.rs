@@ -103,7 +103,7 @@ fn rules(compiled: &Compiled, out: &mut String) {
     for placeholder in &compiled.plan.placeholders {
         let _ = writeln!(out, "  blocked by a placeholder: {}  [{}]", placeholder.path, placeholder.origin);
     }
-    for path in &resolution.create {
+    for path in resolution.create.iter().chain(resolution.new_files.iter().map(|file| &file.path)) {
         let _ = writeln!(out, "  created before the start: {path}");
     }
 }

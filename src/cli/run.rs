@@ -117,6 +117,9 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         if !will_run {
             compiled.warn_of_widening(host, &mut diagnostics);
         }
+        if let Some(warning) = launch::own_sandbox(host, compiled, &arguments.command) {
+            diagnostics.push(warning);
+        }
         let engine =
             launch::engine(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
         if options.debug {

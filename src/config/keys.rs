@@ -73,6 +73,10 @@ pub(super) struct EntryTable {
     pub mask: Mask,
     pub needs_parent: bool,
     pub report_keys: Vec<String>,
+    pub create_for: Option<String>,
+    pub content: Option<String>,
+    pub also_at: Option<String>,
+    pub told_by: Option<String>,
 }
 
 pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING, HARD_LINKS];
@@ -84,6 +88,10 @@ pub(super) const BUILTIN_ENTRY: Keys<EntryTable> = &[
     MASK,
     NEEDS_PARENT,
     REPORT_KEYS,
+    ("create-for", |walk, key, value, it| it.create_for = walk.text(key, value)),
+    ("content", |walk, key, value, it| it.content = walk.text(key, value)),
+    ("also-at", |walk, key, value, it| it.also_at = walk.text(key, value)),
+    ("told-by", |walk, key, value, it| it.told_by = walk.text(key, value)),
 ];
 
 const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {

@@ -150,6 +150,22 @@ pub struct Entry {
     #[schemars(skip)]
     pub report_keys: Vec<String>,
 
+    // A missing path is created if this program is on the caller's PATH, or always if it is `*`. Only built-in presets.
+    #[schemars(skip)]
+    pub create_for: Option<String>,
+
+    // What is created is a file with this content, and not a directory. Only built-in presets.
+    #[schemars(skip)]
+    pub content: Option<String>,
+
+    // A second place at which the file appears inside. Only built-in presets.
+    #[schemars(skip)]
+    pub also_at: Option<String>,
+
+    // The variable by which a program is told of the folder of `also_at`. Only built-in presets.
+    #[schemars(skip)]
+    pub told_by: Option<String>,
+
     #[schemars(skip)]
     pub origin: Origin,
 }
@@ -165,6 +181,10 @@ impl Entry {
             mask: Mask::default(),
             needs_parent: false,
             report_keys: Vec::new(),
+            create_for: None,
+            content: None,
+            also_at: None,
+            told_by: None,
             origin,
         }
     }

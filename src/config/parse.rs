@@ -210,9 +210,19 @@ impl<'a> Walk<'a> {
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
-                let EntryTable { if_missing, hard_links, except, mask, needs_parent, report_keys, .. } = entry;
-                let plain = Entry::new(path.value.into(), path.origin);
-                Some(Entry { if_missing, hard_links, except, mask, needs_parent, report_keys, ..plain })
+                Some(Entry {
+                    if_missing: entry.if_missing,
+                    hard_links: entry.hard_links,
+                    except: entry.except,
+                    mask: entry.mask,
+                    needs_parent: entry.needs_parent,
+                    report_keys: entry.report_keys,
+                    create_for: entry.create_for,
+                    content: entry.content,
+                    also_at: entry.also_at,
+                    told_by: entry.told_by,
+                    ..Entry::new(path.value.into(), path.origin)
+                })
             }
             _ => {
                 let help = Some("write \"PATH\", or { path = \"PATH\", if-missing = \"error\" }".to_owned());

@@ -148,6 +148,8 @@ codes! {
     BwrapUntrusted = "bwrap-untrusted", Error;
     /// This machine does not let us make a sandbox.
     SandboxUnavailable = "sandbox-unavailable", Error;
+    /// The command brings a sandbox of its own, which cannot work inside.
+    OwnSandbox = "own-sandbox", Warning;
     /// Something that protects beyond mounts is not to be had here.
     ProtectionMissing = "protection-missing", Warning;
     /// The same, and the policy insists on it.

@@ -41,7 +41,14 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
     let env = caller.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
     let session = Session { cwd: root, uid: 1000, env, executable: None };
     let policy = presets::expand(&layers, &session, &mut diagnostics);
-    let base = Base { uid: 1000, guard: None, runtime: &Runtime::default(), own_files: &[], git_exclude: None };
+    let base = Base {
+        uid: 1000,
+        guard: None,
+        runtime: &Runtime::default(),
+        own_files: &[],
+        git_exclude: None,
+        second_places: &[],
+    };
     let plan = plan::plan(&Decisions::default(), &base, true);
     let environment = filter(&session, &layers, &policy, &plan, &mut diagnostics);
     (environment, diagnostics)

@@ -13,7 +13,8 @@ use crate::path::AbsPath;
 pub(super) fn note(host: &Host, expected: &mut [Expected]) -> Result<(), (AbsPath, io::Error)> {
     for expected in expected {
         if expected.access == Expectation::Rw || (expected.access == Expectation::Ro && expected.required) {
-            expected.identity = identity(host, &expected.path).map_err(|e| (expected.path.clone(), e))?;
+            let path = expected.source.as_ref().unwrap_or(&expected.path);
+            expected.identity = identity(host, path).map_err(|e| (path.clone(), e))?;
         }
     }
     Ok(())

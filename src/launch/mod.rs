@@ -8,6 +8,7 @@ mod bwrap;
 mod command;
 mod identity;
 mod libraries;
+mod own_sandbox;
 mod process;
 pub(crate) mod signals;
 mod supervise;
@@ -31,6 +32,7 @@ use crate::lower::{Argv, Engine};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
+use crate::resolve::NewFile;
 use crate::session::Session;
 use crate::trust;
 
@@ -38,6 +40,7 @@ use signals::{Mask, Shield};
 
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
+pub use own_sandbox::own_sandbox;
 pub use supervise::{Ending, Outcome, Supervisor};
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.
@@ -106,7 +109,8 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
     if argv.guard.is_some() {
         libraries::check(&compiled.plan, session.executable.as_ref())?;
     }
-    create_directories(host, &argv.create)
+    create_directories(host, &argv.create)?;
+    create_files(host, &argv.new_files)
 }
 
 /// Notes which files and folders the plan means, for the guard to compare. The very last step: whatever is swapped from here
@@ -155,6 +159,25 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
             Diagnostic::new(Code::CreateFailed, format!("cannot create `{directory}`: {}", reason(&e)))
                 .help("create it yourself, or take `if-missing = \"create\"` out of the rule")
         })?;
+    }
+    Ok(())
+}
+
+/// Makes the files that presets want to be there, for this user alone.
+fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    for NewFile { path, content } in files {
+        create_directories(host, path.parent().as_slice())?;
+        let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(host.real(path));
+        match made.and_then(|mut file| file.write_all(content.as_bytes())) {
+            // Somebody was faster.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(|e| {
+                Diagnostic::new(Code::CreateFailed, format!("cannot create `{path}`: {}", reason(&e)))
+                    .help("create it yourself")
+            })?,
+        }
     }
     Ok(())
 }

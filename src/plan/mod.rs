@@ -5,6 +5,7 @@ mod hard_links;
 mod links;
 mod pins;
 mod placeholders;
+mod second_places;
 mod stages;
 mod view;
 
@@ -16,7 +17,7 @@ use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
-use crate::resolve::{GitExclude, Runtime, RuntimeMount};
+use crate::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
 use crate::rule::{Access, LayerKind, Mask};
 
 pub use executable::check_executable;
@@ -24,6 +25,7 @@ pub use hard_links::check_hard_links;
 pub use links::{check_links, opened_through_writable_link};
 use pins::Pin;
 pub use placeholders::check_dangling;
+pub use second_places::Told;
 pub use stages::Stages;
 pub use view::View;
 use view::Views;
@@ -41,6 +43,11 @@ pub enum Mount {
     OwnBinary {
         path: AbsPath,
         executable: AbsPath,
+    },
+    /// A file of the host in a second place, writable.
+    Elsewhere {
+        path: AbsPath,
+        source: AbsPath,
     },
     /// An empty file system.
     Tmpfs {
@@ -84,6 +91,7 @@ impl Mount {
         match self {
             Mount::Bind { path, .. }
             | Mount::OwnBinary { path, .. }
+            | Mount::Elsewhere { path, .. }
             | Mount::Tmpfs { path, .. }
             | Mount::Directory { path, .. }
             | Mount::Symlink { path, .. }
@@ -92,6 +100,14 @@ impl Mount {
             | Mount::Seal { path }
             | Mount::Dev { path }
             | Mount::Proc { path } => path,
+        }
+    }
+
+    /// The mount point and what is mounted there, for a file in a second place.
+    fn elsewhere(&self) -> Option<(&AbsPath, &AbsPath)> {
+        match self {
+            Mount::Elsewhere { path, source } => Some((path, source)),
+            _ => None,
         }
     }
 }
@@ -157,6 +173,8 @@ pub struct Plan {
     pub dropped: Vec<Dropped>,
     /// What has to stand on the host before the first mount, and only as long as the sandbox does. Parents first.
     pub placeholders: Vec<Placeholder>,
+    /// Variables that tell programs of second places.
+    pub told: Vec<Told>,
     views: Views,
 }
 
@@ -186,6 +204,7 @@ pub struct Base<'a> {
     pub runtime: &'a Runtime,
     pub own_files: &'a [OwnFile],
     pub git_exclude: Option<&'a GitExclude>,
+    pub second_places: &'a [SecondPlace],
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
@@ -204,8 +223,10 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     if let Some(exclude) = base.git_exclude {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }
+    let told = planner.second_places(base.second_places, decisions, &mut placeholders);
+    placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
-    Plan { mounts: planner.mounts, dropped: planner.dropped, placeholders, views: planner.views }
+    Plan { mounts: planner.mounts, dropped: planner.dropped, placeholders, told, views: planner.views }
 }
 
 struct Planner {

@@ -43,7 +43,6 @@ impl Planner {
         content.extend(lines);
         if let Some(own) = &exclude.placeholder {
             placeholders.push(own.clone());
-            placeholders.sort_by(|a, b| a.path.cmp(&b.path));
         }
         self.always(Mount::DataFile { path: exclude.path.clone(), content }, "git leaves alone what is covered");
         self.views.cover(exclude.path.clone(), View::HostRo);

@@ -3,7 +3,7 @@
 //! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. The guard can only tighten, and
 //! comes last, so it gets what takes something away and has nothing mounted in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ablate::{self, Mitigation};
 use crate::guard_plan::{Expectation, Expected, Tightening};
@@ -68,6 +68,8 @@ impl Plan {
         let may_go = with(|mount| matches!(mount, Mount::MaskFile { if_gone: IfGone::Skip, .. }));
         // A file of ours stands there, whatever the host has.
         let ours = with(|mount| matches!(mount, Mount::DataFile { .. }));
+        let elsewhere: BTreeMap<&AbsPath, &AbsPath> =
+            self.mounts.iter().filter_map(|planned| planned.mount.elsewhere()).collect();
         let expected = |(path, view): (&AbsPath, &View)| Expected {
             path: path.clone(),
             access: match view {
@@ -79,6 +81,7 @@ impl Plan {
             },
             required: view.is_narrower_than(self.view_around(path)) && !may_go.contains(path),
             identity: None,
+            source: elsewhere.get(path).map(|source| (*source).clone()),
         };
         self.views.iter().map(expected).collect()
     }

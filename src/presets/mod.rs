@@ -7,6 +7,7 @@ mod builtin;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::ablate::{self, Mitigation};
 use crate::config::{Entry, PresetDefinition, RelativeTo, Tmp};
@@ -15,7 +16,7 @@ use crate::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::origin::{Origin, Sourced};
 use crate::path::AbsPath;
 use crate::places;
-use crate::rule::{Access, HardLinks, IfMissing, LayerKind, Protection, Refinements, Rule};
+use crate::rule::{Access, AlsoAt, CreateFor, HardLinks, IfMissing, LayerKind, Protection, Refinements, Rule};
 use crate::session::Session;
 
 pub use builtin::Library;
@@ -39,10 +40,15 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A rule that would block a missing path does nothing there.
-    pub(crate) fn block_nothing(&mut self) {
-        for rule in self.rules.iter_mut().filter(|rule| rule.if_missing == IfMissing::Block) {
-            rule.if_missing = IfMissing::Skip;
+    /// A rule that would block a missing path does nothing there, and no file has a second place.
+    pub(crate) fn put_nothing_up(&mut self) {
+        for rule in &mut self.rules {
+            if rule.if_missing == IfMissing::Block {
+                rule.if_missing = IfMissing::Skip;
+            }
+            if rule.refinements.also_at.is_some() {
+                Arc::make_mut(&mut rule.refinements).also_at = None;
+            }
         }
     }
 }
@@ -353,6 +359,9 @@ impl<'a> Selection<'a> {
                                 mask: entry.mask,
                                 needs_parent: entry.needs_parent,
                                 report_keys: entry.report_keys.clone(),
+                                create_for: entry.create_for.as_deref().map(create_for),
+                                content: entry.content.clone(),
+                                also_at: also_at(entry),
                             };
                             rules.extend(variables::rules(access, entry, base, refinements, project));
                         }
@@ -384,6 +393,14 @@ fn is_switched_off(preset: &str) -> bool {
         "autorun" => ablate::is_off(Mitigation::AutorunPreset),
         _ => false,
     }
+}
+
+fn create_for(program: &str) -> CreateFor {
+    if program == "*" { CreateFor::Everybody } else { CreateFor::Program(program.to_owned()) }
+}
+
+fn also_at(entry: &Entry) -> Option<AlsoAt> {
+    entry.also_at.clone().map(|path| AlsoAt { path, told_by: entry.told_by.clone() })
 }
 
 fn by_access(definition: &PresetDefinition) -> [(Access, &[Entry]); 3] {

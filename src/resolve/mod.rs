@@ -1,6 +1,8 @@
 //! From rules to paths on this host. OWNS all reading of the file system for rules: after this stage, nothing asks the
 //! host again.
 
+mod also_at;
+mod create;
 mod docker;
 mod globs;
 mod loose;
@@ -33,6 +35,8 @@ pub(crate) use pattern::NamePattern;
 use pattern::Pattern;
 use walk::WalkPattern;
 
+pub use also_at::SecondPlace;
+pub use create::NewFile;
 pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
@@ -80,6 +84,10 @@ pub struct Resolution {
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
     /// Directories to make before the start.
     pub create: Vec<AbsPath>,
+    /// Files to make before the start.
+    pub new_files: Vec<NewFile>,
+    /// Files that appear inside once more.
+    pub second_places: Vec<SecondPlace>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
     /// Missing paths that rules block. Where a placeholder is needed is decided later.
@@ -119,10 +127,12 @@ pub(crate) fn resolve_within(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
-    let mut resolver = Resolver { host, project: &layers.project, within, diagnostics, standing, found };
+    let mut resolver = Resolver { host, session, project: &layers.project, within, diagnostics, standing, found };
     let mut patterns = Vec::new();
-    for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Create) {
-        resolver.plan_creation(rule);
+    for rule in &rules {
+        if rule.if_missing == IfMissing::Create || resolver.is_wanted(rule) {
+            resolver.plan_creation(rule);
+        }
     }
     for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Block) {
         resolver.plan_placeholder(rule);
@@ -150,6 +160,8 @@ impl Resolution {
             missing: Vec::new(),
             left_alone: Vec::new(),
             create: Vec::new(),
+            new_files: Vec::new(),
+            second_places: Vec::new(),
             placeholders: Vec::new(),
             git_exclude: None,
             absent: Vec::new(),
@@ -163,6 +175,7 @@ impl Resolution {
 
 struct Resolver<'a> {
     host: &'a Host,
+    session: &'a Session,
     project: &'a Project,
     within: Option<&'a [AbsPath]>,
     diagnostics: &'a mut Diagnostics,
@@ -261,7 +274,10 @@ impl<'a> Resolver<'a> {
         let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return };
         let Ok(resolved) = self.follow(anchor, &path) else { return };
         if resolved.kind.is_none() && resolved.links.is_empty() && self.may_create(rule, &resolved.path) {
-            self.found.create.push(resolved.path);
+            match &rule.refinements.content {
+                None => self.found.create.push(resolved.path),
+                Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content: content.clone() }),
+            }
         }
     }
 
@@ -272,11 +288,13 @@ impl<'a> Resolver<'a> {
 
     fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
         let Resolved { path, links, kind, names } = resolved;
-        let will_be_made = || self.found.create.iter().any(|created| created.is_within(&path));
+        let directory_will_be_made = || self.found.create.iter().any(|created| created.is_within(&path));
+        let file_will_be_made = || self.found.new_files.iter().any(|file| file.path == path);
         let blocked = || self.found.placeholders.iter().find(|placeholder| placeholder.path == path);
         let kind = kind
             .filter(|_| !self.stands(&path))
-            .or_else(|| will_be_made().then_some(FileKind::Directory))
+            .or_else(|| directory_will_be_made().then_some(FileKind::Directory))
+            .or_else(|| file_will_be_made().then_some(FileKind::File))
             .or_else(|| blocked().map(|placeholder| placeholder.kind));
         if kind.is_none() || blocked().is_some() {
             self.found.absent.push((rule.clone(), path.clone()));
@@ -321,6 +339,9 @@ impl<'a> Resolver<'a> {
         if rule.shows_socket && !self.is_socket(rule, &path) {
             self.found.missing.push((rule.clone(), path));
             return;
+        }
+        if let Some(also_at) = &rule.refinements.also_at {
+            self.find_second_place(rule, also_at, &path, kind);
         }
         let fixed_prefix = path.clone();
         let exactness = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Exact };

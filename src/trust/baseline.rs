@@ -8,8 +8,8 @@ use crate::diagnostic::Diagnostics;
 use crate::environment::{self, Environment};
 use crate::host::{FileKind, Host};
 use crate::layers::Layers;
+use crate::origin::Origin;
 use crate::path::AbsPath;
-use crate::placeholder::Placeholder;
 use crate::plan::{self, Base, Plan};
 use crate::presets::{self, Policy};
 use crate::resolve::{self, Match, Resolution};
@@ -66,6 +66,7 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
         git_exclude: resolution.git_exclude.as_ref(),
+        second_places: &resolution.second_places,
     };
     let plan = plan::plan(&decisions, &base, optimize);
     (decisions, plan)
@@ -81,7 +82,7 @@ fn resolution(host: &Host, session: &Session, layers: &Layers, policy: &Policy, 
         policy.rules.iter().cloned().partition(|rule| full.policy.rules.contains(rule));
     let mut added = full.policy.rules.iter().filter(|rule| !known.contains(rule));
     // A directory that will be made counts as there for all rules.
-    let creates = |rule: &Rule| rule.if_missing == IfMissing::Create;
+    let creates = |rule: &Rule| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
     if lost.iter().any(creates) || added.any(creates) {
         return resolve(policy, None);
     }
@@ -90,8 +91,12 @@ fn resolution(host: &Host, session: &Session, layers: &Layers, policy: &Policy, 
     // With what every policy has besides its rules.
     let mut resolution = resolve(&Policy { rules: lost, ..policy.clone() }, None);
     resolution.create.clone_from(&full.resolution.create);
-    let is_known = |placeholder: &&Placeholder| known.iter().any(|rule| rule.origin == placeholder.origin);
-    resolution.placeholders.extend(full.resolution.placeholders.iter().filter(is_known).cloned());
+    resolution.new_files.clone_from(&full.resolution.new_files);
+    let is_known = |origin: &Origin| known.iter().any(|rule| rule.origin == *origin);
+    let placeholders = full.resolution.placeholders.iter().filter(|placeholder| is_known(&placeholder.origin));
+    resolution.placeholders.extend(placeholders.cloned());
+    let second_places = full.resolution.second_places.iter().filter(|place| is_known(&place.origin));
+    resolution.second_places.extend(second_places.cloned());
     resolution.matches.extend(full.resolution.matches.iter().filter(|found| kept.holds(&found.rule)).cloned());
     if !unseen.is_empty() {
         let rest = resolve(&Policy { rules: known, ..policy.clone() }, Some(&unseen));

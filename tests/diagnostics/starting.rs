@@ -52,6 +52,11 @@ cases! {
         one(launch::explain_refusal("No permissions to create new namespace", false));
     SandboxUnavailable a_bwrap_that_fails_without_a_word_is_still_a_sentence one(launch::explain_refusal("", false));
 
+    OwnSandbox codex_is_told_that_its_own_sandbox_cannot_work {
+        let (compiled, _) = tree([]).compile("/home/u/proj", &Request::default());
+        one(launch::own_sandbox(&tree([]).host(), &compiled.unwrap(), &["codex".into()]).unwrap())
+    };
+
     ProtectionMissing a_protection_that_is_not_to_be_had_is_named lacking("");
     ProtectionRequired a_protection_that_the_policy_requires_stops_the_run
         lacking("require = [\"landlock\", \"seccomp\"]\n");

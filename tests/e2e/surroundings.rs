@@ -96,7 +96,7 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
     }
     assert_eq!(
         shell(place, "echo inside >~/made/deep/file && ls -A ~"),
-        ".config\ncode\nmade\n",
+        ".cache\n.config\n.npm\ncode\nmade\n",
         ".config holds the policy"
     );
     assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");

@@ -39,6 +39,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         operations: operations.collect(),
         command,
         create: Vec::new(),
+        new_files: Vec::new(),
         environment: Environment::default(),
         placeholders: Vec::new(),
         data: Vec::new(),

@@ -33,7 +33,8 @@ pub struct Tree {
 
 impl Tree {
     /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a file with content, `a/s=`
-    /// a socket that nobody listens on, `a/h => a/b` one more name of the file `a/b`. Missing parents are made.
+    /// a socket that nobody listens on, `a/h => a/b` one more name of the file `a/b`, `a/x *` an empty file that can be
+    /// executed. Missing parents are made.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
         let tree = Self { root: tempfile::tempdir().expect("a temporary folder") };
         for entry in entries {
@@ -49,6 +50,9 @@ impl Tree {
             fs::hard_link(self.real(file), self.make_parent(path)).unwrap();
         } else if let Some((path, content)) = entry.split_once(" = ") {
             fs::write(self.make_parent(path), content).unwrap();
+        } else if let Some(path) = entry.strip_suffix(" *") {
+            fs::write(self.make_parent(path), "").unwrap();
+            fs::set_permissions(self.real(path), fs::Permissions::from_mode(0o755)).unwrap();
         } else if let Some(path) = entry.strip_suffix('/') {
             fs::create_dir_all(self.real(path)).unwrap();
         } else if let Some(path) = entry.strip_suffix('=') {
@@ -146,8 +150,22 @@ impl Place {
         let folder = Self { folder, uid };
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(folder.project()).unwrap();
+        // Not a new home: what is made in one (SPEC P9) is there already.
+        for made in Self::MADE_FOR_PROGRAMS {
+            fs::create_dir(folder.home().join(made)).unwrap();
+        }
         folder.give_away();
         folder
+    }
+
+    /// What is made in a new home for what is on the PATH of the tests.
+    const MADE_FOR_PROGRAMS: [&str; 2] = [".cache", ".npm"];
+
+    /// Makes the home a new one.
+    pub fn renew_home(&self) {
+        for made in Self::MADE_FOR_PROGRAMS {
+            fs::remove_dir_all(self.home().join(made)).unwrap();
+        }
     }
 
     /// The same, for root itself.

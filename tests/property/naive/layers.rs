@@ -162,7 +162,10 @@ impl<'a> Reader<'a> {
                     let says = |key: &str| table.and_then(|table| table.get(key));
                     let needs_parent = says("needs-parent").is_some_and(|value| value.as_bool() == Some(true));
                     let parent = base.join(text);
+                    // No program is on PATH here.
+                    let for_everybody = says("create-for").is_some_and(|it| it.as_str() == Some("*"));
                     let missing = match says("if-missing").and_then(|value| value.as_str()) {
+                        None | Some("skip") if for_everybody => Missing::Create,
                         None | Some("skip") => Missing::Skip,
                         // SPEC M6.
                         Some("block") if needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,

@@ -1,0 +1,63 @@
+//! Codex puts each command into a sandbox of its own, for which it needs user namespaces. Where there are none, every command
+//! fails, and only the model is told.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::Host;
+use crate::pipeline::Compiled;
+
+/// No settings file is larger.
+const LARGEST: u64 = 1 << 20;
+const FULL_ACCESS: &str = "danger-full-access";
+const OTHER_WORDS: [&str; 2] = ["--dangerously-bypass-approvals-and-sandbox", "--yolo"];
+/// They run nothing.
+const HARMLESS: [&str; 8] = ["--help", "--version", "-V", "-h", "completion", "login", "logout", "mcp"];
+
+/// What to say of a command that would fail at everything it does.
+pub fn own_sandbox(host: &Host, compiled: &Compiled, command: &[OsString]) -> Option<Diagnostic> {
+    let settings = compiled.layers.project.home.join(".codex/config.toml");
+    let in_settings = || {
+        let text = host.read_regular(&settings, LARGEST).ok().flatten().unwrap_or_default();
+        String::from_utf8_lossy(&text).contains(FULL_ACCESS)
+    };
+    if compiled.policy.nested.value || !wants_one(command) || in_settings() {
+        return None;
+    }
+    let message = "codex cannot run commands in its own sandbox here: there are no user namespaces inside";
+    let help = "add `--sandbox danger-full-access`: this is the sandbox; or set `nested = true`";
+    Some(Diagnostic::new(Code::OwnSandbox, message).help(help))
+}
+
+fn wants_one(command: &[OsString]) -> bool {
+    let Some((program, words)) = command.split_first() else { return false };
+    let is_codex = Path::new(program).file_name() == Some(OsStr::new("codex"));
+    let is = |known: &[&str], word: &OsString| known.iter().any(|known| word == known);
+    let is_off = |word: &OsString| is(&OTHER_WORDS, word) || word.to_string_lossy().contains(FULL_ACCESS);
+    is_codex && !words.first().is_some_and(|word| is(&HARMLESS, word)) && !words.iter().any(is_off)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_where_codex_would_use_its_sandbox() {
+        for (command, expected) in [
+            ("codex", true),
+            ("/opt/bin/codex exec work", true),
+            ("codex --sandbox workspace-write", true),
+            ("codex --sandbox danger-full-access", false),
+            ("codex exec -c sandbox_mode=\"danger-full-access\" work", false),
+            ("codex --dangerously-bypass-approvals-and-sandbox", false),
+            ("codex --version", false),
+            ("codex login", false),
+            ("sh codex", false),
+            ("", false),
+        ] {
+            let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
+            assert_eq!(wants_one(&words), expected, "{command}");
+        }
+    }
+}

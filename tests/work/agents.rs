@@ -1,0 +1,109 @@
+//! How agents save what they keep, imitated: the same calls in the same order. `scripts/test-agents` runs the real ones.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::sandbox::{sandbox, succeeded, write};
+use crate::support::{Place, stderr};
+use crate::{inside, outside};
+
+for_both!(
+    state_that_is_saved_by_a_rename_is_saved_and_seen_again,
+    what_is_in_the_second_place_already_stays,
+    an_agent_on_the_path_finds_its_folders_in_a_new_home,
+    two_runs_share_the_second_place,
+);
+
+/// As Claude Code 2.1 saves: a lock, a new file beside it, a rename over it, and, only where that is refused as busy, in place.
+const SAVE: &str = r#"
+import errno, json, os, sys
+folder = os.environ.get("CLAUDE_CONFIG_DIR")
+path = os.path.join(folder, ".claude.json") if folder else os.path.expanduser("~/.claude.json")
+state = json.load(open(path)) if os.path.exists(path) else {}
+state[sys.argv[1]] = 1
+text = json.dumps(state).encode()
+os.mkdir(path + ".lock")
+with open(path + ".tmp", "xb") as new: new.write(text)
+try:
+    os.rename(path + ".tmp", path)
+except OSError as e:
+    if e.errno not in (errno.EXDEV, errno.EPERM, errno.EEXIST, errno.EBUSY): raise
+    with open(path, "r+b") as old: old.write(text); old.truncate()
+    os.unlink(path + ".tmp")
+os.rmdir(path + ".lock")
+print(sorted(state))
+"#;
+
+fn save(place: &Place, key: &str) -> String {
+    write(place, "save.py", SAVE);
+    inside(place, &format!("/usr/bin/python3 save.py {key}"))
+}
+
+/// Puts an executable of this name on PATH, in the home.
+fn on_path(place: &Place, program: &str) -> String {
+    let bin = place.home().join("bin");
+    write(place, bin.join(program), "#!/bin/sh\n");
+    std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:/usr/bin:/bin", bin.display())
+}
+
+fn state_that_is_saved_by_a_rename_is_saved_and_seen_again(place: &Place) {
+    place.write("home/.claude.json", r#"{"mine": 1}"#);
+    place.write("home/.claude/projects/p.jsonl", "");
+    assert_eq!(save(place, "first"), "['first', 'mine']\n");
+    assert_eq!(save(place, "second"), "['first', 'mine', 'second']\n");
+    assert_eq!(outside(place, "cat ~/.claude.json"), r#"{"mine": 1, "first": 1, "second": 1}"#);
+    assert_eq!(
+        outside(place, "ls -A ~/.claude ~/.claude/projects"),
+        outside(place, "printf '%s\\n' ~/.claude: projects '' ~/.claude/projects: p.jsonl")
+    );
+}
+
+fn what_is_in_the_second_place_already_stays(place: &Place) {
+    place.write("home/.claude.json", "{}");
+    place.write("home/.claude/.claude.json", r#"{"theirs": 1}"#);
+    assert_eq!(inside(place, "echo \"$CLAUDE_CONFIG_DIR\"; cat ~/.claude/.claude.json"), "\n{\"theirs\": 1}");
+    assert_eq!(outside(place, "cat ~/.claude/.claude.json"), r#"{"theirs": 1}"#);
+}
+
+fn an_agent_on_the_path_finds_its_folders_in_a_new_home(place: &Place) {
+    place.renew_home();
+    write(place, "save.py", SAVE);
+    let run = |path: &str, script: &str| {
+        succeeded(
+            sandbox(place).env("PATH", path).args(["--network=false", "--", "sh", "-ec", script]).output().unwrap(),
+        )
+    };
+    run("/usr/bin:/bin", "true");
+    let made = outside(place, "ls -A ~ | grep -vx .npm");
+    assert_eq!(made, ".cache\n.local\ncode\n", "nobody is there who needs more");
+    let path = on_path(place, "claude");
+    on_path(place, "codex");
+    assert_eq!(run(&path, "/usr/bin/python3 save.py a; touch ~/.codex/auth.json"), "['a']\n");
+    assert_eq!(run(&path, "/usr/bin/python3 save.py b"), "['a', 'b']\n");
+    let modes =
+        outside(place, "stat -c '%a %n' ~/.claude ~/.claude.json ~/.codex | sed 's| .*/| |'; cat ~/.claude.json");
+    assert_eq!(modes, "700 .claude\n600 .claude.json\n700 .codex\n{\"a\": 1, \"b\": 1}");
+}
+
+/// The second run finds the mount point of the first one, and takes it for nothing of anybody's.
+fn two_runs_share_the_second_place(place: &Place) {
+    place.write("home/.claude.json", "{}");
+    place.write("home/.claude/history.jsonl", "");
+    write(place, "save.py", SAVE);
+    let first = sandbox(place)
+        .args([
+            "--network=false",
+            "--",
+            "sh",
+            "-ec",
+            "touch here; while test ! -e done; do sleep 0.05; done; /usr/bin/python3 save.py first",
+        ])
+        .spawn()
+        .unwrap();
+    outside(place, "while test ! -e here; do sleep 0.05; done; test -e ~/.claude/.claude.json");
+    assert_eq!(inside(place, "/usr/bin/python3 save.py second"), "['second']\n");
+    outside(place, "test -e ~/.claude/.claude.json; touch done");
+    let first = first.wait_with_output().unwrap();
+    assert!(first.status.success(), "{}", stderr(&first));
+    assert_eq!(outside(place, "cat ~/.claude.json; ls -A ~/.claude"), "{\"second\": 1, \"first\": 1}history.jsonl\n");
+}

@@ -1,0 +1,131 @@
+//! git, as it is used all day.
+
+use crate::support::Place;
+use crate::{inside, output_inside, outside};
+
+for_both!(
+    branches_are_made_merged_and_rebased,
+    work_is_stashed_and_cleaned_beside_what_is_protected,
+    a_repository_is_made_packed_and_cloned,
+    a_local_remote_is_fetched_and_pushed_to,
+    a_worktree_is_added_and_removed,
+    a_submodule_is_worked_in,
+    hooks_of_the_host_run_and_cannot_be_changed,
+    settings_cannot_be_changed,
+);
+
+const INIT: &str = "git init -q -b main; echo one >file; git add file; git commit -qm first";
+
+fn branches_are_made_merged_and_rebased(place: &Place) {
+    outside(place, INIT);
+    inside(
+        place,
+        "git checkout -qb topic; echo two >>file; git commit -qam second; git tag v1
+         git checkout -q main; echo other >other; git add other; git commit -qm third
+         git checkout -qb rebased topic; git rebase -q main
+         git checkout -q main; git cherry-pick topic >/dev/null
+         git checkout -qb merged HEAD~1; git merge -q --no-edit topic
+         git reset -q --hard HEAD~1; git merge -q --no-edit topic; git commit -q --amend -m merge; git branch -D topic >/dev/null",
+    );
+    let log = outside(
+        place,
+        "git log --format=%s main; git log --format=%s rebased; git log -1 --format=%s merged; git fsck 2>&1",
+    );
+    assert_eq!(log, "second\nthird\nfirst\nsecond\nthird\nfirst\nmerge\n");
+    assert_eq!(outside(place, "git log -1 --format=%s v1; git status --porcelain"), "second\n");
+}
+
+/// Untracked files that are read-only or hidden inside must not stop what goes through all files.
+fn work_is_stashed_and_cleaned_beside_what_is_protected(place: &Place) {
+    outside(place, INIT);
+    outside(place, "mkdir .vscode; echo '{}' >.vscode/settings.json; echo SECRET=1 >.env");
+    inside(
+        place,
+        "echo changed >file; echo new >new; git add -A; git reset -q
+         git stash -u -q; test ! -e new; test \"$(cat file)\" = one; git stash pop -q; test -e new
+         mkdir junk; echo x >junk/x; rm new; git checkout -q file; git clean -fdq; test ! -e junk
+         echo kept >kept; git add -A; git commit -qm kept",
+    );
+    assert_eq!(
+        outside(place, "git show --format= --name-only HEAD; cat .env .vscode/settings.json"),
+        "kept\nSECRET=1\n{}\n"
+    );
+    assert_eq!(outside(place, "git status --porcelain"), "?? .env\n?? .vscode/\n", "git outside sees them as before");
+}
+
+fn a_repository_is_made_packed_and_cloned(place: &Place) {
+    inside(
+        place,
+        "git init -q -b main below; cd below; echo one >file; git add file; git commit -qm first
+         git gc -q; git repack -adq; git prune; cd ..; git clone -q below clone; test -e clone/file",
+    );
+    assert_eq!(outside(place, "git -C clone log --format=%s; git -C below fsck 2>&1"), "first\n");
+}
+
+fn a_local_remote_is_fetched_and_pushed_to(place: &Place) {
+    outside(place, INIT);
+    outside(
+        place,
+        "git clone -q --bare . remote.git; git remote add origin \"$PWD/remote.git\"; echo remote.git >>.git/info/exclude",
+    );
+    outside(
+        place,
+        "git clone -q remote.git ../other; cd ../other; echo two >>file; git commit -qam second; git push -q origin main",
+    );
+    inside(
+        place,
+        "git fetch -q; git merge -q --ff-only origin/main; echo three >>file; git commit -qam third
+         git push -q origin main; git pull -q --ff-only origin main",
+    );
+    assert_eq!(outside(place, "git -C remote.git log --format=%s main"), "third\nsecond\nfirst\n");
+}
+
+fn a_worktree_is_added_and_removed(place: &Place) {
+    outside(place, INIT);
+    inside(
+        place,
+        "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second; cd ..
+         git worktree list | grep -q tree; git worktree remove tree; git gc -q",
+    );
+    assert_eq!(outside(place, "git log --format=%s other; git worktree list | wc -l"), "second\nfirst\n1\n");
+}
+
+/// `submodule add` and `submodule update` write configuration, and belong outside.
+fn a_submodule_is_worked_in(place: &Place) {
+    outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
+    outside(place, INIT);
+    outside(
+        place,
+        "git -c protocol.file.allow=always submodule --quiet add \"$PWD/../library\" library; git commit -qm module",
+    );
+    inside(
+        place,
+        "cd library; echo two >>file; git commit -qam second; cd ..; git submodule status | grep -q library
+         git add library; git commit -qm 'newer library'; git submodule --quiet foreach 'git status -s'",
+    );
+    assert_eq!(
+        outside(place, "git -C library log -1 --format=%s; git log -1 --format=%s; git status -s"),
+        "second\nnewer library\n"
+    );
+}
+
+fn hooks_of_the_host_run_and_cannot_be_changed(place: &Place) {
+    outside(place, INIT);
+    outside(
+        place,
+        "mkdir .githooks; printf '#!/bin/sh\\necho ran >>ran\\n' >.githooks/pre-commit; chmod +x .githooks/pre-commit
+         git config core.hooksPath .githooks; git add .githooks; git commit -qm hooks; rm ran; echo ran >>.git/info/exclude",
+    );
+    inside(place, "echo two >>file; git commit -qam second; test \"$(cat ran)\" = ran");
+    assert!(!output_inside(place, "echo evil >>.githooks/pre-commit").status.success());
+    assert_eq!(outside(place, "cat ran; git log -1 --format=%s; git status -s"), "ran\nsecond\n");
+}
+
+fn settings_cannot_be_changed(place: &Place) {
+    outside(place, INIT);
+    let before = outside(place, "cat .git/config");
+    for script in ["git config core.pager evil", "git config --global core.pager evil", "git remote add evil /evil"] {
+        assert!(!output_inside(place, script).status.success(), "{script}");
+    }
+    assert_eq!(outside(place, "cat .git/config; test ! -e ~/.gitconfig"), before);
+}

@@ -1,0 +1,105 @@
+//! Building and testing.
+
+use crate::sandbox::write;
+use crate::support::{Place, stderr};
+use crate::{inside, need, output_inside, outside};
+
+for_both!(
+    a_program_in_c_is_made,
+    a_script_runs_in_node,
+    a_package_is_installed_and_tested_with_npm,
+    a_package_is_installed_with_pip,
+);
+// The toolchain that built the tests may lie in a home that nobody else can enter.
+for_root!(a_crate_is_built_and_tested, a_program_is_not_installed_on_the_path_of_the_host);
+
+fn a_program_in_c_is_made(place: &Place) {
+    need("make");
+    write(place, "Makefile", "CC = cc\nhello: hello.o\n\t$(CC) -o $@ $<\ntest: hello\n\t./hello >said\n");
+    write(place, "hello.c", "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n");
+    inside(place, "make -s test; make -s test");
+    assert_eq!(outside(place, "cat said; ./hello"), "hello\nhello\n");
+}
+
+fn a_script_runs_in_node(place: &Place) {
+    need("node");
+    write(
+        place,
+        "work.js",
+        "const fs = require('fs'); fs.mkdirSync('out'); fs.writeFileSync('out/t', 'x'); fs.renameSync('out/t', 'out/done');",
+    );
+    inside(place, "node work.js");
+    assert_eq!(outside(place, "cat out/done"), "x");
+}
+
+/// `npm` stops where it cannot make `~/.npm`.
+fn a_package_is_installed_and_tested_with_npm(place: &Place) {
+    need("npm");
+    place.renew_home();
+    write(place, "dep/package.json", r#"{ "name": "dep", "version": "1.0.0", "main": "i.js", "bin": "i.js" }"#);
+    write(place, "dep/i.js", "#!/usr/bin/env node\nmodule.exports = 42\n");
+    let manifest = r#"{ "name": "x", "version": "1.0.0", "scripts": { "test": "node t.js && dep" }, "dependencies": { "dep": "file:dep-1.0.0.tgz" } }"#;
+    write(place, "package.json", manifest);
+    write(place, "t.js", "if (require('dep') !== 42) throw 1; require('fs').writeFileSync('tested', 'yes')");
+    inside(
+        place,
+        "(cd dep; npm pack -s >/dev/null; mv dep-1.0.0.tgz ..)
+         npm install --offline --no-audit --no-fund --silent; npm test --silent; npm ci --offline --no-audit --no-fund --silent",
+    );
+    assert_eq!(outside(place, "cat tested; ls node_modules; test -d ~/.npm"), "yesdep\n");
+    let global = output_inside(place, "npm install -g --offline ./dep-1.0.0.tgz");
+    assert!(!global.status.success(), "what is on the host's PATH is the host's");
+}
+
+fn a_package_is_installed_with_pip(place: &Place) {
+    write(place, "pyproject.toml", "[project]\nname = \"lib\"\nversion = \"1\"\n");
+    write(place, "wheel.py", WHEEL);
+    write(
+        place,
+        "test_lib.py",
+        "import lib, unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(lib.answer, 42)\n",
+    );
+    inside(
+        place,
+        "/usr/bin/python3 wheel.py; /usr/bin/python3 -m venv .venv
+         .venv/bin/pip install -q --disable-pip-version-check --no-index ./lib-1-py3-none-any.whl
+         .venv/bin/python -m unittest -q 2>tested",
+    );
+    assert_eq!(outside(place, "tail -n1 tested; .venv/bin/python -c 'import lib; print(lib.answer)'"), "OK\n42\n");
+}
+
+/// A wheel, written by hand: a tool to build one is on no machine from the start.
+const WHEEL: &str = r#"
+import zipfile
+with zipfile.ZipFile("lib-1-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("lib.py", "answer = 42\n")
+    wheel.writestr("lib-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: lib\nVersion: 1\n")
+    wheel.writestr("lib-1.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    wheel.writestr("lib-1.dist-info/RECORD", "lib.py,,\nlib-1.dist-info/METADATA,,\nlib-1.dist-info/WHEEL,,\nlib-1.dist-info/RECORD,,\n")
+"#;
+
+fn a_crate(place: &Place) {
+    write(place, "Cargo.toml", "[package]\nname = \"tool\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
+    write(place, "src/main.rs", "fn main() { println!(\"hello\") }\n#[test]\nfn works() { assert_eq!(2 + 2, 4) }\n");
+}
+
+fn a_crate_is_built_and_tested(place: &Place) {
+    a_crate(place);
+    inside(place, "cargo build -q --offline; cargo test -q --offline >tested; cargo run -q --offline >said");
+    assert_eq!(
+        outside(place, "cat said; target/debug/tool; grep -c 'test result: ok. 1 passed' tested"),
+        "hello\nhello\n1\n"
+    );
+}
+
+/// Whether `~/.cargo/bin` is there or not.
+fn a_program_is_not_installed_on_the_path_of_the_host(place: &Place) {
+    a_crate(place);
+    for prepare in ["mkdir -p ~/.cargo/bin", "rmdir ~/.cargo/bin", "rm -r ~/.cargo"] {
+        outside(place, prepare);
+        let installed = output_inside(place, "cargo install -q --offline --path . --debug");
+        assert!(!installed.status.success(), "{prepare}");
+        assert!(stderr(&installed).contains("Read-only file system"), "{prepare}: {}", stderr(&installed));
+        assert_eq!(outside(place, "ls -A ~/.cargo/bin 2>/dev/null || true"), "", "{prepare}");
+    }
+}
