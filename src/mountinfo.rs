@@ -48,7 +48,7 @@ fn entry(line: &[u8]) -> Option<MountEntry> {
 
 /// Blanks, tabs, newlines and backslashes are written as `\040` and so on.
 fn path(written: &[u8]) -> Option<AbsPath> {
-    if written.ends_with(b"//deleted") || written.starts_with(b"/..") {
+    if written.ends_with(b"//deleted") || written == b"/.." || written.starts_with(b"/../") {
         return None;
     }
     let mut bytes = Vec::with_capacity(written.len());

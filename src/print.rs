@@ -185,6 +185,11 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     if let Some(data) = binary {
         out.extend(format!("printf '{}' | {{\n", octal(&data.content)).bytes());
     }
+    if let Some(data) = binary {
+        // From the pipe; standard input is the script's own again, and the number that kept it is free.
+        let kept = kept_input(data);
+        out.extend(format!("exec {}<&0 0<&{kept} {kept}<&- &&\n", data.descriptor).bytes());
+    }
     out.extend(environment::in_front(&argv.environment, quote));
     out.extend(quote(argv.program.as_os_str()));
     for operation in &argv.operations {
@@ -201,8 +206,7 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
         if content.is_empty() {
             out.extend(format!(" {descriptor}</dev/null").bytes());
         } else if content.contains(&0) {
-            // From the pipe; standard input is the script's own again.
-            out.extend(format!(" {descriptor}<&0 0<&{STANDARD_INPUT} {STANDARD_INPUT}<&-").bytes());
+            // Stands in front of the command, where no other descriptor is in use yet.
         } else {
             let end = end_of(content);
             out.extend(format!(" {descriptor}<<'{end}'").bytes());
@@ -215,8 +219,8 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     }
     out.push(b'\n');
     out.extend(documents);
-    if binary.is_some() {
-        out.extend(format!("}} {STANDARD_INPUT}<&0\n").bytes());
+    if let Some(data) = binary {
+        out.extend(format!("}} {}<&0\n", kept_input(data)).bytes());
     }
     if !items.is_empty() {
         out.extend(take_away(&items, quote));
@@ -224,8 +228,10 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Where a script keeps its standard input while a pipe stands in its place. The last number that every shell takes.
-const STANDARD_INPUT: u32 = 9;
+/// Where a script keeps its standard input while a pipe stands in its place.
+fn kept_input(binary: &Data) -> i32 {
+    if binary.descriptor == 3 { 4 } else { 3 }
+}
 
 /// For `printf`: no here-document holds a NUL byte.
 fn octal(content: &[u8]) -> String {

@@ -34,13 +34,17 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
     }
     match prepared.start(host, arguments.options.exec, output) {
         Err(diagnostic) => fail(diagnostic, output),
-        Ok((Outcome::Unavailable(why), _)) => match prepare(host, arguments, output, Some(why)) {
-            Ok(prepared) => prepared.start(host, false, output).map_or_else(
-                |diagnostic| fail(diagnostic, output),
-                |(outcome, supervisor)| conclude(outcome, supervisor, output),
-            ),
-            Err(code) => ExitCode::from(code),
-        },
+        Ok((Outcome::Unavailable(why), supervisor)) => {
+            // The next one must find the caller's signal mask, not ours.
+            drop(supervisor);
+            match prepare(host, arguments, output, Some(why)) {
+                Ok(prepared) => prepared.start(host, false, output).map_or_else(
+                    |diagnostic| fail(diagnostic, output),
+                    |(outcome, supervisor)| conclude(outcome, supervisor, output),
+                ),
+                Err(code) => ExitCode::from(code),
+            }
+        }
         Ok((outcome, supervisor)) => conclude(outcome, supervisor, output),
     }
 }
@@ -104,6 +108,12 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         code
     };
     let session = super::session(options.cwd.as_deref()).map_err(fail)?;
+    if session.executable.is_none() && !options.no_guard {
+        return Err(fail(
+            Diagnostic::new(Code::GuardUnavailable, "the second stage is this program, and `/proc` does not say where it is")
+                .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"),
+        ));
+    }
     if will_run {
         launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
     }
@@ -141,7 +151,8 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         output.debug(&debug::argv(&argv));
     }
     if will_run {
-        let ready = if options.exec { launch::ready } else { launch::ready_to_supervise };
+        // Without the second stage nobody tells whether the command has started, so whether it can is tried before.
+        let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(fail)?;
     }
     Ok(Prepared { session, compiled, argv })

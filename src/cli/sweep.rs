@@ -8,13 +8,12 @@ use crate::host::Host;
 use crate::launch::exit_code;
 use crate::launch::undo::{self, Outcome};
 use crate::layers;
-use crate::session::Session;
 
 use super::args::Options;
 use super::output::Output;
 
 pub(super) fn run(host: &Host, options: &Options, output: &Output) -> ExitCode {
-    let swept = Session::of_this_process(options.cwd.as_deref()).and_then(|session| {
+    let swept = super::session(options.cwd.as_deref()).and_then(|session| {
         let state = layers::state_folder(host, &session)?;
         undo::sweep(host, &state).map_err(|e| {
             Diagnostic::new(Code::PlaceholderFailed, format!("cannot sweep `{state}`: {}", reason(&e)))

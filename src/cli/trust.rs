@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::launch::{exit_code, is_inside};
-use crate::session::Session;
 use crate::trust::{self, Widening};
 use crate::{path::AbsPath, pipeline};
 
@@ -33,7 +32,7 @@ fn agree(host: &Host, arguments: &Arguments, output: &Output) -> Result<String, 
                 .help("run `agent-sandbox trust` outside"),
         ));
     }
-    let session = Session::of_this_process(arguments.options.cwd.as_deref())?;
+    let session = super::session(arguments.options.cwd.as_deref())?;
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(host, &session, &arguments.options.request(), &mut diagnostics);
     output.report(&diagnostics);

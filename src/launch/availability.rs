@@ -90,6 +90,8 @@ pub fn explain_refusal(said: &str, restricted: bool) -> Diagnostic {
              `sudo apt install apparmor-profiles && sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict \
              /etc/apparmor.d/ && sudo systemctl reload apparmor`",
         )
+    } else if said.contains("max_*_namespaces") || said.contains("No space left") {
+        diagnostic.help("raise `user.max_user_namespaces` and `user.max_mnt_namespaces` with `sudo sysctl`")
     } else if said.contains("proc") {
         diagnostic.help(
             "this container hides parts of /proc: start it with `--security-opt systempaths=unconfined` \

@@ -33,6 +33,7 @@ use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
 use crate::resolve::NewFile;
+use crate::seccomp;
 use crate::session::Session;
 use crate::trust;
 
@@ -67,7 +68,8 @@ pub fn is_inside(host: &Host) -> bool {
 /// What this machine has to carry the policy out with.
 pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
     let bwrap = find_bwrap(host, session, compiled)?;
-    let seccomp = rustix::thread::secure_computing_mode().is_ok();
+    // The kernel has it, and we know the numbers of this architecture.
+    let seccomp = rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok();
     let disable_userns = !compiled.guard && bwrap::knows(&bwrap, "--disable-userns")?;
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));

@@ -79,7 +79,12 @@ impl Supervisor {
             Err(diagnostic) => Outcome::Failed(diagnostic),
             Ok(mut run) => {
                 let foreground = Foreground::now();
-                let status = run.until_bwrap_ended().and_then(|()| run.bwrap.wait());
+                let ended = run.until_bwrap_ended();
+                if ended.is_err() {
+                    run.bwrap_process.signal(Signal::KILL);
+                }
+                let status = run.bwrap.wait();
+                let status = ended.and(status);
                 run.end_all();
                 foreground.iter().for_each(Foreground::take_back);
                 match status {
@@ -249,13 +254,18 @@ impl<'a> Run<'a> {
         while let Some(socket) = &self.socket {
             match hear(socket) {
                 Ok(Some((Report::Ready, sender))) => {
-                    // Should any of this fail, then it has ended already.
                     self.target = sender.and_then(|pid| Process::open(pid).ok());
                     self.init = self.target.as_ref().and_then(Process::parent);
                     for signal in std::mem::take(&mut self.kept) {
                         self.pass_on(signal);
                     }
-                    let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
+                    // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
+                    if self.target.is_some() {
+                        let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
+                    } else {
+                        self.failure = Some(Report::Refused("the supervisor cannot hold the command".to_owned()));
+                        self.socket = None;
+                    }
                 }
                 Ok(Some((report, _))) => self.failure = Some(report),
                 Err(Errno::AGAIN | Errno::INTR) => return,

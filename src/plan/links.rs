@@ -80,8 +80,13 @@ fn shown_links(links: &[AbsPath]) -> String {
     links.iter().map(AbsPath::to_string).collect::<Vec<_>>().join("` → `")
 }
 
+/// Whether a run would be refused because of the symlinks by which `decision` opens `path`.
+pub fn is_refused_through_link(plan: &Plan, path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
+    reopens_through_link(path, decision, decisions) || opened_through_writable_link(plan, path, decision)
+}
+
 /// Whether `decision` opens `path` through a symlink that a command can replace.
-pub fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
+fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
     let opens = decision.access == Access::Rw || decision.shows_socket;
     opens && plan.view_around(path) != View::HostRw && writable_link(plan, &decision.links).is_some()
 }

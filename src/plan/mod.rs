@@ -22,7 +22,7 @@ use crate::rule::{Access, LayerKind, Mask};
 
 pub use executable::check_executable;
 pub use hard_links::check_hard_links;
-pub use links::{check_links, opened_through_writable_link};
+pub use links::{check_links, is_refused_through_link};
 use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::Told;

@@ -47,7 +47,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Stages, optimize: b
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, optimize);
     let refused: Vec<_> = decisions
         .iter()
-        .filter(|(path, decision)| plan::opened_through_writable_link(&plan, path, decision))
+        .filter(|(path, decision)| plan::is_refused_through_link(&plan, path, decision, &decisions))
         .map(|(path, _)| path.clone())
         .collect();
     if !refused.is_empty() {

@@ -68,9 +68,9 @@ impl<'a> Comparison<'a> {
     fn variables(&self) -> impl Iterator<Item = Granted> {
         let (base, full) = (self.base.environment, self.full.environment);
         let changed = full.variables.iter().filter(|(name, value)| base.variables.get(*name) != Some(value));
-        changed.filter_map(|(name, _)| {
-            let origin = full.outcomes.get(name)?.because.clone();
-            Some(Granted { grant: Grant::Variable { name: Word(name.clone()) }, origin })
+        changed.map(|(name, _)| {
+            let origin = full.outcomes.get(name).map_or_else(|| self.start(), |outcome| outcome.because.clone());
+            Granted { grant: Grant::Variable { name: Word(name.clone()) }, origin }
         })
     }
 

@@ -83,8 +83,8 @@ impl Undo {
 /// The last one out removes what stands.
 fn take_away(host: &Host, state: &AbsPath, standing: Standing) -> Vec<(AbsPath, Outcome)> {
     let Standing { journal, records, held: _held } = standing;
-    // If our folder is gone, so are the journals of others.
-    let _locked = runs::lock(host, state);
+    // Who cannot tell what others rely on removes nothing. The journal stays, and the next run sweeps.
+    let Ok(_locked) = runs::lock(host, state) else { return Vec::new() };
     let others = runs::others(host, state, Some(&journal.path));
     let outcomes = remove_all(host, &records, &others, &[]);
     let _ = std::fs::remove_file(host.real(&journal.path));

@@ -93,20 +93,31 @@ pub(super) struct Other {
     pub journal: Journal,
     pub is_live: bool,
     /// Holds the lock, if the run has ended.
-    _file: File,
+    _file: Option<File>,
 }
 
 /// All journals but `own`. The lock of the folder must be held.
 pub(super) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> Vec<Other> {
     let names = journal::names(host, state).into_iter().filter(|name| Some(name) != own);
-    // One that cannot be opened was put there by somebody else.
-    names.filter_map(|name| other(host, name).ok()).collect()
+    names.filter_map(|name| other(host, name)).collect()
 }
 
-fn other(host: &Host, path: AbsPath) -> io::Result<Other> {
+/// `None` for one that has gone meanwhile. One that cannot be opened or read counts as alive, whatever it holds.
+fn other(host: &Host, path: AbsPath) -> Option<Other> {
+    match read_other(host, path.clone()) {
+        Ok(other) => Some(other),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(_) => {
+            let text = fs::read(host.real(&path)).unwrap_or_default();
+            Some(Other { journal: Journal::parse(&text), path, is_live: true, _file: None })
+        }
+    }
+}
+
+fn read_other(host: &Host, path: AbsPath) -> io::Result<Other> {
     let mut file = options().open(host.real(&path))?;
     let is_live = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
-    Ok(Other { path, journal: Journal::parse(&text), is_live, _file: file })
+    Ok(Other { path, journal: Journal::parse(&text), is_live, _file: Some(file) })
 }

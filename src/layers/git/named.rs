@@ -20,11 +20,11 @@ pub struct Named {
     pub included: Vec<AbsPath>,
 }
 
-/// `top` is the work tree, where relative hooks start. The user's own settings count too: they may keep hooks in every work tree.
-pub fn named(host: &Host, repository: &Repository, top: &AbsPath, home: &AbsPath) -> Named {
+/// `top` is the work tree, where relative hooks start. `users` are the user's own settings: they may keep hooks in every work tree.
+pub fn named(host: &Host, repository: &Repository, top: &AbsPath, home: &AbsPath, users: &[AbsPath]) -> Named {
     let mut search = Search { host, top, home, found: Named::default() };
-    for file in [home.child(".gitconfig"), home.join(".config/git/config")] {
-        search.read(&file, MAX_DEPTH);
+    for file in users {
+        search.read(file, MAX_DEPTH);
     }
     for file in [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")] {
         search.read(&file, MAX_DEPTH);
