@@ -121,12 +121,13 @@ fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
     assert_eq!(shell(place, "cat ~/links/data/file && echo host >~/data/file"), "host");
     fs::write(place.home().join("data/file"), "host").unwrap();
     fs::remove_file(place.home().join("links/data")).unwrap();
-    symlink("../.ssh", place.home().join("links/data")).unwrap();
+    fs::create_dir(place.home().join("other")).unwrap();
+    symlink("../other", place.home().join("links/data")).unwrap();
     place.give_away();
     refused(place);
     let said = stderr(&run(place, &["--", "true"]));
     assert!(said.contains("opens more here than what you agreed to"), "{said}");
-    assert!(said.contains("/.ssh`: hidden → writable (.agent-sandbox.toml:2:7)") && !said.contains("/data`"), "{said}");
+    assert!(said.contains("/other`: read-only → writable (.agent-sandbox.toml:2:7)") && !said.contains("/data`"), "{said}");
 }
 
 /// The user's own file, which needs no trust, opens all that is around the records.

@@ -60,6 +60,9 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     if dangling.iter().any(|link| naive.class(link.parent().unwrap()) == Class::Rw) {
         return Verdict::Refused("nothing is blocked through a link".to_owned());
     }
+    if let Some(verdict) = naive.opens_hidden_by_link(&applied) {
+        return verdict;
+    }
     match naive.refused(scene, refused) {
         Some(Verdict::Open) => Verdict::Open,
         Some(refused) => refused,
@@ -121,6 +124,28 @@ impl Naive {
                 self.decisions.remove(path);
             }
         }
+    }
+
+    /// SPEC G8: `rw` does not open what another rule hides, if it leads there by a link.
+    fn opens_hidden_by_link(&self, applied: &[Applied]) -> Option<Verdict> {
+        for (path, winners) in self.decisions.iter().filter(|(_, winners)| winners[0].access == Access::Rw) {
+            let around = path.ancestors().skip(1).find_map(|above| self.decisions.get(above));
+            let hidden_around = around.is_some_and(|winners| winners[0].access == Access::Exclude);
+            let here: Vec<&Applied> =
+                applied.iter().filter(|rule| rule.at == *path && rule.access == Access::Exclude).collect();
+            let by_link = winners.iter().filter(|rule| !rule.links.is_empty()).count();
+            if by_link == 0 || (here.is_empty() && !hidden_around) {
+                continue;
+            }
+            // What came by links itself may not count; and of several that are equally strong it is not said whose link counts.
+            let certain = hidden_around || here.iter().any(|rule| rule.links.is_empty() && rule.exact);
+            return Some(if certain && by_link == winners.len() {
+                Verdict::Refused(format!("{path:?} is hidden, and opened by a link"))
+            } else {
+                Verdict::Open
+            });
+        }
+        None
     }
 
     fn refused(&self, scene: &Scene, refused: Vec<Refusal>) -> Option<Verdict> {
