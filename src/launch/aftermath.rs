@@ -168,7 +168,14 @@ fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
 }
 
 fn exists(host: &Host, path: &AbsPath) -> bool {
-    look(host, path).is_ok_and(|found| found.is_some())
+    // Through a link of the run's own as well: what obeys the file follows it. What cannot be looked at is there.
+    match std::fs::metadata(host.real(path)) {
+        Ok(_) => true,
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            look(host, path).is_ok_and(|found| found.is_some())
+        }
+        Err(_) => true,
+    }
 }
 
 fn seen_at(host: &Host, path: &AbsPath) -> Option<Identity> {

@@ -35,9 +35,16 @@ impl Keys {
         if *before == after {
             return;
         }
-        // What is no JSON names no command.
-        let parse = |text: &[u8]| serde_json::from_slice(text).unwrap_or(Value::Null);
-        let changed = changed(&self.patterns, &parse(before), &parse(&after));
+        let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
+        let help =
+            "these can name commands that run outside of the sandbox: look at them before you start the agent there";
+        // Others read what we do not: numbers beyond all bounds, or half a character.
+        let Ok(understood) = parse(&after) else {
+            let message = format!("the run changed `{}`, which cannot be understood any more", self.path);
+            said.push(Diagnostic::new(Code::CommandsChanged, message).help(help));
+            return;
+        };
+        let changed = changed(&self.patterns, &parse(before).unwrap_or(Value::Null), &understood);
         if changed.is_empty() {
             return;
         }
@@ -47,8 +54,6 @@ impl Keys {
             named.push(format!("{more} more"));
         }
         let message = format!("the run changed {} in `{}`", listed(named.into_iter(), "and"), self.path);
-        let help =
-            "these can name commands that run outside of the sandbox: look at them before you start the agent there";
         said.push(Diagnostic::new(Code::CommandsChanged, message).help(help));
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, chmodat, mkdirat, openat, readlinkat, renameat, statat, symlinkat};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
@@ -21,11 +21,14 @@ const HEAD: &str = "HEAD";
 const DIRECTORIES: [&str; 2] = ["objects", "refs"];
 
 pub(super) struct Repository {
-    git_dir: AbsPath,
     common_dir: AbsPath,
-    head: Option<Head>,
+    /// That of this work tree, and that of the main one where they differ: both directories are writable.
+    heads: Vec<(AbsPath, Option<Head>)>,
     directories: Vec<&'static str>,
 }
+
+/// Of `HEAD`; what follows does not count.
+const READ_BY_GIT: usize = 255;
 
 /// `HEAD`, as git accepts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +40,16 @@ enum Head {
 
 impl Repository {
     pub(super) fn new(git_dir: &AbsPath, common_dir: &AbsPath) -> Self {
-        Self { git_dir: git_dir.clone(), common_dir: common_dir.clone(), head: None, directories: Vec::new() }
+        let mut folders = vec![git_dir.clone(), common_dir.clone()];
+        folders.dedup();
+        let heads = folders.into_iter().map(|folder| (folder, None)).collect();
+        Self { common_dir: common_dir.clone(), heads, directories: Vec::new() }
     }
 
     pub(super) fn start(&mut self, host: &Host) {
-        self.head = open_folder(host, &self.git_dir).ok().and_then(|folder| valid_head(&folder));
+        for (folder, head) in &mut self.heads {
+            *head = open_folder(host, folder).ok().and_then(|folder| valid_head(&folder));
+        }
         if let Ok(folder) = open_folder(host, &self.common_dir) {
             self.directories = DIRECTORIES.into_iter().filter(|name| is_directory(&folder, name)).collect();
         }
@@ -56,8 +64,10 @@ impl Repository {
             Ok(true) => repaired.push(format!("`{path}`")),
             Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
         };
-        if let Some(head) = &self.head {
-            note(self.git_dir.child(HEAD), put_back_head(host, &self.git_dir, head));
+        for (folder, head) in &self.heads {
+            if let Some(head) = head {
+                note(folder.child(HEAD), put_back_head(host, folder, head));
+            }
         }
         for name in &self.directories {
             note(self.common_dir.child(name), put_back_directory(host, &self.common_dir, name));
@@ -76,14 +86,30 @@ impl Repository {
     }
 }
 
+/// Opens a git directory, which the run may have closed to make git look elsewhere.
+fn open_again(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
+    let folder = open_folder(host, path);
+    match folder {
+        Ok(folder) if is_directory(&folder, ".") => return Ok(folder),
+        _ => {}
+    }
+    let parent = open_folder(host, &path.parent().unwrap_or_else(AbsPath::root))?;
+    let name = path.file_name().unwrap_or_default();
+    // Of the directory itself: `chmod` has no other way not to follow a link.
+    if FileType::from_raw_mode(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode).is_dir() {
+        chmodat(&parent, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
+    }
+    open_folder(host, path)
+}
+
 fn put_back_head(host: &Host, git_dir: &AbsPath, head: &Head) -> io::Result<bool> {
-    let folder = open_folder(host, git_dir)?;
+    let folder = open_again(host, git_dir)?;
     if valid_head(&folder).is_some() {
         return Ok(false);
     }
-    let temporary = format!("HEAD.agent-sandbox-{}", std::process::id());
-    // A lock or a folder of this name would have been made to stop us.
-    let _ = unlinkat(&folder, &temporary, AtFlags::empty());
+    // No name that the run could have taken beforehand.
+    let nonce = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_nanos());
+    let temporary = format!("HEAD.agent-sandbox-{}-{nonce:x}", std::process::id());
     match head {
         Head::Link(target) => symlinkat(target, &folder, &temporary)?,
         Head::File(content) => {
@@ -98,9 +124,16 @@ fn put_back_head(host: &Host, git_dir: &AbsPath, head: &Head) -> io::Result<bool
 }
 
 fn put_back_directory(host: &Host, common_dir: &AbsPath, name: &str) -> io::Result<bool> {
-    let folder = open_folder(host, common_dir)?;
+    let folder = open_again(host, common_dir)?;
     if is_directory(&folder, name) {
         return Ok(false);
+    }
+    // The directory itself, if it was only closed: what is in it is the repository.
+    let is_closed = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+    if is_closed {
+        chmodat(&folder, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
+        return Ok(true);
     }
     make_room(&folder, name)?;
     mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
@@ -130,20 +163,24 @@ fn valid_head(folder: &OwnedFd) -> Option<Head> {
     }
     let mut content = Vec::new();
     file.take(LARGEST_HEAD).read_to_end(&mut content).ok()?;
-    is_valid(&content).then_some(Head::File(content))
+    is_valid(&content[..content.len().min(READ_BY_GIT)]).then_some(Head::File(content))
 }
 
 fn is_valid(head: &[u8]) -> bool {
     if let Some(target) = head.strip_prefix(b"ref:") {
-        return target.trim_ascii_start().starts_with(b"refs/");
+        // Not what Rust calls white space: git knows no form feed.
+        let start = target.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+        return start.is_some_and(|start| target[start..].starts_with(b"refs/"));
     }
     let digits = head.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     digits >= 40
 }
 
 fn is_directory(folder: &OwnedFd, name: &str) -> bool {
-    // Through links, as git looks: some layouts share objects by one.
-    statat(folder, name, AtFlags::empty()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+    // Through links, as git looks: some layouts share objects by one. And one that cannot be searched is none for git.
+    let is_directory =
+        statat(folder, name, AtFlags::empty()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+    is_directory && accessat(folder, name, Access::EXEC_OK, AtFlags::empty()).is_ok()
 }
 
 #[cfg(test)]

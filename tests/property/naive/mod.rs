@@ -126,6 +126,15 @@ impl Naive {
         }
     }
 
+    /// Whether a pattern alone protects something that lies in a hidden folder.
+    pub fn hides_what_a_pattern_names(&self) -> bool {
+        self.decisions.iter().any(|(path, winners)| {
+            let is_hidden =
+                |above: &Path| self.decisions.get(above).is_some_and(|winners| winners[0].access == Access::Exclude);
+            winners.iter().all(|rule| !rule.exact) && path.ancestors().skip(1).any(is_hidden)
+        })
+    }
+
     /// SPEC G8: `rw` does not open what another rule hides, if it leads there by a link.
     fn opens_hidden_by_link(&self, applied: &[Applied]) -> Option<Verdict> {
         for (path, winners) in self.decisions.iter().filter(|(_, winners)| winners[0].access == Access::Rw) {
