@@ -9,13 +9,13 @@ use crate::environment::{self, Environment};
 use crate::host::Host;
 use crate::layers::{self, Layers};
 use crate::lower::{self, Argv, Engine, Surroundings};
-use crate::path::AbsPath;
+use crate::path::{AbsPath, shown};
 use crate::places;
 use crate::plan::{self, Base, Plan, View};
 use crate::presets::{self, Policy};
 use crate::protection::{self, Lack};
 use crate::resolve::{self, Resolution};
-use crate::rule::Protection;
+use crate::rule::{IfMissing, LayerKind, Protection, Rule};
 use crate::session::{Request, Session};
 use crate::trust::{self, Stages, Widening};
 
@@ -39,6 +39,9 @@ pub struct Compiled {
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
     let layers = layers::discover(host, session, request, diagnostics)?;
     let mut policy = presets::expand(&layers, session, diagnostics);
+    if request.no_placeholders {
+        refuse_blocks(&policy, diagnostics);
+    }
     if request.no_placeholders || ablate::is_off(Mitigation::Placeholders) {
         policy.put_nothing_up();
     }
@@ -74,7 +77,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
         environment: &environment,
     };
     let runnable = !diagnostics.has_errors();
-    let widening = if runnable { trust::widening(host, session, &stages, !request.no_optimize) } else { None };
+    let widening = if runnable { trust::widening(host, session, &stages, request) } else { None };
     Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard, widening })
 }
 
@@ -130,6 +133,20 @@ impl Compiled {
         if let Some(warning) = trust::warning(host, &self.layers, self.widening.as_ref()) {
             diagnostics.push(warning);
         }
+    }
+}
+
+/// What a user blocks is blocked, or nothing runs. Presets go without.
+fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
+    let blocks = |rule: &&Rule| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
+    for rule in policy.rules.iter().filter(blocks) {
+        let message =
+            format!("`{}` is to be blocked, and `--exec` leaves nobody to remove the placeholder", shown(&rule.text));
+        diagnostics.push(
+            Diagnostic::new(Code::PlaceholderFailed, message)
+                .at(&rule.origin)
+                .help("run without `--exec`, or take `if-missing = \"block\"` out of the rule"),
+        );
     }
 }
 

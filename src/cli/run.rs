@@ -110,8 +110,11 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
     let session = super::session(options.cwd.as_deref()).map_err(fail)?;
     if session.executable.is_none() && !options.no_guard {
         return Err(fail(
-            Diagnostic::new(Code::GuardUnavailable, "the second stage is this program, and `/proc` does not say where it is")
-                .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"),
+            Diagnostic::new(
+                Code::GuardUnavailable,
+                "the second stage is this program, and `/proc` does not say where it is",
+            )
+            .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"),
         ));
     }
     if will_run {

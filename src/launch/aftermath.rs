@@ -57,10 +57,6 @@ impl Watch {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.absent.is_empty() && self.covered.is_empty() && self.keys.is_empty() && self.repository.is_none()
-    }
-
     /// Looks before the start. What cannot be looked at cannot be compared, and is left out.
     pub(super) fn start(&mut self, host: &Host) {
         // Another run may have made it since the policy was compiled; then it is not news.

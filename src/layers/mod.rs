@@ -102,17 +102,16 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let top = search.root_and_above().iter().find(|folder| host.exists(&folder.child(".git")).unwrap_or(false));
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
     let named_by_user = session.path_var("GIT_CONFIG_GLOBAL");
-    let git_settings =
-        [home.child(".gitconfig"), configuration.join("git/config")].into_iter().chain(named_by_user).collect::<Vec<_>>();
-    let git_named = repository
-        .as_ref()
-        .zip(top)
-        .map(|(repository, top)| git::named(host, repository, top, &home, &git_settings));
+    let git_settings = [home.child(".gitconfig"), configuration.join("git/config")]
+        .into_iter()
+        .chain(named_by_user)
+        .collect::<Vec<_>>();
+    let git_named =
+        repository.as_ref().zip(top).map(|(repository, top)| git::named(host, repository, top, &home, &git_settings));
     let mut reader =
         Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
 
-    let user_file =
-        configuration.join("agent-sandbox/config.toml");
+    let user_file = configuration.join("agent-sandbox/config.toml");
     reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &search.root);
     reader.read(LayerKind::User, &user_file, &search.root);
     for folder in search.above_root().iter().rev() {

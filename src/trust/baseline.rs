@@ -14,7 +14,7 @@ use crate::plan::{self, Base, Plan};
 use crate::presets::{self, Policy};
 use crate::resolve::{self, Match, Resolution};
 use crate::rule::{Access, Exactness, IfMissing, Rule};
-use crate::session::Session;
+use crate::session::{Request, Session};
 
 use super::{Stages, is_trusted};
 
@@ -37,11 +37,15 @@ impl Baseline {
 
 /// Nobody runs this, so what would be said about it is not said. Where it would be refused it must not count as open:
 /// otherwise a file that takes the reason for the refusal away would seem to open nothing.
-pub(super) fn compile(host: &Host, session: &Session, full: &Stages, optimize: bool) -> Baseline {
+pub(super) fn compile(host: &Host, session: &Session, full: &Stages, request: &Request) -> Baseline {
+    let optimize = !request.no_optimize;
     let unheard = &mut Diagnostics::default();
     let mut layers = full.layers.clone();
     layers.layers.retain(is_trusted);
     let mut policy = presets::expand(&layers, session, unheard);
+    if request.no_placeholders {
+        policy.put_nothing_up();
+    }
     policy.rules.retain(|rule| !presets::opens_unsafe_root(rule, &layers.project));
     let mut resolution = resolution(host, session, &layers, &policy, full);
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, optimize);

@@ -12,7 +12,7 @@ use crate::origin::{Origin, Place, Source, Sourced};
 use crate::path::AbsPath;
 use crate::plan::{BindKind, Mount, Plan};
 use crate::presets::Library;
-use crate::rule::HardLinks;
+use crate::rule::{Access, HardLinks, LayerKind};
 
 use super::Stages;
 use super::grant::{Grant, Granted, Openness};
@@ -100,11 +100,26 @@ impl<'a> Comparison<'a> {
                 above.any(|above| opened.get(above) == Some(&here))
                     || devices.iter().any(|device| path.is_within(device))
             };
-            if here.to > here.from && !is_said() {
+            if here.to > here.from && !is_said() && !self.is_by_the_way(path) {
                 opened.insert(path.clone(), here);
             }
         }
         opened
+    }
+
+    /// What no rule is about: the socket of a service that came or went between two looks, and git's copy of its list.
+    fn is_by_the_way(&self, path: &AbsPath) -> bool {
+        let base = self.base.decisions.get(path);
+        let is_socket =
+            base.is_some_and(|decision| decision.layer == LayerKind::Base && decision.access == Access::Exclude);
+        let is_copy = base.is_none()
+            && self
+                .base
+                .plan
+                .mounts
+                .iter()
+                .any(|planned| matches!(&planned.mount, Mount::DataFile { path: at, .. } if at == path));
+        (is_socket || is_copy) && !origin_of(self.full, path).is_some_and(|origin| self.is_written_here(origin))
     }
 
     /// Where device nodes work, and would not.

@@ -22,7 +22,7 @@ use crate::path::AbsPath;
 use crate::plan::Plan;
 use crate::presets::Policy;
 use crate::resolve::Resolution;
-use crate::session::Session;
+use crate::session::{Request, Session};
 
 pub use consent::{refusal, warning};
 pub use grant::{Grant, Granted, Openness};
@@ -53,14 +53,14 @@ pub struct Widening {
 }
 
 /// Compares the policy with what it would be without the project's file. `None` where there is no such file, or nothing is
-/// written in it. `optimize` is as it was for the plan.
-pub fn widening(host: &Host, session: &Session, full: &Stages, optimize: bool) -> Option<Widening> {
+/// written in it. `request` is that of the policy.
+pub fn widening(host: &Host, session: &Session, full: &Stages, request: &Request) -> Option<Widening> {
     let layer = full.layers.layers.iter().find(|layer| layer.needs_trust)?;
     let (file, source) = (layer.file.as_ref()?, layer.source.as_ref()?);
     if layer.config == ConfigFile::default() {
         return None;
     }
-    let base = baseline::compile(host, session, full, optimize);
+    let base = baseline::compile(host, session, full, request);
     // A file that was read can be resolved.
     let file = host.resolve(file.as_path()).map_or_else(|_| file.clone(), |resolved| resolved.path);
     Some(Widening {

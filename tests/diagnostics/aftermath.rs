@@ -70,6 +70,8 @@ fn repository() -> Tree {
         "home/u/proj/.git/refs/",
         "home/u/proj/.git/info/attributes",
         "home/u/proj/.git/info/exclude",
+        "home/u/proj/.git/remotes/",
+        "home/u/proj/.git/branches/",
         "home/u/proj/.git/config.worktree",
         "home/u/proj/.git/commondir = ./\n",
     ])

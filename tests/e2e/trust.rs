@@ -127,7 +127,10 @@ fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
     refused(place);
     let said = stderr(&run(place, &["--", "true"]));
     assert!(said.contains("opens more here than what you agreed to"), "{said}");
-    assert!(said.contains("/other`: read-only → writable (.agent-sandbox.toml:2:7)") && !said.contains("/data`"), "{said}");
+    assert!(
+        said.contains("/other`: read-only → writable (.agent-sandbox.toml:2:7)") && !said.contains("/data`"),
+        "{said}"
+    );
 }
 
 /// The user's own file, which needs no trust, opens all that is around the records.

@@ -6,7 +6,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, chmodat, mkdirat, openat, readlinkat, renameat, statat, symlinkat};
+use rustix::fs::{
+    Access, AtFlags, FileType, Mode, OFlags, accessat, chmodat, mkdirat, openat, readlinkat, renameat, statat,
+    symlinkat,
+};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;

@@ -10,6 +10,7 @@ mod runs;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -45,17 +46,14 @@ struct Standing {
     held: Vec<OwnedFd>,
 }
 
-/// Whether a run under this policy has something to undo or to report, so that somebody has to stay.
-pub fn needs_supervision(compiled: &Compiled) -> bool {
-    !compiled.plan.placeholders.is_empty() || !Watch::of(compiled).is_empty()
-}
-
 /// Puts up the placeholders, removes those of runs that were killed, and remembers what the reports compare with. To
 /// be called directly before the start.
 pub fn prepare(host: &Host, _session: &Session, compiled: &Compiled, argv: &Argv) -> Result<Undo, Diagnostic> {
     let state = compiled.layers.state.clone();
     let mut said = Diagnostics::default();
-    let standing = put_up(host, &state, &placeholder::items(&argv.placeholders), &mut said)
+    let protective = compiled.decisions.iter().filter(|(_, decision)| decision.access.is_protective());
+    let relied_on: BTreeSet<&AbsPath> = protective.map(|(path, _)| path).collect();
+    let standing = put_up(host, &state, &placeholder::items(&argv.placeholders), &relied_on, &mut said)
         .map_err(|(path, e)| cannot_put_up(compiled, &path, &e))?;
     let mut watch = Watch::of(compiled);
     watch.start(host);
@@ -148,8 +146,15 @@ fn is_same(one: &Record, other: &Record) -> bool {
 
 type Failed = (AbsPath, io::Error);
 
-/// Puts up `items`, or joins those of other runs.
-fn put_up(host: &Host, state: &AbsPath, items: &[Item], said: &mut Diagnostics) -> Result<Option<Standing>, Failed> {
+/// Puts up `items`, or joins those of other runs; and joins what another run has put up since we looked, where the policy relies on
+/// it as if it had always been there.
+fn put_up(
+    host: &Host,
+    state: &AbsPath,
+    items: &[Item],
+    relied_on: &BTreeSet<&AbsPath>,
+    said: &mut Diagnostics,
+) -> Result<Option<Standing>, Failed> {
     // The common case of a run without placeholders leaves no trace in the home.
     if items.is_empty() && crate::journal::names(host, state).is_empty() {
         return Ok(None);
@@ -161,9 +166,19 @@ fn put_up(host: &Host, state: &AbsPath, items: &[Item], said: &mut Diagnostics) 
         locked => locked.map_err(in_state)?,
     };
     let others = runs::others(host, state, None);
+    let is_new = |record: &&Record| {
+        let path = record.path();
+        path.as_ref().is_some_and(|path| relied_on.contains(path) && !items.iter().any(|item| item.path == *path))
+    };
+    let living = others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
+    let joined: Vec<Record> = living
+        .filter(is_new)
+        .filter(|record| place::is_unchanged(host, record))
+        .map(|record| record.joined(false))
+        .collect();
     let standing = match items {
-        [] => None,
-        items => Some(Standing::new(host, state, items, &others)?),
+        [] if joined.is_empty() => None,
+        items => Some(Standing::new(host, state, items, joined, &others)?),
     };
     let own = standing.as_ref().map_or(&[][..], |standing| &standing.records);
     for (path, outcome) in sweep_dead(host, &others, own) {
@@ -176,8 +191,14 @@ fn put_up(host: &Host, state: &AbsPath, items: &[Item], said: &mut Diagnostics) 
 }
 
 impl Standing {
-    fn new(host: &Host, state: &AbsPath, items: &[Item], others: &[Other]) -> Result<Self, Failed> {
-        let mut records = Vec::new();
+    fn new(
+        host: &Host,
+        state: &AbsPath,
+        items: &[Item],
+        joined: Vec<Record>,
+        others: &[Other],
+    ) -> Result<Self, Failed> {
+        let mut records = joined;
         let mut missing = Vec::new();
         for item in items {
             let known = others.iter().flat_map(|other| &other.journal.records);

@@ -44,7 +44,7 @@ impl Scene {
 
     fn start(&self, items: &[Item]) -> Standing {
         let mut said = Diagnostics::default();
-        let standing = put_up(&self.host, &self.state, items, &mut said).unwrap().unwrap();
+        let standing = put_up(&self.host, &self.state, items, &BTreeSet::new(), &mut said).unwrap().unwrap();
         assert_eq!(said, Diagnostics::default());
         standing
     }
@@ -264,7 +264,13 @@ fn nothing_is_put_up_or_taken_away_through_a_symlink() {
     symlink("../elsewhere", scene.real("/p/l")).unwrap();
     symlink("../elsewhere/x", scene.real("/p/dangling")).unwrap();
     for item in [file("/p/l/x"), file("/p/dangling")] {
-        let failed = put_up(&scene.host, &scene.state, &[directory("/p/d"), item], &mut Diagnostics::default());
+        let failed = put_up(
+            &scene.host,
+            &scene.state,
+            &[directory("/p/d"), item],
+            &BTreeSet::new(),
+            &mut Diagnostics::default(),
+        );
         assert!(failed.is_err());
         assert_eq!((scene.project(), scene.journals()), (vec!["dangling".into(), "l".into()], 0), "all or nothing");
         assert_eq!(fs::read_dir(scene.real("/elsewhere")).unwrap().count(), 0);
@@ -292,7 +298,7 @@ fn a_forged_or_broken_journal_removes_nothing_of_ours() {
 #[test]
 fn without_anything_to_put_up_the_home_stays_as_it_is() {
     let scene = Scene::new();
-    assert!(put_up(&scene.host, &scene.state, &[], &mut Diagnostics::default()).unwrap().is_none());
+    assert!(put_up(&scene.host, &scene.state, &[], &BTreeSet::new(), &mut Diagnostics::default()).unwrap().is_none());
     assert!(!scene.real("/state").exists());
 }
 
