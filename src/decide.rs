@@ -26,6 +26,8 @@ pub struct Decision {
     pub exactness: Exactness,
     /// What of the way here the rule does not name.
     pub loose: Option<Loose>,
+    /// It excludes what is excluded around it, from where it does not reach (SPEC G3).
+    pub out_of_reach: bool,
     /// The path must be there when the sandbox starts.
     pub required: bool,
     /// It shows a socket: it opens something, although it is read-only.
@@ -146,8 +148,11 @@ fn settle(matches: &[&Match]) -> Decisions {
         {
             let strength = |found: &Match| found.rule.precedence(found.exactness);
             let is_equal = |found: &&&Match| strength(found) == strength(winner) && may_win(found, &decisions);
-            let loose = loose_for_all(losers.iter().take_while(is_equal).copied().chain([*winner]));
-            decisions.0.insert(path.clone(), won(winner, losers, loose));
+            let equal: Vec<&Match> = losers.iter().take_while(is_equal).copied().chain([*winner]).collect();
+            // Whether these are found at all depends on what is re-opened beside them, so they name nothing (SPEC B13).
+            let reaching: Vec<&Match> = equal.into_iter().filter(|found| counts(found, &decisions)).collect();
+            let (loose, out_of_reach) = (loose_for_all(reaching.iter().copied()), reaching.is_empty());
+            decisions.0.insert(path.clone(), Decision { out_of_reach, ..won(winner, losers, loose) });
         }
     }
     decisions
@@ -162,8 +167,12 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
 /// What only tightens has been checked where its link lies. An exclude out of reach changes nothing at its path, but it
 /// is one more excluded directory for what lies below.
 fn may_win(found: &Match, decisions: &Decisions) -> bool {
+    found.rule.access == Access::Exclude || counts(found, decisions)
+}
+
+fn counts(found: &Match, decisions: &Decisions) -> bool {
     let is_checked = found.only_tightens() || found.alias_of.is_some();
-    is_checked || found.rule.access == Access::Exclude || in_reach(found, decisions)
+    is_checked || in_reach(found, decisions)
 }
 
 /// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.
@@ -191,6 +200,7 @@ fn won(winner: &Match, losers: &[&Match], loose: Option<Loose>) -> Decision {
         layer: winner.rule.layer,
         exactness: winner.exactness,
         loose,
+        out_of_reach: false,
         // Any rule here may demand that the path exists, also one that lost.
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
         shows_socket: winner.rule.shows_socket,
@@ -251,6 +261,7 @@ fn protect_own_files<'o>(
                     layer: LayerKind::CommandLine,
                     exactness: Exactness::Exact,
                     loose: None,
+                    out_of_reach: false,
                     required: true,
                     shows_socket: false,
                     names: *names,

@@ -27,9 +27,10 @@ pub(super) struct Pin {
 ///
 /// What protects counts, also where it changes nothing as things are: `ro = ["a/b/c"]` names `a` even if a `**/b` makes `b`
 /// read-only already. What opens (`rw`) needs nothing of its own. In the next run it opens less if it was moved away, and
-/// what was put in its place came out of a writable folder.
+/// what was put in its place came out of a writable folder. Nor does a glob that does not reach into the excluded directory
+/// around its match: as long as that one is excluded, which is for its own rule to see to, so is all below.
 pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, Pin> {
-    let protective = decisions.iter().filter(|(_, decision)| decision.access.is_protective());
+    let protective = decisions.iter().filter(|(_, decision)| decision.access.is_protective() && !decision.out_of_reach);
     let rules = protective.map(|(path, decision)| (path, &decision.origin, decision.loose.as_ref()));
     // Also those that need no decision, because a rule around them protects them: that rule may be a loose one.
     let own = own.iter().map(|file| (&file.path, &OUR_OWN, None));

@@ -39,6 +39,13 @@ const WORKING_DIRECTORIES: [&str; 2] = ["/", "/var/spool/postfix"];
 /// How many names one warning spells out.
 const NAMES_IN_A_WARNING: usize = 5;
 
+impl Match {
+    /// Whether it hides a service. Those come and go.
+    pub(crate) fn is_of_a_service(&self) -> bool {
+        [LISTENING, NAMED].iter().any(|why| self.rule.origin == Origin::BuiltIn(why))
+    }
+}
+
 impl Resolver<'_> {
     pub(super) fn sockets(&mut self, session: &Session, policy: &Policy) {
         let rules: Vec<Arc<Rule>> = policy.sockets.iter().cloned().map(Arc::new).collect();

@@ -1,6 +1,6 @@
 //! The same policy without the project's file: the same project, root, other files and flags.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::decide::{self, Decisions};
@@ -48,6 +48,10 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Stages, request: &R
     }
     policy.rules.retain(|rule| !presets::opens_unsafe_root(rule, &layers.project));
     let mut resolution = resolution(host, session, &layers, &policy, full);
+    // A service that started since the whole policy was resolved is hidden here alone, and the file did not open it. Where the
+    // file does allow one, that is a match of its own.
+    let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
+    resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, optimize);
     let refused: Vec<_> = decisions
         .iter()

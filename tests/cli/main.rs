@@ -15,6 +15,7 @@ mod streams;
 mod surroundings;
 mod trust;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::process::Output;
 
@@ -47,6 +48,28 @@ impl Ran {
 fn run<W: AsRef<OsStr>>(place: &Place, words: impl IntoIterator<Item = W>) -> Ran {
     require_bwrap();
     Ran::of(&place.agent_sandbox().args(words).output().unwrap())
+}
+
+/// Runs a comparison of several runs. Each hides what listens on this machine just then, so one during which a service came or
+/// went is done again.
+fn undisturbed(compare: impl Fn()) {
+    for _ in 0..20 {
+        let before = services();
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&compare));
+        match result {
+            Ok(()) => return,
+            Err(_) if services() != before => {}
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    panic!("services come and go all the time: see /proc/net/unix");
+}
+
+/// What listens where a sandbox could see it, besides what the tests themselves start in their private places.
+fn services() -> BTreeSet<String> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap();
+    let names = table.lines().filter_map(|line| line.split_once(" /")).map(|(_, name)| format!("/{name}"));
+    names.filter(|name| !name.starts_with("/tmp/") && !name.starts_with("/run/")).collect()
 }
 
 /// The same in an empty project.

@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::{Place, write_program};
-use crate::{ran, run};
+use crate::{ran, run, undisturbed};
 
 fn printed<const N: usize>(words: [&str; N]) -> String {
     let ran = ran(words);
@@ -148,19 +148,21 @@ fn what_the_stages_came_to_goes_to_standard_error() {
 /// Where tools read standard error, every line of it is an object.
 #[test]
 fn what_the_stages_came_to_is_json_where_messages_are() {
-    let place = Place::in_tmp();
-    place.write("home/code/project/a[b]", "");
-    place.write("home/code/project/ab", "");
-    for words in [["--ro", "a[b]", "--", "true"], ["--ro", "a[b]", "check", "--debug"]] {
-        let said = run(&place, ["--debug", "--message-format=json"].into_iter().chain(words));
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        let objects: Vec<Value> = said.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let debug: Vec<&str> = objects.iter().filter_map(|object| object["debug"].as_str()).collect();
-        let as_text = run(&place, ["--debug", "-q"].into_iter().chain(words)).err;
-        assert_eq!(debug, as_text.lines().collect::<Vec<_>>());
-        let others: Vec<&Value> = objects.iter().filter(|object| object.get("debug").is_none()).collect();
-        assert!(matches!(others.as_slice(), [warning] if warning["code"] == "ambiguous-pattern"), "{others:?}");
-    }
+    undisturbed(|| {
+        let place = Place::in_tmp();
+        place.write("home/code/project/a[b]", "");
+        place.write("home/code/project/ab", "");
+        for words in [["--ro", "a[b]", "--", "true"], ["--ro", "a[b]", "check", "--debug"]] {
+            let said = run(&place, ["--debug", "--message-format=json"].into_iter().chain(words));
+            assert_eq!(said.code, Some(0), "{}", said.err);
+            let objects: Vec<Value> = said.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let debug: Vec<&str> = objects.iter().filter_map(|object| object["debug"].as_str()).collect();
+            let as_text = run(&place, ["--debug", "-q"].into_iter().chain(words)).err;
+            assert_eq!(debug, as_text.lines().collect::<Vec<_>>());
+            let others: Vec<&Value> = objects.iter().filter(|object| object.get("debug").is_none()).collect();
+            assert!(matches!(others.as_slice(), [warning] if warning["code"] == "ambiguous-pattern"), "{others:?}");
+        }
+    });
 }
 
 /// Every flag, as it is written before a word that we take for a subcommand.

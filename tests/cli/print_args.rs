@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 
 use crate::support::Place;
-use crate::{ran, run};
+use crate::{ran, run, undisturbed};
 
 /// A command that no form can carry without care.
 const AWKWARD: [&str; 5] = ["printf", "%s|", "two words", "it's\n", "a\\b"];
@@ -59,72 +59,80 @@ fn script(printed: &str, stages: &[&str]) -> (Vec<String>, Vec<u8>) {
 
 #[test]
 fn every_form_carries_the_same_words() {
-    let place = awkward();
-    for stages in STAGES {
-        let words = words(&place, stages);
-        let inside = words.iter().position(|word| word == "--").unwrap();
-        let guard: &[&str] = if stages.is_empty() { &["/run/agent-sandbox/guard", "__guard", "3", "--"] } else { &[] };
-        assert_eq!(words[inside + 1..], [guard, &AWKWARD].concat());
+    undisturbed(|| {
+        let place = awkward();
+        for stages in STAGES {
+            let words = words(&place, stages);
+            let inside = words.iter().position(|word| word == "--").unwrap();
+            let guard: &[&str] =
+                if stages.is_empty() { &["/run/agent-sandbox/guard", "__guard", "3", "--"] } else { &[] };
+            assert_eq!(words[inside + 1..], [guard, &AWKWARD].concat());
 
-        let (in_script, held) = script(&print(&place, stages, "--print-args=shell"), stages);
-        assert_eq!(in_script, words);
-        let lines = print(&place, stages, "--print-args=lines");
-        let unescaped = |line: &str| line.replace("\\\\", "\0").replace("\\n", "\n").replace('\0', "\\");
-        assert_eq!(lines.lines().map(unescaped).collect::<Vec<_>>(), words);
-        let json: Value = serde_json::from_str(&print(&place, stages, "--print-args=json")).unwrap();
-        assert_eq!(json["argv"], Value::from(words.clone()));
-        assert_eq!(json["create"], Value::from(Vec::<String>::new()));
+            let (in_script, held) = script(&print(&place, stages, "--print-args=shell"), stages);
+            assert_eq!(in_script, words);
+            let lines = print(&place, stages, "--print-args=lines");
+            let unescaped = |line: &str| line.replace("\\\\", "\0").replace("\\n", "\n").replace('\0', "\\");
+            assert_eq!(lines.lines().map(unescaped).collect::<Vec<_>>(), words);
+            let json: Value = serde_json::from_str(&print(&place, stages, "--print-args=json")).unwrap();
+            assert_eq!(json["argv"], Value::from(words.clone()));
+            assert_eq!(json["create"], Value::from(Vec::<String>::new()));
 
-        // And what the words need is the same in the forms that carry it.
-        if stages.is_empty() {
-            let plan: Value = serde_json::from_slice(&held).unwrap();
-            let hidden = place.project().join("it's [hidden]");
-            assert_eq!(plan["mounts"], serde_json::json!([{ "mask": hidden.to_str().unwrap() }]));
-            assert_eq!(json["guard"], serde_json::json!({ "descriptor": 3, "plan": plan }));
-            assert_eq!(json["data"], serde_json::json!([]));
-        } else {
-            let filter = serde_json::json!([{ "descriptor": 3, "content": { "bytes": held } }]);
-            assert_eq!((&json["data"], &json["guard"]), (&filter, &Value::Null));
-            assert!(words.windows(2).any(|pair| pair == ["--seccomp", "3"]), "{words:?}");
+            // And what the words need is the same in the forms that carry it.
+            if stages.is_empty() {
+                let plan: Value = serde_json::from_slice(&held).unwrap();
+                let hidden = place.project().join("it's [hidden]");
+                let mask = serde_json::json!({ "mask": hidden.to_str().unwrap() });
+                assert!(plan["mounts"].as_array().unwrap().contains(&mask), "{plan}");
+                assert_eq!(json["guard"], serde_json::json!({ "descriptor": 3, "plan": plan }));
+                assert_eq!(json["data"], serde_json::json!([]));
+            } else {
+                let filter = serde_json::json!([{ "descriptor": 3, "content": { "bytes": held } }]);
+                assert_eq!((&json["data"], &json["guard"]), (&filter, &Value::Null));
+                assert!(words.windows(2).any(|pair| pair == ["--seccomp", "3"]), "{words:?}");
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn without_a_form_it_is_the_shells() {
-    let place = awkward();
-    for stages in STAGES {
-        assert_eq!(print(&place, stages, "--print-args"), print(&place, stages, "--print-args=shell"));
-    }
+    undisturbed(|| {
+        let place = awkward();
+        for stages in STAGES {
+            assert_eq!(print(&place, stages, "--print-args"), print(&place, stages, "--print-args=shell"));
+        }
+    });
 }
 
 #[test]
 fn annotated_words_are_those_of_the_shell_with_reasons() {
-    let place = awkward();
-    place.write("home/code/project/secret", "");
-    for stages in STAGES {
-        let print = |form| {
-            let flags = ["--preset", "!autorun", "--exclude", "secret", form, "--", "true"];
-            run(&place, stages.iter().copied().chain(flags)).out
-        };
-        let annotated = print("--print-args=annotated");
-        let without_reasons = annotated.replace(" # ", "\n# ");
-        let words: Vec<&str> = without_reasons.lines().filter(|line| !line.starts_with('#')).collect();
-        let (in_script, _) = script(&print("--print-args=shell"), stages);
-        assert_eq!(shell_words::split(&words.join("\n")).unwrap(), in_script);
-        let operations = annotated.lines().filter(|line| line.starts_with("  --") && !line.starts_with("  -- "));
-        // What the second stage mounts has its lines too.
-        let tightenings = annotated.lines().filter(|line| line.starts_with("# guard: "));
-        assert_eq!(tightenings.clone().count(), usize::from(stages.is_empty()), "{annotated}");
-        for line in operations.chain(tightenings) {
-            assert!(line.trim_start_matches("# guard").contains(" # "), "a reason in {line:?}");
+    undisturbed(|| {
+        let place = awkward();
+        place.write("home/code/project/secret", "");
+        for stages in STAGES {
+            let print = |form| {
+                let flags = ["--preset", "!autorun", "--exclude", "secret", form, "--", "true"];
+                run(&place, stages.iter().copied().chain(flags)).out
+            };
+            let annotated = print("--print-args=annotated");
+            let without_reasons = annotated.replace(" # ", "\n# ");
+            let words: Vec<&str> = without_reasons.lines().filter(|line| !line.starts_with('#')).collect();
+            let (in_script, _) = script(&print("--print-args=shell"), stages);
+            assert_eq!(shell_words::split(&words.join("\n")).unwrap(), in_script);
+            let operations = annotated.lines().filter(|line| line.starts_with("  --") && !line.starts_with("  -- "));
+            // What the second stage mounts has its lines too.
+            let tightenings = annotated.lines().filter(|line| line.starts_with("# guard: "));
+            assert_eq!(tightenings.clone().next().is_some(), stages.is_empty(), "{annotated}");
+            for line in operations.chain(tightenings) {
+                assert!(line.trim_start_matches("# guard").contains(" # "), "a reason in {line:?}");
+            }
+            let secret = format!("{}/secret ", place.project().display());
+            assert!(
+                annotated.lines().any(|line| line.contains(&secret) && line.ends_with("# exclude: --exclude secret")),
+                "{annotated}"
+            );
         }
-        let secret = format!("{}/secret ", place.project().display());
-        assert!(
-            annotated.lines().any(|line| line.contains(&secret) && line.ends_with("# exclude: --exclude secret")),
-            "{annotated}"
-        );
-    }
+    });
 }
 
 #[test]
@@ -164,31 +172,33 @@ fn a_command_that_does_not_exist_can_still_be_printed() {
 /// directories to create need their mode, parents included.
 #[test]
 fn the_printed_script_does_what_a_run_does() {
-    let report = "grep -v agent-sandbox/guard /proc/self/mountinfo | cut -d' ' -f5-6; cat ~/.netrc && echo empty; env | sort; ls /proc/self/fd";
-    let toml = "[filesystem]\nrw = [{ path = \"~/made/up/here\", if-missing = \"create\" }]\n";
-    let [direct, by_shell] = [false, true].map(|by_shell| {
-        let place = Place::in_tmp();
-        place.write("home/.netrc", "machine example.org password secret");
-        place.write("home/code/project/.agent-sandbox.toml", toml);
-        place.trust();
-        let words = ["--", "sh", "-c", report];
-        let output = if by_shell {
-            let printed = run(&place, ["--print-args"].into_iter().chain(words));
-            assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
-            place.command("sh").args(["-c", &printed.out]).output().unwrap()
-        } else {
-            place.agent_sandbox().args(words).output().unwrap()
-        };
-        let ran = crate::Ran::of(&output);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-        let modes = ["made", "made/up", "made/up/here"]
-            .map(|made| fs::metadata(place.home().join(made)).unwrap().permissions().mode() & 0o7777);
-        let name = place.path().file_name().unwrap().to_str().unwrap();
-        (ran.out.replace(name, "PLACE"), modes)
+    undisturbed(|| {
+        let report = "grep -v agent-sandbox/guard /proc/self/mountinfo | cut -d' ' -f5-6; cat ~/.netrc && echo empty; env | sort; ls /proc/self/fd";
+        let toml = "[filesystem]\nrw = [{ path = \"~/made/up/here\", if-missing = \"create\" }]\n";
+        let [direct, by_shell] = [false, true].map(|by_shell| {
+            let place = Place::in_tmp();
+            place.write("home/.netrc", "machine example.org password secret");
+            place.write("home/code/project/.agent-sandbox.toml", toml);
+            place.trust();
+            let words = ["--", "sh", "-c", report];
+            let output = if by_shell {
+                let printed = run(&place, ["--print-args"].into_iter().chain(words));
+                assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+                place.command("sh").args(["-c", &printed.out]).output().unwrap()
+            } else {
+                place.agent_sandbox().args(words).output().unwrap()
+            };
+            let ran = crate::Ran::of(&output);
+            assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+            let modes = ["made", "made/up", "made/up/here"]
+                .map(|made| fs::metadata(place.home().join(made)).unwrap().permissions().mode() & 0o7777);
+            let name = place.path().file_name().unwrap().to_str().unwrap();
+            (ran.out.replace(name, "PLACE"), modes)
+        });
+        assert!(direct.0.contains("\nempty\n") && direct.0.contains("/home/made/up/here "), "{}", direct.0);
+        assert_eq!(direct.1, [0o700; 3]);
+        assert_eq!(by_shell, direct);
     });
-    assert!(direct.0.contains("\nempty\n") && direct.0.contains("/home/made/up/here "), "{}", direct.0);
-    assert_eq!(direct.1, [0o700; 3]);
-    assert_eq!(by_shell, direct);
 }
 
 /// A directory that cannot be made keeps a run from starting, and so it does in the script.
@@ -336,32 +346,35 @@ fn an_escaped_word_is_the_word() {
 /// What stands at blocked paths is put up by the script as by a run, and taken away; data passes as documents.
 #[test]
 fn the_printed_script_puts_up_placeholders_and_takes_them_away() {
-    let toml = "[filesystem]\nexclude = [{ path = \"a b/secret.json\", if-missing = \"block\" }]\n\
+    undisturbed(|| {
+        let toml = "[filesystem]\nexclude = [{ path = \"a b/secret.json\", if-missing = \"block\" }]\n\
                 ro = [{ path = \"it's/\", if-missing = \"block\" }]\n";
-    let report =
-        "cut -d' ' -f5-6 /proc/self/mountinfo; tail -n1 .git/info/exclude; find . -path ./.git -prune -o -print";
-    let [direct, by_shell] = [false, true].map(|by_shell| {
-        let place = Place::in_tmp();
-        place.write("home/code/project/.agent-sandbox.toml", toml);
-        assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
-        let words = ["--", "sh", "-c", &format!("{report} | sort; exit 7")];
-        let output = if by_shell {
-            let printed = run(&place, ["--print-args"].into_iter().chain(words));
-            assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
-            place.command("sh").args(["-c", &printed.out]).output().unwrap()
-        } else {
-            place.agent_sandbox().args(words).output().unwrap()
-        };
-        let ran = crate::Ran::of(&output);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(7), ""));
-        let mut left: Vec<_> = fs::read_dir(place.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, [".agent-sandbox.toml", ".git"], "by shell: {by_shell}");
-        assert!(!place.project().join(".git/commondir").exists());
-        ran.out.replace(place.path().file_name().unwrap().to_str().unwrap(), "PLACE")
+        let report =
+            "cut -d' ' -f5-6 /proc/self/mountinfo; tail -n1 .git/info/exclude; find . -path ./.git -prune -o -print";
+        let [direct, by_shell] = [false, true].map(|by_shell| {
+            let place = Place::in_tmp();
+            place.write("home/code/project/.agent-sandbox.toml", toml);
+            assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
+            let words = ["--", "sh", "-c", &format!("{report} | sort; exit 7")];
+            let output = if by_shell {
+                let printed = run(&place, ["--print-args"].into_iter().chain(words));
+                assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+                place.command("sh").args(["-c", &printed.out]).output().unwrap()
+            } else {
+                place.agent_sandbox().args(words).output().unwrap()
+            };
+            let ran = crate::Ran::of(&output);
+            assert_eq!((ran.code, ran.err.as_str()), (Some(7), ""));
+            let mut left: Vec<_> =
+                fs::read_dir(place.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, [".agent-sandbox.toml", ".git"], "by shell: {by_shell}");
+            assert!(!place.project().join(".git/commondir").exists());
+            ran.out.replace(place.path().file_name().unwrap().to_str().unwrap(), "PLACE")
+        });
+        assert!(direct.contains("/a b/secret.json\n") && direct.contains("./it's\n"), "{direct}");
+        assert_eq!(by_shell, direct);
     });
-    assert!(direct.contains("/a b/secret.json\n") && direct.contains("./it's\n"), "{direct}");
-    assert_eq!(by_shell, direct);
 }
 
 #[test]

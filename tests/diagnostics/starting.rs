@@ -123,6 +123,8 @@ cases! {
         ),
         Form::Nul,
     ).unwrap());
+    IncompleteForm a_script_is_not_confined_before_bwrap_starts
+        one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), Form::Shell).unwrap());
 
     SandboxLost bwrap_is_not_to_be_killed killed_bwrap();
 

@@ -1,6 +1,7 @@
 use agent_sandbox::session::Request;
+use agent_sandbox::trust::{self, Stages};
 
-use crate::support::Tree;
+use crate::support::{Tree, session};
 use crate::{FILE, compiled, tree, user};
 
 /// What the project's file opens, a line each. Leaving mounts out makes no difference to that.
@@ -308,4 +309,33 @@ fn a_file_above_the_root_still_forbids_what_it_forbids() {
             "`/home/u/proj/src/main.rs`: hidden → writable (.agent-sandbox.toml:3:27)",
         ]
     );
+}
+
+/// Both policies are resolved one after the other, and the machine does not stand still between.
+#[test]
+fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
+    let tree = tree();
+    let listening = |path: &str| format!("0000000000000000: 00000002 00000000 00010000 0001 01 1 {path}\n");
+    let table = |rows: &[&str]| {
+        let rows: String = rows.iter().map(|path| listening(path)).collect();
+        tree.add(&format!("proc/net/unix = Num RefCount Protocol Flags Type St Inode Path\n{rows}"));
+    };
+    tree.add("home/u/.run/agent=");
+    tree.add("home/u/.run/new=");
+    table(&["/home/u/.run/agent"]);
+    tree.add(&format!("{FILE} = sockets = ['~/.run/agent']\n"));
+    let compiled = compiled(&tree, "/home/u/proj", &Request::default());
+    let stages = Stages {
+        layers: &compiled.layers,
+        policy: &compiled.policy,
+        resolution: &compiled.resolution,
+        decisions: &compiled.decisions,
+        plan: &compiled.plan,
+        environment: &compiled.environment,
+    };
+    table(&["/home/u/.run/agent", "/home/u/.run/new"]);
+    let widening = trust::widening(&tree.host(), &session("/home/u/proj"), &stages, true).unwrap();
+    let grants: Vec<String> = widening.grants.iter().map(ToString::to_string).collect();
+    assert_eq!(grants, compiled.widening.unwrap().grants.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert!(matches!(grants.as_slice(), [one] if one.contains("/home/u/.run/agent")), "{grants:?}");
 }

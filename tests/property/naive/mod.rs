@@ -225,7 +225,8 @@ impl Naive {
     pub fn may_be_renamed(&self, directory: &Path) -> bool {
         let Some(root) = self.can_move_in(directory) else { return false };
         let is_below = |path: &Path| path.starts_with(directory) && path != directory;
-        let protective = self.decisions.values().flatten().filter(|rule| rule.access != Access::Rw);
+        let names = |rule: &&Applied| rule.only_tightens() || is_reached(&self.decisions, rule);
+        let protective = self.decisions.values().flatten().filter(|rule| rule.access != Access::Rw).filter(names);
         let mut below = protective.filter(|rule| is_below(&rule.at));
         below.all(|rule| rule.leaves_free(directory, root)) && !self.own.iter().any(|own| is_below(own))
     }
