@@ -334,7 +334,7 @@ fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
         environment: &compiled.environment,
     };
     table(&["/home/u/.run/agent", "/home/u/.run/new"]);
-    let widening = trust::widening(&tree.host(), &session("/home/u/proj"), &stages, true).unwrap();
+    let widening = trust::widening(&tree.host(), &session("/home/u/proj"), &stages, &Request::default()).unwrap();
     let grants: Vec<String> = widening.grants.iter().map(ToString::to_string).collect();
     assert_eq!(grants, compiled.widening.unwrap().grants.iter().map(ToString::to_string).collect::<Vec<_>>());
     assert!(matches!(grants.as_slice(), [one] if one.contains("/home/u/.run/agent")), "{grants:?}");
