@@ -52,7 +52,8 @@ fn script(printed: &str, stages: &[&str]) -> (Vec<String>, Vec<u8>) {
     } else {
         let (data, words) = printed.strip_prefix("printf '").unwrap().split_once("' | {\n").unwrap();
         let bytes = data.split('\\').skip(1).map(|byte| u8::from_str_radix(byte, 8).unwrap());
-        (words.strip_suffix(" 3<&0 0<&9 9<&-\n} 9<&0\n").unwrap(), bytes.collect())
+        let words = words.strip_prefix("exec 3<&0 0<&4 4<&- &&\n").unwrap();
+        (words.strip_suffix("\n} 4<&0\n").unwrap(), bytes.collect())
     };
     (shell_words::split(words).unwrap(), data)
 }

@@ -199,11 +199,13 @@ fn what_a_preset_would_block_is_opened_without_it() {
         "[filesystem]\npresets = ['!@git']\n",
         &[
             "preset `@git`: on → off (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/.git/branches`: read-only → writable (.agent-sandbox.toml:2:12)",
             "`/home/u/proj/.git/commondir`: read-only → writable (.agent-sandbox.toml:2:12)",
             "`/home/u/proj/.git/config`: read-only → writable (.agent-sandbox.toml:2:12)",
             "`/home/u/proj/.git/config.worktree`: read-only → writable (.agent-sandbox.toml:2:12)",
             "`/home/u/proj/.git/hooks`: read-only → writable (.agent-sandbox.toml:2:12)",
             "`/home/u/proj/.git/info/attributes`: read-only → writable (.agent-sandbox.toml:2:12)",
+            "`/home/u/proj/.git/remotes`: read-only → writable (.agent-sandbox.toml:2:12)",
         ],
     );
 }
@@ -279,10 +281,25 @@ fn hiding_a_folder_opens_what_a_link_in_it_protects() {
 #[test]
 fn what_would_be_refused_without_the_file_does_not_count_as_open() {
     let tree = tree();
-    tree.add("home/u/proj/out -> ../.ssh");
+    tree.add("home/u/proj/out -> ../other");
+    tree.add("home/u/other/");
     user(&tree, "[filesystem]\nrw = ['out']\n");
     assert!(tree.compile("/home/u/proj", &Request::default()).1.has_errors());
-    assert_opens(&tree, "[filesystem]\nro = ['.']\n", &["`/home/u/.ssh`: hidden → writable (.agent-sandbox.toml:1:1)"]);
+    assert_opens(
+        &tree,
+        "[filesystem]\nro = ['.']\n",
+        &["`/home/u/other`: read-only → writable (.agent-sandbox.toml:1:1)"],
+    );
+}
+
+#[test]
+fn what_a_link_would_have_opened_counts_as_hidden() {
+    let tree = tree();
+    tree.add("home/u/work/out -> ../.ssh");
+    user(&tree, "[filesystem]\nrw = ['~/work/out']\n");
+    assert!(tree.compile("/home/u/proj", &Request::default()).1.has_errors());
+    let rule = "[filesystem]\nro = ['~/.ssh']\n";
+    assert_opens(&tree, rule, &["`/home/u/.ssh`: hidden → read-only (.agent-sandbox.toml:2:7)"]);
 }
 
 #[test]
