@@ -27,7 +27,7 @@ everywhere!("link-checks":
 );
 
 // The window between looking and mounting, in which a folder becomes a link.
-everywhere!("guard-check": swapping_a_folder_for_a_link_while_a_sandbox_starts);
+everywhere!("guard-check,link-checks": swapping_a_folder_for_a_link_while_a_sandbox_starts);
 
 everywhere!("what we do: bwrap follows the link": a_placeholder_through_a_link_to_nothing);
 
