@@ -1,4 +1,4 @@
-//! Starting it: find bwrap and the command, check that this machine can do it, and exec. Only this stage changes
+//! Starting it: find bwrap and the command, check that this machine can do it, and supervise it, or exec. Only this stage changes
 //! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
 mod aftermath;
@@ -89,7 +89,7 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
     Ok(())
 }
 
-/// The last checks before a start, and the only step that changes the host.
+/// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     availability::check_with_trial(host, session, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
