@@ -12,6 +12,7 @@ mod own_sandbox;
 mod process;
 pub(crate) mod signals;
 mod supervise;
+mod terminal;
 pub mod undo;
 
 use std::fs;

@@ -17,18 +17,13 @@ use std::process::{Child, ExitCode, ExitStatus};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_passcred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType, recvmsg,
     send, socketpair,
 };
-use rustix::process::{
-    DumpableBehavior, Pid, Signal, getpgrp, getpid, getsid, set_child_subreaper, set_dumpable_behavior,
-    test_kill_process_group,
-};
-use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use rustix::process::{DumpableBehavior, Pid, Signal, getpid, set_child_subreaper, set_dumpable_behavior};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::guard::{self, report, report::Report};
@@ -38,6 +33,7 @@ use crate::path::AbsPath;
 
 use super::process::Process;
 use super::signals::{self, Received, Shield, Signals};
+use super::terminal::{self, Foreground};
 use super::{availability, cannot_execute, cannot_execute_inside, shielded};
 
 /// What came of a run.
@@ -184,7 +180,7 @@ impl<'a> Run<'a> {
             bwrap,
             bwrap_process,
             guarded: socket.is_some(),
-            leads_session: getsid(None).is_ok_and(|leader| leader == getpid()),
+            leads_session: terminal::leads_session(),
             socket,
             target: None,
             init: None,
@@ -418,7 +414,7 @@ impl Watch {
     const CLOSELY: Duration = Duration::from_millis(1);
 
     fn new() -> Self {
-        let at_rest = terminal().map(|_| Self::AT_REST);
+        let at_rest = terminal::open().map(|_| Self::AT_REST);
         Self { interval: at_rest, at_rest }
     }
 
@@ -431,30 +427,6 @@ impl Watch {
         self.interval = self.interval.map(|interval| interval * 2).filter(|interval| *interval < Self::AT_REST);
         self.interval = self.interval.or(self.at_rest);
     }
-}
-
-/// The terminal that this process was started from, if it is in its foreground.
-///
-/// A shell inside takes the foreground for itself and cannot give it back: the process group that had it has no number in there.
-struct Foreground(OwnedFd);
-
-impl Foreground {
-    fn now() -> Option<Self> {
-        let terminal = terminal()?;
-        (tcgetpgrp(&terminal) == Ok(getpgrp())).then_some(Self(terminal))
-    }
-
-    /// Unless another group that lives has it by now: a shell may have put us into the background.
-    fn take_back(&self) {
-        if tcgetpgrp(&self.0).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
-            // From the background this sends a signal, which is blocked, and goes on.
-            let _ = tcsetpgrp(&self.0, getpgrp());
-        }
-    }
-}
-
-fn terminal() -> Option<OwnedFd> {
-    open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
 fn why_not_started(host: &Host, bwrap: &AbsPath, how: Ending) -> Diagnostic {

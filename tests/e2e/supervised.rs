@@ -30,6 +30,7 @@ for_both!(
     a_reader_that_goes_away_ends_the_command,
     the_end_of_input_passes_through,
     nobody_is_left_behind,
+    a_caller_outside_our_namespace_of_processes_is_no_trouble,
     without_supervision_it_is_bwrap_that_the_caller_sees,
 );
 
@@ -373,6 +374,19 @@ for script in ('true', '(setsid sleep 60 &); echo x', 'kill -9 $$'):
     let binary = binary();
     let said = python(&mut place.command("env"), CALLER, &[binary.to_str().unwrap(), "--allow-root"]);
     assert_eq!(said, "nobody\n".repeat(3));
+}
+
+/// As under `docker exec` and in many CI systems: our session and our group have no number.
+fn a_caller_outside_our_namespace_of_processes_is_no_trouble(place: &Place) {
+    policy(place, "");
+    let mut caller = place.command("unshare");
+    caller.args(["--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "sh", "-c"]);
+    caller
+        .args(["cut -d ' ' -f 5,6 /proc/$$/stat; exec \"$@\" -- echo inside", "sh"])
+        .arg(binary())
+        .arg("--allow-root");
+    let said = succeeded(caller.output().unwrap());
+    assert_eq!(said.split_whitespace().collect::<Vec<_>>(), ["0", "0", "inside"]);
 }
 
 fn without_supervision_it_is_bwrap_that_the_caller_sees(place: &Place) {
