@@ -1,6 +1,8 @@
 //! How agents save what they keep, imitated: the same calls in the same order. `scripts/test-agents` runs the real ones.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use crate::sandbox::{sandbox, succeeded, write};
 use crate::support::{Place, stderr};
@@ -90,19 +92,20 @@ fn two_runs_share_the_second_place(place: &Place) {
     place.write("home/.claude.json", "{}");
     place.write("home/.claude/history.jsonl", "");
     write(place, "save.py", SAVE);
-    let first = sandbox(place)
-        .args([
-            "--network=false",
-            "--",
-            "sh",
-            "-ec",
-            "touch here; while test ! -e done; do sleep 0.05; done; /usr/bin/python3 save.py first",
-        ])
+    // It says when it has begun, and goes on at the end of its input: who waits for the other never waits for a dead one.
+    let mut first = sandbox(place)
+        .args(["--network=false", "--", "sh", "-ec", "echo begun; read -r _ || :; /usr/bin/python3 save.py first"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    outside(place, "while test ! -e here; do sleep 0.05; done; test -e ~/.claude/.claude.json");
+    let mut said = [0; 6];
+    let begun = first.stdout.as_mut().unwrap().read_exact(&mut said);
+    assert!(begun.is_ok() && said == *b"begun\n", "{}", stderr(&first.wait_with_output().unwrap()));
+    outside(place, "test -e ~/.claude/.claude.json");
     assert_eq!(inside(place, "/usr/bin/python3 save.py second"), "['second']\n");
-    outside(place, "test -e ~/.claude/.claude.json; touch done");
+    outside(place, "test -e ~/.claude/.claude.json");
     let first = first.wait_with_output().unwrap();
     assert!(first.status.success(), "{}", stderr(&first));
     assert_eq!(outside(place, "cat ~/.claude.json; ls -A ~/.claude"), "{\"second\": 1, \"first\": 1}history.jsonl\n");
