@@ -32,6 +32,8 @@ mitigations! {
     ExcludeThroughLink = "exclude-through-link";
     /// No descriptor of the caller passes.
     Descriptors = "descriptors";
+    /// A file on a standard stream can only be read, if that is what it was opened for.
+    Streams = "streams";
     /// The command cannot make user namespaces.
     NoUserNamespaces = "no-user-namespaces";
     /// Mounts stay connected, whatever becomes of their namespace.

@@ -142,6 +142,8 @@ codes! {
     ForeignProject = "foreign-project", Error;
     /// A standard stream is an open directory.
     OpenDirectory = "open-directory", Error;
+    /// A standard stream gives the command more than a stream.
+    UnsafeStream = "unsafe-stream", Error;
     /// No `bwrap` on PATH.
     BwrapMissing = "bwrap-missing", Error;
     /// The first `bwrap` on PATH lies where the command could have put it.

@@ -33,6 +33,7 @@ use crate::path::AbsPath;
 
 use super::process::Process;
 use super::signals::{self, Received, Shield, Signals};
+use super::streams::Streams;
 use super::terminal::{self, Foreground};
 use super::{availability, cannot_execute, cannot_execute_inside, shielded};
 
@@ -82,6 +83,7 @@ impl Supervisor {
                 let status = run.bwrap.wait();
                 let status = ended.and(status);
                 run.end_all();
+                run.streams.hand_back();
                 foreground.iter().for_each(Foreground::take_back);
                 match status {
                     Ok(status) => run.outcome(status, host, &argv.program),
@@ -112,20 +114,21 @@ impl Supervisor {
         // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
         // the command.
         let before = self.signals.before();
+        let streams = Streams::new()?;
         let (mut bwrap, socket) = match &argv.guard {
-            None => (shielded(argv, None, Shield::No(before)), None),
+            None => (shielded(argv, None, &streams, Shield::No(before)), None),
             Some(guard) => {
                 let (ours, theirs) = channel().map_err(|e| cannot("make a socket", &e))?;
                 let number = guard.descriptor + 1;
                 let argv = argv.told(Some(number), before);
-                (shielded(&argv, Some((theirs, number)), Shield::Supervised), Some(ours))
+                (shielded(&argv, Some((theirs, number)), &streams, Shield::Supervised), Some(ours))
             }
         };
         let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
         let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
         match process.and_then(Process::open) {
-            Ok(process) => Ok(Run::new(&self.signals, child, process, socket)),
+            Ok(process) => Ok(Run::new(&self.signals, child, process, socket, streams)),
             Err(e) => {
                 let _ = child.kill().and_then(|()| child.wait());
                 Err(cannot("hold a process by a descriptor (Linux 5.3)", &e))
@@ -171,10 +174,17 @@ struct Run<'a> {
     /// We have just continued the command ourselves, which may have undone a stop.
     continued_late: bool,
     watch: Watch,
+    streams: Streams,
 }
 
 impl<'a> Run<'a> {
-    fn new(signals: &'a Signals, bwrap: Child, bwrap_process: Process, socket: Option<OwnedFd>) -> Self {
+    fn new(
+        signals: &'a Signals,
+        bwrap: Child,
+        bwrap_process: Process,
+        socket: Option<OwnedFd>,
+        streams: Streams,
+    ) -> Self {
         Self {
             signals,
             bwrap,
@@ -190,6 +200,7 @@ impl<'a> Run<'a> {
             continued: false,
             continued_late: false,
             watch: Watch::new(),
+            streams,
         }
     }
 

@@ -19,6 +19,7 @@ mod process;
 mod random;
 mod sandbox;
 mod start;
+mod streams;
 mod supervised;
 mod surroundings;
 mod tools;

@@ -26,6 +26,7 @@ mod soak;
 mod sockets;
 mod spellings;
 mod start;
+mod streams;
 
 #[path = "../support/mod.rs"]
 mod support;
