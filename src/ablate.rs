@@ -40,6 +40,8 @@ mitigations! {
     MountLock = "mount-lock";
     /// What was mounted is compared with the plan before the command starts.
     GuardCheck = "guard-check";
+    /// Beside another sandbox, what rules find is looked for once more when all is mounted.
+    LookAgain = "look-again";
     /// Root keeps no capability.
     RootCapabilities = "root-capabilities";
     /// The kernel's settings are read-only.

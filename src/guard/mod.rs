@@ -10,6 +10,7 @@ mod mounts;
 mod namespaces;
 pub mod report;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
@@ -22,10 +23,10 @@ use std::process::{Command, ExitCode};
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
-use crate::guard_plan::GuardPlan;
+use crate::guard_plan::{Expectation, GuardPlan, Identity};
 use crate::launch::signals::Mask;
 use crate::launch::{self, exit_code};
-use crate::path::shown;
+use crate::path::{AbsPath, shown};
 use crate::seccomp;
 
 use report::Report;
@@ -128,8 +129,13 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if !ablate::is_off(Mitigation::PrivatePropagation) {
         mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     }
+    // What must be at a path before it is hidden, where that was noted.
+    let hidden = plan.expect.iter().filter(|expected| expected.access == Expectation::Hidden);
+    let covered: BTreeMap<&AbsPath, Identity> =
+        hidden.filter_map(|expected| Some((&expected.path, expected.identity?))).collect();
     for tightening in &plan.mounts {
-        mounts::tighten(tightening).map_err(|e| Failure::refused(&format!("`{}`", tightening.path()), reason(&e)))?;
+        mounts::tighten(tightening, covered.get(tightening.path()).copied())
+            .map_err(|e| Failure::refused(&format!("`{}`", tightening.path()), reason(&e)))?;
     }
     if !ablate::is_off(Mitigation::GuardCheck) {
         check::check(&plan.expect).map_err(Failure::Refused)?;

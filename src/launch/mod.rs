@@ -4,6 +4,7 @@
 mod aftermath;
 mod availability;
 mod before;
+mod beside;
 mod bwrap;
 mod command;
 mod identity;
@@ -44,6 +45,7 @@ use signals::{Mask, Shield};
 use streams::Streams;
 
 pub use availability::explain_refusal;
+pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
 pub use own_sandbox::own_sandbox;
 pub use supervise::{Ending, Outcome, Supervisor};
@@ -122,9 +124,18 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
 /// Notes which files and folders the plan means, for the guard to compare. The very last step: whatever is swapped from here
 /// on is noticed.
 pub fn note_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
+    note(host, argv, false)
+}
+
+/// The same, and what is to be hidden as well, which matters where another sandbox may be at work ([`Basis::confirm`]).
+pub fn note_all_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
+    note(host, argv, true)
+}
+
+fn note(host: &Host, argv: &mut Argv, thorough: bool) -> Result<(), Diagnostic> {
     let Some(guard) = &mut argv.guard else { return Ok(()) };
-    identity::note(host, &mut guard.plan.expect).map_err(|(path, e)| {
-        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
+    identity::note(host, &mut guard.plan.expect, thorough).map_err(|(path, e)| {
+        Diagnostic::new(Code::GuardRefused, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
             .help("start again; if it stays so, see who changes it")
     })
 }

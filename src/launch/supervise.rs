@@ -72,7 +72,13 @@ impl Supervisor {
 
     /// Runs the command and returns when nothing inside lives any more. See [`super::ready_to_supervise`] for what comes first.
     pub fn run(&self, host: &Host, argv: &Argv) -> Outcome {
-        match self.start(argv) {
+        self.run_if(host, argv, &|| Ok(()))
+    }
+
+    /// The same, but `confirm` is asked when all mounts are made and the command is next: if it says why not, nothing runs. Without a guard
+    /// nobody tells when that is, and it is not asked.
+    pub fn run_if(&self, host: &Host, argv: &Argv, confirm: &dyn Fn() -> Result<(), String>) -> Outcome {
+        match self.start(argv, confirm) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
             Ok(mut run) => {
                 let foreground = Foreground::now();
@@ -110,7 +116,7 @@ impl Supervisor {
         }
     }
 
-    fn start(&self, argv: &Argv) -> Result<Run<'_>, Diagnostic> {
+    fn start<'a>(&'a self, argv: &Argv, confirm: Confirm<'a>) -> Result<Run<'a>, Diagnostic> {
         // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
         // the command.
         let before = self.signals.before();
@@ -128,7 +134,7 @@ impl Supervisor {
         let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
         match process.and_then(Process::open) {
-            Ok(process) => Ok(Run::new(&self.signals, child, process, socket, streams)),
+            Ok(process) => Ok(Run::new(&self.signals, child, process, socket, streams, confirm)),
             Err(e) => {
                 let _ = child.kill().and_then(|()| child.wait());
                 Err(cannot("hold a process by a descriptor (Linux 5.3)", &e))
@@ -175,7 +181,11 @@ struct Run<'a> {
     continued_late: bool,
     watch: Watch,
     streams: Streams,
+    confirm: Confirm<'a>,
 }
+
+/// Whether the command may start, once the sandbox stands; otherwise why not.
+type Confirm<'a> = &'a dyn Fn() -> Result<(), String>;
 
 impl<'a> Run<'a> {
     fn new(
@@ -184,6 +194,7 @@ impl<'a> Run<'a> {
         bwrap_process: Process,
         socket: Option<OwnedFd>,
         streams: Streams,
+        confirm: Confirm<'a>,
     ) -> Self {
         Self {
             signals,
@@ -201,6 +212,7 @@ impl<'a> Run<'a> {
             continued_late: false,
             watch: Watch::new(),
             streams,
+            confirm,
         }
     }
 
@@ -267,11 +279,15 @@ impl<'a> Run<'a> {
                         self.pass_on(signal);
                     }
                     // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
-                    if self.target.is_some() {
-                        let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
-                    } else {
-                        self.failure = Some(Report::Refused("the supervisor cannot hold the command".to_owned()));
-                        self.socket = None;
+                    let held = self.target.as_ref().ok_or_else(|| "the supervisor cannot hold the command".to_owned());
+                    match held.and_then(|_| (self.confirm)()) {
+                        Ok(()) => {
+                            let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
+                        }
+                        Err(why) => {
+                            self.failure = Some(Report::Refused(why));
+                            self.socket = None;
+                        }
                     }
                 }
                 Ok(Some((report, _))) => self.failure = Some(report),

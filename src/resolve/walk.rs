@@ -14,6 +14,7 @@ use crate::places;
 use crate::rule::{Access, Exactness, Precedence, Rule};
 
 use super::pattern::Component;
+use super::visited::Visited;
 
 /// Below this many directories a second thread costs more than it saves.
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
@@ -53,6 +54,7 @@ pub(super) struct Unreadable {
 pub(super) struct Walked {
     pub hits: Vec<Hit>,
     pub unreadable: Vec<Unreadable>,
+    pub visited: Visited,
     /// The starts that a walk from above has reached.
     entered: BTreeSet<AbsPath>,
 }
@@ -88,7 +90,7 @@ pub(super) fn walk(
         literals.insert(literal.path.clone(), ());
     }
     let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
-    let mut walked = Walked::default();
+    let mut walked = Walked { visited: Visited::begin(), ..Walked::default() };
     // Parents first: a start below another is met on the way, unless nothing led there.
     for (prefix, states) in starts.iter() {
         if !walked.entered.contains(prefix) && walker.leads_within(prefix) {
@@ -124,6 +126,7 @@ impl Walker<'_> {
         for _ in 0..DIRECTORIES_BEFORE_THREADS {
             let Some(task) = tasks.pop() else { return };
             self.visit(&task, &mut tasks, walked);
+            walked.visited.directories.push(task.directory);
         }
         if tasks.is_empty() {
             return;
@@ -140,6 +143,7 @@ impl Walker<'_> {
                         walked.hits.extend(part.hits);
                         walked.unreadable.extend(part.unreadable);
                         walked.entered.extend(part.entered);
+                        walked.visited.directories.extend(part.visited.directories);
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -156,6 +160,7 @@ impl Walker<'_> {
                 shared.working += 1;
                 drop(shared);
                 self.visit(&task, &mut found, &mut walked);
+                walked.visited.directories.push(task.directory);
                 shared = lock(queue);
                 shared.working -= 1;
                 shared.tasks.append(&mut found);

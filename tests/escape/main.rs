@@ -11,6 +11,7 @@ mod situations;
 mod scene;
 
 mod autorun;
+mod beside;
 mod git;
 mod kernel;
 mod masks;
