@@ -78,6 +78,9 @@ impl Prepared {
     fn start(mut self, host: &Host, exec: bool, output: &Output) -> Result<(Outcome, Supervisor), Diagnostic> {
         if exec {
             launch::note_identities(host, &mut self.argv)?;
+            if let Some(guard) = &mut self.argv.guard {
+                guard.plan.json = output.is_json();
+            }
             return Err(launch::exec(&self.argv));
         }
         let supervisor = Supervisor::new()?;

@@ -86,11 +86,15 @@ impl Failure {
 pub fn main(words: &[OsString]) -> ExitCode {
     let (plan, command) = match read(words) {
         Ok(read) => read,
-        Err(e) => return say(&refusal(&format!("the plan of the second stage cannot be read: {}", reason(&e)))),
+        Err(e) => {
+            let problem = refusal(&format!("the plan of the second stage cannot be read: {}", reason(&e)));
+            return say(&problem, TEXT);
+        }
     };
+    let format = if plan.json { Format::Json } else { TEXT };
     let supervisor = match plan.report.map(descriptors::inherited).transpose() {
         Ok(supervisor) => supervisor,
-        Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e)))),
+        Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), format),
     };
     let failure = match start(&plan, &command, supervisor.as_ref()) {
         Ok(never) => match never {},
@@ -102,7 +106,7 @@ pub fn main(words: &[OsString]) -> ExitCode {
             let _ = failure.report().send(supervisor.as_fd());
             ExitCode::from(exit_code::OWN_FAILURE)
         }
-        None => say(&failure.diagnostic()),
+        None => say(&failure.diagnostic(), format),
     }
 }
 
@@ -179,10 +183,12 @@ pub(crate) fn refusal(why: &str) -> Diagnostic {
         .help("something changed while it was set up; start again, and look at who changes it if it stays so")
 }
 
+const TEXT: Format = Format::Text { color: false };
+
 /// Says it to whoever reads standard error, and gives the exit code for it.
-fn say(diagnostic: &Diagnostic) -> ExitCode {
+fn say(diagnostic: &Diagnostic, format: Format) -> ExitCode {
     let mut diagnostics = Diagnostics::default();
     diagnostics.push(diagnostic.clone());
-    let _ = io::stderr().write_all(render(&diagnostics, Format::Text { color: false }).as_bytes());
+    let _ = io::stderr().write_all(render(&diagnostics, format).as_bytes());
     ExitCode::from(exit_code::of(diagnostic.code))
 }

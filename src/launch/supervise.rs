@@ -31,7 +31,7 @@ use crate::host::Host;
 use crate::lower::Argv;
 use crate::path::AbsPath;
 
-use super::process::Process;
+use super::process::{self, Process};
 use super::signals::{self, Received, Shield, Signals};
 use super::streams::Streams;
 use super::terminal::{self, Foreground};
@@ -131,10 +131,14 @@ impl Supervisor {
             }
         };
         let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
+        let children_before = if socket.is_none() { process::children() } else { Vec::new() };
         let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
         match process.and_then(Process::open) {
-            Ok(process) => Ok(Run::new(&self.signals, child, process, socket, streams, confirm)),
+            Ok(process) => {
+                let run = Run::new(&self.signals, child, process, socket, streams, confirm);
+                Ok(Run { children_before, ..run })
+            }
             Err(e) => {
                 let _ = child.kill().and_then(|()| child.wait());
                 Err(cannot("hold a process by a descriptor (Linux 5.3)", &e))
@@ -182,6 +186,8 @@ struct Run<'a> {
     watch: Watch,
     streams: Streams,
     confirm: Confirm<'a>,
+    /// Processes that have nothing to do with this run, if there is no guard.
+    children_before: Vec<Pid>,
 }
 
 /// Whether the command may start, once the sandbox stands; otherwise why not.
@@ -213,6 +219,7 @@ impl<'a> Run<'a> {
             watch: Watch::new(),
             streams,
             confirm,
+            children_before: Vec::new(),
         }
     }
 
@@ -364,7 +371,10 @@ impl<'a> Run<'a> {
 
     /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
     fn end_all(&mut self) {
-        if let Some(init) = &self.init {
+        // Without a guard nobody named the first process, but it is ours by now: bwrap has ended, and we collect what it leaves.
+        let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::numbers_anew(*pid);
+        let orphans = process::children().into_iter().filter(|_| !self.guarded).filter(adopted);
+        for init in orphans.filter_map(|pid| Process::open(pid).ok()).chain(self.init.take()) {
             init.signal(Signal::KILL);
             init.wait_until_ended();
         }

@@ -15,10 +15,13 @@ fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) 
     scene.policy(BASE_ONLY, "exclude = ['**/.env', { path = '.blocked', if-missing = 'block' }]");
     scene.write("a/first/box/.env", CANARY);
     scene.mkdir("z/last");
-    // A walk needs something to do between the two places.
+    // A walk needs something to do between the two places, in whatever order it takes them.
     for number in 0..300 {
-        scene.mkdir(format!("m/{number}"));
+        for side in ["a", "z"] {
+            fs::create_dir(scene.project().join(side).join(number.to_string())).unwrap();
+        }
     }
+    scene.place.give_away();
     let mut mover = scene.start::<&str>("shuffle.py", &[]);
     mover.until("started", || scene.project().join("started").exists());
     let starts = if scene.is_control() { STARTS_OF_THE_CONTROL } else { STARTS };
@@ -35,7 +38,6 @@ fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) 
         }
     }
     fs::write(scene.project().join("stop"), "").unwrap();
-    eprintln!("REFUSED {refused} of {starts} control {}", scene.is_control());
     mover.wait().completed();
     Verdict::broken_if(seen.is_some(), format!("{refused} starts were refused; {seen:?}"))
 }
