@@ -41,7 +41,7 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
                 drop(supervisor);
                 before.without_guard = Some(why);
             }
-            Ok((Outcome::Failed(why), supervisor)) if why.code == Code::GuardRefused && before.changed < RETRIES => {
+            Ok((Outcome::Changed(_), supervisor)) if before.changed < RETRIES => {
                 drop(supervisor);
                 before.changed += 1;
             }
@@ -110,7 +110,7 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
 fn conclude(outcome: Outcome, supervisor: Supervisor, output: &Output) -> ExitCode {
     match outcome {
         Outcome::Ended(ending) => supervisor.conclude(ending),
-        Outcome::Failed(diagnostic) => fail(diagnostic, output),
+        Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic) => fail(diagnostic, output),
         Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), output),
     }
 }

@@ -158,7 +158,7 @@ codes! {
     ProtectionRequired = "protection-required", Error;
     /// This machine does not let the second stage do its work.
     GuardUnavailable = "guard-unavailable", Error;
-    /// What is mounted is not what was planned: the second stage, or the last look before it, found something else.
+    /// What is mounted is not what was planned.
     GuardRefused = "guard-refused", Error;
     /// The command does not exist, or not inside.
     CommandNotFound = "command-not-found", Error;

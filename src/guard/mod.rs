@@ -38,6 +38,8 @@ pub(crate) use confine::{can_scope, scope};
 enum Failure {
     /// This machine does not let us do it: nothing has been given up yet, and a start without the guard may still work.
     Unavailable(String),
+    /// What was to be hidden has changed since it was planned.
+    Changed(String),
     /// Something is not as it must be.
     Refused(String),
     CannotExecute {
@@ -59,6 +61,7 @@ impl Failure {
     fn report(self) -> Report {
         match self {
             Self::Unavailable(why) => Report::Unavailable(why),
+            Self::Changed(why) => Report::Changed(why),
             Self::Refused(why) => Report::Refused(why),
             Self::CannotExecute { program, error } => {
                 let message = format!("`{}` cannot be executed inside: {}", shown(&program), reason(&error));
@@ -75,7 +78,7 @@ impl Failure {
             )
             .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up"),
             Report::CannotExecute { errno, message } => launch::cannot_execute_inside(errno, message),
-            Report::Refused(why) => refusal(&why),
+            Report::Refused(why) | Report::Changed(why) => refusal(&why),
             Report::Ready => refusal("the second stage did not end as it should"),
         }
     }
@@ -138,8 +141,10 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     let covered: BTreeMap<&AbsPath, Identity> =
         hidden.filter_map(|expected| Some((&expected.path, expected.identity?))).collect();
     for tightening in &plan.mounts {
-        mounts::tighten(tightening, covered.get(tightening.path()).copied())
-            .map_err(|e| Failure::refused(&format!("`{}`", tightening.path()), reason(&e)))?;
+        mounts::tighten(tightening, covered.get(tightening.path()).copied()).map_err(|e| {
+            let why = format!("`{}`: {}", tightening.path(), reason(&e));
+            if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
+        })?;
     }
     if !ablate::is_off(Mitigation::GuardCheck) {
         check::check(&plan.expect).map_err(Failure::Refused)?;

@@ -32,7 +32,7 @@ pub(super) fn tighten(tightening: &Tightening, covered: Option<Identity>) -> io:
 }
 
 /// By its path, no such file; or, to a remount by its path, nothing that is a mount.
-fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_gone(error: &io::Error) -> bool {
     let stale = [Errno::NOENT, Errno::INVAL, Errno::STALE].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|number| stale.contains(&number))
 }

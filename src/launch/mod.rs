@@ -135,7 +135,7 @@ pub fn note_all_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnosti
 fn note(host: &Host, argv: &mut Argv, thorough: bool) -> Result<(), Diagnostic> {
     let Some(guard) = &mut argv.guard else { return Ok(()) };
     identity::note(host, &mut guard.plan.expect, thorough).map_err(|(path, e)| {
-        Diagnostic::new(Code::GuardRefused, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
+        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
             .help("start again; if it stays so, see who changes it")
     })
 }

@@ -44,6 +44,8 @@ pub enum Outcome {
     Ended(Ending),
     /// It did not, or bwrap was lost under it.
     Failed(Diagnostic),
+    /// What the rules name has changed since it was looked at. Nothing ran, and a plan that is made anew may do.
+    Changed(Diagnostic),
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),
 }
@@ -286,13 +288,14 @@ impl<'a> Run<'a> {
                         self.pass_on(signal);
                     }
                     // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
-                    let held = self.target.as_ref().ok_or_else(|| "the supervisor cannot hold the command".to_owned());
-                    match held.and_then(|_| (self.confirm)()) {
+                    let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
+                    let held = self.target.as_ref().ok_or_else(lost);
+                    match held.and_then(|_| (self.confirm)().map_err(Report::Changed)) {
                         Ok(()) => {
                             let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
                         }
                         Err(why) => {
-                            self.failure = Some(Report::Refused(why));
+                            self.failure = Some(why);
                             self.socket = None;
                         }
                     }
@@ -383,6 +386,7 @@ impl<'a> Run<'a> {
     fn outcome(self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
         match self.failure {
             Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
+            Some(Report::Changed(why)) => return Outcome::Changed(guard::refusal(&why)),
             Some(Report::Refused(why)) => return Outcome::Failed(guard::refusal(&why)),
             Some(Report::CannotExecute { errno, message }) => {
                 return Outcome::Failed(cannot_execute_inside(errno, message));
