@@ -24,7 +24,7 @@ while not os.path.exists('stop'):
     os.rmdir('work/new')
     __import__('time').sleep(0.02)
 ";
-    policy(place, "exclude = ['**/.env', { path = '.blocked', if-missing = 'block' }]");
+    policy(place, "exclude = ['**/.env', 'missing/**/key', { path = '.blocked', if-missing = 'block' }]");
     write(place, "sub/.env", "secret\n");
     let mut other = sandbox(place);
     other.args(["--", "/usr/bin/python3", "-I", "-c", WORK]).stdout(Stdio::piped());
