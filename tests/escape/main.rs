@@ -11,12 +11,14 @@ mod situations;
 mod scene;
 
 mod autorun;
+mod bare;
 mod git;
 mod kernel;
 mod masks;
 mod missing;
 mod moves;
 mod namespaces;
+mod nested;
 mod next_run;
 mod outcome;
 mod processes;
