@@ -1,13 +1,13 @@
 //! Making git on the host see no repository in `.git`, and one of the attacker's in the project itself.
 
-use crate::git::{repository, with_linked_worktree};
+use crate::git::repository;
 use crate::outcome::Verdict;
 use crate::scene::Scene;
 
 macro_rules! ways {
-    ($prepare:ident: $($attack:ident = $way:literal),+ $(,)?) => { $(
+    ($($attack:ident = $way:literal),+ $(,)?) => { $(
         fn $attack(scene: &Scene) -> Verdict {
-            $prepare(scene);
+            repository(scene);
             then_look(scene, $way)
         }
     )+ };
@@ -20,13 +20,11 @@ for_everybody!("head-restore":
     with_an_empty_head,
     with_a_head_that_leads_out_of_refs,
     with_a_folder_for_a_head,
-    with_a_fifo_for_a_head,
     with_a_link_for_a_head,
     without_objects,
     with_a_file_for_objects,
     without_refs,
     with_a_link_for_refs,
-    without_the_head_of_a_linked_worktree,
 );
 
 // Root can search and read what nobody may.
@@ -37,14 +35,13 @@ for_user!("head-restore":
     with_all_of_it_closed,
 );
 
-ways!(repository:
+ways!(
     planting_a_bare_repository = "removed",
     with_the_head_moved = "moved",
     with_nonsense_for_a_head = "nonsense",
     with_an_empty_head = "emptied",
     with_a_head_that_leads_out_of_refs = "outside-of-refs",
     with_a_folder_for_a_head = "folder",
-    with_a_fifo_for_a_head = "fifo",
     with_a_link_for_a_head = "link",
     without_objects = "without-objects",
     with_a_file_for_objects = "file-for-objects",
@@ -55,8 +52,6 @@ ways!(repository:
     with_refs_closed = "closed-refs",
     with_all_of_it_closed = "closed",
 );
-
-ways!(with_linked_worktree: without_the_head_of_a_linked_worktree = "worktree-removed");
 
 fn then_look(scene: &Scene, way: &str) -> Verdict {
     let pwned = scene.home().join("pwned");

@@ -140,7 +140,7 @@ fn replacing_an_included_file(scene: &Scene) -> Verdict {
 }
 
 /// The project is a worktree of a repository beside it.
-pub fn with_linked_worktree(scene: &Scene) {
+fn with_linked_worktree(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     identify(scene);
     let main = scene.home().join("code/main").to_str().unwrap().to_owned();

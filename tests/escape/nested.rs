@@ -56,7 +56,7 @@ for_everybody!("nested-repositories":
     planting_a_link,
     planting_one_in_a_split_index,
     planting_one_by_a_replaced_entry,
-    planting_one_in_a_forged_index,
+    planting_one_in_a_huge_index,
     populating_a_submodule_that_was_empty,
     planting_one_in_another_worktree,
 );
@@ -107,7 +107,7 @@ attacks!(repository, then_use_git:
     planting_a_link = "planted-link",
     planting_one_in_a_split_index = "planted-in-a-split-index",
     planting_one_by_a_replaced_entry = "planted-as-a-replaced-entry",
-    planting_one_in_a_forged_index = "planted-in-a-forged-index",
+    planting_one_in_a_huge_index = "planted-in-a-huge-index",
 );
 attacks!(with_submodule, then_use_git: planting_one_in_a_submodule = "planted-in-a-submodule");
 attacks!(with_an_empty_submodule, then_use_git: populating_a_submodule_that_was_empty = "populated");

@@ -4,16 +4,13 @@ printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 mkdir -p objects refs/heads
 echo 'ref: refs/heads/main' >HEAD
 printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n\tfsmonitor = %s/evil.sh\n' "$PWD" "$PWD" >config
-git=.git
-case $1 in worktree-*) git=$(git rev-parse --git-dir) ;; esac
 case $1 in
-removed | worktree-removed) rm -f "$git/HEAD" ;;
+removed) rm -f .git/HEAD ;;
 moved) mv .git/HEAD .git/HEAD.aside ;;
 nonsense) echo nonsense >.git/HEAD ;;
 emptied) : >.git/HEAD ;;
 outside-of-refs) echo 'ref: heads/main' >.git/HEAD ;;
 folder) rm -f .git/HEAD && mkdir -p .git/HEAD/x ;;
-fifo) rm -f .git/HEAD && mkfifo .git/HEAD ;;
 link) rm -f .git/HEAD && ln -s /nowhere .git/HEAD ;;
 unreadable) chmod 000 .git/HEAD ;;
 without-objects) mv .git/objects .git/objects.aside ;;
@@ -23,7 +20,6 @@ link-for-refs) mv .git/refs .git/refs.aside && ln -s /nowhere .git/refs ;;
 closed-objects) chmod 000 .git/objects ;;
 closed-refs) chmod 000 .git/refs ;;
 closed) chmod 000 .git ;;
-worktree-main) rm -f "$(git rev-parse --git-common-dir)/HEAD" ;;
 *) exit 1 ;;
 esac
 echo done

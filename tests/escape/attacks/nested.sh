@@ -68,7 +68,13 @@ planted) evil new && named new ;;
 planted-deep) mkdir -p a/b && evil a/b/new && named a/b/new ;;
 planted-in-a-planted-one) made new && evil new/deeper && (cd new && named deeper) && named new ;;
 planted-in-a-submodule) evil sub/deeper && (cd sub && named deeper) ;;
-planted-hook) made new && named new && mkdir -p new/.git/hooks && cp evil.sh new/.git/hooks/post-index-change ;;
+planted-hook)
+    # A file whose time has changed, so that the index is written and the hook called.
+    made new && echo x >new/x && git -C new add x && git -C new commit -qm two && named new
+    touch -d 2001-01-01 new/x
+    mkdir -p new/.git/hooks
+    cp evil.sh new/.git/hooks/post-index-change
+    ;;
 planted-include) made new && named new && monitor >settings && git -C new config include.path "$PWD/settings" ;;
 planted-worktree-settings)
     made new && named new
@@ -90,15 +96,15 @@ planted-as-a-replaced-entry)
     rm new && evil new
     git -c splitIndex.maxPercentChange=100 update-index --replace --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
     ;;
-planted-in-a-forged-index)
-    # git believes the length that an entry gives for its name, whatever follows the name.
+planted-in-a-huge-index)
+    # More than anybody wants to read, in an extension that git passes by; and no checksum, which git takes for none.
     evil new && named new
     python3 - <<'END'
-import hashlib
-index = open('.git/index', 'rb').read()[:-20]
-at = index.index(b'\0\x03new\0')
-index = index[:at + 5] + b'X' + index[at + 6:]
-open('.git/index', 'wb').write(index + hashlib.sha1(index).digest())
+size = 300 << 20
+index = open('.git/index', 'rb').read()[:-20] + b'ZZZZ' + size.to_bytes(4, 'big')
+with open('.git/index', 'wb') as file:
+    file.write(index)
+    file.truncate(len(index) + size + 20)
 END
     ;;
 populated) rm -rf sub; evil sub ;;
