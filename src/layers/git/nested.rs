@@ -172,3 +172,6 @@ pub(crate) fn git_dir_in(host: &Host, folder: &AbsPath) -> io::Result<Option<(Ab
         Some(FileKind::Device) | None => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;
