@@ -111,9 +111,9 @@ fn a_submodule_is_worked_in(place: &Place) {
     );
 }
 
-/// One that was registered outside is cloned inside, and one that is there is brought to another commit.
+/// One that was registered outside is cloned inside, and works from then on. Of one that is there, `submodule update` would write
+/// the settings, though they stay as they are; its commits are checked out in it.
 fn a_submodule_is_fetched_and_updated(place: &Place) {
-    let update = "git -c protocol.file.allow=always submodule --quiet update";
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
     outside(place, INIT);
     outside(
@@ -121,17 +121,17 @@ fn a_submodule_is_fetched_and_updated(place: &Place) {
         "git -c protocol.file.allow=always submodule --quiet add \"$PWD/../library\" a/logs; git commit -qm module
          git submodule --quiet deinit -f a/logs; rm -rf .git/modules; git submodule --quiet init",
     );
-    let output = output_inside(place, &format!("{update}; cd a/logs; git log --format=%s"));
+    let update = "git -c protocol.file.allow=always submodule --quiet update; git -C a/logs log --format=%s";
+    let output = output_inside(place, update);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "what git itself writes into a new one does no harm");
     assert_eq!(succeeded(output), "first\n");
     outside(place, "cd ../library; echo two >>file; git commit -qam second");
     inside(
         place,
-        &format!(
-            "cd a/logs; git checkout -q main; git -c protocol.file.allow=always pull -q --ff-only origin main; git checkout -q -b topic
-             echo three >>file; git commit -qam third; cd ../..; git add a/logs; git commit -qm newer
-             git checkout -q HEAD~1; {update}; git checkout -q main; {update}; git submodule status | grep -q '^ '"
-        ),
+        "cd a/logs; git checkout -q main; git -c protocol.file.allow=always pull -q --ff-only origin main
+         git checkout -q -b topic; echo three >>file; git commit -qam third; cd ../..; git add a/logs; git commit -qm newer
+         git checkout -q HEAD~1; git -C a/logs checkout -q HEAD~2; test -z \"$(git status -s)\"
+         git checkout -q main; git -C a/logs checkout -q topic; git submodule status | grep -q '^ '",
     );
     assert_eq!(
         outside(place, "git -C a/logs log -1 --format=%s; git log -1 --format=%s; git status -s; git -C a/logs fsck 2>&1"),
