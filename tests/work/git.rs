@@ -134,7 +134,10 @@ fn a_submodule_is_fetched_and_updated(place: &Place) {
          git checkout -q main; git -C a/logs checkout -q topic; git submodule status | grep -q '^ '",
     );
     assert_eq!(
-        outside(place, "git -C a/logs log -1 --format=%s; git log -1 --format=%s; git status -s; git -C a/logs fsck 2>&1"),
+        outside(
+            place,
+            "git -C a/logs log -1 --format=%s; git log -1 --format=%s; git status -s; git -C a/logs fsck 2>&1"
+        ),
         "third\nnewer\n"
     );
 }
@@ -146,7 +149,10 @@ fn a_repository_in_the_repository_is_worked_in(place: &Place) {
                 git merge -q --ff-only topic; git branch -q -d topic; git stash list; git gc -q; git status -s";
     inside(place, work);
     outside(place, &format!("{INIT}; git -c advice.addEmbeddedRepo=false add one; git commit -qm embedded"));
-    inside(place, &format!("{}; cd ..; git commit -qam newer", work.replace("two", "three").replace("second", "third")));
+    inside(
+        place,
+        &format!("{}; cd ..; git commit -qam newer", work.replace("two", "three").replace("second", "third")),
+    );
     assert_eq!(
         outside(place, "git -C one log --format=%s; git log -1 --format=%s; git status -s; git -C one fsck 2>&1"),
         "third\nsecond\nfirst\nnewer\n"

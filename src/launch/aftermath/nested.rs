@@ -53,11 +53,7 @@ pub(super) struct NestedWatch {
 
 impl NestedWatch {
     /// `repository` is that of the project, with its work tree.
-    pub(super) fn new(
-        root: &AbsPath,
-        repository: Option<(Repository, AbsPath)>,
-        known: &NestedRepositories,
-    ) -> Self {
+    pub(super) fn new(root: &AbsPath, repository: Option<(Repository, AbsPath)>, known: &NestedRepositories) -> Self {
         Self { root: root.clone(), repository, known: known.clone() }
     }
 

@@ -64,11 +64,7 @@ pub struct NestedRepositories {
 }
 
 /// `top` is the folder whose `.git` leads to `repository`. Without a repository, those in the folders of `root` count.
-pub(crate) fn nested(
-    host: &Host,
-    root: &AbsPath,
-    repository: Option<(&Repository, &AbsPath)>,
-) -> NestedRepositories {
+pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<(&Repository, &AbsPath)>) -> NestedRepositories {
     let mut search = Search { host, seen: BTreeSet::new(), all: NestedRepositories::default() };
     match repository {
         Some((Repository { git_dir, common_dir, .. }, top)) => {
