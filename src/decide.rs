@@ -108,7 +108,8 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
 
 /// Whether a rule that can only tighten does. `decisions` are those that came through no link.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
-    !ablate::is_off(Mitigation::ExcludeThroughLink)
+    let came_through_link = !found.links.is_empty();
+    !(came_through_link && ablate::is_off(Mitigation::ExcludeThroughLink))
         && found.rule.access > governed(&found.path, decisions)
         && in_reach(found, decisions)
 }

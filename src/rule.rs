@@ -156,6 +156,11 @@ pub enum Mask {
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
     pub skip_directories: Vec<String>,
+    /// Only where a file of this name lies beside them.
+    pub skip_beside: Option<String>,
+    /// It was found by way of something that a command could have written, so it opens nothing: it counts where it is stricter
+    /// than what governs its path without it.
+    pub only_tightens: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
     /// Leave alone what the git index holds with the same content.

@@ -122,8 +122,13 @@ impl Case {
     fn add(&self, entry: &str) {
         match String::from_utf8(unescape(entry)) {
             Ok(entry) => self.tree.add(&entry),
-            // A name that is no text is an empty file in a folder that exists.
-            Err(bytes) => fs::write(self.tree.real(PathBuf::from(OsString::from_vec(bytes.into_bytes()))), "").unwrap(),
+            // A name or a content that is no text: a file in a folder that exists.
+            Err(bytes) => {
+                let bytes = bytes.into_bytes();
+                let end = bytes.windows(3).position(|part| part == b" = ");
+                let (name, content) = end.map_or((&bytes[..], &b""[..]), |end| (&bytes[..end], &bytes[end + 3..]));
+                fs::write(self.tree.real(PathBuf::from(OsString::from_vec(name.to_vec()))), content).unwrap();
+            }
         }
     }
 

@@ -229,6 +229,8 @@ pub struct BuiltinPreset {
     pub description: String,
     /// Names of directories that its globs do not enter.
     pub skip_directories: Vec<String>,
+    /// Only where a file of this name lies beside them.
+    pub skip_beside: Option<String>,
     /// Its globs leave alone what the git index holds with the same content.
     pub leave_tracked: bool,
     pub relative_to: RelativeTo,

@@ -180,6 +180,8 @@ codes! {
     CommandsChanged = "commands-changed", Warning;
     /// The repository would not have been one for git any more, and was repaired.
     RepositoryRepaired = "repository-repaired", Warning;
+    /// A repository that git would enter and obey is new, and was moved aside.
+    PlantedRepository = "planted-repository", Warning;
     /// A file was replaced while a rule covered it.
     ReplacedDuringRun = "replaced-during-run", Warning;
     /// What stood at a blocked path is no longer ours to remove.

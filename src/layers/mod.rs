@@ -36,10 +36,14 @@ pub struct Project {
     /// subfolder, but not take this one away, so protections start here.
     pub outermost: AbsPath,
     pub repository: Option<git::Repository>,
+    /// The folder whose `.git` leads to the repository.
+    pub git_top: Option<AbsPath>,
     /// `.git` in the root where it is a file that points elsewhere. Git obeys it, and never writes it.
     pub git_pointer: Option<AbsPath>,
     /// What git's settings name in the work tree.
     pub git_named: git::Named,
+    /// Repositories in the project besides its own.
+    pub git_nested: git::NestedRepositories,
 }
 
 /// One source of rules and settings.
@@ -100,14 +104,18 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
     let git_pointer = git_pointer(host, &search.root);
     let top = search.root_and_above().iter().find(|folder| host.exists(&folder.child(".git")).unwrap_or(false));
+    let git_top = top.cloned();
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
     let named_by_user = session.path_var("GIT_CONFIG_GLOBAL");
     let git_settings = [home.child(".gitconfig"), configuration.join("git/config")]
         .into_iter()
         .chain(named_by_user)
         .collect::<Vec<_>>();
-    let git_named =
-        repository.as_ref().zip(top).map(|(repository, top)| git::named(host, repository, top, &home, &git_settings));
+    let git_nested = git::nested::nested(host, &search.root, repository.as_ref().zip(top));
+    let in_work_trees = repository.iter().cloned().zip(top.cloned());
+    let in_work_trees: Vec<(git::Repository, AbsPath)> =
+        in_work_trees.chain(git_nested.found.iter().map(git::Nested::repository)).collect();
+    let git_named = git::named(host, &in_work_trees, &home, &git_settings);
     let mut reader =
         Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
 
@@ -148,8 +156,10 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
             root: search.root,
             outermost: search.outermost,
             repository,
+            git_top,
             git_pointer,
-            git_named: git_named.unwrap_or_default(),
+            git_named,
+            git_nested,
         },
         layers,
         own_files,

@@ -72,7 +72,8 @@ impl Match {
     /// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
     /// can write the link's folder chose the target.
     pub fn only_tightens(&self) -> bool {
-        !self.links.is_empty() && self.rule.access.is_protective() && !self.rule.shows_socket
+        let is_doubtful = !self.links.is_empty() || self.rule.refinements.only_tightens;
+        is_doubtful && self.rule.access.is_protective() && !self.rule.shows_socket
     }
 }
 
