@@ -54,6 +54,7 @@ pub mod rule;
 // The world outside, as values.
 mod descriptors;
 pub mod host;
+pub mod identity;
 pub mod journal;
 pub mod mountinfo;
 pub mod session;
@@ -62,6 +63,8 @@ pub mod session;
 pub mod config;
 
 pub mod layers;
+
+mod state;
 
 pub mod presets;
 

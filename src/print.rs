@@ -397,6 +397,12 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         let command = quote_all(&inside, quote_for_people);
         lines.push(([b"  -- ".to_vec(), command].concat(), String::new()));
     }
+    for own in argv.guard.iter().flat_map(|guard| &guard.plan.own) {
+        let path = quote_for_people(own.path.as_os_str());
+        let what = if own.sealed { ", then read-only" } else { "" };
+        let words = [format!("# guard: mode {:04o}{what} ", own.mode).into_bytes(), path].concat();
+        lines.push((words, "this bwrap has no `--perms`".to_owned()));
+    }
     let by_guard = argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because));
     for (tightening, (purpose, because)) in by_guard {
         let (word, path) = match tightening {

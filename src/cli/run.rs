@@ -138,6 +138,9 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         if options.debug {
             output.debug(&debug::engine(&engine, compiled));
         }
+        if will_run {
+            launch::remember(host, &compiled.layers, &engine);
+        }
         Some(compiled.argv(&session, &engine, &arguments.command, &mut diagnostics))
     });
     if let (Some(why), Some(compiled)) = (without_guard, &compiled) {

@@ -8,6 +8,7 @@ mod check;
 mod confine;
 mod mounts;
 mod namespaces;
+mod own;
 pub mod report;
 
 use std::convert::Infallible;
@@ -128,6 +129,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if !ablate::is_off(Mitigation::PrivatePropagation) {
         mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     }
+    own::prepare(&plan.own).map_err(|(path, e)| Failure::refused(&format!("`{path}`"), reason(&e)))?;
     for tightening in &plan.mounts {
         mounts::tighten(tightening).map_err(|e| Failure::refused(&format!("`{}`", tightening.path()), reason(&e)))?;
     }

@@ -6,6 +6,7 @@ mod availability;
 mod before;
 mod bwrap;
 mod command;
+mod features;
 mod identity;
 mod libraries;
 mod own_sandbox;
@@ -42,6 +43,7 @@ use signals::{Mask, Shield};
 
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
+pub use features::remember;
 pub use own_sandbox::own_sandbox;
 pub use supervise::{Ending, Outcome, Supervisor};
 
@@ -71,10 +73,10 @@ pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Eng
     let bwrap = find_bwrap(host, session, compiled)?;
     // The kernel has it, and we know the numbers of this architecture.
     let seccomp = rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok();
-    let disable_userns = !compiled.guard && bwrap::knows(&bwrap, "--disable-userns")?;
+    let features = features::of(host, &compiled.layers, &bwrap)?;
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
-    Ok(Engine { bwrap, landlock: guard::can_scope(), seccomp, disable_userns, own_mounts })
+    Ok(Engine { bwrap, landlock: guard::can_scope(), seccomp, features, own_mounts })
 }
 
 /// What must be true of the caller before anything is compiled for a run.
@@ -92,7 +94,7 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    availability::check_with_trial(host, session, &argv.program)?;
+    availability::check_with_trial(host, session, &compiled.layers, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
 }
 
