@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Word;
+use crate::identity::Identity;
 use crate::path::AbsPath;
 
 /// The word that asks our binary to be the guard.
@@ -117,11 +118,4 @@ pub enum Expectation {
     Hidden,
     /// A place of the sandbox's own: `/tmp`, `/dev`, `/proc`.
     Own,
-}
-
-/// A file as the kernel knows it, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    pub device: u64,
-    pub inode: u64,
 }

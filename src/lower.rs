@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 
 use crate::ablate::{self, Mitigation};
 use crate::bytes::Word;
+pub use crate::descriptors::Data;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::environment::Environment;
 use crate::guard_plan::{self, GuardPlan, OwnDirectory, Tightening};
@@ -87,13 +88,6 @@ pub struct Before {
     pub scope: bool,
     /// What is mounted on the host later does not appear inside. Only root can do this here, and a second stage can for everybody.
     pub private_mounts: bool,
-}
-
-/// A descriptor and what is read from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Data {
-    pub descriptor: i32,
-    pub content: Vec<u8>,
 }
 
 impl Argv {

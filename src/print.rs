@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Value, json};
 
+use crate::bytes::value as json_word;
 use crate::diagnostic::{Code, Diagnostic, listed};
 use crate::guard_plan::Tightening;
 use crate::lower::{Argv, Data};
@@ -365,14 +366,6 @@ fn json_form(argv: &Argv) -> Vec<u8> {
         all["private-mounts"] = json!(true);
     }
     format!("{all:#}\n").into_bytes()
-}
-
-/// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.
-fn json_word(word: &OsStr) -> Value {
-    match word.to_str() {
-        Some(text) => json!(text),
-        None => json!({ "bytes": word.as_bytes() }),
-    }
 }
 
 fn annotated(argv: &Argv) -> Vec<u8> {

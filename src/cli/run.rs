@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::{self, Outcome, Supervisor, exit_code};
+use crate::launch::{self, Outcome, Supervisor};
 use crate::lower::Argv;
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::exit_code;
 use crate::launch::undo::{self, Outcome};
 use crate::layers;
 

@@ -9,7 +9,6 @@ mod confine;
 mod mounts;
 mod namespaces;
 mod own;
-pub mod report;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -23,15 +22,13 @@ use std::process::{Command, ExitCode};
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
+use crate::exit_code;
 use crate::guard_plan::GuardPlan;
-use crate::launch::signals::Mask;
-use crate::launch::{self, exit_code};
 use crate::path::shown;
+use crate::report::{self, Report, cannot_execute_inside, refusal};
+use crate::scope;
 use crate::seccomp;
-
-use report::Report;
-
-pub(crate) use confine::{can_scope, scope};
+use crate::signal_mask::Mask;
 
 /// Why the command was not started.
 #[derive(Debug)]
@@ -74,7 +71,7 @@ impl Failure {
                 format!("the second stage of the sandbox cannot work on this machine: {why}"),
             )
             .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up"),
-            Report::CannotExecute { errno, message } => launch::cannot_execute_inside(errno, message),
+            Report::CannotExecute { errno, message } => cannot_execute_inside(errno, message),
             Report::Refused(why) => refusal(&why),
             Report::Ready => refusal("the second stage did not end as it should"),
         }
@@ -153,7 +150,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
         confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
     }
     if plan.landlock && !ablate::is_off(Mitigation::LandlockScope) {
-        confine::scope().map_err(|e| Failure::refused("Landlock", e))?;
+        scope::apply().map_err(|e| Failure::refused("Landlock", e))?;
     }
     descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
     if let Some(supervisor) = supervisor {
@@ -167,12 +164,6 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     }
     let error = Command::new(program).args(arguments).exec();
     Err(Failure::CannotExecute { program: program.clone(), error })
-}
-
-/// Nothing starts on other mounts than those that were planned.
-pub(crate) fn refusal(why: &str) -> Diagnostic {
-    Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
-        .help("something changed while it was set up; start again, and look at who changes it if it stays so")
 }
 
 /// Says it to whoever reads standard error, and gives the exit code for it.

@@ -23,11 +23,14 @@ use crate::pipeline::Compiled;
 use crate::placeholder::{self, Item};
 use crate::session::Session;
 
+use crate::identity::Identity;
+use crate::journal::is_unchanged;
+use crate::unfollowed::look;
+
 use super::aftermath::Watch;
 use runs::{Other, Own};
 
 pub use place::Outcome;
-pub(super) use place::{identity, look, open_folder};
 
 /// What has to be done when the command has ended. Dropping it takes placeholders away without a word.
 pub struct Undo {
@@ -125,7 +128,7 @@ fn remove_all(host: &Host, records: &[Record], others: &[Other], own: &[Record])
     let is_of_another = |record: &Record| {
         let all = others.iter().flat_map(|other| &other.journal.records).chain(own);
         let mut others = all.filter(|other| other.path() == record.path() && other.identity != record.identity);
-        others.any(|other| place::is_unchanged(host, other))
+        others.any(|other| is_unchanged(host, other))
     };
     let mut outcomes = Vec::new();
     for record in records.iter().rev() {
@@ -171,11 +174,8 @@ fn put_up(
         path.as_ref().is_some_and(|path| relied_on.contains(path) && !items.iter().any(|item| item.path == *path))
     };
     let living = others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
-    let joined: Vec<Record> = living
-        .filter(is_new)
-        .filter(|record| place::is_unchanged(host, record))
-        .map(|record| record.joined(false))
-        .collect();
+    let joined: Vec<Record> =
+        living.filter(is_new).filter(|record| is_unchanged(host, record)).map(|record| record.joined(false)).collect();
     let standing = match items {
         [] if joined.is_empty() => None,
         items => Some(Standing::new(host, state, items, joined, &others)?),
@@ -203,7 +203,7 @@ impl Standing {
         for item in items {
             let known = others.iter().flat_map(|other| &other.journal.records);
             let known = known.filter(|record| record.path().as_ref() == Some(&item.path));
-            match known.into_iter().find(|record| place::is_unchanged(host, record)) {
+            match known.into_iter().find(|record| is_unchanged(host, record)) {
                 Some(record) => records.push(record.joined(item.is_parent)),
                 None => missing.push(item),
             }
@@ -304,7 +304,7 @@ impl Tree<'_> {
         match place::put_in_place(host, &self.temporary, top) {
             Ok(()) => {
                 // A command of another run may have been faster than the rename.
-                let found = look(host, top).map_err(failed)?.map(|found| identity(&found));
+                let found = look(host, top).map_err(failed)?.map(|found| Identity::of_stat(&found));
                 let expected = records.iter().find(|record| record.path().as_ref() == Some(top));
                 match expected.map(|record| record.identity) == found {
                     true => Ok(()),

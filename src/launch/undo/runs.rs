@@ -12,7 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::host::Host;
-use crate::journal::{self, Identity, Journal, Line, RUNS, SUFFIX};
+use crate::identity::Identity;
+use crate::journal::{self, Journal, Line, RUNS, SUFFIX};
 use crate::path::AbsPath;
 
 const LOCK: &str = "lock";

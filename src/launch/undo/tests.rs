@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::*;
-use crate::journal::Identity;
+use crate::identity::Identity;
 
 struct Scene {
     folder: TempDir,
