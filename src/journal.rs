@@ -116,16 +116,24 @@ fn word(path: &AbsPath) -> Word {
     Word(path.as_os_str().to_owned())
 }
 
-/// The names of the journals in `state`, sorted.
+/// The names of the journals in `state`, sorted. A folder that cannot be read has none.
 pub fn names(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
+    read_names(host, state).unwrap_or_default()
+}
+
+/// The same for who must not mistake a failure for an empty folder.
+pub fn read_names(host: &Host, state: &AbsPath) -> io::Result<Vec<AbsPath>> {
     let folder = state.child(RUNS);
-    // No folder, no runs. One that cannot be read belongs to somebody else.
-    let entries = host.read_dir(&folder).unwrap_or_default();
+    let entries = match host.read_dir(&folder) {
+        // No folder, no runs.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
     let is_journal = |name: &std::ffi::OsStr| name.as_bytes().ends_with(SUFFIX.as_bytes());
     let mut names: Vec<AbsPath> =
         entries.iter().filter(|entry| is_journal(&entry.name)).map(|entry| folder.child(&entry.name)).collect();
     names.sort();
-    names
+    Ok(names)
 }
 
 /// The placeholders that stand on this host, as runs have made them: for everybody else nothing is there.

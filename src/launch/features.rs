@@ -54,7 +54,10 @@ pub(super) fn of(host: &Host, layers: &Layers, bwrap: &AbsPath) -> Result<Featur
     }
     let help = Command::new(bwrap.as_path()).arg("--help").stdin(Stdio::null()).output();
     let help = help.map_err(|e| super::cannot_execute(bwrap, &e))?;
-    Ok(Features::told(String::from_utf8_lossy(&help.stdout).split_whitespace(), binary))
+    let help = String::from_utf8_lossy(&help.stdout);
+    let told = Features::told(help.split_whitespace(), binary);
+    // No answer at all: whatever it is, it fails by itself and says why.
+    Ok(if told.names().next().is_none() { Features::all() } else { told })
 }
 
 /// Notes what bwrap has told, for the next start. For who starts something: printing an argv leaves no trace. Where nothing can be noted, the

@@ -8,6 +8,7 @@
 mod situations;
 
 mod environment;
+mod features;
 mod git;
 mod guard;
 mod inputs;
@@ -18,12 +19,14 @@ mod pins;
 mod process;
 mod random;
 mod sandbox;
+mod script;
 mod start;
 mod supervised;
 mod surroundings;
 mod tools;
 mod trust;
 mod undo;
+mod unfinished;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::diagnostic::reason;
 use crate::host::Host;
 use crate::identity::Identity;
 use crate::journal::Record;
@@ -47,12 +48,25 @@ pub(super) fn is_unsupported(error: &io::Error) -> bool {
 }
 
 /// Removes what has a name that only we use.
-pub(super) fn remove_named(host: &Host, path: &AbsPath, is_directory: bool) {
-    // Whatever keeps it from going keeps it for the next sweep, or was put there by somebody who wants it.
-    if let Ok((folder, name)) = open_parent(host, path) {
+///
+/// `false` where it may go at the next attempt. What was put there by somebody who wants it stays for good.
+pub(super) fn remove_named(host: &Host, path: &AbsPath, is_directory: bool) -> bool {
+    let removed = open_parent(host, path).and_then(|(folder, name)| {
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let _ = unlinkat(&folder, name, flags);
+        Ok(unlinkat(&folder, name, flags)?)
+    });
+    match removed {
+        Ok(()) => true,
+        Err(e) => {
+            use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotFound};
+            matches!(e.kind(), NotFound | DirectoryNotEmpty | AlreadyExists | IsADirectory) || is_elsewhere(&e)
+        }
     }
+}
+
+/// A folder on the way has become a link or a file: what was made is not to be found under its name any more.
+fn is_elsewhere(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotADirectory || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
 /// What became of something that a run had made.
@@ -67,6 +81,8 @@ pub enum Outcome {
     Filled,
     /// It is not ours any more, and why.
     Left(String),
+    /// It is ours, and could not be removed now, and why: it stays in the journal.
+    Stuck(String),
 }
 
 /// Removes what `record` names, if it is still that, and as it was.
@@ -74,7 +90,8 @@ pub(super) fn remove(host: &Host, record: &Record) -> Outcome {
     match try_remove(host, record) {
         Ok(outcome) => outcome,
         Err(e) if e.kind() == io::ErrorKind::NotFound => Outcome::Gone,
-        Err(e) => Outcome::Left(format!("it cannot be removed: {}", crate::diagnostic::reason(&e))),
+        Err(e) if is_elsewhere(&e) => Outcome::Left("a folder on the way is none any more".to_owned()),
+        Err(e) => Outcome::Stuck(reason(&e)),
     }
 }
 
