@@ -12,7 +12,11 @@ use serde_json::Value;
 use crate::sandbox::{failed, policy, sandbox, succeeded, write};
 use crate::support::{Place, abs, binary, stderr, write_program};
 
-everywhere!(without_perms_the_sandbox_means_the_same, without_perms_bwrap_alone_is_refused);
+everywhere!(
+    without_perms_the_sandbox_means_the_same,
+    without_perms_bwrap_alone_is_refused,
+    without_perms_no_folder_of_the_host_gets_another_mode,
+);
 
 for_both!(
     without_disable_userns_there_are_no_user_namespaces_either,
@@ -144,6 +148,31 @@ fn without_perms_bwrap_alone_is_refused(place: &Place) {
         assert!(stderr(&output).contains("does not have `--perms`"), "{}", stderr(&output));
     }
     assert_eq!(calls(place, "--die-with-parent"), 0, "nothing was started");
+}
+
+/// Also where bwrap has not mounted what it was told to.
+fn without_perms_no_folder_of_the_host_gets_another_mode(place: &Place) {
+    scene(place);
+    bwrap_without(place, &["--perms"]);
+    let path = place.path().join("bin/bwrap");
+    let script = fs::read_to_string(&path).unwrap();
+    // `--tmpfs …/way` becomes a `--dir`, which is there already.
+    let drop = "case $* in *--die-with-parent*)
+  for word; do
+    shift
+    case $next$word in tmpfs*/way) set -- \"$@\" --dir \"$word\" ;; tmpfs*) set -- \"$@\" --tmpfs \"$word\" ;; esac
+    case $next in tmpfs) next=; continue ;; esac
+    case $word in --tmpfs) next=tmpfs ;; *) set -- \"$@\" \"$word\" ;; esac
+  done
+esac
+exec"
+        .replace("\n  ", "\n");
+    write_program(&path, &script.replace("exec", &drop));
+    place.give_away();
+    let mode = || fs::metadata(place.project().join("way")).unwrap().permissions().mode();
+    let before = mode();
+    failed(&with_it(place).args(["--", "true"]).output().unwrap(), 125, "/way`: it is not mounted");
+    assert_eq!(mode(), before);
 }
 
 fn without_disable_userns_there_are_no_user_namespaces_either(place: &Place) {
