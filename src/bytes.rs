@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::path::AbsPath;
 
@@ -30,6 +31,12 @@ impl Written {
             Self::Bytes { bytes } => OsString::from_vec(bytes),
         }
     }
+}
+
+/// A word as a value: what prints and what reads back agree on its form.
+pub fn value(word: &OsStr) -> Value {
+    // Both forms can be written as JSON.
+    serde_json::to_value(Written::of(word)).unwrap_or_default()
 }
 
 /// One word of a command.

@@ -11,7 +11,13 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::ablate::{self, Mitigation};
-use crate::lower::Data;
+
+/// A descriptor and what is read from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    pub descriptor: i32,
+    pub content: Vec<u8>,
+}
 
 /// Marks every descriptor past standard error as not inherited.
 pub(crate) fn close_on_exec() -> io::Result<()> {

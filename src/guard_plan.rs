@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Word;
+use crate::identity::Identity;
 use crate::path::AbsPath;
 
 /// The word that asks our binary to be the guard.
@@ -11,6 +12,9 @@ pub const SUBCOMMAND: &str = "__guard";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
+    /// Directories of the sandbox's own that get their mode here, because bwrap cannot give it to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<OwnDirectory>,
     /// Made on top of bwrap's mounts, in this order.
     pub mounts: Vec<Tightening>,
     /// What must be at each mount point in the end.
@@ -42,6 +46,31 @@ impl GuardPlan {
     pub fn to_text(&self) -> String {
         // Every type here can be written as JSON.
         serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// A directory on a tmpfs that bwrap made for the sandbox, and what becomes of it before anything is mounted by the guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OwnDirectory {
+    pub path: AbsPath,
+    #[serde(with = "octal")]
+    pub mode: u32,
+    /// It is the root of a tmpfs, which becomes read-only once all modes are set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
+}
+
+/// Modes as people write them.
+mod octal {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(mode: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{mode:04o}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+        u32::from_str_radix(&String::deserialize(deserializer)?, 8).map_err(D::Error::custom)
     }
 }
 
@@ -92,11 +121,4 @@ pub enum Expectation {
     Hidden,
     /// A place of the sandbox's own: `/tmp`, `/dev`, `/proc`.
     Own,
-}
-
-/// A file as the kernel knows it, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    pub device: u64,
-    pub inode: u64,
 }

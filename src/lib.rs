@@ -44,24 +44,32 @@ mod ablate;
 // The vocabulary that all stages share.
 pub mod bytes;
 pub mod diagnostic;
+mod exit_code;
 pub mod guard_plan;
 pub mod origin;
 pub mod path;
 pub mod placeholder;
 pub mod places;
+pub mod report;
 pub mod rule;
 
 // The world outside, as values.
 mod descriptors;
 pub mod host;
+pub mod identity;
 pub mod journal;
 pub mod mountinfo;
+mod scope;
 pub mod session;
+mod signal_mask;
+mod unfollowed;
 
 // The stages.
 pub mod config;
 
 pub mod layers;
+
+mod state;
 
 pub mod presets;
 

@@ -2,17 +2,19 @@
 //! read in a terminal carry them escaped where they could forge a line.
 
 mod environment;
+mod placeholders;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Value, json};
 
+use crate::bytes::value as json_word;
 use crate::diagnostic::{Code, Diagnostic, listed};
 use crate::guard_plan::Tightening;
 use crate::lower::{Argv, Data};
 use crate::path::{AbsPath, shown};
-use crate::placeholder::{self, Item};
+use crate::placeholder;
 use crate::resolve::NewFile;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +155,8 @@ fn escape_line(word: &OsStr) -> Vec<u8> {
 type Quote = fn(&OsStr) -> Vec<u8>;
 
 fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
-    let mut out = Vec::new();
+    let items = placeholder::items(&argv.placeholders);
+    let mut out = if items.is_empty() { Vec::new() } else { placeholders::wait_for_signals() };
     for directory in &argv.create {
         // As `launch` makes them: each missing parent is for this user alone too, and without them nothing starts.
         out.extend(b"(umask 077 && mkdir -p -- ");
@@ -177,9 +180,8 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
         ];
         out.extend(parts.concat());
     }
-    let items = placeholder::items(&argv.placeholders);
     if !items.is_empty() {
-        out.extend(put_up(&items, quote));
+        out.extend(placeholders::put_up(&items, quote));
     }
     let binary = argv.data.iter().find(|data| data.content.contains(&0));
     if let Some(data) = binary {
@@ -217,13 +219,16 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
             documents.extend(format!("{end}\n").bytes());
         }
     }
-    out.push(b'\n');
+    // Also where the shell ends at the first failure, what was put up is taken away.
+    let end: &[u8] = if items.is_empty() { b"\n" } else { placeholders::NOTE_STATUS };
+    out.extend(if binary.is_some() { b"\n" } else { end });
     out.extend(documents);
     if let Some(data) = binary {
-        out.extend(format!("}} {}<&0\n", kept_input(data)).bytes());
+        out.extend(format!("}} {}<&0", kept_input(data)).bytes());
+        out.extend(end);
     }
     if !items.is_empty() {
-        out.extend(take_away(&items, quote));
+        out.extend(placeholders::take_away(&items, quote));
     }
     out
 }
@@ -245,44 +250,6 @@ fn end_of(content: &[u8]) -> String {
         end.push('_');
     }
     end
-}
-
-/// What stands at blocked paths, as far as a script can do it: without the journal by which a killed run is swept.
-fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
-    let mut out = Vec::new();
-    let directories: Vec<OsString> = paths(items.iter().filter(|item| item.content.is_none()));
-    if !directories.is_empty() {
-        out.extend([b"mkdir -- ".to_vec(), quote_all(&directories, quote), b" &&\n".to_vec()].concat());
-    }
-    for item in items {
-        if let Some(content) = item.content {
-            let (content, path) = (quote(OsStr::from_bytes(content)), quote(item.path.as_os_str()));
-            out.extend([&b"(set -C && printf %s "[..], &content, b" >", &path, b") &&\n"].concat());
-        }
-    }
-    out.extend(b"{\n");
-    out
-}
-
-/// Takes away what is as it was, and ends as the command did.
-fn take_away(items: &[Item], quote: Quote) -> Vec<u8> {
-    let mut out = b"status=$?\n".to_vec();
-    for item in items {
-        if let Some(content) = item.content {
-            let (content, path) = (quote(OsStr::from_bytes(content.trim_ascii_end())), quote(item.path.as_os_str()));
-            out.extend([&b"test \"$(cat "[..], &path, b")\" = ", &content, b" && rm -f ", &path, b"\n"].concat());
-        }
-    }
-    let directories: Vec<OsString> = paths(items.iter().rev().filter(|item| item.content.is_none()));
-    if !directories.is_empty() {
-        out.extend([b"rmdir -- ".to_vec(), quote_all(&directories, quote), b" 2>/dev/null\n".to_vec()].concat());
-    }
-    out.extend(b"(exit $status)\n}\n");
-    out
-}
-
-fn paths<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<OsString> {
-    items.map(|item| item.path.as_os_str().to_owned()).collect()
 }
 
 fn quote_all(words: &[OsString], quote: Quote) -> Vec<u8> {
@@ -367,14 +334,6 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     format!("{all:#}\n").into_bytes()
 }
 
-/// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.
-fn json_word(word: &OsStr) -> Value {
-    match word.to_str() {
-        Some(text) => json!(text),
-        None => json!({ "bytes": word.as_bytes() }),
-    }
-}
-
 fn annotated(argv: &Argv) -> Vec<u8> {
     let mut lines: Vec<(Vec<u8>, String)> = Vec::new();
     for directory in argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path)) {
@@ -396,6 +355,12 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     if !inside.is_empty() {
         let command = quote_all(&inside, quote_for_people);
         lines.push(([b"  -- ".to_vec(), command].concat(), String::new()));
+    }
+    for own in argv.guard.iter().flat_map(|guard| &guard.plan.own) {
+        let path = quote_for_people(own.path.as_os_str());
+        let what = if own.sealed { ", then read-only" } else { "" };
+        let words = [format!("# guard: mode {:04o}{what} ", own.mode).into_bytes(), path].concat();
+        lines.push((words, "this bwrap has no `--perms`".to_owned()));
     }
     let by_guard = argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because));
     for (tightening, (purpose, because)) in by_guard {

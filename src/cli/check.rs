@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::exit_code;
 use crate::path::shown;
 use crate::pipeline;
 use crate::session::{Request, Session};

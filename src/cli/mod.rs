@@ -15,10 +15,11 @@ use std::process::ExitCode;
 
 use crate::config;
 use crate::diagnostic::Diagnostic;
+use crate::exit_code;
 use crate::guard;
 use crate::guard_plan;
 use crate::host::Host;
-use crate::launch::{exit_code, is_inside};
+use crate::launch::is_inside;
 use crate::path::AbsPath;
 use crate::session::{Request, Session};
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
-use crate::launch::exit_code;
+use crate::exit_code;
 
 use super::args::{MessageFormat, Options};
 

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::{self, Basis, Outcome, Supervisor, exit_code};
+use crate::launch::{self, Basis, Outcome, Supervisor};
 use crate::lower::{Argv, Engine};
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
@@ -162,6 +163,9 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, before: &Before)
             launch::engine(host, &session, compiled).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()?;
         if options.debug {
             output.debug(&debug::engine(&engine, compiled));
+        }
+        if will_run {
+            launch::remember(host, &compiled.layers, &engine);
         }
         let argv = compiled.argv(&session, &engine, &arguments.command, &mut diagnostics);
         Some((engine, argv))

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::{exit_code, is_inside};
+use crate::launch::is_inside;
 use crate::trust::{self, Widening};
 use crate::{path::AbsPath, pipeline};
 

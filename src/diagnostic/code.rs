@@ -148,6 +148,8 @@ codes! {
     BwrapMissing = "bwrap-missing", Error;
     /// The first `bwrap` on PATH lies where the command could have put it.
     BwrapUntrusted = "bwrap-untrusted", Error;
+    /// A flag that the policy needs and this `bwrap` does not have.
+    BwrapTooOld = "bwrap-too-old", Error;
     /// This machine does not let us make a sandbox.
     SandboxUnavailable = "sandbox-unavailable", Error;
     /// The command brings a sandbox of its own, which cannot work inside.

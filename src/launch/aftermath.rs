@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::{FileKind, Host};
-use crate::journal::Identity;
+use crate::identity::Identity;
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::plan::{Plan, View};
 use crate::rule::{Access, Exactness, LayerKind, Precedence};
 
-use super::undo::{identity, look};
+use crate::unfollowed::look;
 use keys::Keys;
 use nested::NestedWatch;
 use repository::Repository;
@@ -190,5 +190,5 @@ fn exists(host: &Host, path: &AbsPath) -> bool {
 }
 
 fn seen_at(host: &Host, path: &AbsPath) -> Option<Identity> {
-    look(host, path).ok().flatten().map(|found| identity(&found))
+    look(host, path).ok().flatten().map(|found| Identity::of_stat(&found))
 }

@@ -9,8 +9,11 @@ use std::process::{Command, Stdio};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
+use crate::layers::Layers;
 use crate::path::{AbsPath, shown};
 use crate::session::Session;
+
+use super::features;
 
 pub(super) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
@@ -28,10 +31,20 @@ pub(super) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(
 }
 
 /// The same, and where the files leave a doubt, a trial start: for who cannot find out afterwards.
-pub(super) fn check_with_trial(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
+pub(super) fn check_with_trial(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    bwrap: &AbsPath,
+) -> Result<(), Diagnostic> {
     check(host, session, bwrap)?;
     let doubtful = (is_restricted(host) && !session.is_root()) || in_container(host, session);
-    if doubtful && !is_setuid(host, bwrap) { trial(host, bwrap) } else { Ok(()) }
+    if !doubtful || is_setuid(host, bwrap) || features::has_worked(host, session, layers, bwrap) {
+        return Ok(());
+    }
+    trial(host, bwrap)?;
+    features::remember_that_it_works(host, session, layers, bwrap);
+    Ok(())
 }
 
 /// AppArmor restricts user namespaces.

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use rustix::fs::{Access, access};
 
@@ -43,11 +42,4 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
     }
     Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
         .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"))
-}
-
-/// Whether this bwrap has a flag. Its help tells; a version would only let us guess.
-pub(super) fn knows(bwrap: &AbsPath, flag: &str) -> Result<bool, Diagnostic> {
-    let help = Command::new(bwrap.as_path()).arg("--help").stdin(Stdio::null()).output();
-    let help = help.map_err(|e| super::cannot_execute(bwrap, &e))?;
-    Ok(String::from_utf8_lossy(&help.stdout).split_whitespace().any(|word| word == flag))
 }

@@ -26,16 +26,16 @@ use rustix::net::{
 use rustix::process::{DumpableBehavior, Pid, Signal, getpid, set_child_subreaper, set_dumpable_behavior};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::guard::{self, report, report::Report};
 use crate::host::Host;
 use crate::lower::Argv;
 use crate::path::AbsPath;
+use crate::report::{self, Report, cannot_execute_inside};
 
 use super::process::{self, Process};
 use super::signals::{self, Received, Shield, Signals};
 use super::streams::Streams;
 use super::terminal::{self, Foreground};
-use super::{availability, cannot_execute, cannot_execute_inside, shielded};
+use super::{availability, cannot_execute, shielded};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -386,8 +386,8 @@ impl<'a> Run<'a> {
     fn outcome(self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
         match self.failure {
             Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
-            Some(Report::Changed(why)) => return Outcome::Changed(guard::refusal(&why)),
-            Some(Report::Refused(why)) => return Outcome::Failed(guard::refusal(&why)),
+            Some(Report::Changed(why)) => return Outcome::Changed(report::refusal(&why)),
+            Some(Report::Refused(why)) => return Outcome::Failed(report::refusal(&why)),
             Some(Report::CannotExecute { errno, message }) => {
                 return Outcome::Failed(cannot_execute_inside(errno, message));
             }

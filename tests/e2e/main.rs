@@ -9,6 +9,7 @@ mod situations;
 
 mod beside;
 mod environment;
+mod features;
 mod git;
 mod guard;
 mod inputs;
@@ -19,6 +20,7 @@ mod pins;
 mod process;
 mod random;
 mod sandbox;
+mod script;
 mod start;
 mod streams;
 mod supervised;
@@ -26,6 +28,7 @@ mod surroundings;
 mod tools;
 mod trust;
 mod undo;
+mod unfinished;
 
 #[path = "../support/mod.rs"]
 mod support;

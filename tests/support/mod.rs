@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
-use agent_sandbox::lower::{Argv, Engine};
+use agent_sandbox::lower::{Argv, Engine, Features};
 use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline::{self, Compiled};
@@ -96,7 +96,7 @@ pub fn session(cwd: &str) -> Session {
 
 /// A machine that can do everything.
 pub fn engine() -> Engine {
-    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true, disable_userns: true, own_mounts: false }
+    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true, features: Features::all(), own_mounts: false }
 }
 
 /// The argv that runs `true`.

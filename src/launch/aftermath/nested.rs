@@ -12,7 +12,7 @@ use crate::layers::git::nested::{self, Form, FoundBy};
 use crate::layers::git::{Nested, NestedRepositories, Repository, config, read_config, read_path};
 use crate::path::{AbsPath, shown};
 
-use super::super::undo::open_folder;
+use crate::unfollowed::open_folder;
 
 /// No more than this many settings in one sentence.
 const MOST_NAMED: usize = 5;
