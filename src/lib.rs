@@ -92,3 +92,6 @@ pub mod print;
 
 // What an argv means, independently of all the above.
 pub mod model;
+
+// What people and tools ask about a policy.
+pub mod audit;

@@ -8,12 +8,19 @@ use crate::launch::{exit_code, is_inside};
 use crate::trust::{self, Widening};
 use crate::{path::AbsPath, pipeline};
 
-use super::args::Arguments;
+use super::args::Options;
 use super::debug;
 use super::output::Output;
 
-pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
-    match agree(host, arguments, output) {
+/// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
+///
+/// Shows the list and records it, with the hash of the file. A run is refused while a file opens more than was
+/// agreed to. Flags that go with every run count here, too.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {}
+
+pub(super) fn run(host: &Host, options: &Options, _arguments: &Arguments, output: &Output) -> ExitCode {
+    match agree(host, options, output) {
         Ok(said) => output.print(said.as_bytes()),
         Err(diagnostic) => {
             if let Some(diagnostic) = diagnostic {
@@ -25,19 +32,19 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
 }
 
 /// What to tell the user. `Err(None)` where everything has been said.
-fn agree(host: &Host, arguments: &Arguments, output: &Output) -> Result<String, Option<Diagnostic>> {
+fn agree(host: &Host, options: &Options, output: &Output) -> Result<String, Option<Diagnostic>> {
     if is_inside(host) {
         return Err(Some(
             Diagnostic::new(Code::AlreadyInside, "nothing can be trusted from inside a sandbox")
                 .help("run `agent-sandbox trust` outside"),
         ));
     }
-    let session = super::session(arguments.options.cwd.as_deref())?;
+    let session = super::session(options.cwd.as_deref())?;
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(host, &session, &arguments.options.request(), &mut diagnostics);
+    let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
     output.report(&diagnostics);
     let compiled = compiled.filter(|_| !diagnostics.has_errors()).ok_or(None)?;
-    if arguments.options.debug {
+    if options.debug {
         output.debug(&debug::stages(&compiled));
     }
     match &compiled.widening {
