@@ -79,6 +79,9 @@ pub mod lower;
 
 pub mod protection;
 
+// What one policy opens beyond another.
+pub mod compare;
+
 // What the project's own file opens, and whether the user agreed.
 pub mod trust;
 

@@ -14,30 +14,15 @@ mod record;
 use sha2::{Digest, Sha256};
 
 use crate::config::ConfigFile;
-use crate::decide::Decisions;
-use crate::environment::Environment;
 use crate::host::Host;
-use crate::layers::{Layer, Layers};
+use crate::layers::Layer;
 use crate::path::AbsPath;
-use crate::plan::Plan;
-use crate::presets::Policy;
-use crate::resolve::Resolution;
 use crate::session::{Request, Session};
 
+pub use crate::compare::{Openness, Stages};
 pub use consent::{refusal, warning};
-pub use grant::{Grant, Granted, Openness};
+pub use grant::{Grant, Granted};
 pub use record::{Record, record};
-
-/// What the stages came to: of the whole policy, or of all but the project's file.
-#[derive(Clone, Copy)]
-pub struct Stages<'a> {
-    pub layers: &'a Layers,
-    pub policy: &'a Policy,
-    pub resolution: &'a Resolution,
-    pub decisions: &'a Decisions,
-    pub plan: &'a Plan,
-    pub environment: &'a Environment,
-}
 
 /// What the project's file opens.
 #[derive(Clone, Debug)]

@@ -225,7 +225,7 @@ fn settings_that_the_user_has_off_can_be_turned_on() {
             "docker: off → on, which is as good as root (.agent-sandbox.toml:2:10)",
             "`/run/systemd/resolve`: hidden → read-only (.agent-sandbox.toml:1:11)",
             "`/tmp`: hidden → writable (.agent-sandbox.toml:4:7)",
-            "`/var/run/docker.sock`: hidden → writable (.agent-sandbox.toml:2:10)",
+            "socket `/var/run/docker.sock`: hidden → can be used (.agent-sandbox.toml:2:10)",
         ],
     );
 }
