@@ -49,6 +49,7 @@ pub mod origin;
 pub mod path;
 pub mod placeholder;
 pub mod places;
+mod quoting;
 pub mod rule;
 
 // The world outside, as values.

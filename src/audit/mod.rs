@@ -2,6 +2,9 @@
 //!
 //! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the latter.
 
+pub mod consents;
+pub mod diff;
+pub mod revision;
 pub mod whence;
 
 use schemars::JsonSchema;

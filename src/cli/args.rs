@@ -158,6 +158,7 @@ impl Options {
         Request {
             config: policy.config.clone(),
             no_project_config: policy.no_project_config,
+            supposed: None,
             ro: policy.ro.clone(),
             rw: policy.rw.clone(),
             exclude: policy.exclude.clone(),
@@ -167,6 +168,7 @@ impl Options {
             no_optimize: self.no_optimize,
             no_guard: self.no_guard,
             no_placeholders: self.exec,
+            cwd: self.cwd.clone(),
         }
     }
 }

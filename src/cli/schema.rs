@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
+use crate::audit;
 use crate::config;
 
 use super::output::Output;
@@ -20,11 +21,17 @@ pub(super) struct Arguments {
 enum Described {
     /// `.agent-sandbox.toml`, and the other configuration files
     Config,
+    /// What `diff --json` prints
+    Diff,
+    /// What `trust --list --json` prints
+    Trust,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
+        Described::Diff => audit::schema::<audit::diff::Diff>(),
+        Described::Trust => audit::schema::<audit::consents::Consents>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())
 }

@@ -50,6 +50,7 @@ impl Subcommand {
     pub(super) fn takes(&self, flag: &str) -> bool {
         let is_of_start = ["no_guard", "no_optimize"].contains(&flag);
         match self {
+            Subcommand::Trust(arguments) if !arguments.is_about_policy() => false,
             Subcommand::Check { file: None } | Subcommand::Lint(_) => is_of_policy(flag),
             Subcommand::Explain(_) | Subcommand::Show(_) => is_of_policy(flag) || is_of_start,
             Subcommand::Verify(_) => is_of_policy(flag) || is_of_start || flag == "allow_root",

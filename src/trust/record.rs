@@ -1,6 +1,7 @@
 //! The record of consent: one file for each project, in the folder of our state, which no rule makes writable inside
 //! (SPEC D6).
 
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -58,15 +59,62 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
 
 /// What was recorded for `file`; `None` where nothing was. An error where there is something that cannot be believed.
 pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<Option<Record>> {
-    let content = match content(host, &layers.state, &name_of(file)) {
+    let name = name_of(file);
+    let content = match open_folder(host, &layers.state).and_then(|folder| content(&folder, OsStr::new(&name))) {
         Ok(content) => content,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
     must_be_elsewhere(layers)?;
-    match serde_json::from_slice::<Record>(&content) {
-        Ok(record) if record.version == VERSION && record.file == *file => Ok(Some(record)),
+    understood(&content, OsStr::new(&name)).map(Some)
+}
+
+/// What is written in the record of this name. It says which file it is about, and its name must agree.
+fn understood(content: &[u8], name: &OsStr) -> io::Result<Record> {
+    match serde_json::from_slice::<Record>(content) {
+        Ok(record) if record.version == VERSION && name == name_of(&record.file).as_str() => Ok(record),
         Ok(_) | Err(_) => Err(unfit("it is damaged")),
+    }
+}
+
+/// A record as it was found.
+pub struct Found {
+    pub at: AbsPath,
+    pub record: io::Result<Record>,
+}
+
+/// All records, by their names. None where the folder is missing; an error where it cannot be believed.
+pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<Found>> {
+    let folder = match open_folder(host, state) {
+        Ok(folder) => folder,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e),
+    };
+    let mut found = Vec::new();
+    for entry in rustix::fs::Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        // What a writer has not finished begins with a dot.
+        if name.as_bytes().ends_with(b".json") && !name.as_bytes().starts_with(b".") {
+            let record = content(&folder, name).and_then(|content| understood(&content, name));
+            found.push(Found { at: state.child(FOLDER).child(name), record });
+        }
+    }
+    found.sort_by(|a, b| a.at.cmp(&b.at));
+    Ok(found)
+}
+
+/// Takes the record for `file` away, whatever it says, and says where it was; `None` where there was none.
+pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<AbsPath>, Diagnostic> {
+    let at = place(state, file);
+    // A symlink in the place of a record goes, and what it leads to stays.
+    let removed =
+        open_folder(host, state).and_then(|folder| Ok(rustix::fs::unlinkat(&folder, name_of(file), AtFlags::empty())?));
+    match removed {
+        Ok(()) => Ok(Some(at)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
+            .help(format!("`{state}` must be a folder that you own and that nobody else can write"))),
     }
 }
 
@@ -89,11 +137,10 @@ fn unfit(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn content(host: &Host, state: &AbsPath, name: &str) -> io::Result<Vec<u8>> {
-    let folder = open_folder(host, state)?;
+fn content(folder: &OwnedFd, name: &OsStr) -> io::Result<Vec<u8>> {
     // A FIFO would block a plain open for ever.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+    let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
     must_be_ours(&file)?;
     let file = std::fs::File::from(file);
     if !file.metadata()?.is_file() {
