@@ -8,7 +8,6 @@ mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +18,7 @@ use crate::environment::Environment;
 use crate::host::FileKind;
 use crate::layers::Layers;
 use crate::origin::Origin;
-use crate::path::AbsPath;
+use crate::path::{AbsPath, PathMap};
 use crate::plan::{BindKind, Mount, Plan, View};
 use crate::presets::{Policy, Setting};
 use crate::resolve::Resolution;
@@ -201,22 +200,25 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The paths that are more open, without those below another that opens in the same way.
+    /// The paths that are more open, without those where the next folder around that differs from its own surroundings opens in
+    /// the same way.
     ///
     /// The views of a plan change only at its borders, so what differs anywhere differs at a border of one of the two.
     fn paths(&self, devices: &[&AbsPath]) -> BTreeMap<&'a AbsPath, Opened> {
         let borders: BTreeSet<&AbsPath> = self.before.plan.borders().chain(self.after.plan.borders()).collect();
-        let mut said: BTreeMap<&Path, (Openness, Openness)> = BTreeMap::new();
+        let mut views: PathMap<(View, View)> = PathMap::default();
         let mut opened = BTreeMap::new();
         for path in borders {
-            let (from, to) = (openness(self.before.plan, path), openness(self.after.plan, path));
+            let here = (self.before.plan.view(path), self.after.plan.view(path));
+            let is_said = views.nearest_above(path).is_some_and(|(_, around)| *around == here);
+            views.insert(path.clone(), here);
+            let (from, to) = (Openness::from(here.0), Openness::from(here.1));
             if to <= from || self.is_by_the_way(path) || devices.iter().any(|device| path.is_within(device)) {
                 continue;
             }
             if from == Openness::Hidden && self.is_socket(path) {
                 opened.insert(path, Opened::Socket { path: path.clone() });
-            } else if !path.as_path().ancestors().any(|above| said.get(above) == Some(&(from, to))) {
-                said.insert(path.as_path(), (from, to));
+            } else if !is_said {
                 opened.insert(path, Opened::Path { path: path.clone(), from, to });
             }
         }
