@@ -51,9 +51,9 @@ pub(super) struct Arguments {
 
 const AFTER_HELP: &str = "\
 Examples:
-  agent-sandbox diff git:HEAD                            what an edit that is not committed changes
-  agent-sandbox diff --exit-code git:origin/main         in CI: fail if a pull request opens something
-  agent-sandbox diff /dev/null                           what the file means, beside the policy without it
+  agent-sandbox diff git:HEAD                      what an edit that is not committed changes
+  agent-sandbox diff --exit-code git:origin/main   in CI: fail if a change opens something
+  agent-sandbox diff /dev/null                     the file beside the policy without it
   agent-sandbox diff old.toml new.toml --json
 
 Exit codes: 0; 1 with --exit-code if something is wider; 125 if the two could not be compared.";

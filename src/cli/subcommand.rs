@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::args::is_of_policy;
 use super::{completions, diff, doctor, explain, init, lint, man, schema, show, trust, verify};
 
+// A comment on a variant takes the place of all that its arguments say about themselves.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Subcommand {
     /// Validate configuration files and show everything that is wrong at once
@@ -18,7 +19,6 @@ pub(super) enum Subcommand {
     Explain(explain::Arguments),
     /// Show the whole effective policy as a tree of paths
     Show(show::Arguments),
-    /// Compare two policies on this host: what is wider, what is narrower, by which rules
     Diff(diff::Arguments),
     /// Start a real sandbox and test each rule in it against the kernel
     Verify(verify::Arguments),
@@ -26,7 +26,6 @@ pub(super) enum Subcommand {
     Doctor(doctor::Arguments),
     /// Write a commented `.agent-sandbox.toml` for this project
     Init(init::Arguments),
-    /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
     Trust(trust::Arguments),
     /// Look for rules that do nothing, and for secrets that no rule covers
     Lint(lint::Arguments),

@@ -114,10 +114,11 @@ fn list(host: &Host, options: &Options, arguments: &Arguments, paint: Paint) -> 
     for Unusable { record, because } in &found.unusable {
         let _ = writeln!(out, "{record}  {}: {because}\n", paint.bad("no consent"));
     }
+    let in_force = found.consents.iter().filter(|consent| consent.status == Status::InForce).count();
     let _ = match found.consents.len() {
         0 => writeln!(out, "no consents"),
-        1 => writeln!(out, "1 consent"),
-        more => writeln!(out, "{more} consents"),
+        1 => writeln!(out, "1 consent, {in_force} in force"),
+        more => writeln!(out, "{more} consents, {in_force} in force"),
     };
     Ok(out)
 }
