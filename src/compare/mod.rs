@@ -21,7 +21,7 @@ use crate::origin::Origin;
 use crate::path::{AbsPath, PathMap};
 use crate::plan::{BindKind, Mount, Plan, View};
 use crate::presets::{Policy, Setting};
-use crate::resolve::Resolution;
+use crate::resolve::{Match, Resolution};
 use crate::rule::{Access, HardLinks, LayerKind, Protection};
 
 pub(crate) use presets::{is_of_preset, reference};
@@ -203,9 +203,12 @@ impl<'a> Comparison<'a> {
     /// The paths that are more open, without those where the next folder around that differs from its own surroundings opens in
     /// the same way.
     ///
-    /// The views of a plan change only at its borders, so what differs anywhere differs at a border of one of the two.
+    /// The views of a plan change only at its borders, so what differs anywhere differs at a border of one of the two. A socket is said
+    /// also where a folder around it opens in the same way: who sees it does more than read.
     fn paths(&self, devices: &[&AbsPath]) -> BTreeMap<&'a AbsPath, Opened> {
-        let borders: BTreeSet<&AbsPath> = self.before.plan.borders().chain(self.after.plan.borders()).collect();
+        let borders = self.before.plan.borders().chain(self.after.plan.borders());
+        let sockets = self.after.decisions.iter().map(|(path, _)| path).filter(|path| self.is_socket(path));
+        let borders: BTreeSet<&AbsPath> = borders.chain(sockets).collect();
         let mut views: PathMap<(View, View)> = PathMap::default();
         let mut opened = BTreeMap::new();
         for path in borders {
@@ -232,10 +235,12 @@ impl<'a> Comparison<'a> {
 
     /// To whom a socket shows, it can be used: `ro` or `rw` makes no difference.
     fn is_socket(&self, path: &AbsPath) -> bool {
-        let is_service = self.before.decisions.get(path).is_some_and(hides_service);
+        let was_hidden = self.before.decisions.get(path).is_some_and(hides_service);
         let is_shown = |decision: &Decision| {
             let is_engine = decision.origin == self.after.policy.docker.origin;
-            decision.kind == FileKind::File && (decision.shows_socket || is_engine || is_service)
+            let is_service = was_hidden || decision.losers.iter().any(Match::is_of_a_service);
+            let is_open = decision.access != Access::Exclude && decision.kind == FileKind::File;
+            is_open && (decision.shows_socket || is_engine || is_service)
         };
         self.after.decisions.get(path).is_some_and(is_shown)
     }
