@@ -20,6 +20,7 @@ use crate::pipeline::{self, Compiled};
 use crate::session::{Request, Session};
 
 use super::args::{self, Options};
+use super::debug;
 use super::output::Output;
 use super::style::Paint;
 use operand::{Operand, Place};
@@ -99,7 +100,7 @@ fn compared(host: &Host, options: &Options, arguments: &Arguments, output: &Outp
     let place = Place { host, session: &session, project: &layers.project, allow_missing: arguments.allow_missing };
     let old = place.named(&arguments.old).map_err(failed)?;
     let new = arguments.new.as_deref().map_or_else(|| place.current(), |new| place.named(new)).map_err(failed)?;
-    let compiler = Compiler { host, session: &session, request: &request, output };
+    let compiler = Compiler { host, session: &session, request: &request, debug: options.debug, output };
     // Both are compiled even if the first has mistakes: one run shows all of them.
     let (before, after) = (compiler.compile("OLD", &old), compiler.compile("NEW", &new));
     let (Some(before), Some(after)) = (before, after) else {
@@ -114,6 +115,7 @@ struct Compiler<'a> {
     host: &'a Host,
     session: &'a Session,
     request: &'a Request,
+    debug: bool,
     output: &'a Output,
 }
 
@@ -134,6 +136,9 @@ impl Compiler<'_> {
         }
         if which == "NEW" || compiled.is_none() {
             self.output.report(&diagnostics);
+        }
+        if let Some(compiled) = compiled.as_ref().filter(|_| self.debug) {
+            self.output.debug(&format!("{which}:\n{}", debug::stages(compiled)));
         }
         compiled
     }

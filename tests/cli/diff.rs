@@ -219,3 +219,26 @@ fn comparing_changes_nothing() {
     assert_eq!(run(&place, ["diff", "git:HEAD"]).code, Some(0));
     assert_eq!(listed(), before);
 }
+
+/// The file of the root counts, wherever in the project somebody starts, and wherever in a repository the project is.
+#[test]
+fn a_revision_is_that_of_the_projects_own_file() {
+    let place = Place::in_tmp();
+    place.write("home/code/.agent-sandbox.toml", "network = false\n");
+    place.write(FILE, "[filesystem]\nro = [\"deploy\"]\n");
+    place.write("home/code/project/deploy/run", "");
+    let code = place.home().join("code");
+    git(&place, &["-C", code.to_str().unwrap(), "init", "-q"]);
+    git(&place, &["-C", code.to_str().unwrap(), "add", "."]);
+    git(&place, &["-C", code.to_str().unwrap(), "commit", "-qm", "both"]);
+    place.write(FILE, "[filesystem]\nexclude = [\"deploy/run\"]\n");
+    for words in [&["diff", "git:HEAD"][..], &["-C", "deploy", "diff", "git:HEAD"]] {
+        let ran = run(&place, words);
+        assert!(ran.out.ends_with("\n1 widened, 1 narrowed\n"), "{words:?}: {}{}", ran.out, ran.err);
+    }
+    // The caller's own variables lead nowhere else: a hook has them set.
+    let output = place.agent_sandbox().env("GIT_DIR", "/nowhere").args(["diff", "git:HEAD"]).output().unwrap();
+    assert_eq!(Ran::of(&output).code, Some(0), "{}", stderr(&output));
+    let debug = run(&place, ["--debug", "diff", "git:HEAD"]).err;
+    assert!(debug.contains("OLD:\n") && debug.contains("\nNEW:\n"), "{debug}");
+}
