@@ -1,8 +1,10 @@
 //! Words and paths in JSON. Both are bytes on Linux, and JSON has only text.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -10,7 +12,7 @@ use serde_json::Value;
 use crate::path::AbsPath;
 
 /// A string, or, where it is not UTF-8, `{ "bytes": [ … ] }`.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Written {
     Text(String),
@@ -67,5 +69,25 @@ impl<'de> Deserialize<'de> for AbsPath {
         let normal = AbsPath::normalize(&word);
         // Another spelling of a path was not written by us.
         normal.filter(|normal| normal.as_os_str() == word).ok_or_else(|| D::Error::custom("not a path"))
+    }
+}
+
+impl JsonSchema for Word {
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::json_schema(generator)
+    }
+}
+
+impl JsonSchema for AbsPath {
+    fn schema_name() -> Cow<'static, str> {
+        "Path".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::json_schema(generator)
     }
 }

@@ -50,6 +50,7 @@ pub mod origin;
 pub mod path;
 pub mod placeholder;
 pub mod places;
+mod quoting;
 pub mod report;
 pub mod rule;
 
@@ -87,6 +88,9 @@ pub mod lower;
 
 pub mod protection;
 
+// What one policy opens beyond another.
+pub mod compare;
+
 // What the project's own file opens, and whether the user agreed.
 pub mod trust;
 
@@ -100,3 +104,6 @@ pub mod print;
 
 // What an argv means, independently of all the above.
 pub mod model;
+
+// What people and tools ask about a policy.
+pub mod audit;

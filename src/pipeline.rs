@@ -82,6 +82,11 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
 }
 
 impl Compiled {
+    pub fn stages(&self) -> Stages<'_> {
+        let Self { layers, policy, resolution, decisions, plan, environment, .. } = self;
+        Stages { layers, policy, resolution, decisions, plan, environment }
+    }
+
     /// The argv that runs `command` under this policy.
     pub fn argv(
         &self,

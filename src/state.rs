@@ -1,11 +1,13 @@
 //! Files in the folder of our state, which no rule makes writable inside (SPEC D6). What is read from there is believed, so it is read only where
 //! nobody else could have written it, and written all at once.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 
 use crate::host::Host;
 use crate::layers::Layers;
@@ -19,15 +21,43 @@ pub(crate) struct Kind {
 
 impl Kind {
     /// Where the file of this name is.
-    pub(crate) fn place(&self, state: &AbsPath, name: &str) -> AbsPath {
+    pub(crate) fn place(&self, state: &AbsPath, name: impl AsRef<OsStr>) -> AbsPath {
         state.child(self.folder).child(name)
     }
 
     pub(crate) fn read(&self, host: &Host, state: &AbsPath, name: &str) -> io::Result<Vec<u8>> {
-        let folder = self.open_folder(host, state)?;
+        self.content(&self.open_folder(host, state)?, OsStr::new(name))
+    }
+
+    /// All files of this kind, by their names. None where the folder is missing; an error where it cannot be believed.
+    pub(crate) fn read_all(&self, host: &Host, state: &AbsPath) -> io::Result<Vec<(OsString, io::Result<Vec<u8>>)>> {
+        let folder = match self.open_folder(host, state) {
+            Ok(folder) => folder,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e),
+        };
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            // What a writer has not finished begins with a dot.
+            if name.as_bytes().ends_with(b".json") && !name.as_bytes().starts_with(b".") {
+                found.push((name.to_owned(), self.content(&folder, name)));
+            }
+        }
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(found)
+    }
+
+    /// A symlink in the place of the file goes, and what it leads to stays.
+    pub(crate) fn remove(&self, host: &Host, state: &AbsPath, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(self.open_folder(host, state)?, name, AtFlags::empty())?)
+    }
+
+    fn content(&self, folder: &OwnedFd, name: &OsStr) -> io::Result<Vec<u8>> {
         // A FIFO would block a plain open for ever.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+        let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
         must_be_ours(&file)?;
         let file = std::fs::File::from(file);
         if !file.metadata()?.is_file() {

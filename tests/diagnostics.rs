@@ -13,6 +13,8 @@ macro_rules! cases {
 
 #[path = "diagnostics/aftermath.rs"]
 mod aftermath;
+#[path = "diagnostics/comparing.rs"]
+mod comparing;
 #[path = "diagnostics/files.rs"]
 mod files;
 #[path = "diagnostics/inputs.rs"]
@@ -49,7 +51,8 @@ fn every_snapshot_has_a_case() {
 }
 
 fn cases() -> Vec<(Code, &'static str)> {
-    [aftermath::CASES, files::CASES, inputs::CASES, paths::CASES, starting::CASES, trust::CASES].concat()
+    [aftermath::CASES, comparing::CASES, files::CASES, inputs::CASES, paths::CASES, starting::CASES, trust::CASES]
+        .concat()
 }
 
 fn snapshot(code: Code, sentence: &str) -> String {

@@ -133,6 +133,10 @@ codes! {
     /// Consent could not be recorded.
     TrustFailed = "trust-failed", Error;
 
+    // Comparing.
+    /// One of two policies could not be had, or not be compiled.
+    NoComparison = "no-comparison", Error;
+
     // Starting it.
     /// Started inside a sandbox.
     AlreadyInside = "already-inside", Error;

@@ -1,6 +1,7 @@
 //! The record of consent: one file for each project, in the folder of our state, which no rule makes writable inside
 //! (SPEC D6).
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -58,21 +59,53 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
 
 /// What was recorded for `file`; `None` where nothing was. An error where there is something that cannot be believed.
 pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<Option<Record>> {
-    let content = match KIND.read(host, &layers.state, &name_of(file)) {
+    let name = name_of(file);
+    let content = match KIND.read(host, &layers.state, &name) {
         Ok(content) => content,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
     must_be_elsewhere(layers)?;
-    match serde_json::from_slice::<Record>(&content) {
-        Ok(record) if record.version == VERSION && record.file == *file => Ok(Some(record)),
+    understood(&content, OsStr::new(&name)).map(Some)
+}
+
+/// What is written in the record of this name. It says which file it is about, and its name must agree.
+fn understood(content: &[u8], name: &OsStr) -> io::Result<Record> {
+    match serde_json::from_slice::<Record>(content) {
+        Ok(record) if record.version == VERSION && name == name_of(&record.file).as_str() => Ok(record),
         Ok(_) | Err(_) => Err(unfit("it is damaged")),
+    }
+}
+
+/// A record as it was found.
+pub struct Found {
+    pub at: AbsPath,
+    pub record: io::Result<Record>,
+}
+
+/// All records, by their names. None where the folder is missing; an error where it cannot be believed.
+pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<Found>> {
+    let found = |(name, content): (OsString, io::Result<Vec<u8>>)| Found {
+        at: KIND.place(state, &name),
+        record: content.and_then(|content| understood(&content, &name)),
+    };
+    Ok(KIND.read_all(host, state)?.into_iter().map(found).collect())
+}
+
+/// Takes the record for `file` away, whatever it says, and says where it was; `None` where there was none.
+pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<AbsPath>, Diagnostic> {
+    let at = place(state, file);
+    match KIND.remove(host, state, &name_of(file)) {
+        Ok(()) => Ok(Some(at)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
+            .help(format!("`{state}` must be a folder that you own and that nobody else can write"))),
     }
 }
 
 /// Where the record for `file` is.
 pub(super) fn place(state: &AbsPath, file: &AbsPath) -> AbsPath {
-    KIND.place(state, &name_of(file))
+    KIND.place(state, name_of(file))
 }
 
 fn name_of(file: &AbsPath) -> String {

@@ -20,6 +20,7 @@ fn the_long_help_explains_every_value() {
 #[test]
 fn subcommands_have_their_own_help() {
     assert_help("help-check", ["check", "--help"]);
+    assert_help("help-diff", ["diff", "--help"]);
     assert_help("help-trust", ["trust", "--help"]);
     assert_help("help-schema", ["schema", "--help"]);
 }

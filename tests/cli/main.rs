@@ -6,6 +6,7 @@ mod support;
 
 mod ablation;
 mod check;
+mod diff;
 mod embedding;
 mod exit_codes;
 mod help;

@@ -8,6 +8,7 @@
 mod situations;
 
 mod beside;
+mod diff;
 mod environment;
 mod features;
 mod git;

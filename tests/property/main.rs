@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod diff;
 mod forms;
 mod found;
 mod generate;
