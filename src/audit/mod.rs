@@ -2,6 +2,9 @@
 //!
 //! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the latter.
 
+mod entry;
+pub mod init;
+pub mod lint;
 pub mod whence;
 
 use schemars::JsonSchema;

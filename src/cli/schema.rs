@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
+use crate::audit;
+use crate::audit::lint;
 use crate::config;
 
 use super::output::Output;
@@ -20,11 +22,14 @@ pub(super) struct Arguments {
 enum Described {
     /// `.agent-sandbox.toml`, and the other configuration files
     Config,
+    /// What `agent-sandbox lint --format json` prints
+    Lint,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
+        Described::Lint => audit::schema::<lint::Report>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())
 }

@@ -41,6 +41,7 @@ pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
 pub use runtime::{Runtime, RuntimeMount};
+pub(crate) use tracked::TrackedFiles;
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
 const MAX_PATH_BYTES: usize = 4096;
@@ -414,6 +415,24 @@ fn anchored<'t>(rule: &'t Rule, home: &'t AbsPath) -> (&'t AbsPath, &'t OsStr) {
         [b'~', b'/', rest @ ..] => (home, OsStr::from_bytes(trim_slashes(rest))),
         _ => (&rule.base, &rule.text),
     }
+}
+
+/// Whether the text of a rule is a pattern by its looks.
+pub(crate) fn looks_like_pattern(text: &OsStr) -> bool {
+    pattern::has_metacharacter(text)
+}
+
+/// What exists under the very text of a pattern, or under the first components of it, up to the first that has a wildcard:
+/// `app/[id]` for `app/[id]/**`. With how many bytes of the text name it.
+pub(crate) fn named_like_pattern(host: &Host, home: &AbsPath, rule: &Rule) -> Option<(AbsPath, usize)> {
+    let (anchor, text) = anchored(rule, home);
+    let bytes = text.as_bytes();
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([bytes.len()]);
+    let end = ends.into_iter().find(|end| pattern::has_metacharacter(OsStr::from_bytes(&bytes[..*end])))?;
+    // Escapes are how one says that a name is meant.
+    let prefix = Some(OsStr::from_bytes(&bytes[..end])).filter(|prefix| !prefix.as_bytes().contains(&b'\\'))?;
+    let found = host.resolve(&anchor.as_path().join(prefix)).ok().filter(|found| found.kind.is_some())?;
+    Some((found.path, rule.text.len() - (bytes.len() - end)))
 }
 
 /// `~//x` must not become the absolute path `/x`.
