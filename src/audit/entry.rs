@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back_as_the_same_name() {
-        for name in ["plain", "a \"b\" 'c'", "app/[id]/{x}*?", "back\\slash", "line\nbreak\t\u{1b}\u{202e}", "~", "~/x"] {
+        for name in ["plain", "a \"b\" 'c'", "app/[id]/{x}*?", "back\\slash", "line\nbreak\t\u{1b}\u{202e}", "~", "~/x"]
+        {
             let written = quoted("", Path::new(name)).unwrap();
             assert!(!written.contains('\n'), "{written}");
             let read: toml::Table = toml::from_str(&format!("x = {written}")).unwrap();

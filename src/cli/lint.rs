@@ -88,7 +88,7 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     let format = if arguments.json { FindingsFormat::Json } else { arguments.format };
     let text = match format {
         FindingsFormat::Text => text(&lint, output.paint()),
-        FindingsFormat::Json => format!("{:#}\n", serde_json::json!(lint.report())),
+        FindingsFormat::Json => format!("{}\n", serde_json::to_string_pretty(&lint.report()).unwrap_or_default()),
         FindingsFormat::Sarif => {
             format!("{:#}\n", sarif::sarif(&lint, compiled.as_ref().map(|compiled| &compiled.layers)))
         }
@@ -121,7 +121,11 @@ fn text(lint: &Lint, paint: Paint) -> String {
         let _ = writeln!(text, "… and {more} more; `--format json` shows all\n");
     }
     if lint.is_partial {
-        let _ = writeln!(text, "{}", paint.aside("the project is too large to be looked at as a whole: some files were not seen"));
+        let _ = writeln!(
+            text,
+            "{}",
+            paint.aside("the project is too large to be looked at as a whole: some files were not seen")
+        );
     }
     let _ = writeln!(text, "{}", summary(lint, paint));
     text

@@ -17,6 +17,7 @@ use crate::session::{Request, Session};
 use super::args::{Arguments, mistake};
 use super::debug;
 use super::output::Output;
+use super::subcommand;
 
 pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
     let form = arguments.options.print_args.map(Form::from);
@@ -33,19 +34,19 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         return print_as(form, &prepared.argv, output);
     }
     match prepared.start(host, arguments.options.exec, output) {
-        Err(diagnostic) => fail(diagnostic, output),
+        Err(diagnostic) => fail(diagnostic, arguments, output),
         Ok((Outcome::Unavailable(why), supervisor)) => {
             // The next one must find the caller's signal mask, not ours.
             drop(supervisor);
             match prepare(host, arguments, output, Some(why)) {
                 Ok(prepared) => prepared.start(host, false, output).map_or_else(
-                    |diagnostic| fail(diagnostic, output),
-                    |(outcome, supervisor)| conclude(outcome, supervisor, output),
+                    |diagnostic| fail(diagnostic, arguments, output),
+                    |(outcome, supervisor)| conclude(outcome, supervisor, arguments, output),
                 ),
                 Err(code) => ExitCode::from(code),
             }
         }
-        Ok((outcome, supervisor)) => conclude(outcome, supervisor, output),
+        Ok((outcome, supervisor)) => conclude(outcome, supervisor, arguments, output),
     }
 }
 
@@ -82,18 +83,28 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
     output.print(&print::print(argv, form))
 }
 
-fn conclude(outcome: Outcome, supervisor: Supervisor, output: &Output) -> ExitCode {
+fn conclude(outcome: Outcome, supervisor: Supervisor, arguments: &Arguments, output: &Output) -> ExitCode {
     match outcome {
         Outcome::Ended(ending) => supervisor.conclude(ending),
-        Outcome::Failed(diagnostic) => fail(diagnostic, output),
-        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), output),
+        Outcome::Failed(diagnostic) => fail(diagnostic, arguments, output),
+        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), arguments, output),
     }
 }
 
-fn fail(diagnostic: Diagnostic, output: &Output) -> ExitCode {
+fn fail(diagnostic: Diagnostic, arguments: &Arguments, output: &Output) -> ExitCode {
     let code = exit_code::of(diagnostic.code);
-    output.report_one(diagnostic);
+    output.report_one(with_tip(diagnostic, arguments));
     ExitCode::from(code)
+}
+
+/// Who mistypes a subcommand has asked for a command that does not exist.
+fn with_tip(diagnostic: Diagnostic, arguments: &Arguments) -> Diagnostic {
+    let is_not_found = diagnostic.code == Code::CommandNotFound;
+    let command = arguments.command.first().filter(|_| is_not_found).and_then(|command| command.to_str());
+    match command.and_then(subcommand::nearest) {
+        Some(name) => diagnostic.help(format!("did you mean `agent-sandbox {name}`?")),
+        None => diagnostic,
+    }
 }
 
 /// Everything up to the start. All diagnostics have been shown when this returns.
@@ -104,7 +115,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {
         let code = exit_code::of(diagnostic.code);
-        output.report_one(diagnostic);
+        output.report_one(with_tip(diagnostic, arguments));
         code
     };
     let session = super::session(options.cwd.as_deref()).map_err(fail)?;

@@ -21,7 +21,7 @@ use crate::session::{Request, Session};
 
 pub use root::is_unsafe_root;
 
-const PROJECT_FILE: &str = ".agent-sandbox.toml";
+pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// Nobody writes a policy of this size; something else was named by mistake.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";

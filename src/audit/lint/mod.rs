@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::audit::whence::Whence;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::Host;
+use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::plan;
@@ -58,7 +59,7 @@ impl Finding {
 /// All findings about a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Lint {
-    /// In the order of the policy, then of the paths.
+    /// In the order in which they stand in the files, then those about paths.
     pub findings: Vec<Finding>,
     /// The project was too large to be looked at as a whole.
     pub is_partial: bool,
@@ -81,6 +82,11 @@ impl Lint {
         visible::hard_links(host, compiled, found);
         self.is_partial = !visible::in_project_and_home(host, compiled, found);
         surroundings::path(host, compiled, found);
+        // As one reads the files; what was written in none comes after.
+        found.sort_by_cached_key(|found| match &found.diagnostic.origin {
+            Some(Origin::File(place)) => (false, place.source.name.clone(), place.span.start),
+            _ => (true, String::new(), 0),
+        });
     }
 
     /// Leaves out what somebody does not want to hear of. What stops a run is said all the same.

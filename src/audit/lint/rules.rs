@@ -86,10 +86,7 @@ fn unused(rule: &Rule) -> Diagnostic {
     };
     // Only a name that is not there, and that somebody counts on, has to be mended.
     let counts_on_it = rule.access.is_protective() && !is_pattern && !rule.shows_socket;
-    Diagnostic::new(Code::UnusedRule, message)
-        .at(&rule.origin)
-        .help(help)
-        .as_note(is_for_many(rule) || !counts_on_it)
+    Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help).as_note(is_for_many(rule) || !counts_on_it)
 }
 
 /// An exact rule for something that the command can make itself.

@@ -20,7 +20,8 @@ const PROJECT: &str = "%SRCROOT%";
 
 /// `layers` are those of the policy; `None` where there is no project.
 pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
-    let mut codes: Vec<Code> = CODES.into_iter().chain(lint.findings.iter().map(|found| found.diagnostic.code)).collect();
+    let mut codes: Vec<Code> =
+        CODES.into_iter().chain(lint.findings.iter().map(|found| found.diagnostic.code)).collect();
     codes.sort();
     codes.dedup();
     let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();

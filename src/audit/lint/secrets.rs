@@ -108,7 +108,11 @@ const IN_HOME: &[(&str, &str, Proof)] = &[
     (".config/composer/auth.json", "a token of a package registry", Proof::Any(&["oauth", "password", "bearer"])),
     (".m2/settings.xml", "a password of a package registry", Proof::Any(&["<password>"])),
     (".gradle/gradle.properties", "a password of a package registry", Proof::Any(&["assword=", "oken="])),
-    (".nuget/NuGet/NuGet.Config", "a password of a package registry", Proof::Any(&["ClearTextPassword", "\"Password\""])),
+    (
+        ".nuget/NuGet/NuGet.Config",
+        "a password of a package registry",
+        Proof::Any(&["ClearTextPassword", "\"Password\""]),
+    ),
     (".terraform.d/credentials.tfrc.json", "a token of Terraform", Proof::Any(&["\"token\""])),
     (".config/rclone/rclone.conf", "credentials of remote storage", Proof::Any(&["pass =", "token =", "secret"])),
     (".s3cfg", "credentials of remote storage", Proof::Any(&["secret_key ="])),
@@ -189,7 +193,9 @@ mod tests {
 
     #[test]
     fn names_that_hold_nothing_else_are_enough() {
-        for name in [".env", ".env.local", "id_rsa", "id_ed25519", ".netrc", "store.p12", "passwords.kdbx", "master.key"] {
+        for name in
+            [".env", ".env.local", "id_rsa", "id_ed25519", ".netrc", "store.p12", "passwords.kdbx", "master.key"]
+        {
             assert!(like(name, "").is_some(), "{name}");
         }
         for name in [".env.example", "env", "id_rsa.pub", "main.rs", ".p12", "environment.env.md"] {
