@@ -26,8 +26,13 @@ fn quoted(start: &str, path: &Path) -> Option<String> {
     Some(toml_string(&format!("{start}{pattern}")))
 }
 
+/// The same for a folder that is not there yet, which a `/` at the end tells from a file.
+pub(super) fn folder_entry(path: &AbsPath, project: &Project) -> Option<String> {
+    entry(path, project).map(|entry| format!("{}/\"", entry.trim_end_matches('"')))
+}
+
 /// `text` as a basic string of TOML.
-fn toml_string(text: &str) -> String {
+pub(super) fn toml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

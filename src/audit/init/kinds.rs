@@ -2,8 +2,9 @@
 
 /// A language or tool, by the files that only its projects have.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Kind {
+pub(super) struct Kind {
     pub name: &'static str,
+    /// Names, or `*` and how a name ends.
     markers: &'static [&'static str],
     /// The preset for its linters' settings.
     pub lint: Option<&'static str>,
@@ -15,7 +16,7 @@ const fn kind(name: &'static str, markers: &'static [&'static str]) -> Kind {
     Kind { name, markers, lint: None, wants: None }
 }
 
-pub const KINDS: [Kind; 14] = [
+pub(super) const KINDS: [Kind; 14] = [
     Kind { lint: Some("lint/rust"), ..kind("Rust", &["Cargo.toml"]) },
     Kind { lint: Some("lint/ts"), ..kind("JavaScript", &["package.json", "deno.json", "deno.jsonc"]) },
     Kind {
@@ -28,12 +29,15 @@ pub const KINDS: [Kind; 14] = [
         ..kind("Ruby", &["Gemfile", "gems.rb"])
     },
     kind("Java", &["pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
-    Kind { wants: Some((&["~/.nuget/packages"], "where `dotnet` keeps packages")), ..kind(".NET", &["global.json"]) },
+    Kind {
+        wants: Some((&["~/.nuget/packages"], "where `dotnet` keeps packages")),
+        ..kind(".NET", &["global.json", "*.csproj", "*.sln"])
+    },
     kind("PHP", &["composer.json"]),
     Kind { wants: Some((&["~/.mix", "~/.hex"], "where `mix` installs")), ..kind("Elixir", &["mix.exs"]) },
     Kind {
         wants: Some((&["~/.stack"], "where `stack` installs")),
-        ..kind("Haskell", &["stack.yaml", "cabal.project"])
+        ..kind("Haskell", &["stack.yaml", "cabal.project", "*.cabal"])
     },
     kind("CMake", &["CMakeLists.txt"]),
     kind("Meson", &["meson.build"]),
@@ -42,11 +46,14 @@ pub const KINDS: [Kind; 14] = [
 ];
 
 impl Kind {
-    pub fn has_marker(&self, name: &str) -> bool {
-        self.markers.contains(&name)
+    pub(super) fn has_marker(&self, name: &str) -> bool {
+        self.markers.iter().any(|marker| match marker.strip_prefix('*') {
+            Some(end) => name.ends_with(end),
+            None => name == *marker,
+        })
     }
 
-    pub fn uses_containers(&self) -> bool {
+    pub(super) fn uses_containers(&self) -> bool {
         self.name == "containers"
     }
 }
@@ -56,7 +63,7 @@ const REVIEWERS: &str = "says who must agree to a change";
 
 /// What is there and takes effect outside of the sandbox, or decides about the work. Not what `@autorun` covers, and not what
 /// is the work itself (build files, tests).
-pub const GUARDED: &[(&str, &str)] = &[
+pub(super) const GUARDED: &[(&str, &str)] = &[
     (".github/workflows", PIPELINE),
     (".github/actions", PIPELINE),
     (".gitlab-ci.yml", PIPELINE),
@@ -91,7 +98,7 @@ pub const GUARDED: &[(&str, &str)] = &[
 ];
 
 /// Agents that are in use, by what they leave in a project.
-pub const AGENTS: &[(&str, &str)] = &[
+pub(super) const AGENTS: &[(&str, &str)] = &[
     (".claude", "Claude Code"),
     ("CLAUDE.md", "Claude Code"),
     (".codex", "Codex"),
@@ -110,4 +117,4 @@ pub const AGENTS: &[(&str, &str)] = &[
 ];
 
 /// Text that agents take as instructions. Many projects want the agent to keep it up to date.
-pub const INSTRUCTIONS: [&str; 5] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".goosehints"];
+pub(super) const INSTRUCTIONS: [&str; 5] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".goosehints"];

@@ -22,7 +22,7 @@ use crate::pipeline::Compiled;
 use crate::plan;
 use crate::presets::Library;
 
-/// The codes that only `lint` gives.
+/// The codes that `lint` itself gives, besides what the stages say.
 pub const CODES: [Code; 12] = [
     Code::ShadowedRule,
     Code::UnusedRule,

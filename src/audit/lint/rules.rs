@@ -1,6 +1,6 @@
 //! Rules that do not do what somebody wrote them for. Only those of people: what a built-in preset names, few hosts have all of.
 
-use crate::audit::entry::entry;
+use crate::audit::entry::{entry, toml_string};
 use crate::decide::Decision;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
@@ -98,7 +98,7 @@ fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
         return None;
     }
     let written = shown(&rule.text);
-    let entry = entry(path, &compiled.layers.project).unwrap_or_else(|| format!("\"{written}\""));
+    let entry = toml_string(rule.text.to_str().unwrap_or(&written));
     Some(
         Diagnostic::new(
             Code::UnblockedPath,
@@ -172,6 +172,16 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     // A pin keeps folders in their place for the rule's sake, whether there is a mount for it or not (SPEC B12).
     let is_pin = |purpose: &Purpose| matches!(purpose, Purpose::Pin { .. });
     if plan.mounts.iter().any(|planned| is_pin(&planned.purpose) && is_by(&planned.because, rule)) {
+        return None;
+    }
+    // Without it another rule would count there, or the socket would be hidden.
+    let beats = |found: &Match| {
+        let decision = compiled.decisions.get(&found.path);
+        decision.is_some_and(|decision| decision.losers.iter().any(|loser| loser.rule.access != rule.access))
+    };
+    // One that creates, blocks or demands does so whatever its surroundings are.
+    let acts = rule.if_missing != IfMissing::Skip;
+    if rule.shows_socket || acts || matches(compiled, rule).any(beats) {
         return None;
     }
     let is_dropped = |path: &AbsPath| plan.dropped.iter().find(|dropped| dropped.path == *path);

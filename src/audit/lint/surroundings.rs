@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::audit::entry::entry;
+use crate::audit::entry::{entry, folder_entry};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
 use crate::path::AbsPath;
@@ -37,10 +37,13 @@ fn planted(compiled: &Compiled, path: &AbsPath, exists: bool) -> Diagnostic {
     } else {
         format!("`{path}` is on PATH and missing, and the command can create it with programs in it")
     };
-    let block = if exists { "" } else { ", if-missing = \"block\"" };
-    let help = match entry(path, &compiled.layers.project) {
+    let project = &compiled.layers.project;
+    let written = if exists { entry(path, project) } else { folder_entry(path, project) };
+    let help = match written {
         Some(entry) if exists => format!("make it read-only with `ro = [{entry}]`, or take it out of PATH"),
-        Some(entry) => format!("block it with `ro = [{{ path = {entry}{block} }}]`, or take it out of PATH"),
+        Some(entry) => {
+            format!("block it with `ro = [{{ path = {entry}, if-missing = \"block\" }}]`, or take it out of PATH")
+        }
         None => "make it read-only, or take it out of PATH".to_owned(),
     };
     Diagnostic::new(Code::WritablePath, message).help(help)
