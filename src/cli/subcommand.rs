@@ -28,11 +28,9 @@ pub(super) enum Subcommand {
     Verify(verify::Arguments),
     /// Say what this machine can enforce, and what to do about the rest
     Doctor(doctor::Arguments),
-    /// Write a commented `.agent-sandbox.toml` for this project
     Init(init::Arguments),
     /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
     Trust(trust::Arguments),
-    /// Look for rules that do nothing, and for secrets that no rule covers
     Lint(lint::Arguments),
     /// Print the JSON schema of the configuration file, or of an answer in JSON
     Schema(schema::Arguments),

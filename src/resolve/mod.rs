@@ -427,12 +427,17 @@ pub(crate) fn looks_like_pattern(text: &OsStr) -> bool {
 pub(crate) fn named_like_pattern(host: &Host, home: &AbsPath, rule: &Rule) -> Option<(AbsPath, usize)> {
     let (anchor, text) = anchored(rule, home);
     let bytes = text.as_bytes();
-    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([bytes.len()]);
-    let end = ends.into_iter().find(|end| pattern::has_metacharacter(OsStr::from_bytes(&bytes[..*end])))?;
     // Escapes are how one says that a name is meant.
-    let prefix = Some(OsStr::from_bytes(&bytes[..end])).filter(|prefix| !prefix.as_bytes().contains(&b'\\'))?;
-    let found = host.resolve(&anchor.as_path().join(prefix)).ok().filter(|found| found.kind.is_some())?;
-    Some((found.path, rule.text.len() - (bytes.len() - end)))
+    if !pattern::has_metacharacter(text) || bytes.contains(&b'\\') {
+        return None;
+    }
+    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    let has_wildcard = |end: &usize| pattern::has_metacharacter(OsStr::from_bytes(&bytes[..*end]));
+    let first = slashes.into_iter().find(has_wildcard);
+    [bytes.len()].into_iter().chain(first).find_map(|end| {
+        let found = host.resolve(&anchor.as_path().join(OsStr::from_bytes(&bytes[..end]))).ok()?;
+        found.kind.map(|_| (found.path, rule.text.len() - (bytes.len() - end)))
+    })
 }
 
 /// `~//x` must not become the absolute path `/x`.

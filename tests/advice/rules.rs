@@ -97,8 +97,9 @@ fn names_that_read_as_patterns_are_told_apart() {
     assert_eq!(codes(entries, "[filesystem]\nro = ['app/[xy]']\n"), ["note unused-rule"]);
     assert_eq!(codes(["home/u/proj/app/[id]/p"], "[filesystem]\nro = ['app/[id]']\n"), ["note glob-as-name"]);
     assert_eq!(codes(entries, "[filesystem]\nro = ['app/[id]']\n"), ["warning ambiguous-pattern"]);
+    assert_eq!(codes(["home/u/proj/app/[id]/p"], "[filesystem]\nro = ['app/[id]/p']\n"), ["note glob-as-name"]);
     assert_eq!(codes(entries, "[filesystem]\nro = ['app/[id]/*.tsx']\n"), ["warning glob-as-name"]);
-    assert_eq!(codes(entries, "[filesystem]\nro = ['app/\\[id\\]/*.tsx', 'app/*/p*']\n"), NOTHING);
+    assert_eq!(codes(entries, "[filesystem]\nro = ['app/\\[id\\]/*.tsx', 'app/i/p*']\n"), NOTHING);
 }
 
 /// `replaceable-link` says at once what a user named; here are patterns and presets as well.

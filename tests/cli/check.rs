@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -152,6 +153,18 @@ fn warnings_are_shown_and_are_no_failure() {
 }
 
 #[test]
+fn rules_that_match_nothing_are_counted() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nro = ['gone', '*.none', '.']\n");
+    let ran = run(&place, ["check"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.out.ends_with(".agent-sandbox.toml (2 rules match nothing here; see `agent-sandbox lint`)\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn checking_needs_no_bwrap_and_creates_nothing() {
     let place = Place::in_tmp();
     let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
@@ -163,13 +176,15 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
 
 #[test]
 fn the_schema_in_the_tree_is_the_one_that_is_printed() {
-    let printed = ran(["schema"]);
-    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
-    let parsed: Value = serde_json::from_str(&printed.out).unwrap();
-    jsonschema::meta::validate(&parsed).unwrap();
-    let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/schema/agent-sandbox.schema.json"));
-    assert!(
-        kept.unwrap() == printed.out,
-        "the schema is stale: cargo run -- schema > schema/agent-sandbox.schema.json"
-    );
+    for (kind, file) in [("config", "agent-sandbox"), ("lint", "lint")] {
+        let printed = ran(["schema", kind]);
+        assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+        let parsed: Value = serde_json::from_str(&printed.out).unwrap();
+        jsonschema::meta::validate(&parsed).unwrap();
+        let kept = format!("schema/{file}.schema.json");
+        assert!(
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&kept)).unwrap() == printed.out,
+            "the schema is stale: cargo run -- schema {kind} > {kept}"
+        );
+    }
 }

@@ -9,6 +9,8 @@ mod check;
 mod embedding;
 mod exit_codes;
 mod help;
+mod init;
+mod lint;
 mod parsing;
 mod print_args;
 mod streams;

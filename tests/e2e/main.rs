@@ -10,6 +10,7 @@ mod situations;
 mod environment;
 mod git;
 mod guard;
+mod init;
 mod inputs;
 mod levels;
 mod names;

@@ -123,8 +123,8 @@ fn hidden(facts: &Facts, project: &Project) -> String {
     let (nameable, others): (Vec<&Secret>, Vec<&Secret>) = others.into_iter().partition(can_be_named);
     if !others.is_empty() {
         let said = format!(
-            "To be looked at: {} look like secrets, and have other names (hard links) or names that are no text, so that \
-             a rule for them would not hold.",
+            "Left to you: {}. What looks like a secret there has other names (hard links), or a name that is no text, so that \
+             a rule would not hold.",
             names(&others)
         );
         comment(&said, &mut out);

@@ -162,6 +162,7 @@ pub struct Reported {
 pub enum Level {
     /// Good to know; the exit code stays 0.
     Note,
+    /// Somebody should mend it; the exit code is 1.
     Warning,
     /// Nothing runs with this policy.
     Error,

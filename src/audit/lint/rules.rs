@@ -53,7 +53,7 @@ fn of_rule(host: &Host, compiled: &Compiled, rule: &Rule) -> Vec<Diagnostic> {
     if is_idle(compiled, rule) {
         // Who wrote a name with brackets knows now why it matches nothing.
         if said.is_empty() {
-            said.push(unblocked(compiled, rule).unwrap_or_else(|| unused(rule)));
+            said.push(unblocked(compiled, rule).unwrap_or_else(|| unused(host, compiled, rule)));
         }
     } else if let Some(found) = shadowed(compiled, rule).or_else(|| redundant(compiled, rule)) {
         said.push(found);
@@ -66,11 +66,16 @@ fn is_for_many(rule: &Rule) -> bool {
     matches!(rule.layer, LayerKind::System | LayerKind::User)
 }
 
-fn unused(rule: &Rule) -> Diagnostic {
+fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
     let written = shown(&rule.text);
     let is_pattern = resolve::looks_like_pattern(&rule.text);
     let (message, help) = if rule.shows_socket {
         (format!("no socket is at `{written}`"), "correct the path, or start the service before the sandbox")
+    } else if is_pattern && only_links(host, compiled, rule) {
+        (
+            format!("`{written}` matches symlinks alone, which `{}` does not follow", rule.access),
+            "name what they lead to: whoever can write the folder of a link chooses its target",
+        )
     } else if is_pattern {
         (
             format!("`{written}` matches nothing here"),
@@ -87,6 +92,13 @@ fn unused(rule: &Rule) -> Diagnostic {
     // Only a name that is not there, and that somebody counts on, has to be mended.
     let counts_on_it = rule.access.is_protective() && !is_pattern && !rule.shows_socket;
     Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help).as_note(is_for_many(rule) || !counts_on_it)
+}
+
+/// Whether a pattern that opens came upon symlinks (SPEC G5).
+fn only_links(host: &Host, compiled: &Compiled, rule: &Rule) -> bool {
+    let missing = compiled.resolution.missing.iter().filter(|(missing, _)| is_same(missing, rule));
+    let is_link = |path: &AbsPath| host.resolve(path.as_path()).is_ok_and(|found| found.links.contains(path));
+    !rule.access.is_protective() && missing.into_iter().any(|(_, path)| is_link(path))
 }
 
 /// An exact rule for something that the command can make itself.
