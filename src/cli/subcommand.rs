@@ -29,7 +29,6 @@ pub(super) enum Subcommand {
     /// Say what this machine can enforce, and what to do about the rest
     Doctor(doctor::Arguments),
     Init(init::Arguments),
-    /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
     Trust(trust::Arguments),
     Lint(lint::Arguments),
     /// Print the JSON schema of the configuration file, or of an answer in JSON

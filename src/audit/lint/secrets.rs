@@ -147,8 +147,8 @@ impl Proof {
         let Ok(Some(content)) = host.read_regular(path, LARGEST) else { return false };
         let has = |part: &&str| content.windows(part.len()).any(|window| window == part.as_bytes());
         match self {
-            Proof::All(_) => parts.iter().all(|part| has(part)),
-            Proof::Any(_) | Proof::Name => parts.iter().any(|part| has(part)),
+            Proof::All(_) => parts.iter().all(has),
+            Proof::Any(_) | Proof::Name => parts.iter().any(has),
         }
     }
 }
