@@ -1,5 +1,5 @@
 use crate::support::session;
-use crate::{FILE, NOTHING, codes, found, found_in, look, tree};
+use crate::{FILE, NOTHING, codes, found, look, tree};
 
 const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIIB";
 
@@ -82,23 +82,30 @@ fn folders_on_path_count_where_they_are_writable() {
     assert_eq!(look(&tree, &session).0.findings.len(), 0);
 }
 
+/// The rules that the findings advise, as lines of a file.
+fn advised(lint: &agent_sandbox::audit::lint::Lint) -> Vec<String> {
+    let helps = lint.findings.iter().map(|found| found.diagnostic.help.as_ref().unwrap());
+    helps.map(|help| help.split('`').nth(1).unwrap().to_owned()).collect()
+}
+
 /// What is advised does what it says.
 #[test]
 fn advice_that_is_followed_leaves_nothing_to_say() {
     let key = format!("home/u/proj/app/[id]/a \"b\".key = {KEY}");
-    let entries = [key.as_str(), "home/u/.npmrc = _authToken=x"];
-    let tree = tree(entries);
-    let (lint, _) = look(&tree, &session("/home/u/proj"));
-    let advice = lint.findings.iter().map(|found| found.diagnostic.help.as_ref().unwrap());
-    let rules: Vec<&str> =
-        advice.map(|help| help.split("[").skip(1).collect::<Vec<_>>().join("[").leak() as &str).collect();
-    let entries: Vec<&str> = rules.iter().map(|rule| rule.split("]`").next().unwrap()).collect();
-    assert_eq!(entries.len(), 2);
-    assert_eq!(
-        found_in(
-            [key.as_str(), "home/u/.npmrc = _authToken=x"],
-            &format!("[filesystem]\nexclude = [{}]\n", entries.join(", "))
-        ),
-        NOTHING
-    );
+    let cases: [(&str, &str); 4] = [
+        (key.as_str(), ""),
+        ("home/u/.npmrc = _authToken=x", ""),
+        ("home/u/proj/dev.sock=", ""),
+        ("home/u/proj/x", "/home/u/proj/tools/bin"),
+    ];
+    for (entry, path) in cases {
+        let tree = tree([entry]);
+        let mut session = session("/home/u/proj");
+        session.env.insert("PATH".into(), path.into());
+        let rules = advised(&look(&tree, &session).0);
+        assert_eq!(rules.len(), 1, "{entry}");
+        tree.add(&format!("{FILE} = [filesystem]\n{}\n", rules[0]));
+        let (lint, _) = look(&tree, &session);
+        assert!(lint.findings.is_empty(), "{entry}: {:?}", lint.report());
+    }
 }
