@@ -19,6 +19,9 @@ pub(super) fn entry(path: &AbsPath, project: &Project) -> Option<String> {
 
 fn quoted(start: &str, path: &Path) -> Option<String> {
     let path = path.to_str()?;
+    if path.is_empty() {
+        return Some(toml_string(if start.is_empty() { "." } else { "~" }));
+    }
     // A folder called `~` is not the home.
     let start = if start.is_empty() && path.starts_with('~') { "./" } else { start };
     let is_special = |c| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
@@ -52,10 +55,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_folders_themselves_have_names() {
+        assert_eq!(quoted("", Path::new("")), Some("\".\"".to_owned()));
+        assert_eq!(quoted("~/", Path::new("")), Some("\"~\"".to_owned()));
+        assert_eq!(quoted("~/", Path::new("x")), Some("\"~/x\"".to_owned()));
+    }
+
+    #[test]
     fn what_is_written_is_read_back_as_the_same_name() {
         for name in ["plain", "a \"b\" 'c'", "app/[id]/{x}*?", "back\\slash", "line\nbreak\t\u{1b}\u{202e}", "~", "~/x"]
         {
-            let written = quoted("", Path::new(name)).unwrap();
+            let written = quoted("", Path::new(name)).expect("a text");
             assert!(!written.contains('\n'), "{written}");
             let read: toml::Table = toml::from_str(&format!("x = {written}")).unwrap();
             let read = read["x"].as_str().unwrap().to_owned();

@@ -93,6 +93,21 @@ const PROJECTS: &[(&str, &[&str], bool)] = &[
         false,
     ),
     ("submodules", &["Cargo.toml", ".gitmodules", "libs/a/Cargo.toml"], true),
+    (
+        "linked-worktree",
+        &[
+            "go.mod",
+            ".git = gitdir: /home/u/main/.git/worktrees/w\n",
+            "../main/.git/HEAD = ref: refs/heads/main\n",
+            "../main/.git/objects/",
+            "../main/.git/config",
+            "../main/.git/hooks/",
+            "../main/.git/worktrees/w/HEAD = ref: refs/heads/w\n",
+            "../main/.git/worktrees/w/commondir = ../..\n",
+            "../main/.git/worktrees/w/gitdir = /home/u/proj/.git\n",
+        ],
+        false,
+    ),
     ("secrets-that-git-holds", &["tests/id_rsa = x", ".env = A=1", "key.p12 = x"], true),
     ("odd-names", &["app/[id]/id_rsa", "a \"b\"\n/store.p12", "~/id_rsa", "clippy.toml"], false),
     (
