@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "docs/advice.rs"]
+mod advice;
 #[path = "docs/examples.rs"]
 mod examples;
 #[path = "docs/markdown.rs"]

@@ -10,6 +10,9 @@
 
 mod support;
 
+#[path = "advice/cases.rs"]
+mod lint;
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;

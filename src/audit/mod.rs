@@ -4,6 +4,9 @@
 
 pub mod consents;
 pub mod diff;
+mod entry;
+pub mod init;
+pub mod lint;
 pub mod revision;
 pub mod whence;
 

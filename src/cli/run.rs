@@ -18,6 +18,7 @@ use crate::session::{Request, Session};
 use super::args::{Arguments, mistake};
 use super::debug;
 use super::output::Output;
+use super::subcommand;
 
 pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
     let form = arguments.options.print_args.map(Form::from);
@@ -37,7 +38,7 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         }
         // The next attempt must find the caller's signal mask, so the supervisor of this one goes first.
         match prepared.start(host, arguments.options.exec, output) {
-            Err(diagnostic) => return fail(diagnostic, output),
+            Err(diagnostic) => return fail(diagnostic, arguments, output),
             Ok((Outcome::Unavailable(why), supervisor)) if before.without_guard.is_none() => {
                 drop(supervisor);
                 before.without_guard = Some(why);
@@ -46,7 +47,7 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
                 drop(supervisor);
                 before.changed += 1;
             }
-            Ok((outcome, supervisor)) => return conclude(outcome, supervisor, output),
+            Ok((outcome, supervisor)) => return conclude(outcome, supervisor, arguments, output),
         }
     }
 }
@@ -108,18 +109,28 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
     output.print(&print::print(argv, form))
 }
 
-fn conclude(outcome: Outcome, supervisor: Supervisor, output: &Output) -> ExitCode {
+fn conclude(outcome: Outcome, supervisor: Supervisor, arguments: &Arguments, output: &Output) -> ExitCode {
     match outcome {
         Outcome::Ended(ending) => supervisor.conclude(ending),
-        Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic) => fail(diagnostic, output),
-        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), output),
+        Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic) => fail(diagnostic, arguments, output),
+        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), arguments, output),
     }
 }
 
-fn fail(diagnostic: Diagnostic, output: &Output) -> ExitCode {
+fn fail(diagnostic: Diagnostic, arguments: &Arguments, output: &Output) -> ExitCode {
     let code = exit_code::of(diagnostic.code);
-    output.report_one(diagnostic);
+    output.report_one(with_tip(diagnostic, arguments));
     ExitCode::from(code)
+}
+
+/// Who mistypes a subcommand has asked for a command that does not exist.
+fn with_tip(diagnostic: Diagnostic, arguments: &Arguments) -> Diagnostic {
+    let is_not_found = diagnostic.code == Code::CommandNotFound;
+    let command = arguments.command.first().filter(|_| is_not_found).and_then(|command| command.to_str());
+    match command.and_then(subcommand::nearest) {
+        Some(name) => diagnostic.help(format!("did you mean `agent-sandbox {name}`?")),
+        None => diagnostic,
+    }
 }
 
 /// Everything up to the start. All diagnostics have been shown when this returns.
@@ -130,7 +141,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, before: &Before)
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {
         let code = exit_code::of(diagnostic.code);
-        output.report_one(diagnostic);
+        output.report_one(with_tip(diagnostic, arguments));
         code
     };
     let session = super::session(options.cwd.as_deref()).map_err(fail)?;

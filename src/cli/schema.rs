@@ -25,12 +25,15 @@ enum Described {
     Diff,
     /// What `trust --list --json` prints
     Trust,
+    /// What `agent-sandbox lint --format json` prints
+    Lint,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
         Described::Diff => audit::schema::<audit::diff::Diff>(),
+        Described::Lint => audit::schema::<audit::lint::Report>(),
         Described::Trust => audit::schema::<audit::consents::Consents>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::args::is_of_policy;
+use clap::CommandFactory;
+
+use crate::diagnostic;
+
+use super::args::{Arguments, is_of_policy};
 use super::{completions, diff, doctor, explain, init, lint, man, schema, show, trust, verify};
 
 // A comment on a variant takes the place of all that its arguments say about themselves.
@@ -24,10 +28,8 @@ pub(super) enum Subcommand {
     Verify(verify::Arguments),
     /// Say what this machine can enforce, and what to do about the rest
     Doctor(doctor::Arguments),
-    /// Write a commented `.agent-sandbox.toml` for this project
     Init(init::Arguments),
     Trust(trust::Arguments),
-    /// Look for rules that do nothing, and for secrets that no rule covers
     Lint(lint::Arguments),
     /// Print the JSON schema of the configuration file, or of an answer in JSON
     Schema(schema::Arguments),
@@ -42,6 +44,13 @@ pub(super) enum Subcommand {
     /// Report what can be read and written, for paths given on standard input, each ended by a NUL byte
     #[command(name = "__probe", hide = true)]
     Probe,
+}
+
+/// The subcommand that `wrong` was probably meant to be.
+pub(super) fn nearest(wrong: &str) -> Option<String> {
+    let definition = Arguments::command();
+    let names = definition.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(|s| s.get_name());
+    diagnostic::nearest(wrong, names).map(str::to_owned)
 }
 
 impl Subcommand {

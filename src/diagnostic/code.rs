@@ -2,6 +2,8 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
+    /// Good to know; nothing is wrong.
+    Note,
     Warning,
     Error,
 }
@@ -9,6 +11,7 @@ pub enum Severity {
 impl Severity {
     pub fn name(self) -> &'static str {
         match self {
+            Severity::Note => "note",
             Severity::Warning => "warning",
             Severity::Error => "error",
         }
@@ -30,6 +33,11 @@ macro_rules! codes {
 
             pub fn severity(self) -> Severity {
                 match self { $(Code::$variant => Severity::$severity,)+ }
+            }
+
+            /// What it stands for, in a sentence.
+            pub fn description(self) -> &'static str {
+                match self { $(Code::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }
         }
     };
@@ -192,4 +200,34 @@ codes! {
     ReplacedDuringRun = "replaced-during-run", Warning;
     /// What stood at a blocked path is no longer ours to remove.
     PlaceholderLeft = "placeholder-left", Warning;
+
+    // What `lint` finds.
+    /// A rule that loses at every path that it names.
+    ShadowedRule = "shadowed-rule", Warning;
+    /// A rule that applies to nothing on this host.
+    UnusedRule = "unused-rule", Warning;
+    /// A protected path is missing, and nothing stops the command from creating it.
+    UnblockedPath = "unblocked-path", Warning;
+    /// A rule whose surroundings give the same access.
+    RedundantRule = "redundant-rule", Note;
+    /// A pattern that somebody may have meant as a name, because something has that very name.
+    GlobAsName = "glob-as-name", Warning;
+    /// A preset that is defined and that nothing names.
+    UnusedPreset = "unused-preset", Warning;
+    /// A protected file has other names, by which it can be read or changed, and no rule minds.
+    HardLink = "hard-link", Warning;
+    /// A file that looks like a secret stays readable.
+    VisibleSecret = "visible-secret", Warning;
+    /// The same, and git holds its content.
+    TrackedSecret = "tracked-secret", Note;
+    /// A socket that the command can see, and so connect to.
+    VisibleSocket = "visible-socket", Warning;
+    /// The command can put programs into a folder that is on PATH.
+    WritablePath = "writable-path", Warning;
+
+    // What `init` cannot do.
+    /// There is a policy file already.
+    AlreadyThere = "already-there", Error;
+    /// The policy file could not be written.
+    InitFailed = "init-failed", Error;
 }

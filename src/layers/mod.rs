@@ -25,7 +25,7 @@ pub use text::project_source;
 pub(crate) use text::unreadable;
 use text::{shown_name, text};
 
-pub(crate) const PROJECT_FILE: &str = ".agent-sandbox.toml";
+pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// Nobody writes a policy of this size; something else was named by mistake.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";

@@ -41,14 +41,14 @@ fn blob_id(kind: HashKind, content: &[u8]) -> Vec<u8> {
 }
 
 /// The answers of the repositories met so far; each index is read once.
-pub(super) struct TrackedFiles<'h> {
+pub(crate) struct TrackedFiles<'h> {
     host: &'h Host,
     /// By work tree. `None`: there is a repository, and its index tells us nothing.
     indexes: BTreeMap<AbsPath, Option<Index>>,
 }
 
 impl<'h> TrackedFiles<'h> {
-    pub(super) fn new(host: &'h Host) -> Self {
+    pub(crate) fn new(host: &'h Host) -> Self {
         Self { host, indexes: BTreeMap::new() }
     }
 
@@ -57,7 +57,7 @@ impl<'h> TrackedFiles<'h> {
     ///
     /// Every doubt is a no: no repository, an index that cannot be read or understood, a symlink on the way, an entry
     /// that is unmerged, skipped in the work tree or only intended.
-    pub(super) fn holds(&mut self, path: &AbsPath) -> bool {
+    pub(crate) fn holds(&mut self, path: &AbsPath) -> bool {
         self.is_held(path).unwrap_or(false)
     }
 

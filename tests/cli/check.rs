@@ -152,6 +152,18 @@ fn warnings_are_shown_and_are_no_failure() {
 }
 
 #[test]
+fn rules_that_match_nothing_are_counted() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nro = ['gone', '*.none', '.']\n");
+    let ran = run(&place, ["check"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.out.ends_with(".agent-sandbox.toml (2 rules match nothing here; see `agent-sandbox lint`)\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn checking_needs_no_bwrap_and_creates_nothing() {
     let place = Place::in_tmp();
     let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
@@ -162,7 +174,7 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
 }
 
 /// What `agent-sandbox schema WHAT` describes, and the name of the file in `schema/`.
-const SCHEMAS: &[(&str, &str)] = &[("config", "agent-sandbox"), ("diff", "diff"), ("trust", "trust")];
+const SCHEMAS: &[(&str, &str)] = &[("config", "agent-sandbox"), ("diff", "diff"), ("lint", "lint"), ("trust", "trust")];
 
 #[test]
 fn the_schema_in_the_tree_is_the_one_that_is_printed() {

@@ -23,6 +23,8 @@ fn subcommands_have_their_own_help() {
     assert_help("help-diff", ["diff", "--help"]);
     assert_help("help-trust", ["trust", "--help"]);
     assert_help("help-schema", ["schema", "--help"]);
+    assert_help("help-lint", ["lint", "--help"]);
+    assert_help("help-init", ["init", "--help"]);
 }
 
 #[test]

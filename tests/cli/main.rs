@@ -10,6 +10,8 @@ mod diff;
 mod embedding;
 mod exit_codes;
 mod help;
+mod init;
+mod lint;
 mod parsing;
 mod print_args;
 mod streams;

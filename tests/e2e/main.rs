@@ -13,6 +13,7 @@ mod environment;
 mod features;
 mod git;
 mod guard;
+mod init;
 mod inputs;
 mod levels;
 mod names;

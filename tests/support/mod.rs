@@ -63,6 +63,16 @@ impl Tree {
         }
     }
 
+    /// Makes a folder a repository of git that tracks what is in it.
+    pub fn track(&self, folder: &str) {
+        for words in [&["init", "-q"][..], &["add", "-A"]] {
+            let mut git = Command::new("git");
+            git.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.root.path());
+            git.env("GIT_CONFIG_NOSYSTEM", "1").current_dir(self.real(folder)).args(words);
+            assert!(git.status().unwrap().success());
+        }
+    }
+
     fn make_parent(&self, path: &str) -> PathBuf {
         let real = self.real(path);
         fs::create_dir_all(real.parent().unwrap()).unwrap();
