@@ -12,7 +12,7 @@ use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
-use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
+use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Planned, Purpose, Stages};
 use crate::resolve::NewFile;
 use crate::seccomp;
 
@@ -180,12 +180,8 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         operations.push(always(["--disable-userns"], "no user namespaces inside"));
     }
     let stages = plan.stages(around.guard);
-    let mut data = Vec::new();
-    operations.extend(stages.bwrap.iter().map(|planned| Operation {
-        words: words(&planned.mount, &mut data),
-        purpose: planned.purpose.clone(),
-        because: planned.because.clone(),
-    }));
+    let (mounts, mut data) = mounts(&stages);
+    operations.extend(mounts);
     if plain && around.engine.seccomp {
         let program = seccomp::program(around.nested || around.engine.disable_userns).unwrap_or_default();
         let descriptor = next_descriptor(&data);
@@ -245,6 +241,18 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     }
     refuse_too_many_words(&argv, diagnostics);
     argv
+}
+
+/// What bwrap mounts, one operation for each in the order of the plan, and what is read from descriptors for that.
+pub fn mounts(stages: &Stages) -> (Vec<Operation>, Vec<Data>) {
+    let mut data = Vec::new();
+    let operation = |planned: &&Planned| Operation {
+        words: words(&planned.mount, &mut data),
+        purpose: planned.purpose.clone(),
+        because: planned.because.clone(),
+    };
+    let operations = stages.bwrap.iter().map(operation).collect();
+    (operations, data)
 }
 
 /// Where root, even without capabilities, could change the kernel's settings. For a user only the limit of namespaces matters.

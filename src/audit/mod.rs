@@ -2,6 +2,10 @@
 //!
 //! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the latter.
 
+pub mod explain;
+pub mod inside;
+pub mod ruling;
+pub mod show;
 pub mod whence;
 
 use schemars::JsonSchema;

@@ -35,6 +35,7 @@ use crate::pipeline::{self, Compiled};
 use crate::session::{Request, Session};
 
 use args::Options;
+pub use explain::plain as explained;
 use output::Output;
 use subcommand::Subcommand;
 

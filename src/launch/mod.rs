@@ -40,6 +40,7 @@ use crate::trust;
 
 use signals::{Mask, Shield};
 
+pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
 pub use own_sandbox::own_sandbox;

@@ -300,7 +300,7 @@ impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
 }
 
 /// Whether `pattern` matches the whole of `path`. All states at once, so that no pattern takes long.
-fn matches(pattern: &WalkPattern, path: &AbsPath) -> bool {
+pub(super) fn matches(pattern: &WalkPattern, path: &AbsPath) -> bool {
     let Some(below) = path.relative_to(&pattern.prefix) else { return false };
     let end = pattern.components.len();
     let mut states = vec![false; end + 1];
