@@ -410,7 +410,10 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     }
     let by_guard = argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because));
     for (tightening, (purpose, because)) in by_guard {
-        lines.push(([b"# ".to_vec(), tightening_for_people(tightening).into_bytes()].concat(), purpose.explained(because)));
+        lines.push((
+            [b"# ".to_vec(), tightening_for_people(tightening).into_bytes()].concat(),
+            purpose.explained(because),
+        ));
     }
     for dropped in &argv.dropped {
         let path = quote_for_people(dropped.path.as_os_str());

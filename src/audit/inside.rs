@@ -23,7 +23,7 @@ pub enum Effective {
     /// A place of the sandbox's own, empty at first, which goes with it.
     Private,
     /// The same, and the command can put nothing there.
-    PrivateReadOnly,
+    PrivateRo,
     /// The sandbox's own `/dev`.
     Dev,
     /// The sandbox's own `/proc`.
@@ -35,7 +35,7 @@ impl Effective {
     pub fn like(self) -> Access {
         match self {
             Effective::Rw | Effective::Private => Access::Rw,
-            Effective::Ro | Effective::PrivateReadOnly | Effective::Dev | Effective::Proc => Access::Ro,
+            Effective::Ro | Effective::PrivateRo | Effective::Dev | Effective::Proc => Access::Ro,
             Effective::Exclude => Access::Exclude,
         }
     }
@@ -52,7 +52,7 @@ impl Effective {
             Effective::Ro => "can be read, not changed",
             Effective::Exclude => "can be neither read nor changed",
             Effective::Private => "a place of the sandbox's own, empty at first, gone after the run",
-            Effective::PrivateReadOnly => "a place of the sandbox's own, in which nothing can be made",
+            Effective::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
             Effective::Dev => "the sandbox's own `/dev`, with a few harmless devices",
             Effective::Proc => "the sandbox's own `/proc`, with its own processes",
         }
@@ -77,7 +77,7 @@ impl fmt::Display for Effective {
             Effective::Ro => "ro",
             Effective::Exclude => "exclude",
             Effective::Private => "private",
-            Effective::PrivateReadOnly => "private-read-only",
+            Effective::PrivateRo => "private-ro",
             Effective::Dev => "dev",
             Effective::Proc => "proc",
         })
@@ -118,6 +118,11 @@ impl<'p> Inside<'p> {
         self.mounts.nearest(path).map(|(_, planned)| *planned)
     }
 
+    /// The mount points from which on something else is seen, parents first.
+    pub fn seen(&self) -> impl Iterator<Item = &AbsPath> {
+        self.mounts.iter().map(|(path, _)| path)
+    }
+
     pub fn at(&self, path: &AbsPath) -> Effective {
         // Everything lies below a read-only mount of `/`.
         self.mount(path).map_or(Effective::Ro, |planned| self.gives(planned))
@@ -137,10 +142,10 @@ impl<'p> Inside<'p> {
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => Effective::Ro,
             Mount::DataFile { .. } => Effective::Exclude,
             Mount::Tmpfs { .. } if planned.purpose != Purpose::Base => Effective::Exclude,
-            Mount::Tmpfs { path, .. } if self.sealed.contains(path) => Effective::PrivateReadOnly,
+            Mount::Tmpfs { path, .. } if self.sealed.contains(path) => Effective::PrivateRo,
             Mount::Tmpfs { .. } => Effective::Private,
             // Neither shows anything of its own; see `of`.
-            Mount::Directory { .. } | Mount::Seal { .. } => Effective::PrivateReadOnly,
+            Mount::Directory { .. } | Mount::Seal { .. } => Effective::PrivateRo,
             Mount::Dev { .. } => Effective::Dev,
             Mount::Proc { .. } => Effective::Proc,
         }

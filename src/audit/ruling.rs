@@ -8,12 +8,14 @@ use crate::decide::Decision;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
-use crate::plan::Planned;
+use crate::plan::{Planned, Purpose};
 use crate::resolve::Match;
-use crate::rule::{Exactness, LayerKind, Rule};
+use crate::rule::{Access, Exactness, LayerKind, Rule};
 
 use super::inside::{Effective, Inside};
 use super::whence::Whence;
+
+const NOTHING: Origin = Origin::BuiltIn("the host is read-only");
 
 /// A rule, or a part of every sandbox, at the path that it reached.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -37,7 +39,31 @@ pub struct Ruling {
     pub origin: Origin,
 }
 
+/// The decision that governs `path`, which holds no symlinks, unless something of every sandbox lies nearer.
+pub(super) fn decided<'c>(
+    compiled: &'c Compiled,
+    inside: &Inside,
+    path: &AbsPath,
+) -> Option<(&'c AbsPath, &'c Decision)> {
+    let (at, decision) = compiled.decisions.governing(path)?;
+    let Some(planned) = inside.mount(path) else { return Some((at, decision)) };
+    let point = planned.mount.path();
+    let says_so = inside.gives(planned) == decision.access.into();
+    let is_covered = at == point && planned.purpose == Purpose::Base && !says_so;
+    (at.is_within(point) && !is_covered).then_some((at, decision))
+}
+
 impl Ruling {
+    /// What decides at `path`, which holds no symlinks.
+    pub fn governing(compiled: &Compiled, inside: &Inside, path: &AbsPath) -> Self {
+        match (decided(compiled, inside, path), inside.mount(path)) {
+            (Some((at, decision)), _) => Self::of_decision(compiled, at, decision),
+            (None, Some(planned)) => Self::of_base(inside, planned),
+            // Every plan mounts `/` first.
+            (None, None) => Self::of_rule(&Rule::exact(Access::Ro, AbsPath::root(), LayerKind::Base, NOTHING), path),
+        }
+    }
+
     /// The rule that won at `at`.
     pub fn of_decision(compiled: &Compiled, at: &AbsPath, decision: &Decision) -> Self {
         let won = compiled.resolution.matches.iter().find(|found| found.path == *at && is_winner(found, decision));

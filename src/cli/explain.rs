@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use crate::audit::explain::{Durability, Explained, Explainer, Explanation, Loser, Step, WhenReplaced};
+use crate::audit::explain::{Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
+use crate::audit::inside::Effective;
 use crate::audit::ruling::Ruling;
 use crate::diagnostic::{Diagnostics, listed};
 use crate::host::Host;
@@ -81,7 +82,7 @@ fn text(explained: &Explained, paint: Paint) -> String {
 fn one(explanation: &Explanation, paint: Paint) -> String {
     let access = explanation.access;
     let mut out = format!(
-        "{}: {}, {}\n",
+        "{}: {} ({})\n",
         paint.heading(shown(&explanation.asked.0)),
         paint.access(access.like(), access),
         access.meaning()
@@ -89,19 +90,19 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     let mut line = |title: &str, text: &str| {
         let _ = writeln!(out, "  {} {text}", paint.aside(format!("{title:<7}")));
     };
-    let missing = match explanation.kind {
-        None if !explanation.ends_at_link => " (nothing is there)",
+    let state = match explanation.kind {
+        None if access.shows_host() || access == Effective::Exclude => ", where nothing is",
+        Some(Kind::Symlink) => ", where the host has a symlink, which is not seen inside",
         _ => "",
     };
-    line("path", &format!("{}{missing}", explanation.path));
-    for link in &explanation.links {
-        line("link", &format!("{link} is a symlink, and leads there"));
+    line("path", &format!("{}{state}", explanation.path));
+    for (title, link) in titled("through", explanation.links.iter().map(|link| format!("{link}, a symlink")).collect())
+    {
+        line(title, &link);
     }
-    if explanation.ends_at_link {
-        line("link", "a symlink that is not seen inside, so it leads nowhere");
-    }
-    for other in &explanation.same_as {
-        line("same as", &format!("{other}, by another mount"));
+    let same = explanation.same_as.iter().map(|other| format!("{other}, by another mount")).collect();
+    for (title, other) in titled("same as", same) {
+        line(title, &other);
     }
     line("rule", &ruling(&explanation.rule));
     for (title, text) in titled("over", losers(&explanation.losers)) {
@@ -124,30 +125,22 @@ fn titled(title: &'static str, lines: Vec<String>) -> impl Iterator<Item = (&'st
     lines.into_iter().enumerate().map(move |(at, line)| (if at == 0 { title } else { "" }, line))
 }
 
+/// What is written, what it came to, and who says so.
 fn ruling(rule: &Ruling) -> String {
-    let (left, right) = columns(rule);
-    format!("{left}  [{right}]")
-}
-
-fn columns(rule: &Ruling) -> (String, String) {
-    let written = match &rule.text {
-        Some(text) => shown(&text.0),
-        None => rule.at.to_string(),
-    };
-    let by = match rule.by {
-        Exactness::Glob => ", a pattern",
-        Exactness::Base | Exactness::Exact => "",
-    };
+    let at = rule.at.to_string();
+    let written = rule.text.as_ref().map(|text| shown(&text.0)).filter(|text| *text != at);
+    let written = written.map_or_else(|| at.clone(), |text| format!("{text} → {at}"));
     let links: String = rule.links.iter().map(|link| format!(", through {link}")).collect();
-    (format!("{} {written}", rule.access), format!("{}, for {}{by}{links}", rule.origin, rule.at))
+    let by = if rule.by == Exactness::Glob { ", a pattern" } else { "" };
+    format!("{} {written}  [{}{by}{links}]", rule.access, rule.origin)
 }
 
 /// Aligned as far as that is readable.
 fn losers(losers: &[Loser]) -> Vec<String> {
-    const WIDEST: usize = 48;
+    const WIDEST: usize = 96;
     let rules: Vec<(String, &Loser)> = losers.iter().map(|loser| (ruling(&loser.rule), loser)).collect();
     let widths = rules.iter().map(|(rule, _)| rule.chars().count());
-    let width = widths.filter(|width| *width <= WIDEST * 2).max().unwrap_or(0);
+    let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
     rules.into_iter().map(|(rule, loser)| format!("{rule:<width$}  {}", loser.why.told())).collect()
 }
 

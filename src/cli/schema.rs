@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::config;
+use crate::{audit, config};
 
 use super::output::Output;
 
@@ -20,11 +20,17 @@ pub(super) struct Arguments {
 enum Described {
     /// `.agent-sandbox.toml`, and the other configuration files
     Config,
+    /// What `explain --json` prints
+    Explain,
+    /// What `show --json` prints
+    Show,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
+        Described::Explain => audit::schema::<audit::explain::Explained>(),
+        Described::Show => audit::schema::<audit::show::Shown>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())
 }

@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod explain;
 mod forms;
 mod found;
 mod generate;

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::host::FileKind;
 use crate::path::AbsPath;
+use crate::plan::Mount;
 use crate::rule::{Access, Exactness};
 
 use super::super::inside::Effective;
@@ -65,7 +66,10 @@ impl Explainer<'_> {
                 } else if decision.kind == FileKind::Directory {
                     all.push(Durability::Directory { path: at.clone() });
                 } else if looked.mount.is_some_and(|planned| planned.mount.path() == at) {
-                    all.push(Durability::File { path: at.clone(), when_replaced: self.when_replaced(at, decision.access) });
+                    all.push(Durability::File {
+                        path: at.clone(),
+                        when_replaced: self.when_replaced(at, decision.access),
+                    });
                 }
                 if decision.exactness == Exactness::Glob {
                     all.push(Durability::Pattern);
@@ -75,11 +79,16 @@ impl Explainer<'_> {
                 }
             }
             None => {
-                let shown_by = looked.mount.map(|planned| planned.mount.path().clone());
-                all.extend(shown_by.map(|path| Durability::Directory { path }));
+                let is_file = |mount: &Mount| {
+                    matches!(mount, Mount::OwnBinary { .. } | Mount::Elsewhere { .. } | Mount::DataFile { .. })
+                };
+                let shown_by = looked.mount.filter(|planned| !is_file(&planned.mount));
+                all.extend(shown_by.map(|planned| Durability::Directory { path: planned.mount.path().clone() }));
             }
         }
-        if looked.kind.is_none() && !all.iter().any(|one| matches!(one, Durability::Placeholder { .. })) {
+        let is_mounted = looked.mount.is_some_and(|planned| planned.mount.path() == looked.path);
+        if looked.kind.is_none() && !is_mounted && !all.iter().any(|one| matches!(one, Durability::Placeholder { .. }))
+        {
             all.push(self.missing(looked));
         }
         let directories = self.inside.movable(looked.won.map_or(looked.path, |(at, _)| at));
@@ -100,10 +109,10 @@ impl Explainer<'_> {
     }
 
     fn missing(&self, looked: &Looked) -> Durability {
-        let resolution = &self.compiled.resolution;
-        let made = resolution.create.iter().chain(resolution.new_files.iter().map(|file| &file.path));
-        if let Some(made) = made.into_iter().find(|made| made.is_within(looked.path)) {
-            return Durability::Created { path: made.clone() };
+        let files = self.compiled.resolution.new_files.iter().map(|file| file.path.clone());
+        let mut made = self.compiled.created().into_iter().chain(files);
+        if let Some(path) = made.find(|made| made.is_within(looked.path)) {
+            return Durability::Created { path };
         }
         match looked.access {
             Effective::Rw => {

@@ -88,7 +88,9 @@ impl Explainer<'_> {
     pub(super) fn losers(&self, looked: &Looked) -> Vec<Loser> {
         let mut losers = self.at_links(looked);
         let winner_at = looked.won.map(|(at, _)| at);
-        let mut next = Why::NextInLine;
+        // Without the winner, the best of these would win first.
+        let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty());
+        let mut next = if has_rivals { Why::LessSpecific } else { Why::NextInLine };
         for at in looked.path.ancestors() {
             losers.extend(self.without_effect(looked, &at));
             let Some(decision) = self.compiled.decisions.get(&at) else { continue };

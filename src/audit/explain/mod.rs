@@ -23,7 +23,7 @@ use crate::pipeline::Compiled;
 use crate::plan::{Mount, Planned, Purpose};
 
 use super::inside::{Effective, Inside};
-use super::ruling::Ruling;
+use super::ruling::{Ruling, decided};
 
 pub use durability::{Durability, WhenReplaced};
 pub use losers::{Loser, Why};
@@ -45,9 +45,7 @@ pub struct Explanation {
     pub path: AbsPath,
     /// The symlinks on the way, in order.
     pub links: Vec<AbsPath>,
-    /// `path` is a symlink that is not seen inside, so nothing follows it.
-    pub ends_at_link: bool,
-    /// What is there now; absent if nothing is.
+    /// What the host has there now; absent if nothing. A symlink only where it is not seen inside, so that it leads nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
     /// Other places where the same thing is found: it is mounted there, too.
@@ -73,6 +71,7 @@ pub enum Kind {
     /// Also a socket or a FIFO.
     File,
     Device,
+    Symlink,
 }
 
 impl From<FileKind> for Kind {
@@ -107,9 +106,11 @@ impl<'a> Explainer<'a> {
     pub fn new(host: &'a Host, compiled: &'a Compiled) -> Self {
         let stages = compiled.plan.stages(compiled.guard);
         let (operations, _) = lower::mounts(&stages);
-        let by_bwrap = stages.bwrap.iter().zip(operations).map(|(planned, operation)| {
-            (*planned, Step::Bwrap(operation.words.into_iter().map(Word).collect()))
-        });
+        let by_bwrap = stages
+            .bwrap
+            .iter()
+            .zip(operations)
+            .map(|(planned, operation)| (*planned, Step::Bwrap(operation.words.into_iter().map(Word).collect())));
         let by_guard = stages.guard.into_iter().map(|(tightening, planned)| (planned, Step::Guard(tightening)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = crate::launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
@@ -122,27 +123,23 @@ impl<'a> Explainer<'a> {
         // Where a link is not seen, it leads nowhere inside.
         let hidden = resolved.links.iter().position(|link| !self.inside.at(link).shows_host());
         let (path, links, kind) = match hidden {
-            Some(at) => (resolved.links[at].clone(), resolved.links[..at].to_vec(), None),
+            // A link counts as a file.
+            Some(at) => (resolved.links[at].clone(), resolved.links[..at].to_vec(), Some(FileKind::File)),
             None => (resolved.path, resolved.links, resolved.kind),
         };
         let access = self.inside.at(&path);
         let mount = self.inside.mount(&path);
-        let won = self.decided(&path, access, mount);
-        let rule = match (won, mount) {
-            (Some((at, decision)), _) => Ruling::of_decision(self.compiled, at, decision),
-            (None, Some(planned)) => Ruling::of_base(&self.inside, planned),
-            (None, None) => return Err(nothing_mounted(&path)),
-        };
+        let won = decided(self.compiled, &self.inside, &path);
+        let rule = Ruling::governing(self.compiled, &self.inside, &path);
         let looked = Looked { path: &path, links: &links, kind, access, mount, won };
         Ok(Explanation {
             asked: Word(asked.to_owned()),
-            ends_at_link: hidden.is_some(),
             same_as: self.same_as(&path, &rule.at),
             losers: self.losers(&looked),
             mounts: self.mounts(&looked),
             pins: self.pins(&path),
             durability: self.durability(&looked),
-            kind: kind.map(Kind::from),
+            kind: hidden.map_or(kind.map(Kind::from), |_| Some(Kind::Symlink)),
             rule,
             access,
             links,
@@ -153,7 +150,9 @@ impl<'a> Explainer<'a> {
     fn resolve(&self, asked: &OsStr) -> Result<Resolved, Diagnostic> {
         let project = &self.compiled.layers.project;
         let absolute: PathBuf = match asked.as_bytes() {
-            b"" => return Err(Diagnostic::new(Code::InvalidPath, "the path is empty").help("write `.` for this folder")),
+            b"" => {
+                return Err(Diagnostic::new(Code::InvalidPath, "the path is empty").help("write `.` for this folder"));
+            }
             b"~" => project.home.as_path().to_owned(),
             // As a path of its own `/x` would replace the home.
             [b'~', b'/', rest @ ..] => {
@@ -178,20 +177,6 @@ impl<'a> Explainer<'a> {
         let missing = resolved.kind.is_none().then_some(&resolved.path)?;
         let nearest = missing.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)))?;
         (nearest.0 != FileKind::Directory).then_some(nearest.1)
-    }
-
-    /// The decision that gives `access`, unless something of every sandbox lies nearer.
-    fn decided(
-        &self,
-        path: &AbsPath,
-        access: Effective,
-        mount: Option<&Planned>,
-    ) -> Option<(&'a AbsPath, &'a Decision)> {
-        let (at, decision) = self.compiled.decisions.governing(path)?;
-        let Some(planned) = mount else { return Some((at, decision)) };
-        let point = planned.mount.path();
-        let is_covered = at == point && planned.purpose == Purpose::Base && access != decision.access.into();
-        (at.is_within(point) && !is_covered).then_some((at, decision))
     }
 
     /// Other names that the same thing has by mounts: of the host, or of a second place (SPEC W3, P10).
@@ -252,9 +237,4 @@ fn unreadable(asked: &OsStr, error: &io::Error) -> Diagnostic {
         Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(error)))
             .help("ask for the folder that you cannot look into: what governs it governs what is in it, unless a rule names that")
     }
-}
-
-/// A plan without its mount of `/` is none of ours.
-fn nothing_mounted(path: &AbsPath) -> Diagnostic {
-    Diagnostic::new(Code::InvalidPath, format!("no mount shows `{path}`")).help("this is a mistake of agent-sandbox")
 }
