@@ -114,7 +114,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     for (title, text) in titled("pins", explanation.pins.iter().map(step).collect()) {
         line(title, &text);
     }
-    for (title, text) in titled("holds", explanation.durability.iter().map(durability).collect()) {
+    for (title, text) in titled("holds", explanation.durability.iter().map(|one| painted(one, paint)).collect()) {
         line(title, &text);
     }
     out
@@ -151,31 +151,51 @@ fn step(step: &Step) -> String {
     }
 }
 
+/// The colour says how far it holds.
+fn painted(one: &Durability, paint: Paint) -> String {
+    let text = durability(one);
+    match one {
+        Durability::Directory { .. } | Durability::Placeholder { .. } | Durability::NotCreatable => {
+            paint.good(text).to_string()
+        }
+        Durability::HardLinked { .. } => paint.bad(text).to_string(),
+        Durability::File { .. } | Durability::Pattern | Durability::Creatable { .. } | Durability::Movable { .. } => {
+            paint.warning(text).to_string()
+        }
+        Durability::Created { .. } | Durability::Private => text,
+    }
+}
+
 fn durability(one: &Durability) -> String {
     let all = |paths: &[AbsPath]| listed(paths.iter().map(|path| path.to_string()), "and");
     match one {
         Durability::Directory { path } => format!("for all of {path}, and what comes to be there"),
-        Durability::File { when_replaced: WhenReplaced::Stale, .. } => {
-            "for the file that is there at the start: one that replaces it on the host is not seen".to_owned()
+        Durability::File { when_replaced, .. } => {
+            let then = match when_replaced {
+                WhenReplaced::Exposed => "is not covered",
+                WhenReplaced::ExposedAndReported => "is not covered (reported after the run)",
+                WhenReplaced::Closed => "can be read, not changed",
+                WhenReplaced::Stale => "is not seen",
+                WhenReplaced::Same => "is seen in the same way",
+            };
+            format!("for the file that is there at the start: one that replaces it on the host {then}")
         }
-        Durability::File { when_replaced: WhenReplaced::Exposed, .. } => {
-            "for the file that is there at the start: one that replaces it on the host is not covered".to_owned()
+        Durability::Pattern => {
+            "by a pattern, which is expanded at the start: what would match later is not covered".to_owned()
         }
-        Durability::File { when_replaced: WhenReplaced::ExposedAndReported, .. } => {
-            "for the file that is there at the start: one that replaces it on the host is not covered (reported after the run)"
-                .to_owned()
+        Durability::HardLinked { names } => {
+            format!("the file has {names} names (hard links), and only this one is covered")
         }
-        Durability::Pattern => "a pattern is expanded at the start: what is made later is not covered".to_owned(),
-        Durability::HardLinked { names } => format!("the file has {names} names (hard links), and only this one is covered"),
         Durability::Placeholder { path } => format!("a placeholder at {path} keeps it from being created"),
         Durability::Created { path } => format!("{path} is created before the start"),
-        Durability::Creatable { reported: true } => "nothing stops the command from creating it; reported after the run".to_owned(),
+        Durability::Creatable { reported: true } => {
+            "nothing stops the command from creating it; reported after the run".to_owned()
+        }
         Durability::Creatable { reported: false } => "nothing stops the command from creating it".to_owned(),
         Durability::NotCreatable => "the command cannot create it".to_owned(),
-        Durability::Movable { directories } => format!(
-            "the command can rename {}, and make another in its place; what is in there stays covered",
-            all(directories)
-        ),
+        Durability::Movable { directories } => {
+            format!("the command can rename {}: the rule goes along, and the old place is free", all(directories))
+        }
         Durability::Private => "until the sandbox ends".to_owned(),
     }
 }

@@ -163,13 +163,16 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
 
 #[test]
 fn the_schema_in_the_tree_is_the_one_that_is_printed() {
-    let printed = ran(["schema"]);
-    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
-    let parsed: Value = serde_json::from_str(&printed.out).unwrap();
-    jsonschema::meta::validate(&parsed).unwrap();
-    let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/schema/agent-sandbox.schema.json"));
-    assert!(
-        kept.unwrap() == printed.out,
-        "the schema is stale: cargo run -- schema > schema/agent-sandbox.schema.json"
-    );
+    for (what, file) in [("config", "agent-sandbox"), ("explain", "explain"), ("show", "show")] {
+        let printed = ran(["schema", what]);
+        assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+        let parsed: Value = serde_json::from_str(&printed.out).unwrap();
+        jsonschema::meta::validate(&parsed).unwrap();
+        let kept = std::fs::read_to_string(format!("{}/schema/{file}.schema.json", env!("CARGO_MANIFEST_DIR")));
+        assert!(
+            kept.unwrap() == printed.out,
+            "the schema is stale: cargo run -- schema {what} > schema/{file}.schema.json"
+        );
+    }
+    assert_eq!(ran(["schema"]).out, ran(["schema", "config"]).out);
 }

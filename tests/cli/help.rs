@@ -22,6 +22,8 @@ fn subcommands_have_their_own_help() {
     assert_help("help-check", ["check", "--help"]);
     assert_help("help-trust", ["trust", "--help"]);
     assert_help("help-schema", ["schema", "--help"]);
+    assert_help("help-explain", ["explain", "--help"]);
+    assert_help("help-show", ["show", "--help"]);
 }
 
 #[test]

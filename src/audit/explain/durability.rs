@@ -40,16 +40,20 @@ pub enum Durability {
     Private,
 }
 
-/// What a command sees once the file has been replaced on the host.
+/// What a command sees once the file has been replaced on the host. There its mount is gone, as from any name that goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenReplaced {
-    /// The new file, with the access of the folder around: the rule does not cover it.
+    /// The new file, which no rule protects any more.
     Exposed,
     /// The same; it is told of after the run.
     ExposedAndReported,
-    /// The old file.
+    /// The new file, which no rule opens any more.
+    Closed,
+    /// The old file: it is mounted in a place of the sandbox's own.
     Stale,
+    /// The new file, with the same access.
+    Same,
 }
 
 impl Explainer<'_> {
@@ -87,9 +91,11 @@ impl Explainer<'_> {
             }
         }
         let is_mounted = looked.mount.is_some_and(|planned| planned.mount.path() == looked.path);
-        if looked.kind.is_none() && !is_mounted && !all.iter().any(|one| matches!(one, Durability::Placeholder { .. }))
-        {
-            all.push(self.missing(looked));
+        let has_placeholder = all.iter().any(|one| matches!(one, Durability::Placeholder { .. }));
+        if looked.kind.is_none() && !has_placeholder {
+            let missing = self.missing(looked);
+            // What is mounted is there, whatever the host has.
+            all.extend(Some(missing).filter(|missing| !is_mounted || matches!(missing, Durability::Created { .. })));
         }
         let directories = self.inside.movable(looked.won.map_or(looked.path, |(at, _)| at));
         if !directories.is_empty() && looked.won.is_some_and(|(_, decision)| decision.access.is_protective()) {
@@ -100,11 +106,12 @@ impl Explainer<'_> {
 
     fn when_replaced(&self, at: &AbsPath, access: Access) -> WhenReplaced {
         let around = at.parent().map_or(Effective::Ro, |folder| self.inside.at(&folder));
-        let narrows = around.shows_host() && (access == Access::Exclude || around == Effective::Rw);
-        match around {
-            _ if !access.is_protective() || !narrows => WhenReplaced::Stale,
-            Effective::Rw => WhenReplaced::ExposedAndReported,
-            _ => WhenReplaced::Exposed,
+        match (access, around) {
+            (Access::Ro, Effective::Ro) | (Access::Rw, Effective::Rw) => WhenReplaced::Same,
+            (Access::Rw, Effective::Ro) => WhenReplaced::Closed,
+            (Access::Ro | Access::Exclude, Effective::Rw) => WhenReplaced::ExposedAndReported,
+            (Access::Exclude, Effective::Ro) => WhenReplaced::Exposed,
+            _ => WhenReplaced::Stale,
         }
     }
 

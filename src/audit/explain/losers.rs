@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::decide::{Decision, SetAside, SetAsideBecause};
 use crate::path::AbsPath;
 use crate::plan::{Mount, Purpose};
-use crate::resolve::{Match, would_match};
-use crate::rule::{Access, Exactness, LayerKind, Precedence, Rule};
+use crate::resolve::Match;
+use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
 
 use super::super::ruling::{Ruling, is_winner};
 use super::{Explainer, Looked};
@@ -49,8 +49,10 @@ pub enum Why {
     LeftAlone,
     /// Nothing is there.
     Missing,
-    /// Nothing is there, and the command cannot make it: there is nothing to block.
+    /// Nothing is there, and no placeholder is needed: the command cannot make it, or a stronger rule opens it.
     NothingToBlock,
+    /// Nothing is there, and no placeholder can be noted in the state folder, so the command can make it.
+    CannotBlock,
     /// `rw` patterns do not follow symlinks.
     LinkNotFollowed,
     /// The pattern matches a symlink that leads to nothing.
@@ -69,13 +71,14 @@ impl Why {
             Why::EarlierLayer => "its layer comes earlier",
             Why::LessStrict => "less strict, in the same layer",
             Why::Equal => "equal, and later by spelling",
-            Why::DoesNotTighten => "came by another name, and only tightens",
+            Why::DoesNotTighten => "came by a link or another mount, and only tightens",
             Why::OutOfReach => "a pattern does not reach into what is excluded",
             Why::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
             Why::OwnFile => "our own files stay read-only",
             Why::LeftAlone => "left alone: git has this content",
             Why::Missing => "nothing was there to apply to",
-            Why::NothingToBlock => "nothing to block: it cannot be created",
+            Why::NothingToBlock => "nothing was there to apply to, and nothing to block",
+            Why::CannotBlock => "cannot be blocked: the state folder cannot be written",
             Why::LinkNotFollowed => "a `rw` pattern does not follow a symlink",
             Why::DanglingLink => "the symlink leads to nothing",
             Why::ExpandedAtStart => "would match, but patterns are expanded at the start",
@@ -87,12 +90,15 @@ impl Explainer<'_> {
     /// From the path itself upwards.
     pub(super) fn losers(&self, looked: &Looked) -> Vec<Loser> {
         let mut losers = self.at_links(looked);
+        let later = if looked.kind.is_none() { self.later(looked.path) } else { Vec::new() };
         let winner_at = looked.won.map(|(at, _)| at);
         // Without the winner, the best of these would win first.
         let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty());
         let mut next = if has_rivals { Why::LessSpecific } else { Why::NextInLine };
         for at in looked.path.ancestors() {
-            losers.extend(self.without_effect(looked, &at));
+            let later = later.iter().filter(|(_, matched)| *matched == at);
+            losers.extend(later.map(|(rule, _)| Loser { rule: by_glob(rule, &at), why: Why::ExpandedAtStart }));
+            losers.extend(self.without_effect(&at));
             let Some(decision) = self.compiled.decisions.get(&at) else { continue };
             if winner_at == Some(&at) {
                 losers.extend(decision.losers.iter().map(|found| self.outranked(found, decision)));
@@ -113,14 +119,11 @@ impl Explainer<'_> {
     }
 
     /// Rules about `at` that came to nothing.
-    fn without_effect(&self, looked: &Looked, at: &AbsPath) -> Vec<Loser> {
+    fn without_effect(&self, at: &AbsPath) -> Vec<Loser> {
         let resolution = &self.compiled.resolution;
         let decision = self.compiled.decisions.get(at);
         let lost: &[Match] = decision.map_or(&[], |decision| &decision.losers);
         let mut losers = Vec::new();
-        if looked.kind.is_none() {
-            losers.extend(self.later(looked.path, at));
-        }
         let left = resolution.left_alone.iter().filter(|(_, path)| path == at);
         losers.extend(left.map(|(rule, path)| Loser { rule: by_glob(rule, path), why: Why::LeftAlone }));
         let aside: Vec<&SetAside> = self.compiled.decisions.set_aside(at).collect();
@@ -137,8 +140,13 @@ impl Explainer<'_> {
         let taken_back: Vec<&Match> =
             resolution.matches.iter().filter(|found| found.path == *at && !is_counted(found)).collect();
         let is_blocked = resolution.placeholders.iter().any(|placeholder| placeholder.path == *at);
-        let why = if is_blocked { Why::NothingToBlock } else { Why::OwnFile };
-        losers.extend(taken_back.iter().map(|found| Loser { rule: Ruling::of_match(found), why }));
+        let why = |rule: &Rule| match rule.if_missing {
+            _ if !is_blocked => Why::OwnFile,
+            IfMissing::Block if !resolution.can_journal => Why::CannotBlock,
+            IfMissing::Block => Why::NothingToBlock,
+            _ => Why::Missing,
+        };
+        losers.extend(taken_back.iter().map(|found| Loser { rule: Ruling::of_match(found), why: why(&found.rule) }));
         let is_match = |rule: &Arc<Rule>| {
             resolution.matches.iter().any(|found| found.path == *at && Arc::ptr_eq(&found.rule, rule))
         };
@@ -147,20 +155,16 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Patterns that would match `at` in a run that starts when `path` is there.
-    fn later(&self, path: &AbsPath, at: &AbsPath) -> Vec<Loser> {
-        // What is there has been matched.
-        if !matches!(self.host.kind(at), Ok(None)) {
-            return Vec::new();
-        }
-        let project = &self.compiled.layers.project;
+    /// Patterns that would match `path`, or a directory on the way, in a run that starts when it is there.
+    fn later(&self, path: &AbsPath) -> Vec<(&Rule, AbsPath)> {
         let is_done = |rule: &Rule| {
             let mut found = self.compiled.resolution.matches.iter();
-            found.any(|found| found.rule.origin == rule.origin && path.is_within(&found.path))
+            found.any(|found| path.is_within(&found.path) && found.rule.origin == rule.origin)
         };
-        let rules = self.compiled.policy.rules.iter().filter(|rule| !is_done(rule));
-        let matching = rules.filter(|rule| would_match(self.host, project, rule, path).as_ref() == Some(at));
-        matching.map(|rule| Loser { rule: by_glob(rule, at), why: Why::ExpandedAtStart }).collect()
+        // What is there has been matched.
+        let is_new = |at: &AbsPath| matches!(self.host.kind(at), Ok(None));
+        let matching = self.patterns.matching(path).into_iter();
+        matching.filter(|(rule, matched)| is_new(matched) && !is_done(rule)).collect()
     }
 
     /// A rule at the path of the winner.

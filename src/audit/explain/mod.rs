@@ -21,6 +21,7 @@ use crate::lower;
 use crate::path::{AbsPath, shown};
 use crate::pipeline::Compiled;
 use crate::plan::{Mount, Planned, Purpose};
+use crate::resolve::Patterns;
 
 use super::inside::{Effective, Inside};
 use super::ruling::{Ruling, decided};
@@ -98,6 +99,7 @@ pub struct Explainer<'a> {
     compiled: &'a Compiled,
     inside: Inside<'a>,
     steps: Vec<(&'a Planned, Step)>,
+    patterns: Patterns<'a>,
     /// What is told after the run if it was made (SPEC R1).
     reported: Vec<AbsPath>,
 }
@@ -114,7 +116,8 @@ impl<'a> Explainer<'a> {
         let by_guard = stages.guard.into_iter().map(|(tightening, planned)| (planned, Step::Guard(tightening)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = crate::launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
-        Self { host, compiled, inside: Inside::of(&compiled.plan), steps, reported }
+        let patterns = Patterns::of(host, &compiled.layers.project, &compiled.policy.rules);
+        Self { host, compiled, inside: Inside::of(&compiled.plan), steps, patterns, reported }
     }
 
     /// `asked` is relative to the working directory, and may start with `~/`, as in a rule.
