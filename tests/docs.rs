@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "docs/answers.rs"]
+mod answers;
 #[path = "docs/examples.rs"]
 mod examples;
 #[path = "docs/markdown.rs"]

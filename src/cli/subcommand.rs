@@ -14,9 +14,7 @@ pub(super) enum Subcommand {
         /// A project file to validate, as it would apply in its own folder
         file: Option<PathBuf>,
     },
-    /// Say what a command may do at a path, by which rule, and why other rules lost
     Explain(explain::Arguments),
-    /// Show the whole effective policy as a tree of paths
     Show(show::Arguments),
     /// Compare two policies on this host: what is wider, what is narrower, by which rules
     Diff(diff::Arguments),
@@ -26,7 +24,6 @@ pub(super) enum Subcommand {
     Doctor(doctor::Arguments),
     /// Write a commented `.agent-sandbox.toml` for this project
     Init(init::Arguments),
-    /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
     Trust(trust::Arguments),
     /// Look for rules that do nothing, and for secrets that no rule covers
     Lint(lint::Arguments),

@@ -59,3 +59,63 @@ impl Prepared<'_> {
         !is_excepted && !entered.any(is_skipped)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::layers::git;
+    use crate::origin::Origin;
+    use crate::rule::{Access, LayerKind, Refinements};
+
+    /// What of `path` the rule would match, on a host without anything.
+    fn matched(text: &str, refinements: Refinements, path: &str) -> Option<String> {
+        let at = |path: &str| AbsPath::root().join(path);
+        let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
+        let rules = [Rule { text: text.into(), refinements: Arc::new(refinements), ..rule }];
+        let project = Project {
+            cwd: at("/r"),
+            home: at("/h"),
+            root: at("/r"),
+            outermost: at("/r"),
+            repository: None,
+            git_pointer: None,
+            git_named: git::Named::default(),
+        };
+        let host = Host::at(PathBuf::from("/nonexistent"));
+        let patterns = Patterns::of(&host, &project, &rules);
+        patterns.matching(&at(path)).first().map(|(_, matched)| matched.to_string())
+    }
+
+    #[test]
+    fn a_pattern_is_asked_about_paths_as_the_walk_would_match_them() {
+        for (pattern, path, expected) in [
+            ("**/.env", "/r/.env", Some("/r/.env")),
+            ("**/.env", "/r/a/b/.env", Some("/r/a/b/.env")),
+            ("**/.env", "/r/a/.env/in/.env", Some("/r/a/.env")),
+            ("**/.env", "/other/.env", None),
+            ("~/*.pem", "/h/a.pem", Some("/h/a.pem")),
+            ("~/*.pem", "/h/d/a.pem", None),
+            ("{a,b}/x", "/r/b/x/y", Some("/r/b/x")),
+            ("exact", "/r/exact", None),
+        ] {
+            let found = matched(pattern, Refinements::default(), path);
+            assert_eq!(found.as_deref(), expected, "{pattern} at {path}");
+        }
+    }
+
+    #[test]
+    fn what_a_preset_does_not_enter_or_mean_does_not_match() {
+        let refinements = || Refinements {
+            skip_directories: vec!["node_modules".to_owned()],
+            except: vec![".env.example".into()],
+            ..Refinements::default()
+        };
+        assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.local").as_deref(), Some("/r/a/.env.local"));
+        assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.example"), None);
+        assert_eq!(matched("**/.env*", refinements(), "/r/node_modules/x/.env"), None);
+        assert_eq!(matched("**/node_*", refinements(), "/r/node_modules").as_deref(), Some("/r/node_modules"));
+    }
+}

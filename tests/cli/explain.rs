@@ -163,7 +163,7 @@ fn what_a_file_opens_without_consent_is_said_and_explained_all_the_same() {
     place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nrw = [\"~/notes\"]\n");
     for words in [&["explain", "~/notes"][..], &["show"]] {
         let ran = run(&place, words);
-        assert_eq!((ran.code, ran.codes()), (Some(0), vec!["untrusted-policy"]));
+        assert_eq!((ran.code, ran.codes()), (Some(0), vec!["widening-policy"]));
         assert!(ran.out.contains(".agent-sandbox.toml:2:7"), "{}", ran.out);
     }
 }

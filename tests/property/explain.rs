@@ -1,6 +1,7 @@
 //! What `explain` says is what the argv means.
 
 use std::cell::Cell;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use agent_sandbox::audit::explain::{Durability, Explainer, Explanation, Step, Why};
@@ -9,6 +10,9 @@ use agent_sandbox::audit::show::show;
 use agent_sandbox::host::Host;
 use agent_sandbox::lower::Argv;
 use agent_sandbox::model::Model;
+use agent_sandbox::path::AbsPath;
+use agent_sandbox::resolve::Patterns;
+use agent_sandbox::rule::{Access, Exactness};
 use agent_sandbox::session::Session;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -100,6 +104,50 @@ fn assert_movable_is_what_can_be_renamed(
     movable.retain(|at| host.exists(at).unwrap());
     prop_assert_eq!(said.unwrap_or_default(), movable, "{}", explanation.path);
     Ok(())
+}
+
+/// What is said of patterns and paths that do not exist yet is held against what the walk finds of those that do.
+#[test]
+fn patterns_are_said_to_match_what_the_walk_matches() {
+    let seen = Cell::new(0);
+    for_all(&generate::scene(), |scene| {
+        let stage = scene.build();
+        let host = Host::at(stage.root.path());
+        let (compiled, diagnostics) = stage.compile(&scene, &scene.request());
+        if diagnostics.has_errors() {
+            return Ok(false);
+        }
+        let (resolution, decisions) = (&compiled.resolution, &compiled.decisions);
+        let patterns = Patterns::of(&host, &compiled.layers.project, &compiled.policy.rules);
+        let globs = || resolution.matches.iter().filter(|m| m.exactness == Exactness::Glob && m.alias_of.is_none());
+        for found in globs().filter(|found| !may_be_a_literal_name(&found.matched)) {
+            let said = patterns.matching(&found.matched);
+            let is_said = said.iter().any(|(rule, at)| rule.origin == found.rule.origin && *at == found.matched);
+            prop_assert!(is_said, "{:?} matches {}", found.rule.text, found.matched);
+            seen.set(seen.get() + 1);
+        }
+        for (path, _) in stage.paths() {
+            let path = support::abs(&path);
+            let around = path.parent().and_then(|parent| decisions.governing(&parent));
+            // Not entered, because nothing there can be opened.
+            if around.is_some_and(|(_, around)| around.access == Access::Exclude) {
+                continue;
+            }
+            for (rule, _) in patterns.matching(&path).into_iter().filter(|(_, at)| *at == path) {
+                let is_found = globs().any(|found| found.rule.origin == rule.origin && found.matched == path);
+                let is_passed_by = resolution.missing.iter().chain(&resolution.left_alone);
+                let is_passed_by = is_passed_by.into_iter().any(|(by, at)| by.origin == rule.origin && *at == path);
+                prop_assert!(is_found || is_passed_by, "{:?} does not match {path}", rule.text);
+            }
+        }
+        Ok(true)
+    });
+    assert!(seen.get() > 100, "only {} matches", seen.get());
+}
+
+/// SPEC G4: found for its very name, not as a match.
+fn may_be_a_literal_name(path: &AbsPath) -> bool {
+    path.as_os_str().as_bytes().iter().any(|byte| b"*?[]{}\\".contains(byte))
 }
 
 /// Below a file there is nothing, and in a circle of links neither.
