@@ -41,7 +41,7 @@ fn what_is_below_the_depth_is_counted() {
     let place = Place::in_tmp();
     let text = run(&place, ["show", "--depth", "1"]).out;
     assert!(text.lines().last().unwrap().contains(" below: "), "{text}");
-    assert!(!text.contains("@base"), "{text}");
+    assert!(!text.contains("@autorun "), "{text}");
 }
 
 #[test]
