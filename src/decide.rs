@@ -101,6 +101,11 @@ impl Decisions {
         self.0.nearest_above(path).map(|(_, decision)| decision)
     }
 
+    /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
+    pub fn reaches(&self, fixed_prefix: &AbsPath, matched: &AbsPath) -> bool {
+        self.excluded_around(matched).is_none_or(|excluded| fixed_prefix.is_within(excluded))
+    }
+
     /// The excluded directory that `path` lies in, if nothing between the two re-opens it.
     fn excluded_around(&self, path: &AbsPath) -> Option<&AbsPath> {
         let (at, decision) = self.0.nearest_above(path)?;
@@ -207,8 +212,7 @@ fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
 
 /// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it.
 fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
-    let excluded = decisions.excluded_around(&candidate.matched);
-    candidate.exactness != Exactness::Glob || excluded.is_none_or(|excluded| candidate.fixed_prefix.is_within(excluded))
+    candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
 }
 
 /// What only tightens has been checked where its link lies. An exclude out of reach changes nothing at its path, but it

@@ -18,6 +18,15 @@ struct Prepared<'r> {
     components: Vec<Component>,
 }
 
+/// What a pattern would match at a start.
+pub struct Matching<'p> {
+    pub rule: &'p Rule,
+    /// The outermost of what it matches on the way: that is one rule for the pattern (SPEC G2).
+    pub at: AbsPath,
+    /// What the pattern names before its first wildcard (SPEC G3).
+    pub fixed_prefix: &'p AbsPath,
+}
+
 impl<'r> Patterns<'r> {
     pub fn of(host: &Host, project: &Project, rules: &'r [Rule]) -> Self {
         let mut patterns = Vec::new();
@@ -33,31 +42,30 @@ impl<'r> Patterns<'r> {
         Self(patterns)
     }
 
-    /// The rules that would apply at a start, if `path` existed by then, and what they would match: `path`, or the outermost
-    /// directory around it (SPEC G2).
-    pub fn matching(&self, path: &AbsPath) -> Vec<(&'r Rule, AbsPath)> {
+    /// The patterns that match `path`, or a directory around it, whether or not that exists and is in reach.
+    pub fn matching(&self, path: &AbsPath) -> Vec<Matching<'_>> {
         let mut way: Vec<AbsPath> = path.ancestors().collect();
         way.reverse();
-        let matched = |pattern: &Prepared<'r>| {
-            let at = way.iter().find(|at| matches(&pattern.prefix, &pattern.components, at) && pattern.means(at))?;
-            Some((pattern.rule, at.clone()))
-        };
-        self.0.iter().filter(|pattern| path.is_below(&pattern.prefix)).filter_map(matched).collect()
+        let mut matching = Vec::new();
+        for Prepared { rule, prefix, components } in self.0.iter().filter(|pattern| path.is_below(&pattern.prefix)) {
+            let is_matched = |at: &&AbsPath| matches(prefix, components, at) && is_meant(rule, prefix, at);
+            let at = way.iter().find(is_matched).cloned();
+            matching.extend(at.map(|at| Matching { rule, at, fixed_prefix: prefix }));
+        }
+        matching
     }
 }
 
-impl Prepared<'_> {
-    /// As the walk sees it: some names are not entered, and some not meant (SPEC P5).
-    fn means(&self, path: &AbsPath) -> bool {
-        let refinements = &self.rule.refinements;
-        let is_skipped = |directory: AbsPath| {
-            let name = directory.file_name();
-            refinements.skip_directories.iter().any(|skipped| name == Some(skipped.as_ref()))
-        };
-        let mut entered = path.ancestors().skip(1).take_while(|directory| directory.is_below(&self.prefix));
-        let is_excepted = path.file_name().is_some_and(|name| refinements.except.iter().any(|except| except == name));
-        !is_excepted && !entered.any(is_skipped)
-    }
+/// As the walk sees it: some names are not entered, and some not meant (SPEC P5).
+fn is_meant(rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> bool {
+    let refinements = &rule.refinements;
+    let is_skipped = |directory: AbsPath| {
+        let name = directory.file_name();
+        refinements.skip_directories.iter().any(|skipped| name == Some(skipped.as_ref()))
+    };
+    let mut entered = path.ancestors().skip(1).take_while(|directory| directory.is_below(prefix));
+    let is_excepted = path.file_name().is_some_and(|name| refinements.except.iter().any(|except| except == name));
+    !is_excepted && !entered.any(is_skipped)
 }
 
 #[cfg(test)]
@@ -86,7 +94,7 @@ mod tests {
         };
         let host = Host::at(PathBuf::from("/nonexistent"));
         let patterns = Patterns::of(&host, &project, &rules);
-        patterns.matching(&at(path)).first().map(|(_, matched)| matched.to_string())
+        patterns.matching(&at(path)).first().map(|matching| matching.at.to_string())
     }
 
     #[test]

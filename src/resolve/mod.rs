@@ -38,7 +38,7 @@ use walk::WalkPattern;
 
 pub use also_at::SecondPlace;
 pub use create::NewFile;
-pub use later::Patterns;
+pub use later::{Matching, Patterns};
 pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;

@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use agent_sandbox::audit::explain::{Explained, Explainer};
+use agent_sandbox::audit::explain::{Explained, Explainer, Why};
 use agent_sandbox::audit::schema;
 use agent_sandbox::cli;
 use agent_sandbox::host::FileKind;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::session::Request;
 
 use super::support::effective::agreeing;
-use super::{Case, cases, model, support, unescape};
+use super::{Case, Tree, cases, model, support, unescape};
 
 /// What is asked in each case, and answered as text.
 const ASKED: &[(&str, &[&str])] = &[
@@ -112,5 +113,40 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
         let mistakes: Vec<String> =
             validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
         assert!(mistakes.is_empty(), "{name}: {mistakes:?}");
+    }
+}
+
+/// Each reason for which a rule has no say: what there is, the project's file, what is asked, the rule, and the reason.
+#[test]
+fn each_reason_is_told_where_it_is_one() {
+    let table: &[(&[&str], &str, &str, &str, Why)] = &[
+        (&["x1/"], "rw = ['.']\nro = ['*1', 'x*']", "x1", "x*", Why::Equal),
+        (&["x1/"], "rw = ['x1']\nro = ['*1']", "x1", "*1", Why::Glob),
+        (&["x1/"], "rw = ['x1']\nro = ['x1']", "x1", "x1", Why::LessStrict),
+        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", "a", Why::NextInLine),
+        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", ".", Why::LessSpecific),
+        // Without the winner, its rival at the same path would govern.
+        (&["a/b/"], "rw = ['a', 'a/b']\nro = ['a/b']", "a/b", "a", Why::LessSpecific),
+        (&["d/x", "l -> d/x"], "exclude = ['d']\nro = ['l']", "d/x", "l", Why::DoesNotTighten),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r', 'd/r*']", "d/r", "**/r", Why::OutOfReach),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r']", "d/r/in", "**/r", Why::OutOfReach),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r']\nrw = ['d/r*']", "d/r", "d/r*", Why::BehindOneOutOfReach),
+        (&[], "rw = ['.', '*.toml']", ".agent-sandbox.toml", "*.toml", Why::OwnFile),
+        (&[], "ro = ['gone']", "gone/in", "gone", Why::Missing),
+        (&[], "ro = [{ path = 'gone', if-missing = 'block' }]", "gone", "gone", Why::NothingToBlock),
+        (&["t", "l.txt -> t"], "rw = ['*.txt']", "l.txt", "*.txt", Why::LinkNotFollowed),
+        (&["l.pem -> gone"], "exclude = ['*.pem']", "l.pem", "*.pem", Why::DanglingLink),
+        (&[], "exclude = ['**/.env']", "a/.env", "**/.env", Why::ExpandedAtStart),
+    ];
+    for (entries, policy, asked, text, why) in table {
+        let tree = Tree::new(entries.iter().map(|entry| format!("home/u/proj/{entry}")));
+        tree.add(&format!("home/u/proj/.agent-sandbox.toml = [filesystem]\npresets = ['!@all']\n{policy}"));
+        let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
+        assert!(!diagnostics.has_errors(), "{policy}");
+        let (host, compiled) = (tree.host(), compiled.unwrap());
+        let explanation = Explainer::new(&host, &compiled).explain(asked.as_ref()).map_err(|d| d.message).unwrap();
+        let losers = explanation.losers.iter().map(|loser| (loser.rule.text.as_ref(), loser.why));
+        let told: Vec<Why> = losers.filter(|(of, _)| of.is_some_and(|of| of.0 == *text)).map(|(_, why)| why).collect();
+        assert_eq!(told, [*why], "{text} at {asked} with {policy}: {:?}", explanation.losers);
     }
 }

@@ -12,7 +12,7 @@ use agent_sandbox::lower::Argv;
 use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::resolve::Patterns;
-use agent_sandbox::rule::{Access, Exactness};
+use agent_sandbox::rule::Exactness;
 use agent_sandbox::session::Session;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -122,18 +122,18 @@ fn patterns_are_said_to_match_what_the_walk_matches() {
         let globs = || resolution.matches.iter().filter(|m| m.exactness == Exactness::Glob && m.alias_of.is_none());
         for found in globs().filter(|found| !may_be_a_literal_name(&found.matched)) {
             let said = patterns.matching(&found.matched);
-            let is_said = said.iter().any(|(rule, at)| rule.origin == found.rule.origin && *at == found.matched);
+            let is_said = said.iter().any(|one| one.rule.origin == found.rule.origin && one.at == found.matched);
             prop_assert!(is_said, "{:?} matches {}", found.rule.text, found.matched);
             seen.set(seen.get() + 1);
         }
         for (path, _) in stage.paths() {
             let path = support::abs(&path);
-            let around = path.parent().and_then(|parent| decisions.governing(&parent));
-            // Not entered, because nothing there can be opened.
-            if around.is_some_and(|(_, around)| around.access == Access::Exclude) {
-                continue;
-            }
-            for (rule, _) in patterns.matching(&path).into_iter().filter(|(_, at)| *at == path) {
+            for one in patterns.matching(&path).into_iter().filter(|one| one.at == path) {
+                let rule = one.rule;
+                // Not looked into, where nothing is open.
+                if !decisions.reaches(one.fixed_prefix, &path) {
+                    continue;
+                }
                 let is_found = globs().any(|found| found.rule.origin == rule.origin && found.matched == path);
                 let is_passed_by = resolution.missing.iter().chain(&resolution.left_alone);
                 let is_passed_by = is_passed_by.into_iter().any(|(by, at)| by.origin == rule.origin && *at == path);

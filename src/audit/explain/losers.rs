@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::decide::{Decision, SetAside, SetAsideBecause};
 use crate::path::AbsPath;
 use crate::plan::{Mount, Purpose};
-use crate::resolve::Match;
+use crate::resolve::{Match, Matching};
 use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
 
 use super::super::ruling::{Ruling, is_winner};
@@ -90,14 +90,13 @@ impl Explainer<'_> {
     /// From the path itself upwards.
     pub(super) fn losers(&self, looked: &Looked) -> Vec<Loser> {
         let mut losers = self.at_links(looked);
-        let later = if looked.kind.is_none() { self.later(looked.path) } else { Vec::new() };
+        let unmatched = self.unmatched(looked.path);
         let winner_at = looked.won.map(|(at, _)| at);
         // Without the winner, the best of these would win first.
         let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty());
         let mut next = if has_rivals { Why::LessSpecific } else { Why::NextInLine };
         for at in looked.path.ancestors() {
-            let later = later.iter().filter(|(_, matched)| *matched == at);
-            losers.extend(later.map(|(rule, _)| Loser { rule: by_glob(rule, &at), why: Why::ExpandedAtStart }));
+            losers.extend(unmatched.iter().filter(|loser| loser.rule.at == at).cloned());
             losers.extend(self.without_effect(&at));
             let Some(decision) = self.compiled.decisions.get(&at) else { continue };
             if winner_at == Some(&at) {
@@ -155,16 +154,26 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Patterns that would match `path`, or a directory on the way, in a run that starts when it is there.
-    fn later(&self, path: &AbsPath) -> Vec<(&Rule, AbsPath)> {
-        let is_done = |rule: &Rule| {
-            let mut found = self.compiled.resolution.matches.iter();
-            found.any(|found| path.is_within(&found.path) && found.rule.origin == rule.origin)
+    /// Patterns that no walk has brought here: it does not look into what is excluded as a whole, nor into the future.
+    fn unmatched(&self, path: &AbsPath) -> Vec<Loser> {
+        let resolution = &self.compiled.resolution;
+        let is_known = |rule: &Rule, at: &AbsPath| {
+            let mut found = resolution.matches.iter().map(|found| (&found.rule, &found.matched));
+            let mut left = resolution.left_alone.iter().map(|(rule, path)| (rule, path));
+            let is_this = |(by, matched): (&Arc<Rule>, &AbsPath)| matched == at && by.origin == rule.origin;
+            found.any(is_this) || left.any(is_this)
         };
-        // What is there has been matched.
-        let is_new = |at: &AbsPath| matches!(self.host.kind(at), Ok(None));
-        let matching = self.patterns.matching(path).into_iter();
-        matching.filter(|(rule, matched)| is_new(matched) && !is_done(rule)).collect()
+        let is_there = |at: &AbsPath| !matches!(self.host.kind(at), Ok(None));
+        let matching = self.patterns.matching(path).into_iter().filter(|one| !is_known(one.rule, &one.at));
+        let loser = |Matching { rule, at, fixed_prefix }: Matching| {
+            let why = match self.compiled.decisions.reaches(fixed_prefix, &at) {
+                false => Why::OutOfReach,
+                true if is_there(&at) => return None,
+                true => Why::ExpandedAtStart,
+            };
+            Some(Loser { rule: by_glob(rule, &at), why })
+        };
+        matching.filter_map(loser).collect()
     }
 
     /// A rule at the path of the winner.
