@@ -1,5 +1,6 @@
 //! What the guard, the second stage inside, is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Word;
@@ -76,7 +77,7 @@ mod octal {
 
 /// A mount that takes something away and opens nothing. Only such mounts can be made inside: a read-only mount of bwrap's
 /// cannot be made writable again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tightening {
     /// A file that cannot be opened.
@@ -89,6 +90,16 @@ pub enum Tightening {
 }
 
 impl Tightening {
+    /// For people.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Mask(_) => "mask",
+            Self::MaskIfThere(_) => "mask if there",
+            Self::Hide(_) => "hide",
+            Self::ReadOnly(_) => "read-only",
+        }
+    }
+
     pub fn path(&self) -> &AbsPath {
         match self {
             Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) => path,

@@ -15,7 +15,7 @@ use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
-use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose, Stages};
+use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Planned, Purpose, Stages};
 use crate::resolve::NewFile;
 use crate::seccomp;
 
@@ -181,15 +181,12 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         operations.push(always([DISABLE_USERNS], "no user namespaces inside"));
     }
     let stages = plan.stages(around.guard);
-    let mut data = Vec::new();
     let perms = plain || features.has(PERMS);
     let own = if perms { Vec::new() } else { own_directories(plan, &stages) };
     let is_later = |mount: &Mount| own.iter().any(|own| own.sealed && *mount == Mount::Seal { path: own.path.clone() });
-    operations.extend(stages.bwrap.iter().filter(|planned| !is_later(&planned.mount)).map(|planned| Operation {
-        words: words(&planned.mount, perms, &mut data),
-        purpose: planned.purpose.clone(),
-        because: planned.because.clone(),
-    }));
+    let by_bwrap = stages.bwrap.iter().copied().filter(|planned| !is_later(&planned.mount));
+    let (mounts, mut data) = self::operations(by_bwrap, perms);
+    operations.extend(mounts);
     if plain && around.engine.seccomp {
         let program = seccomp::program(around.nested || disable_userns).unwrap_or_default();
         let descriptor = next_descriptor(&data);
@@ -252,6 +249,22 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     refuse_too_many_words(&argv, diagnostics);
     flags::refuse_unknown(&argv, features, diagnostics);
     argv
+}
+
+/// What bwrap mounts, one operation for each in the order of the plan, and what is read from descriptors for that.
+pub fn mounts(stages: &Stages) -> (Vec<Operation>, Vec<Data>) {
+    operations(stages.bwrap.iter().copied(), true)
+}
+
+fn operations<'p>(planned: impl Iterator<Item = &'p Planned>, perms: bool) -> (Vec<Operation>, Vec<Data>) {
+    let mut data = Vec::new();
+    let operation = |planned: &'p Planned| Operation {
+        words: words(&planned.mount, perms, &mut data),
+        purpose: planned.purpose.clone(),
+        because: planned.because.clone(),
+    };
+    let operations = planned.map(operation).collect();
+    (operations, data)
 }
 
 /// What the second stage does in place of `--perms`: the modes of our own directories. A mask must be sealed after that, so its seal is the second

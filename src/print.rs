@@ -295,6 +295,17 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     format!("{all:#}\n").into_bytes()
 }
 
+/// Some words of an argv on one line.
+pub fn words_for_people(words: &[OsString]) -> String {
+    String::from_utf8_lossy(&quote_all(words, quote_for_people)).into_owned()
+}
+
+/// A mount of the second stage on one line.
+pub fn tightening_for_people(tightening: &Tightening) -> String {
+    let path = quote_for_people(tightening.path().as_os_str());
+    format!("guard: {} {}", tightening.word(), String::from_utf8_lossy(&path))
+}
+
 fn annotated(argv: &Argv) -> Vec<u8> {
     let mut lines: Vec<(Vec<u8>, String)> = Vec::new();
     for directory in argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path)) {
@@ -325,14 +336,10 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     }
     let by_guard = argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because));
     for (tightening, (purpose, because)) in by_guard {
-        let (word, path) = match tightening {
-            Tightening::Mask(path) => ("mask", path),
-            Tightening::MaskIfThere(path) => ("mask if there", path),
-            Tightening::Hide(path) => ("hide", path),
-            Tightening::ReadOnly(path) => ("read-only", path),
-        };
-        let path = quote_for_people(path.as_os_str());
-        lines.push(([format!("# guard: {word} ").into_bytes(), path].concat(), purpose.explained(because)));
+        lines.push((
+            [b"# ".to_vec(), tightening_for_people(tightening).into_bytes()].concat(),
+            purpose.explained(because),
+        ));
     }
     for dropped in &argv.dropped {
         let path = quote_for_people(dropped.path.as_os_str());

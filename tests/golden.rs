@@ -10,8 +10,12 @@
 
 mod support;
 
+#[path = "golden_audit/explain.rs"]
+mod explain;
 #[path = "advice/cases.rs"]
 mod lint;
+#[path = "golden_audit/show.rs"]
+mod show;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -185,6 +189,12 @@ impl Case {
         assert_eq!(plain, all, "{name}");
         assert_eq!(views(false, false), plain, "{name}, by the second stage");
         assert_eq!(views(true, false), plain, "{name}, all mounts, by the second stage");
+    }
+
+    /// What can be run.
+    fn compiled(&self) -> Option<Compiled> {
+        let (compiled, diagnostics) = self.tree.compile_as(&self.session, &self.request);
+        compiled.filter(|_| !diagnostics.has_errors())
     }
 
     fn compile(&self) -> String {

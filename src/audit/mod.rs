@@ -5,9 +5,13 @@
 pub mod consents;
 pub mod diff;
 mod entry;
+pub mod explain;
 pub mod init;
+pub mod inside;
 pub mod lint;
 pub mod revision;
+pub mod ruling;
+pub mod show;
 pub mod whence;
 
 use schemars::JsonSchema;

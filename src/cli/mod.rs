@@ -36,7 +36,9 @@ use crate::pipeline::{self, Compiled};
 use crate::session::{Request, Session};
 
 use args::Options;
+pub use explain::plain as explained;
 use output::Output;
+pub use show::{Folding, plain as shown};
 use subcommand::Subcommand;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.

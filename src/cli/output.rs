@@ -58,6 +58,13 @@ impl Output {
         }
     }
 
+    /// Writes a result for tools.
+    pub(super) fn print_json(&self, value: &impl serde::Serialize) -> ExitCode {
+        // Every type that is printed can be written as JSON.
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.print(format!("{text}\n").as_bytes())
+    }
+
     /// Shows what the stages had to say; warnings unless the caller wants quiet.
     pub(super) fn report(&self, diagnostics: &Diagnostics) {
         let mut shown = Diagnostics::default();

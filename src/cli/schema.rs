@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::audit;
-use crate::config;
+use crate::{audit, config};
 
 use super::output::Output;
 
@@ -23,17 +22,23 @@ enum Described {
     Config,
     /// What `diff --json` prints
     Diff,
+    /// What `explain --json` prints
+    Explain,
+    /// What `lint --format json` prints
+    Lint,
+    /// What `show --json` prints
+    Show,
     /// What `trust --list --json` prints
     Trust,
-    /// What `agent-sandbox lint --format json` prints
-    Lint,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
         Described::Diff => audit::schema::<audit::diff::Diff>(),
+        Described::Explain => audit::schema::<audit::explain::Explained>(),
         Described::Lint => audit::schema::<audit::lint::Report>(),
+        Described::Show => audit::schema::<audit::show::Shown>(),
         Described::Trust => audit::schema::<audit::consents::Consents>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())

@@ -19,9 +19,7 @@ pub(super) enum Subcommand {
         /// A project file to validate, as it would apply in its own folder
         file: Option<PathBuf>,
     },
-    /// Say what a command may do at a path, by which rule, and why other rules lost
     Explain(explain::Arguments),
-    /// Show the whole effective policy as a tree of paths
     Show(show::Arguments),
     Diff(diff::Arguments),
     /// Start a real sandbox and test each rule in it against the kernel

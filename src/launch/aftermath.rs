@@ -152,7 +152,7 @@ impl Watch {
 }
 
 /// What rules would protect if it existed, where the command can make it exist.
-fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
+pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
     let mut strongest: BTreeMap<&AbsPath, (Precedence, String)> = BTreeMap::new();
     for (rule, path) in &compiled.resolution.absent {
         let candidate = (rule.precedence(Exactness::Exact), rule.origin.to_string());

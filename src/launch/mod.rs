@@ -44,6 +44,7 @@ use crate::trust;
 use signals::Shield;
 use streams::Streams;
 
+pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
 pub use beside::Basis;
 pub use bwrap::find as find_bwrap;

@@ -5,6 +5,7 @@ mod also_at;
 mod create;
 mod docker;
 mod globs;
+mod later;
 mod loose;
 mod mounts;
 mod pattern;
@@ -38,6 +39,7 @@ use walk::WalkPattern;
 
 pub use also_at::SecondPlace;
 pub use create::NewFile;
+pub use later::{Matching, Patterns};
 pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;

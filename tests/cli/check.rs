@@ -174,7 +174,16 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
 }
 
 /// What `agent-sandbox schema WHAT` describes, and the name of the file in `schema/`.
-const SCHEMAS: &[(&str, &str)] = &[("config", "agent-sandbox"), ("diff", "diff"), ("lint", "lint"), ("trust", "trust")];
+const SCHEMAS: &[(&str, &str)] = &[
+    ("config", "agent-sandbox"),
+    ("diff", "diff"),
+    ("doctor", "doctor"),
+    ("explain", "explain"),
+    ("lint", "lint"),
+    ("show", "show"),
+    ("trust", "trust"),
+    ("verify", "verify"),
+];
 
 #[test]
 fn the_schema_in_the_tree_is_the_one_that_is_printed() {

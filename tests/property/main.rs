@@ -6,6 +6,7 @@ mod support;
 
 mod access;
 mod diff;
+mod explain;
 mod forms;
 mod found;
 mod generate;

@@ -1,6 +1,8 @@
 //! What several suites need: real trees in temporary folders, and the built binary run as an ordinary user.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod effective;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
