@@ -1,12 +1,14 @@
 //! `agent-sandbox -- CMD` and `--print-args`: the main job.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::launch::{self, Outcome, Supervisor, exit_code};
+use crate::launch::undo::Traces;
+use crate::launch::{self, Outcome, Streams, Supervisor, exit_code};
 use crate::lower::Argv;
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
@@ -14,7 +16,7 @@ use crate::protection::{self, Lack};
 use crate::rule::Protection;
 use crate::session::{Request, Session};
 
-use super::args::{Arguments, mistake};
+use super::args::{Arguments, Options, mistake};
 use super::debug;
 use super::output::Output;
 
@@ -25,49 +27,78 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         let _ = mistake(ErrorKind::MissingRequiredArgument, message).print();
         return ExitCode::from(exit_code::USAGE);
     }
-    let prepared = match prepare(host, arguments, output, None) {
-        Ok(prepared) => prepared,
-        Err(code) => return ExitCode::from(code),
-    };
+    let options = &arguments.options;
+    let command = |_: &Compiled| arguments.command.clone();
     if let Some(form) = form {
-        return print_as(form, &prepared.argv, output);
+        return match prepare(host, options, &command, Leaves::WhatRulesAskFor, output, None) {
+            Ok(prepared) => print_as(form, &prepared.argv, output),
+            Err(code) => ExitCode::from(code),
+        };
     }
-    match prepared.start(host, arguments.options.exec, output) {
-        Err(diagnostic) => fail(diagnostic, output),
-        Ok((Outcome::Unavailable(why), supervisor)) => {
+    match start(host, options, &command, Leaves::WhatRulesAskFor, output, &mut |_| Ok(Streams::default())) {
+        Ok((outcome, supervisor)) => conclude(outcome, supervisor, output),
+        Err(code) => ExitCode::from(code),
+    }
+}
+
+/// What stays on the host after a run, of what is made before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    WhatRulesAskFor,
+    Nothing,
+}
+
+/// Prepares and runs a command, on bwrap alone where the second stage proves impossible. All failures before there is an outcome have
+/// been shown; then the exit code is what is left.
+pub(super) fn start(
+    host: &Host,
+    options: &Options,
+    command: &dyn Fn(&Compiled) -> Vec<OsString>,
+    leaves: Leaves,
+    output: &Output,
+    streams: &mut dyn FnMut(&Prepared) -> Result<Streams, Diagnostic>,
+) -> Result<(Outcome, Supervisor), u8> {
+    let fail = |diagnostic| said(diagnostic, output);
+    let prepared = prepare(host, options, command, leaves, output, None)?;
+    match prepared.start(host, options.exec, output, streams).map_err(fail)? {
+        (Outcome::Unavailable(why), supervisor) => {
             // The next one must find the caller's signal mask, not ours.
             drop(supervisor);
-            match prepare(host, arguments, output, Some(why)) {
-                Ok(prepared) => prepared.start(host, false, output).map_or_else(
-                    |diagnostic| fail(diagnostic, output),
-                    |(outcome, supervisor)| conclude(outcome, supervisor, output),
-                ),
-                Err(code) => ExitCode::from(code),
-            }
+            let prepared = prepare(host, options, command, leaves, output, Some(why))?;
+            prepared.start(host, false, output, streams).map_err(fail)
         }
-        Ok((outcome, supervisor)) => conclude(outcome, supervisor, output),
+        started => Ok(started),
     }
 }
 
 /// All that a start needs.
-struct Prepared {
-    session: Session,
-    compiled: Compiled,
-    argv: Argv,
+pub(super) struct Prepared {
+    pub(super) session: Session,
+    pub(super) compiled: Compiled,
+    pub(super) argv: Argv,
+    /// Goes with this, and takes with it what would stay.
+    _traces: Option<Traces>,
 }
 
 impl Prepared {
     /// Returns when the command has ended, if at all, and all that was put up for it is gone. Signals wait while the supervisor
-    /// lives: what is put up is taken away again.
-    fn start(mut self, host: &Host, exec: bool, output: &Output) -> Result<(Outcome, Supervisor), Diagnostic> {
+    /// lives: what is put up is taken away again. `streams` are asked for when everything stands on which the command will be started.
+    fn start(
+        mut self,
+        host: &Host,
+        exec: bool,
+        output: &Output,
+        streams: &mut dyn FnMut(&Prepared) -> Result<Streams, Diagnostic>,
+    ) -> Result<(Outcome, Supervisor), Diagnostic> {
         if exec {
             launch::note_identities(host, &mut self.argv)?;
             return Err(launch::exec(&self.argv));
         }
         let supervisor = Supervisor::new()?;
         let undo = launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?;
-        let outcome = match launch::note_identities(host, &mut self.argv) {
-            Ok(()) => supervisor.run(host, &self.argv),
+        let noted = launch::note_identities(host, &mut self.argv);
+        let outcome = match noted.and_then(|()| streams(&self)) {
+            Ok(streams) => supervisor.run_with(host, &self.argv, streams),
             Err(diagnostic) => Outcome::Failed(diagnostic),
         };
         output.report(&undo.finish());
@@ -91,22 +122,28 @@ fn conclude(outcome: Outcome, supervisor: Supervisor, output: &Output) -> ExitCo
 }
 
 fn fail(diagnostic: Diagnostic, output: &Output) -> ExitCode {
+    ExitCode::from(said(diagnostic, output))
+}
+
+fn said(diagnostic: Diagnostic, output: &Output) -> u8 {
     let code = exit_code::of(diagnostic.code);
     output.report_one(diagnostic);
-    ExitCode::from(code)
+    code
 }
 
 /// Everything up to the start. All diagnostics have been shown when this returns.
 ///
 /// `without_guard`: a first attempt showed that the second stage cannot work here, for this reason.
-fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: Option<String>) -> Result<Prepared, u8> {
-    let options = &arguments.options;
+fn prepare(
+    host: &Host,
+    options: &Options,
+    command: &dyn Fn(&Compiled) -> Vec<OsString>,
+    leaves: Leaves,
+    output: &Output,
+    without_guard: Option<String>,
+) -> Result<Prepared, u8> {
     let will_run = options.print_args.is_none();
-    let fail = |diagnostic: Diagnostic| {
-        let code = exit_code::of(diagnostic.code);
-        output.report_one(diagnostic);
-        code
-    };
+    let fail = |diagnostic: Diagnostic| said(diagnostic, output);
     let session = super::session(options.cwd.as_deref()).map_err(fail)?;
     if session.executable.is_none() && !options.no_guard {
         return Err(fail(
@@ -130,7 +167,8 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         if !will_run {
             compiled.warn_of_widening(host, &mut diagnostics);
         }
-        if let Some(warning) = launch::own_sandbox(host, compiled, &arguments.command) {
+        let command = command(compiled);
+        if let Some(warning) = launch::own_sandbox(host, compiled, &command) {
             diagnostics.push(warning);
         }
         let engine =
@@ -138,7 +176,7 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         if options.debug {
             output.debug(&debug::engine(&engine, compiled));
         }
-        Some(compiled.argv(&session, &engine, &arguments.command, &mut diagnostics))
+        Some(compiled.argv(&session, &engine, &command, &mut diagnostics))
     });
     if let (Some(why), Some(compiled)) = (without_guard, &compiled) {
         // The first attempt said the rest.
@@ -147,16 +185,18 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         protection::report(&[lack], &compiled.policy.require, &mut diagnostics);
     }
     output.report(&diagnostics);
-    let (Some(compiled), Some(argv), false) = (compiled, argv, diagnostics.has_errors()) else {
+    let (Some(compiled), Some(mut argv), false) = (compiled, argv, diagnostics.has_errors()) else {
         return Err(exit_code::OWN_FAILURE);
     };
     if options.debug {
         output.debug(&debug::argv(&argv));
     }
+    let traces =
+        (leaves == Leaves::Nothing).then(|| launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv));
     if will_run {
         // Without the second stage nobody tells whether the command has started, so whether it can is tried before.
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(fail)?;
     }
-    Ok(Prepared { session, compiled, argv })
+    Ok(Prepared { session, compiled, argv, _traces: traces })
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
+use crate::audit::{self, verify::Verification};
 use crate::config;
 
 use super::output::Output;
@@ -20,11 +21,14 @@ pub(super) struct Arguments {
 enum Described {
     /// `.agent-sandbox.toml`, and the other configuration files
     Config,
+    /// What `agent-sandbox verify --json` prints
+    Verify,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
+        Described::Verify => audit::schema::<Verification>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())
 }

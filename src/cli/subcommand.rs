@@ -43,6 +43,12 @@ pub(super) enum Subcommand {
     /// Report what can be read and written, for paths given on standard input, each ended by a NUL byte
     #[command(name = "__probe", hide = true)]
     Probe,
+    /// Be the probe of `verify`
+    #[command(name = "__verify", hide = true)]
+    VerifyProbe {
+        #[arg(long)]
+        on_host: bool,
+    },
 }
 
 impl Subcommand {
@@ -63,7 +69,8 @@ impl Subcommand {
             | Subcommand::Sweep
             | Subcommand::Completions(_)
             | Subcommand::Man(_)
-            | Subcommand::Probe => false,
+            | Subcommand::Probe
+            | Subcommand::VerifyProbe { .. } => false,
         }
     }
 }

@@ -30,7 +30,8 @@ use crate::seccomp;
 
 use report::Report;
 
-pub(crate) use confine::{can_scope, scope};
+pub(crate) use confine::{can_scope, drop_capabilities, scope};
+pub(crate) use namespaces::enter as enter_namespaces;
 
 /// Why the command was not started.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ use signals::{Mask, Shield};
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Ending, Outcome, Supervisor};
+pub use supervise::{Ending, Outcome, Streams, Supervisor};
 
 /// Exit codes as `env`, `timeout` and `docker run` use them.
 pub(crate) mod exit_code {

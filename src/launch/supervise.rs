@@ -55,6 +55,13 @@ pub enum Ending {
     Killed(i32),
 }
 
+/// What the command gets instead of the caller's standard streams.
+#[derive(Debug, Default)]
+pub struct Streams {
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
+}
+
 /// From its making on, signals wait until the run, or its drop, deals with them: what is prepared before a run and
 /// cleaned up after it is not interrupted. To be made and used by the main thread, with no other running.
 pub struct Supervisor {
@@ -71,7 +78,12 @@ impl Supervisor {
 
     /// Runs the command and returns when nothing inside lives any more. See [`super::ready_to_supervise`] for what comes first.
     pub fn run(&self, host: &Host, argv: &Argv) -> Outcome {
-        match self.start(argv) {
+        self.run_with(host, argv, Streams::default())
+    }
+
+    /// The same with other streams than the caller's. None may be one that somebody has to read while the command runs.
+    pub fn run_with(&self, host: &Host, argv: &Argv, streams: Streams) -> Outcome {
+        match self.start(argv, streams) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
             Ok(mut run) => {
                 let foreground = Foreground::now();
@@ -108,7 +120,7 @@ impl Supervisor {
         }
     }
 
-    fn start(&self, argv: &Argv) -> Result<Run<'_>, Diagnostic> {
+    fn start(&self, argv: &Argv, streams: Streams) -> Result<Run<'_>, Diagnostic> {
         // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
         // the command.
         let before = self.signals.before();
@@ -122,6 +134,12 @@ impl Supervisor {
             }
         };
         let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
+        if let Some(stdin) = streams.stdin {
+            bwrap.stdin(stdin);
+        }
+        if let Some(stdout) = streams.stdout {
+            bwrap.stdout(stdout);
+        }
         let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
         match process.and_then(Process::open) {

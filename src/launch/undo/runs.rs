@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::journal::{self, Identity, Journal, Line, RUNS, SUFFIX};
 use crate::path::AbsPath;
 
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// The lock of the folder, until it is dropped.
 pub(super) struct Locked {
