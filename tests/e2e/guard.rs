@@ -46,7 +46,7 @@ fn a_command_of_many_words_runs(place: &Place) {
 }
 
 /// Runs with a `bwrap` that is a script of ours, which ends by starting the real one.
-fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
+pub fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
     let folder = place.path().join("bin");
     write_program(&folder.join("bwrap"), &format!("#!/bin/bash\n{script}\nexec /usr/bin/bwrap \"${{words[@]}}\"\n"));
     place.give_away();
@@ -55,7 +55,7 @@ fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
 }
 
 /// Leaves out the words `$1 PATH PATH` (or `$1 PATH`) whose path ends with `$2`.
-const DROP: &str = r#"
+pub const DROP: &str = r#"
 drop() {
     kept=()
     while [ $# -gt 0 ]; do

@@ -24,6 +24,7 @@ mod surroundings;
 mod tools;
 mod trust;
 mod undo;
+mod verify;
 
 #[path = "../support/mod.rs"]
 mod support;
