@@ -2,6 +2,7 @@
 //!
 //! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the latter.
 
+pub mod doctor;
 pub mod verify;
 pub mod whence;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::audit::{self, verify::Verification};
+use crate::audit::{self, doctor::Diagnosis, verify::Verification};
 use crate::config;
 
 use super::output::Output;
@@ -21,6 +21,8 @@ pub(super) struct Arguments {
 enum Described {
     /// `.agent-sandbox.toml`, and the other configuration files
     Config,
+    /// What `agent-sandbox doctor --json` prints
+    Doctor,
     /// What `agent-sandbox verify --json` prints
     Verify,
 }
@@ -28,6 +30,7 @@ enum Described {
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
+        Described::Doctor => audit::schema::<Diagnosis>(),
         Described::Verify => audit::schema::<Verification>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())

@@ -134,7 +134,7 @@ impl Attempt {
         let questions = written(&examination.inside).map_err(cannot("the questions"))?;
         let report = in_memory().map_err(cannot("the report"))?;
         let theirs: OwnedFd = report.try_clone().map_err(cannot("the report"))?.into();
-        let streams = Streams { stdin: Some(questions), stdout: Some(theirs) };
+        let streams = Streams { stdin: Some(questions), stdout: Some(theirs), stderr: None };
         let (compiled, argv) = (compiled.clone(), argv.clone());
         Ok((Self { examination, compiled, argv, on_host, report, _listener: listener }, streams))
     }

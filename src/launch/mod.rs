@@ -2,9 +2,9 @@
 //! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
 mod aftermath;
-mod availability;
+pub(crate) mod availability;
 mod before;
-mod bwrap;
+pub(crate) mod bwrap;
 mod command;
 mod identity;
 mod libraries;
@@ -12,7 +12,7 @@ mod own_sandbox;
 mod process;
 pub(crate) mod signals;
 mod supervise;
-mod terminal;
+pub(crate) mod terminal;
 pub mod undo;
 
 use std::fs;
@@ -69,12 +69,16 @@ pub fn is_inside(host: &Host) -> bool {
 /// What this machine has to carry the policy out with.
 pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
     let bwrap = find_bwrap(host, session, compiled)?;
-    // The kernel has it, and we know the numbers of this architecture.
-    let seccomp = rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok();
+    let seccomp = has_seccomp();
     let disable_userns = !compiled.guard && bwrap::knows(&bwrap, "--disable-userns")?;
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     Ok(Engine { bwrap, landlock: guard::can_scope(), seccomp, disable_userns, own_mounts })
+}
+
+/// The kernel has it, and we know the numbers of this architecture.
+pub(crate) fn has_seccomp() -> bool {
+    rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
 }
 
 /// What must be true of the caller before anything is compiled for a run.

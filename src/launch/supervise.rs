@@ -60,6 +60,7 @@ pub enum Ending {
 pub struct Streams {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
 }
 
 /// From its making on, signals wait until the run, or its drop, deals with them: what is prepared before a run and
@@ -139,6 +140,9 @@ impl Supervisor {
         }
         if let Some(stdout) = streams.stdout {
             bwrap.stdout(stdout);
+        }
+        if let Some(stderr) = streams.stderr {
+            bwrap.stderr(stderr);
         }
         let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
