@@ -163,13 +163,17 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
 
 #[test]
 fn the_schema_in_the_tree_is_the_one_that_is_printed() {
-    let printed = ran(["schema"]);
-    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
-    let parsed: Value = serde_json::from_str(&printed.out).unwrap();
-    jsonschema::meta::validate(&parsed).unwrap();
-    let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/schema/agent-sandbox.schema.json"));
-    assert!(
-        kept.unwrap() == printed.out,
-        "the schema is stale: cargo run -- schema > schema/agent-sandbox.schema.json"
-    );
+    for (words, file) in [
+        (&["schema"][..], "agent-sandbox.schema.json"),
+        (&["schema", "doctor"], "doctor.schema.json"),
+        (&["schema", "verify"], "verify.schema.json"),
+    ] {
+        let printed = run(&Place::in_tmp(), words);
+        assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+        let parsed: Value = serde_json::from_str(&printed.out).unwrap();
+        jsonschema::meta::validate(&parsed).unwrap();
+        let kept = std::fs::read_to_string(format!("{}/schema/{file}", env!("CARGO_MANIFEST_DIR")));
+        let command = words.join(" ");
+        assert!(kept.unwrap() == printed.out, "the schema is stale: cargo run -- {command} > schema/{file}");
+    }
 }

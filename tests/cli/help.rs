@@ -22,6 +22,8 @@ fn subcommands_have_their_own_help() {
     assert_help("help-check", ["check", "--help"]);
     assert_help("help-trust", ["trust", "--help"]);
     assert_help("help-schema", ["schema", "--help"]);
+    assert_help("help-verify", ["verify", "--help"]);
+    assert_help("help-doctor", ["doctor", "--help"]);
 }
 
 #[test]

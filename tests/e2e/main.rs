@@ -7,6 +7,7 @@
 #[macro_use]
 mod situations;
 
+mod doctor;
 mod environment;
 mod git;
 mod guard;

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::guard::{DROP, with_bwrap};
-use crate::sandbox::{failed, policy, run, sandbox, succeeded, write};
+use crate::sandbox::{assert_fits, failed, policy, run, sandbox, succeeded, write};
 use crate::support::{Place, stderr, stdout, write_program};
 
 everywhere!(
@@ -42,7 +42,9 @@ fn verified(place: &Place, flags: &[&str]) -> (Value, i32) {
 fn answer(output: &Output) -> (Value, i32) {
     let code = output.status.code().unwrap_or(-1);
     let value = serde_json::from_slice(&output.stdout);
-    (value.unwrap_or_else(|e| panic!("{e}, exit code {code}: {}{}", stdout(output), stderr(output))), code)
+    let value = value.unwrap_or_else(|e| panic!("{e}, exit code {code}: {}{}", stdout(output), stderr(output)));
+    assert_fits("verify", &value);
+    (value, code)
 }
 
 /// The checks and facts with this result: path or name, and operation.

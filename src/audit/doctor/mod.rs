@@ -17,7 +17,9 @@ use crate::guard;
 use crate::host::Host;
 use crate::launch::{self, availability, bwrap, terminal};
 use crate::layers;
+use crate::mountinfo;
 use crate::path::AbsPath;
+use crate::places;
 use crate::protection::leaves_open;
 use crate::rule::Protection;
 use crate::session::Session;
@@ -191,11 +193,28 @@ fn apparmor(host: &Host) -> Option<Finding> {
 
 fn container(host: &Host, session: &Session) -> Finding {
     const NAME: &str = "container";
-    if availability::in_container(host, session) {
-        Finding::ok(NAME, "this is one: whether it allows namespaces and an own `/proc` shows in the trial start")
-    } else {
-        Finding::ok(NAME, "this is none that says so")
+    let is_one = if availability::in_container(host, session) { "this is one" } else { "this is none that says so" };
+    match covered_in_proc(host) {
+        0 => Finding::ok(NAME, is_one),
+        count => {
+            let refusal = launch::explain_refusal("proc", false);
+            Finding {
+                effect: Some(
+                    "the kernel may refuse a user namespace its own `/proc`, and with it every sandbox".to_owned(),
+                ),
+                remedy: refusal.help,
+                ..Finding::new(NAME, Status::Limited, format!("{is_one}, and {count} parts of `/proc` are covered"))
+            }
+        }
     }
+}
+
+/// The kernel gives nobody a `/proc` that shows more than the one he has. What is mounted on a folder that is always empty hides nothing.
+fn covered_in_proc(host: &Host) -> usize {
+    let table = host.kernel_file("proc/self/mountinfo").ok().flatten().unwrap_or_default();
+    let proc = places::at(places::PROC);
+    let empty = proc.join("sys/fs/binfmt_misc");
+    mountinfo::parse(&table).iter().filter(|entry| entry.point.is_below(&proc) && entry.point != empty).count()
 }
 
 /// What depends on its age alone, and has no other probe.
