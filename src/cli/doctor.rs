@@ -59,7 +59,9 @@ fn in_json(diagnosis: &Diagnosis) -> String {
 /// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
 fn in_words(diagnosis: &Diagnosis, paint: Paint) -> String {
     let mut out = String::new();
-    let width = diagnosis.findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or_default();
+    let names = diagnosis.findings.iter().map(|finding| &finding.name);
+    let names = names.chain(diagnosis.bwrap_features.iter().map(|feature| &feature.flag));
+    let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
     for Finding { name, status, found, effect, remedy } in &diagnosis.findings {
         let _ = match status {
             Status::Ok => write!(out, "{:7}", paint.good("ok")),
@@ -111,13 +113,13 @@ mod tests {
             bwrap_features: vec![flag("--perms", true), flag("--overlay", false)],
         };
         let expected = "\
-ok       bwrap     /usr/bin/bwrap, bubblewrap 0.8.0, not setuid
-limited  Landlock  ABI 5, without scopes
-                   effect: some are open
-                   remedy: Linux 6.12
+ok       bwrap      /usr/bin/bwrap, bubblewrap 0.8.0, not setuid
+limited  Landlock   ABI 5, without scopes
+                    effect: some are open
+                    remedy: Linux 6.12
 
 flags of bwrap
-ok       --perms   something
+ok       --perms    something
 without  --overlay  something
 
 ok: `agent-sandbox -- COMMAND` works here

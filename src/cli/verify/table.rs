@@ -86,3 +86,70 @@ fn lines<const N: usize>(
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::verify::{Fact, Summary};
+    use crate::audit::whence::Whence;
+    use crate::path::AbsPath;
+
+    fn check(path: &str, operation: Operation, access: Option<&str>, kernel: (Effect, Option<&str>)) -> Check {
+        Check {
+            path: AbsPath::root().join(path),
+            operation,
+            access: access.map(str::to_owned),
+            because: Whence::Preset { preset: "git".into() },
+            reason: "@git".into(),
+            expected: Effect::Refused,
+            kernel: kernel.0,
+            errno: kernel.1.map(str::to_owned),
+            model: Effect::Refused,
+            result: Outcome::Ok,
+            note: None,
+        }
+    }
+
+    #[test]
+    fn a_verification_reads_as_two_tables_and_a_sentence() {
+        let refused = (Effect::Refused, Some("EBUSY"));
+        let mismatch = Check {
+            result: Outcome::Mismatch,
+            ..check("p/.git/hooks", Operation::Write, Some("ro"), (Effect::Allowed, None))
+        };
+        let untested = Check {
+            result: Outcome::NotTestable,
+            note: Some("it is empty".into()),
+            ..check("p/x", Operation::Move, Some("ro"), refused)
+        };
+        let fact = Fact {
+            name: "capabilities".into(),
+            expected: "none".into(),
+            kernel: "none".into(),
+            result: Outcome::Ok,
+            note: None,
+        };
+        let mut value = Verification {
+            holds: false,
+            second_stage: true,
+            summary: Summary { ok: 2, mismatch: 1, not_testable: 1 },
+            checks: vec![check("p/.git", Operation::Move, None, refused), mismatch, untested],
+            facts: vec![fact],
+        };
+        let expected = "\
+path           rule       test   expected  kernel   model    result
+/p/.git        pin: @git  move   refused   EBUSY    refused  ok
+/p/.git/hooks  ro: @git   write  refused   allowed  refused  MISMATCH
+/p/x           ro: @git   move   refused   EBUSY    refused  not testable: it is empty
+
+process       expected  kernel  result
+capabilities  none      none    ok
+
+the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the second stage
+";
+        assert_eq!(verification(&value, Paint(false)), expected);
+        (value.holds, value.second_stage) = (true, false);
+        let text = verification(&value, Paint(true));
+        assert!(text.contains("policy = argv = kernel") && text.contains("on bwrap alone"), "{text}");
+    }
+}
