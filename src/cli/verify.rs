@@ -56,6 +56,8 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     let mut attempt = None;
     let command = |compiled: &Compiled| probe_command(compiled);
     let started = run::start(host, options, &command, Leaves::Nothing, output, &mut |prepared| {
+        // A first one, whose second stage proved impossible, still listens under the same name.
+        attempt = None;
         let (running, streams) = Attempt::begin(host, prepared)?;
         attempt = Some(running);
         Ok(streams)

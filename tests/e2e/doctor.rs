@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::guard::with_bwrap;
+use crate::guard::{NO_NAMESPACES, with_bwrap};
 use crate::sandbox::{assert_fits, policy, sandbox, snapshot, succeeded};
 use crate::support::{Place, binary, stderr, stdout};
 
@@ -13,6 +13,7 @@ for_both!(
     a_machine_that_works_is_said_to_work,
     a_machine_without_bwrap_is_told_how_to_get_it,
     a_bwrap_that_fails_is_found_by_trying,
+    a_second_stage_that_cannot_work_is_a_limit,
     a_bwrap_that_a_command_could_have_planted_is_none,
     user_namespaces_that_are_off_are_named,
     a_sandbox_is_no_place_for_another,
@@ -85,6 +86,14 @@ fn a_bwrap_that_fails_is_found_by_trying(place: &Place) {
     let (found, code) = diagnosis(&with_bwrap(place, fails, &["doctor", "--json"]));
     assert_eq!((code, &finding(&found, "bwrap")["status"]), (Some(1), &Value::from("ok")));
     is_missing(&found, "trial start", "No permissions to create new namespace");
+}
+
+fn a_second_stage_that_cannot_work_is_a_limit(place: &Place) {
+    let (found, code) = diagnosis(&with_bwrap(place, NO_NAMESPACES, &["doctor", "--json"]));
+    assert_eq!(code, Some(0), "{found:#}");
+    let stage = finding(&found, "second stage");
+    assert_eq!(stage["status"], "limited");
+    assert!(stage["effect"].as_str().unwrap().contains("neither compared with the plan nor locked"), "{stage:#}");
 }
 
 fn a_bwrap_that_a_command_could_have_planted_is_none(place: &Place) {

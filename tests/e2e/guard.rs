@@ -70,6 +70,10 @@ drop() {
 drop "$@"
 "#;
 
+/// Forbids the second stage its namespaces, as AppArmor's profile for bwrap does.
+pub const NO_NAMESPACES: &str = r#"words=(); for word in "$@"; do
+    [ "$word" = --chdir ] && [[ "$*" != *--disable-userns* ]] && words+=(--disable-userns); words+=("$word"); done"#;
+
 fn a_mount_that_bwrap_left_out_is_noticed(place: &Place) {
     write(place, "hidden/secret", "canary");
     write(place, "hidden/open/file", "");

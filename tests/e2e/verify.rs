@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::guard::{DROP, with_bwrap};
+use crate::guard::{DROP, NO_NAMESPACES, with_bwrap};
 use crate::sandbox::{assert_fits, failed, policy, run, sandbox, succeeded, write};
 use crate::support::{Place, stderr, stdout, write_program};
 
@@ -31,6 +31,7 @@ for_both!(
     namespaces_and_variables_are_as_the_policy_says,
     a_policy_that_does_not_run_is_not_verified,
     rules_without_a_mount_are_tested,
+    without_a_second_stage_bwrap_alone_is_verified,
 );
 
 /// The answer to `verify --json` after `flags`, and the exit code.
@@ -336,4 +337,14 @@ fn rules_without_a_mount_are_tested(place: &Place) {
     for expected in [at(place, "a/b", "read"), at(place, "a/b", "write")] {
         assert!(ok.contains(&expected), "{expected}: {ok:?}");
     }
+}
+
+fn without_a_second_stage_bwrap_alone_is_verified(place: &Place) {
+    project(place);
+    let before = listing(&place.home());
+    let output = with_bwrap(place, NO_NAMESPACES, &["verify", "--json"]);
+    assert!(stderr(&output).contains("warning[protection-missing]: without the second stage"), "{}", stderr(&output));
+    let (found, _) = answer(&output);
+    assert_eq!((wrong(&found), &found["second-stage"]), (Vec::new(), &Value::Bool(false)));
+    assert_eq!(listing(&place.home()), before);
 }
