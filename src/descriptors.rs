@@ -56,7 +56,7 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Option<(OwnedFd, Ra
 }
 
 /// A file in memory that nobody can change any more.
-fn holding(content: &[u8]) -> io::Result<OwnedFd> {
+pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
     if content.is_empty() {
         return Ok(fs::File::open("/dev/null")?.into());
     }

@@ -4,6 +4,7 @@
 
 pub mod consents;
 pub mod diff;
+pub mod doctor;
 mod entry;
 pub mod explain;
 pub mod init;
@@ -12,6 +13,7 @@ pub mod lint;
 pub mod revision;
 pub mod ruling;
 pub mod show;
+pub mod verify;
 pub mod whence;
 
 use schemars::JsonSchema;

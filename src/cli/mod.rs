@@ -93,6 +93,8 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
         Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
         Some(Subcommand::Probe) => probe::run(&output),
+        Some(Subcommand::DoctorProbe) => doctor::answer(&output),
+        Some(Subcommand::VerifyProbe { on_host }) => verify::answer(*on_host, &output),
         Some(Subcommand::Check { file }) => check::run(&host, &arguments, file.as_deref(), &output),
         Some(Subcommand::Explain(arguments)) => explain::run(&host, options, arguments, &output),
         Some(Subcommand::Show(arguments)) => show::run(&host, options, arguments, &output),

@@ -22,6 +22,8 @@ enum Described {
     Config,
     /// What `diff --json` prints
     Diff,
+    /// What `doctor --json` prints
+    Doctor,
     /// What `explain --json` prints
     Explain,
     /// What `lint --format json` prints
@@ -30,16 +32,20 @@ enum Described {
     Show,
     /// What `trust --list --json` prints
     Trust,
+    /// What `verify --json` prints
+    Verify,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let schema = match arguments.of {
         Described::Config => config::schema(),
         Described::Diff => audit::schema::<audit::diff::Diff>(),
+        Described::Doctor => audit::schema::<audit::doctor::Diagnosis>(),
         Described::Explain => audit::schema::<audit::explain::Explained>(),
         Described::Lint => audit::schema::<audit::lint::Report>(),
         Described::Show => audit::schema::<audit::show::Shown>(),
         Described::Trust => audit::schema::<audit::consents::Consents>(),
+        Described::Verify => audit::schema::<audit::verify::Verification>(),
     };
     output.print(format!("{schema:#}\n").as_bytes())
 }

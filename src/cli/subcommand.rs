@@ -42,6 +42,15 @@ pub(super) enum Subcommand {
     /// Report what can be read and written, for paths given on standard input, each ended by a NUL byte
     #[command(name = "__probe", hide = true)]
     Probe,
+    /// Try what only a process that ends thereafter can try, for `doctor`
+    #[command(name = "__doctor", hide = true)]
+    DoctorProbe,
+    /// Be the probe of `verify`
+    #[command(name = "__verify", hide = true)]
+    VerifyProbe {
+        #[arg(long)]
+        on_host: bool,
+    },
 }
 
 /// The subcommand that `wrong` was probably meant to be.
@@ -64,13 +73,15 @@ impl Subcommand {
             Subcommand::Check { file: Some(_) } | Subcommand::Diff(_) | Subcommand::Trust(_) => {
                 is_of_policy(flag) && !["config", "no_project_config"].contains(&flag)
             }
-            Subcommand::Doctor(_)
-            | Subcommand::Init(_)
+            Subcommand::Doctor(_) => flag == "allow_root",
+            Subcommand::Init(_)
             | Subcommand::Schema(_)
             | Subcommand::Sweep
             | Subcommand::Completions(_)
             | Subcommand::Man(_)
-            | Subcommand::Probe => false,
+            | Subcommand::Probe
+            | Subcommand::DoctorProbe
+            | Subcommand::VerifyProbe { .. } => false,
         }
     }
 }

@@ -186,6 +186,8 @@ codes! {
     StartFailed = "start-failed", Error;
     /// bwrap was killed, and the command with it.
     SandboxLost = "sandbox-lost", Error;
+    /// A sandbox was started to be examined, and could not be.
+    VerifyFailed = "verify-failed", Error;
 
     // After it.
     /// Something that a rule would have protected came to exist during the run.

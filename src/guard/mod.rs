@@ -32,6 +32,9 @@ use crate::scope;
 use crate::seccomp;
 use crate::signal_mask::Mask;
 
+pub(crate) use confine::drop_capabilities;
+pub(crate) use namespaces::enter as enter_namespaces;
+
 /// Why the command was not started.
 #[derive(Debug)]
 enum Failure {

@@ -15,7 +15,7 @@ use crate::session::Session;
 
 use super::features;
 
-pub(super) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
+pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
         return Ok(());
     }
@@ -48,7 +48,7 @@ pub(super) fn check_with_trial(
 }
 
 /// AppArmor restricts user namespaces.
-fn is_restricted(host: &Host) -> bool {
+pub(crate) fn is_restricted(host: &Host) -> bool {
     setting(host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
 }
 
@@ -57,18 +57,18 @@ fn unavailable(message: &str) -> Diagnostic {
 }
 
 /// An installation with the setuid bit needs no user namespaces.
-fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
+pub(crate) fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
     const SETUID: u32 = 0o4000;
     std::fs::metadata(host.real(bwrap)).is_ok_and(|found| found.permissions().mode() & SETUID != 0)
 }
 
 /// A kernel setting; `None` where this kernel does not have it.
-fn setting(host: &Host, path: &str) -> Option<String> {
+pub(crate) fn setting(host: &Host, path: &str) -> Option<String> {
     let text = std::fs::read_to_string(host.real(&AbsPath::root().join(path))).ok()?;
     Some(text.trim().to_owned())
 }
 
-fn in_container(host: &Host, session: &Session) -> bool {
+pub(crate) fn in_container(host: &Host, session: &Session) -> bool {
     let marked = |path: &str| std::fs::exists(host.real(&AbsPath::root().join(path))).unwrap_or(false);
     session.var("container").is_some() || marked(".dockerenv") || marked("run/.containerenv")
 }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -52,10 +51,8 @@ pub(super) fn of(host: &Host, layers: &Layers, bwrap: &AbsPath) -> Result<Featur
     if let Some(note) = noted(host, layers, &binary) {
         return Ok(Features::among(note.flags.iter().map(String::as_str)));
     }
-    let help = Command::new(bwrap.as_path()).arg("--help").stdin(Stdio::null()).output();
-    let help = help.map_err(|e| super::cannot_execute(bwrap, &e))?;
-    let help = String::from_utf8_lossy(&help.stdout);
-    let told = Features::told(help.split_whitespace(), binary);
+    let flags = super::bwrap::flags(bwrap)?;
+    let told = Features::told(flags.iter().map(String::as_str), binary);
     // No answer at all: whatever it is, it fails by itself and says why.
     Ok(if told.names().next().is_none() { Features::all() } else { told })
 }

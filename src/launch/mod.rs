@@ -2,12 +2,12 @@
 //! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
 mod aftermath;
-mod availability;
+pub(crate) mod availability;
 mod before;
 mod beside;
-mod bwrap;
+pub(crate) mod bwrap;
 mod command;
-mod features;
+pub(crate) mod features;
 mod identity;
 mod libraries;
 mod own_sandbox;
@@ -16,7 +16,7 @@ mod read_only;
 mod signals;
 mod streams;
 mod supervise;
-mod terminal;
+pub(crate) mod terminal;
 pub mod undo;
 
 use std::fs;
@@ -50,7 +50,7 @@ pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Ending, Outcome, Supervisor};
+pub use supervise::{Ending, GivenStreams, Outcome, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
@@ -59,12 +59,16 @@ pub fn is_inside(host: &Host) -> bool {
 /// What this machine has to carry the policy out with.
 pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
     let bwrap = find_bwrap(host, session, compiled)?;
-    // The kernel has it, and we know the numbers of this architecture.
-    let seccomp = rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok();
+    let seccomp = has_seccomp();
     let features = features::of(host, &compiled.layers, &bwrap)?;
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     Ok(Engine { bwrap, landlock: scope::is_available(), seccomp, features, own_mounts })
+}
+
+/// The kernel has it, and we know the numbers of this architecture.
+pub(crate) fn has_seccomp() -> bool {
+    rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
 }
 
 /// What must be true of the caller before anything is compiled for a run.

@@ -27,6 +27,8 @@ fn subcommands_have_their_own_help() {
     assert_help("help-init", ["init", "--help"]);
     assert_help("help-explain", ["explain", "--help"]);
     assert_help("help-show", ["show", "--help"]);
+    assert_help("help-verify", ["verify", "--help"]);
+    assert_help("help-doctor", ["doctor", "--help"]);
 }
 
 #[test]

@@ -72,6 +72,10 @@ cases! {
     };
     GuardUnavailable a_second_stage_that_gets_no_namespace_names_the_way_without_it without_namespaces();
 
+    VerifyFailed a_probe_without_questions_has_no_answer {
+        stderr(&Place::in_tmp().agent_sandbox().arg("__verify").output().unwrap())
+    };
+
     OpenDirectory a_directory_on_standard_input_is_refused {
         let place = Place::in_tmp();
         let folder = fs::File::open(place.path()).unwrap();

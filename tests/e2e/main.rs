@@ -9,6 +9,7 @@ mod situations;
 
 mod beside;
 mod diff;
+mod doctor;
 mod environment;
 mod features;
 mod git;
@@ -31,6 +32,7 @@ mod tools;
 mod trust;
 mod undo;
 mod unfinished;
+mod verify;
 
 #[path = "../support/mod.rs"]
 mod support;

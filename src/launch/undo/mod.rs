@@ -6,6 +6,7 @@
 
 mod place;
 mod runs;
+mod temporary;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ use super::aftermath::Watch;
 use runs::{Other, Own};
 
 pub use place::Outcome;
+pub use temporary::{Traces, leave_nothing};
 
 /// What has to be done when the command has ended. Dropping it takes placeholders away without a word.
 pub struct Undo {

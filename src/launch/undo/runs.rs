@@ -17,7 +17,7 @@ use crate::identity::Identity;
 use crate::journal::{self, Journal, Line, RUNS, Record, SUFFIX};
 use crate::path::AbsPath;
 
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// The lock of the folder, until it is dropped.
 pub(super) struct Locked {
