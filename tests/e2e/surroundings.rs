@@ -96,8 +96,8 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
     }
     assert_eq!(
         shell(place, "echo inside >~/made/deep/file && ls -A ~"),
-        ".cache\n.config\n.npm\ncode\nmade\n",
-        ".config holds the policy"
+        ".cache\n.config\n.local\n.npm\ncode\nmade\n",
+        ".config holds the policy, and .local our state"
     );
     assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");
     assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);

@@ -157,10 +157,11 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     let script = "cd ~/.local/state && touch beside; mkdir -p agent-sandbox/trust && touch agent-sandbox/trust/forged; \
         rmdir agent-sandbox; mv agent-sandbox x; ls; ls agent-sandbox";
     let output = run(place, &["--rw", place.home().join(".local/state").to_str().unwrap(), "--", "sh", "-c", script]);
-    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nruns\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nprobes\nruns\n", "{}", stderr(&output));
     let state = place.home().join(".local/state/agent-sandbox");
-    let names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["runs"], "the journals of runs, which we keep");
+    let mut names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["probes", "runs"], "what we know of bwrap, and the journals of runs");
     // Where the folder cannot be made inside, the command does not make it.
     fs::remove_dir_all(&state).unwrap();
     shell(place, "! mkdir ~/.local/state/agent-sandbox/trust 2>/dev/null");
