@@ -6,7 +6,7 @@ mod links;
 mod pins;
 mod placeholders;
 mod second_places;
-mod stages;
+mod split;
 mod view;
 
 use crate::ablate::{self, Mitigation};
@@ -26,7 +26,7 @@ pub use links::{check_links, is_refused_through_link, unsaid_links};
 use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::Told;
-pub use stages::Stages;
+pub use split::Split;
 pub use view::View;
 use view::Views;
 
