@@ -145,6 +145,28 @@ fn what_the_stages_came_to_goes_to_standard_error() {
     assert_eq!(headings.iter().filter(|heading| stages.contains(heading)).collect::<Vec<_>>(), Vec::from_iter(&stages));
 }
 
+#[test]
+fn every_setting_is_among_what_the_layers_came_to() {
+    let place = Place::in_tmp();
+    let text = "network = false\nnested = false\nrequire = [\"seccomp\"]\nsockets = [\"~/s\"]\n[filesystem]\ntmp = \"private\"\n";
+    place.write("home/.config/agent-sandbox/config.toml", text);
+    let said = run(&place, ["--debug", "check"]).err;
+    let merged: Vec<&str> =
+        said.lines().skip_while(|line| *line != "merged:").take_while(|line| *line != "rules:").collect();
+    for (setting, place) in [
+        ("network = false", "config.toml:1:11)"),
+        ("docker = false", "(docker is off by default)"),
+        ("nested = false", "config.toml:2:10)"),
+        ("require seccomp", "config.toml:3:12)"),
+        ("socket ~/s", "config.toml:4:12)"),
+        ("tmp = Private", "config.toml:6:7)"),
+        ("inherit = true", "(the environment passes by default)"),
+    ] {
+        let found = merged.iter().find(|line| line.trim_start().starts_with(setting));
+        assert!(found.is_some_and(|line| line.ends_with(place)), "{setting}: {merged:?}");
+    }
+}
+
 /// Where tools read standard error, every line of it is an object.
 #[test]
 fn what_the_stages_came_to_is_json_where_messages_are() {
