@@ -1,7 +1,7 @@
 //! Colours on both streams: asked for, refused, and left to us.
 
 use crate::Ran;
-use crate::support::Place;
+use crate::support::{Place, binary};
 
 /// One that writes to both streams: what holds at one path, and why the other cannot be looked at.
 fn explained(flags: &[&str], no_color: Option<&str>) -> Ran {
@@ -35,6 +35,28 @@ fn without_a_terminal_or_against_the_will_there_are_none() {
         let ran = explained(flags, no_color);
         assert!(!has_color(&ran.out) && !has_color(&ran.err), "{flags:?}: {ran:?}");
     }
+}
+
+/// What `explain` writes to a terminal, both streams together.
+fn on_a_terminal(flags: &[&str], no_color: Option<&str>) -> String {
+    let place = Place::in_tmp();
+    place.write("home/code/project/a", "");
+    let mut python = place.command("/usr/bin/python3");
+    if let Some(value) = no_color {
+        python.env("NO_COLOR", value);
+    }
+    python.args(["-c", "import pty, sys; pty.spawn(sys.argv[1:])"]).arg(binary()).args(flags).args(["explain", "a"]);
+    let ran = Ran::of(&python.current_dir(place.project()).output().unwrap());
+    assert!(ran.out.contains("/code/project/a"), "{ran:?}");
+    ran.out
+}
+
+#[test]
+fn on_a_terminal_there_are_some_unless_somebody_says_no() {
+    assert!(has_color(&on_a_terminal(&[], None)));
+    assert!(has_color(&on_a_terminal(&[], Some(""))), "an empty variable says nothing");
+    assert!(!has_color(&on_a_terminal(&[], Some("1"))));
+    assert!(!has_color(&on_a_terminal(&["--color=never"], None)));
 }
 
 /// Also of help and of mistakes, which are shown before the words are understood.
