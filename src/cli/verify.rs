@@ -148,7 +148,8 @@ impl Attempt {
     fn conclude(mut self) -> Result<Verification, Diagnostic> {
         let inside: Answers = read_from(&mut self.report)
             .map_err(|e| cannot_verify(&format!("the report of the probe: {}", reason(&e))))?;
-        Ok(self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host))
+        let verification = self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host);
+        verification.ok_or_else(|| cannot_verify("the probe did not answer each question"))
     }
 }
 
