@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fs;
 
 use serde_json::Value;
@@ -234,6 +235,35 @@ fn flags_of_a_run_do_not_go_with_a_subcommand() {
                 subcommand[0]
             );
             assert!(ran.err.starts_with(&said), "{words:?}: {}", ran.err);
+        }
+    }
+}
+
+/// What each subcommand takes before it, of the flags above. All others are a mistake, which is found before anything is done.
+#[test]
+fn each_subcommand_takes_the_flags_that_mean_something_to_it() {
+    let policy: Vec<&str> = FLAGS[..OF_THE_POLICY].iter().map(|flag| flag[0]).collect();
+    let with_others = |others: &[&'static str]| [&policy[..], others].concat();
+    for (subcommand, taken) in [
+        (&["explain", "."] as &[&str], with_others(&["--no-optimize", "--no-guard"])),
+        (&["show"], with_others(&["--no-optimize", "--no-guard"])),
+        (&["verify"], with_others(&["--no-optimize", "--no-guard", "--allow-root"])),
+        (&["lint"], policy.clone()),
+        (&["diff", "/dev/null"], policy[CHOOSING_THE_FILE..].to_vec()),
+        (&["trust"], policy[CHOOSING_THE_FILE..].to_vec()),
+        (&["trust", "--list"], vec![]),
+        (&["trust", "--revoke"], vec![]),
+        (&["doctor"], vec!["--allow-root"]),
+        (&["init", "--stdout"], vec![]),
+        (&["sweep"], vec![]),
+        (&["completions", "bash"], vec![]),
+        (&["man"], vec![]),
+    ] {
+        for flag in FLAGS {
+            let words = [flag, subcommand].concat();
+            let all: Vec<OsString> = ["agent-sandbox"].iter().chain(&words).map(OsString::from).collect();
+            let parsed = agent_sandbox::cli::request(&all);
+            assert_eq!(parsed.is_ok(), taken.contains(&flag[0]), "{words:?}");
         }
     }
 }
