@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::Host;
 use crate::path::AbsPath;
 
-/// A file as the kernel knows it. Only while it exists: then its number may be given to another.
+/// A file as the kernel knows it. Only while it exists: afterwards its number may be given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub device: u64,

@@ -97,7 +97,6 @@ pub mod trust;
 pub mod pipeline;
 
 // What is done with the outcome.
-pub mod cli;
 pub mod guard;
 pub mod launch;
 pub mod print;
@@ -107,3 +106,6 @@ pub mod model;
 
 // What people and tools ask about a policy.
 pub mod audit;
+
+// All of it, for who types.
+pub mod cli;

@@ -15,7 +15,7 @@ use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
-use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Planned, Purpose, Stages};
+use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Planned, Purpose, Split};
 use crate::resolve::NewFile;
 use crate::seccomp;
 
@@ -180,11 +180,11 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     if plain && !around.nested && disable_userns {
         operations.push(always([DISABLE_USERNS], "no user namespaces inside"));
     }
-    let stages = plan.stages(around.guard);
+    let split = plan.split(around.guard);
     let perms = plain || features.has(PERMS);
-    let own = if perms { Vec::new() } else { own_directories(plan, &stages) };
+    let own = if perms { Vec::new() } else { own_directories(plan, &split) };
     let is_later = |mount: &Mount| own.iter().any(|own| own.sealed && *mount == Mount::Seal { path: own.path.clone() });
-    let by_bwrap = stages.bwrap.iter().copied().filter(|planned| !is_later(&planned.mount));
+    let by_bwrap = split.bwrap.iter().copied().filter(|planned| !is_later(&planned.mount));
     let (mounts, mut data) = self::operations(by_bwrap, perms);
     operations.extend(mounts);
     if plain && around.engine.seccomp {
@@ -205,7 +205,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
     });
-    let (mounts, because): (Vec<Tightening>, Vec<_>) = stages
+    let (mounts, because): (Vec<Tightening>, Vec<_>) = split
         .guard
         .into_iter()
         .map(|(tightening, planned)| (tightening, (planned.purpose.clone(), planned.because.clone())))
@@ -252,8 +252,8 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
 }
 
 /// What bwrap mounts, one operation for each in the order of the plan, and what is read from descriptors for that.
-pub fn mounts(stages: &Stages) -> (Vec<Operation>, Vec<Data>) {
-    operations(stages.bwrap.iter().copied(), true)
+pub fn mounts(split: &Split) -> (Vec<Operation>, Vec<Data>) {
+    operations(split.bwrap.iter().copied(), true)
 }
 
 fn operations<'p>(planned: impl Iterator<Item = &'p Planned>, perms: bool) -> (Vec<Operation>, Vec<Data>) {
@@ -269,8 +269,8 @@ fn operations<'p>(planned: impl Iterator<Item = &'p Planned>, perms: bool) -> (V
 
 /// What the second stage does in place of `--perms`: the modes of our own directories. A mask must be sealed after that, so its seal is the second
 /// stage's, too. What a later mount covers is not seen, and must not be changed: it is the host's.
-fn own_directories(plan: &Plan, stages: &Stages) -> Vec<OwnDirectory> {
-    let mounts = || stages.bwrap.iter().map(|planned| &planned.mount);
+fn own_directories(plan: &Plan, split: &Split) -> Vec<OwnDirectory> {
+    let mounts = || split.bwrap.iter().map(|planned| &planned.mount);
     let own = |mount: &Mount| match mount {
         Mount::Tmpfs { path, mode } | Mount::Directory { path, mode }
             if *mode != DEFAULT_MODE && !plan.view(path).shows_host() =>

@@ -26,6 +26,11 @@ pub(crate) fn quote_for_people(word: &OsStr) -> Vec<u8> {
     out
 }
 
+/// The same as text, for a command in a message that somebody may copy: names of files are anybody's.
+pub(crate) fn in_shell(word: &OsStr) -> String {
+    String::from_utf8_lossy(&quote_for_people(word)).into_owned()
+}
+
 /// A word as a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and paths are bytes; the
 /// tests read our output back with it.
 pub(crate) fn quote(word: &OsStr) -> Vec<u8> {

@@ -210,3 +210,14 @@ pub enum Protection {
     /// Signals and abstract sockets stay inside.
     Landlock,
 }
+
+impl Protection {
+    /// As it is written in a policy.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protection::Guard => "guard",
+            Protection::Seccomp => "seccomp",
+            Protection::Landlock => "landlock",
+        }
+    }
+}

@@ -13,6 +13,8 @@ mod examples;
 mod markdown;
 #[path = "docs/references.rs"]
 mod references;
+#[path = "docs/steering.rs"]
+mod steering;
 
 use std::fs;
 use std::path::{Path, PathBuf};

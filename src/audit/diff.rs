@@ -5,11 +5,9 @@ use serde::Serialize;
 
 use crate::bytes::Word;
 use crate::compare::{Opened, Opening, Openness, Stages, openings};
-use crate::config::Choice;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::plan::View;
-use crate::rule::Protection;
 
 use super::whence::Whence;
 
@@ -150,7 +148,7 @@ fn change(Opening { opened, before: from, after: to }: Opening, before: &Stages,
         Opened::Nested => (Subject::Nested, State::Off, State::On),
         Opened::Inherit => (Subject::Inherit, State::Off, State::On),
         Opened::Requirement(protection) => {
-            (Subject::Requirement { protection: name(protection).to_owned() }, State::Required, State::NotRequired)
+            (Subject::Requirement { protection: protection.name().to_owned() }, State::Required, State::NotRequired)
         }
         Opened::Variable { name, had_another } => {
             let was = if had_another { State::Given } else { State::Absent };
@@ -186,9 +184,4 @@ fn state(stages: &Stages, path: &AbsPath) -> State {
         Openness::Hidden if view == View::Masked => State::Hidden,
         Openness::Hidden => State::Private,
     }
-}
-
-/// The word that a policy has for it.
-fn name(protection: Protection) -> &'static str {
-    Protection::WORDS.iter().find(|word| word.value == protection).map_or("", |word| word.word)
 }

@@ -74,6 +74,13 @@ fn merged(compiled: &Compiled, out: &mut String) {
     }
     let _ = writeln!(out, "  network = {} ({})", policy.network.value, policy.network.origin);
     let _ = writeln!(out, "  docker = {} ({})", policy.docker.value, policy.docker.origin);
+    let _ = writeln!(out, "  nested = {} ({})", policy.nested.value, policy.nested.origin);
+    for (protection, origin) in &policy.require {
+        let _ = writeln!(out, "  require {} ({origin})", protection.name());
+    }
+    for socket in &policy.sockets {
+        let _ = writeln!(out, "  socket {} ({})", shown(&socket.text), socket.origin);
+    }
     let _ = writeln!(out, "  tmp = {:?} ({})", policy.tmp.value, policy.tmp.origin);
     let _ = writeln!(out, "  inherit = {} ({})", policy.inherit.value, policy.inherit.origin);
 }

@@ -13,7 +13,6 @@ use crate::audit::diff::{Change, Diff, Subject, diff};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::host::Host;
-use crate::layers;
 use crate::origin::Origin;
 use crate::path::shown;
 use crate::pipeline::{self, Compiled};
@@ -64,13 +63,8 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &Arguments, output:
         Ok(found) => found,
         Err(code) => return code,
     };
-    let text = if arguments.json {
-        // A value of ours is always JSON.
-        serde_json::to_string_pretty(&found).unwrap_or_default() + "\n"
-    } else {
-        text(&found, output.paint())
-    };
-    let printed = output.print(text.as_bytes());
+    let printed =
+        if arguments.json { output.print_json(&found) } else { output.print(text(&found, output.paint()).as_bytes()) };
     let is_wider = arguments.exit_code && !found.widened.is_empty();
     if printed == ExitCode::SUCCESS && is_wider { ExitCode::FAILURE } else { printed }
 }
@@ -84,20 +78,12 @@ fn compared(host: &Host, options: &Options, arguments: &Arguments, output: &Outp
                 .print();
         return Err(ExitCode::from(exit_code::USAGE));
     }
-    let failed = |diagnostic| {
-        output.report_one(diagnostic);
-        ExitCode::from(exit_code::OWN_FAILURE)
-    };
-    let session = super::session(options.cwd.as_deref()).map_err(failed)?;
+    let failed = |diagnostic| output.failed(diagnostic);
+    let session = super::session_or_code(options, output)?;
     let request = options.request();
-    // Only to find the project: what is wrong with the other files is said when the two are compiled.
-    let mut diagnostics = Diagnostics::default();
-    let bare = Request { no_project_config: true, ..request.clone() };
-    let Some(layers) = layers::discover(host, &session, &bare, &mut diagnostics) else {
-        output.report(&diagnostics);
-        return Err(ExitCode::from(exit_code::OWN_FAILURE));
-    };
-    let place = Place { host, session: &session, project: &layers.project, allow_missing: arguments.allow_missing };
+    // What is wrong with the other files is said when the two are compiled.
+    let project = super::project(host, &session, &request).map_err(failed)?;
+    let place = Place { host, session: &session, project: &project, allow_missing: arguments.allow_missing };
     let old = place.named(&arguments.old).map_err(failed)?;
     let new = arguments.new.as_deref().map_or_else(|| place.current(), |new| place.named(new)).map_err(failed)?;
     let compiler = Compiler { host, session: &session, request: &request, debug: options.debug, output };

@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use crate::audit::doctor::{self, Diagnosis, Feature, Finding, Status, probe};
-use crate::exit_code;
 use crate::host::Host;
 
 use super::args;
@@ -33,27 +32,22 @@ Examples:
 Exit codes: 0 if `agent-sandbox -- true` works here, 1 if it does not.";
 
 pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let session = match super::session(options.cwd.as_deref()) {
+    let session = match super::session_or_code(options, output) {
         Ok(session) => session,
-        Err(diagnostic) => {
-            output.report_one(diagnostic);
-            return ExitCode::from(exit_code::OWN_FAILURE);
-        }
+        Err(code) => return code,
     };
     let diagnosis = doctor::diagnose(host, &session, options.allow_root);
-    let text = if arguments.json { in_json(&diagnosis) } else { in_words(&diagnosis, output.paint()) };
-    let printed = output.print(text.as_bytes());
+    let printed = if arguments.json {
+        output.print_json(&diagnosis)
+    } else {
+        output.print(in_words(&diagnosis, output.paint()).as_bytes())
+    };
     if diagnosis.works { printed } else { ExitCode::FAILURE }
 }
 
 /// The probe: see [`probe`].
 pub(super) fn answer(output: &Output) -> ExitCode {
-    // Every type here can be written as JSON.
-    output.print(&serde_json::to_vec(&probe::attempt()).unwrap_or_default())
-}
-
-fn in_json(diagnosis: &Diagnosis) -> String {
-    serde_json::to_string_pretty(diagnosis).unwrap_or_default() + "\n"
+    output.print_json(&probe::attempt())
 }
 
 /// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.

@@ -41,15 +41,14 @@ Examples:
   agent-sandbox --exclude secrets explain secrets/a  what would this flag change?
   agent-sandbox explain --json .env | jq -r '.paths[0].access'
 
-Exit code 0 whatever the access is; 125 where a PATH cannot be looked at, or the policy has mistakes.";
+Exit codes: 0 whatever the access is; 125 where a PATH cannot be looked at, or the policy has mistakes.";
 
 pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let (_, compiled) = match super::compile(host, options, output) {
+    let compiled = match super::compile(host, options, output) {
         Ok(compiled) => compiled,
         Err(code) => return code,
     };
     let mut diagnostics = Diagnostics::default();
-    compiled.warn_of_widening(host, &mut diagnostics);
     let explainer = Explainer::new(host, &compiled);
     let mut paths = Vec::new();
     for asked in &arguments.paths {

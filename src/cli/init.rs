@@ -7,11 +7,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::audit::init;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::exit_code;
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::launch::is_inside;
-use crate::layers::{self, PROJECT_FILE, Project, is_unsafe_root};
+use crate::layers::{PROJECT_FILE, Project, is_unsafe_root};
 use crate::path::AbsPath;
 use crate::session::Request;
 
@@ -38,21 +37,10 @@ Examples:
   agent-sandbox init --stdout | diff .agent-sandbox.toml -    what would be proposed today";
 
 pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    match start(host, options, arguments, output) {
-        Ok(code) => code,
-        Err(diagnostic) => {
-            output.report_one(*diagnostic);
-            ExitCode::from(exit_code::OWN_FAILURE)
-        }
-    }
+    start(host, options, arguments, output).unwrap_or_else(|diagnostic| output.failed(diagnostic))
 }
 
-fn start(
-    host: &Host,
-    options: &args::Options,
-    arguments: &Arguments,
-    output: &Output,
-) -> Result<ExitCode, Box<Diagnostic>> {
+fn start(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> Result<ExitCode, Diagnostic> {
     let project = project(host, options)?;
     if arguments.stdout {
         return Ok(output.print(init::propose(host, &project).as_bytes()));
@@ -70,22 +58,13 @@ fn start(
     Ok(output.print(format!("wrote {file}: read it, and change it\n").as_bytes()))
 }
 
-fn project(host: &Host, options: &args::Options) -> Result<Project, Box<Diagnostic>> {
+fn project(host: &Host, options: &args::Options) -> Result<Project, Diagnostic> {
     let session = super::session(options.cwd.as_deref())?;
-    let mut diagnostics = Diagnostics::default();
-    // Mistakes in other files do not matter here: no policy is made.
-    let request = Request { no_project_config: true, ..Request::default() };
-    let Some(layers) = layers::discover(host, &session, &request, &mut diagnostics) else {
-        let said = diagnostics.iter().next().cloned();
-        return Err(Box::new(said.unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here"))));
-    };
-    let project = layers.project;
+    let project = super::project(host, &session, &Request::default())?;
     if is_unsafe_root(&project.root, &project.home) {
         let message = format!("`{}` is too broad a project: nothing would run here", project.root);
-        return Err(Box::new(
-            Diagnostic::new(Code::UnsafeRoot, message)
-                .help("start in the folder of one project, or name it with `--cwd DIR`"),
-        ));
+        return Err(Diagnostic::new(Code::UnsafeRoot, message)
+            .help("start in the folder of one project, or name it with `--cwd DIR`"));
     }
     Ok(project)
 }
@@ -99,13 +78,12 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-fn already_there(file: &AbsPath) -> Box<Diagnostic> {
-    Box::new(Diagnostic::new(Code::AlreadyThere, format!("`{file}` is there already, and is not overwritten")).help(
-        "`agent-sandbox init --stdout` shows what would be proposed; `agent-sandbox lint` looks at what is there",
-    ))
+fn already_there(file: &AbsPath) -> Diagnostic {
+    Diagnostic::new(Code::AlreadyThere, format!("`{file}` is there already, and is not overwritten"))
+        .help("`agent-sandbox init --stdout` shows what would be proposed; `agent-sandbox lint` looks at what is there")
 }
 
-fn cannot_write(file: &AbsPath, error: &io::Error, is_inside: bool) -> Box<Diagnostic> {
+fn cannot_write(file: &AbsPath, error: &io::Error, is_inside: bool) -> Diagnostic {
     let (message, help) = if is_inside {
         (
             format!("cannot write `{file}` from inside a sandbox: {}", reason(error)),
@@ -114,5 +92,5 @@ fn cannot_write(file: &AbsPath, error: &io::Error, is_inside: bool) -> Box<Diagn
     } else {
         (format!("cannot write `{file}`: {}", reason(error)), "make the folder writable for you, or use `--stdout`")
     };
-    Box::new(Diagnostic::new(Code::InitFailed, message).help(help))
+    Diagnostic::new(Code::InitFailed, message).help(help)
 }

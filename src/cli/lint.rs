@@ -7,7 +7,6 @@ use clap::ValueEnum;
 
 use crate::audit::lint::{Lint, sarif};
 use crate::diagnostic::{Code, Diagnostics, Format, Severity, nearest, render};
-use crate::exit_code;
 use crate::host::Host;
 use crate::pipeline;
 
@@ -67,12 +66,9 @@ fn code(written: &str) -> Result<Code, String> {
 }
 
 pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let session = match super::session(options.cwd.as_deref()) {
+    let session = match super::session_or_code(options, output) {
         Ok(session) => session,
-        Err(diagnostic) => {
-            output.report_one(diagnostic);
-            return ExitCode::from(exit_code::OWN_FAILURE);
-        }
+        Err(code) => return code,
     };
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
@@ -86,14 +82,13 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     }
     lint.allow(&arguments.allow);
     let format = if arguments.json { FindingsFormat::Json } else { arguments.format };
-    let text = match format {
-        FindingsFormat::Text => text(&lint, output.paint()),
-        FindingsFormat::Json => format!("{}\n", serde_json::to_string_pretty(&lint.report()).unwrap_or_default()),
+    let printed = match format {
+        FindingsFormat::Text => output.print(text(&lint, output.paint()).as_bytes()),
+        FindingsFormat::Json => output.print_json(&lint.report()),
         FindingsFormat::Sarif => {
-            format!("{:#}\n", sarif::sarif(&lint, compiled.as_ref().map(|compiled| &compiled.layers)))
+            output.print_json(&sarif::sarif(&lint, compiled.as_ref().map(|compiled| &compiled.layers)))
         }
     };
-    let printed = output.print(text.as_bytes());
     if printed != ExitCode::SUCCESS || lint.is_clean() { printed } else { ExitCode::FAILURE }
 }
 

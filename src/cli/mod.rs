@@ -25,12 +25,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::exit_code;
 use crate::guard;
 use crate::guard_plan;
 use crate::host::Host;
 use crate::launch::is_inside;
+use crate::layers::{self, Project};
 use crate::path::AbsPath;
 use crate::pipeline::{self, Compiled};
 use crate::session::{Request, Session};
@@ -47,21 +48,38 @@ fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
     Ok(Session { executable, ..Session::of_this_process(cwd)? })
 }
 
-/// The policy that these options give here, with everything said that is to be said about it. `Err` where it cannot be run.
-fn compile(host: &Host, options: &Options, output: &Output) -> Result<(Session, Compiled), ExitCode> {
-    let session = session(options.cwd.as_deref()).map_err(|diagnostic| {
-        output.report_one(diagnostic);
-        ExitCode::from(exit_code::OWN_FAILURE)
-    })?;
+/// The same, or what is left to do where that cannot be told: the reason has been shown.
+fn session_or_code(options: &Options, output: &Output) -> Result<Session, ExitCode> {
+    session(options.cwd.as_deref()).map_err(|diagnostic| output.failed(diagnostic))
+}
+
+/// The project here, whatever its own file says, and whatever mistakes there are in other files.
+fn project(host: &Host, session: &Session, request: &Request) -> Result<Project, Diagnostic> {
+    let request = Request { no_project_config: true, ..request.clone() };
+    let mut diagnostics = Diagnostics::default();
+    let layers = layers::discover(host, session, &request, &mut diagnostics);
+    layers.map(|layers| layers.project).ok_or_else(|| {
+        let why = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error).cloned();
+        why.unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here"))
+    })
+}
+
+/// The policy that these options give here, for who looks and starts nothing, with everything said that is to be said about it.
+/// `Err` where it cannot be run.
+fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, ExitCode> {
+    let session = session_or_code(options, output)?;
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
-    output.report(&diagnostics);
     let compiled = compiled.filter(|_| !diagnostics.has_errors());
+    if let Some(compiled) = &compiled {
+        compiled.warn_of_widening(host, &mut diagnostics);
+    }
+    output.report(&diagnostics);
     let compiled = compiled.ok_or(ExitCode::from(exit_code::OWN_FAILURE))?;
     if options.debug {
         output.debug(&debug::stages(&compiled));
     }
-    Ok((session, compiled))
+    Ok(compiled)
 }
 
 /// What a command line asks for. `words` are those that `main` takes: the name of the program comes first.

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::ColorChoice;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
@@ -48,21 +49,25 @@ impl Output {
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(e) => {
-                self.report_one(
-                    Diagnostic::new(Code::OutputFailed, format!("cannot write the result: {}", reason(&e)))
-                        .help("make room, or write it somewhere else; what was written so far is not complete"),
-                );
-                ExitCode::from(exit_code::OWN_FAILURE)
-            }
+            Err(e) => self.failed(
+                Diagnostic::new(Code::OutputFailed, format!("cannot write the result: {}", reason(&e)))
+                    .help("make room, or write it somewhere else; what was written so far is not complete"),
+            ),
         }
     }
 
     /// Writes a result for tools.
-    pub(super) fn print_json(&self, value: &impl serde::Serialize) -> ExitCode {
-        // Every type that is printed can be written as JSON.
-        let text = serde_json::to_string_pretty(value).unwrap_or_default();
-        self.print(format!("{text}\n").as_bytes())
+    pub(super) fn print_json(&self, value: &impl Serialize) -> ExitCode {
+        match json_text(value) {
+            Ok(text) => self.print(text.as_bytes()),
+            Err(diagnostic) => self.failed(diagnostic),
+        }
+    }
+
+    /// Shows why we could not do what was asked.
+    pub(super) fn failed(&self, diagnostic: Diagnostic) -> ExitCode {
+        self.report_one(diagnostic);
+        ExitCode::from(exit_code::OWN_FAILURE)
     }
 
     /// Shows what the stages had to say; warnings unless the caller wants quiet.
@@ -96,4 +101,14 @@ impl Output {
     fn say(&self, text: &str) {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
+}
+
+/// A result for tools.
+pub(super) fn json_text(value: &impl Serialize) -> Result<String, Diagnostic> {
+    // Every type of ours can be written as JSON. If one could not, an empty answer must not pass for one.
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|e| {
+        Diagnostic::new(Code::OutputFailed, format!("cannot write the result as JSON: {e}"))
+            .help("ask without `--json`, and report this as a bug")
+    })
 }

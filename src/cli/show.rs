@@ -7,10 +7,8 @@ use std::process::ExitCode;
 
 use crate::audit::show::{self, Shown, Value};
 use crate::config::Tmp;
-use crate::diagnostic::Diagnostics;
 use crate::host::Host;
 use crate::path::AbsPath;
-use crate::rule::Protection;
 
 use super::args;
 use super::output::Output;
@@ -45,13 +43,10 @@ Examples:
   agent-sandbox show --json | jq -r '.paths[] | select(.access == \"rw\").path'";
 
 pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let (_, compiled) = match super::compile(host, options, output) {
+    let compiled = match super::compile(host, options, output) {
         Ok(compiled) => compiled,
         Err(code) => return code,
     };
-    let mut diagnostics = Diagnostics::default();
-    compiled.warn_of_widening(host, &mut diagnostics);
-    output.report(&diagnostics);
     let shown = show::show(&compiled);
     if arguments.json {
         return output.print_json(&shown);
@@ -87,7 +82,7 @@ fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     };
     line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
     line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
-    let require = shown.require.iter().map(|one| format!("{} ({})", word(one.protection), one.origin));
+    let require = shown.require.iter().map(|one| format!("{} ({})", one.protection.name(), one.origin));
     line("require", or_none(require.collect()));
     let variables = &shown.environment;
     let (passed, unset, set) = (variables.passed.len(), variables.unset.len(), variables.set.len());
@@ -112,14 +107,6 @@ fn project(shown: &Shown) -> String {
 
 fn on(setting: &Value<bool>) -> String {
     format!("{} ({})", if setting.value { "on" } else { "off" }, setting.origin)
-}
-
-fn word(protection: Protection) -> &'static str {
-    match protection {
-        Protection::Guard => "guard",
-        Protection::Seccomp => "seccomp",
-        Protection::Landlock => "landlock",
-    }
 }
 
 fn or_none(parts: Vec<String>) -> String {

@@ -12,12 +12,11 @@ use crate::launch::is_inside;
 use crate::layers;
 use crate::path::{AbsPath, shown};
 use crate::pipeline;
-use crate::session::Request;
 use crate::trust::{self, Widening};
 
 use super::args::Options;
 use super::debug;
-use super::output::Output;
+use super::output::{Output, json_text};
 use super::style::Paint;
 
 /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
@@ -94,8 +93,7 @@ fn list(host: &Host, options: &Options, arguments: &Arguments, paint: Paint) -> 
     let session = super::session(options.cwd.as_deref())?;
     let found = consents(host, &layers::state_folder(host, &session)?)?;
     if arguments.json {
-        // A value of ours is always JSON.
-        return Ok(serde_json::to_string_pretty(&found).unwrap_or_default() + "\n");
+        return json_text(&found);
     }
     let mut out = String::new();
     // Writing to a `String` cannot fail.
@@ -130,14 +128,7 @@ fn revoke(host: &Host, options: &Options, file: Option<&Path>) -> Result<(String
     let file = match file {
         Some(file) => named(host, file)?,
         None => {
-            let request = Request { no_project_config: true, ..options.request() };
-            let mut diagnostics = Diagnostics::default();
-            let found = layers::discover(host, &session, &request, &mut diagnostics);
-            let Some(layers) = found else {
-                let said = diagnostics.iter().next().cloned();
-                return Err(said.unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here")));
-            };
-            let own = layers.project.root.child(layers::PROJECT_FILE);
+            let own = super::project(host, &session, &options.request())?.root.child(layers::PROJECT_FILE);
             host.resolve(own.as_path()).map_or(own, |found| found.path)
         }
     };

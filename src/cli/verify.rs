@@ -87,8 +87,11 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     match attempt.conclude() {
         Err(diagnostic) => fail(diagnostic, exit_code::OWN_FAILURE, output),
         Ok(verification) => {
-            let text = if arguments.json { in_json(&verification) } else { in_words(&verification, output) };
-            let printed = output.print(text.as_bytes());
+            let printed = if arguments.json {
+                output.print_json(&verification)
+            } else {
+                output.print(table::verification(&verification, output.paint()).as_bytes())
+            };
             if verification.holds { printed } else { ExitCode::FAILURE }
         }
     }
@@ -145,7 +148,8 @@ impl Attempt {
     fn conclude(mut self) -> Result<Verification, Diagnostic> {
         let inside: Answers = read_from(&mut self.report)
             .map_err(|e| cannot_verify(&format!("the report of the probe: {}", reason(&e))))?;
-        Ok(self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host))
+        let verification = self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host);
+        verification.ok_or_else(|| cannot_verify("the probe did not answer each question"))
     }
 }
 
@@ -189,13 +193,4 @@ pub(super) fn answer(on_host: bool, output: &Output) -> ExitCode {
         Ok(answers) => output.print(&answers),
         Err(e) => fail(cannot_verify(&reason(&e)), exit_code::OWN_FAILURE, output),
     }
-}
-
-fn in_json(verification: &Verification) -> String {
-    // Every type here can be written as JSON.
-    serde_json::to_string_pretty(verification).unwrap_or_default() + "\n"
-}
-
-fn in_words(verification: &Verification, output: &Output) -> String {
-    table::verification(verification, output.paint())
 }

@@ -289,13 +289,13 @@ impl Choice for IfMissing {
 impl Choice for Protection {
     const WORDS: &'static [Word<Self>] = &[
         Word {
-            word: "guard",
+            word: Protection::Guard.name(),
             value: Protection::Guard,
             meaning: "The second stage inside, which checks and locks the mounts.",
         },
-        Word { word: "seccomp", value: Protection::Seccomp, meaning: "The filter of system calls." },
+        Word { word: Protection::Seccomp.name(), value: Protection::Seccomp, meaning: "The filter of system calls." },
         Word {
-            word: "landlock",
+            word: Protection::Landlock.name(),
             value: Protection::Landlock,
             meaning: "Signals and abstract sockets stay inside (Linux 6.12).",
         },

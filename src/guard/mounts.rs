@@ -42,7 +42,7 @@ fn tighten_once(tightening: &Tightening, covered: Option<Identity>) -> io::Resul
     let point = open(tightening.path())?;
     if let Some(covered) = covered {
         let found = rustix::fs::statat(&point, c"", AtFlags::EMPTY_PATH)?;
-        if (Identity { device: found.st_dev, inode: found.st_ino }) != covered {
+        if Identity::of_stat(&found) != covered {
             return Err(Errno::STALE.into());
         }
     }

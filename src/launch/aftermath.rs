@@ -6,6 +6,10 @@ mod nested;
 mod repository;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Mode, accessat, chmodat, statat};
 
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
@@ -182,7 +186,7 @@ fn exists(host: &Host, path: &AbsPath) -> bool {
     // Through a link of the run's own as well: what obeys the file follows it. What cannot be looked at is there.
     match std::fs::metadata(host.real(path)) {
         Ok(_) => true,
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             look(host, path).is_ok_and(|found| found.is_some())
         }
         Err(_) => true,
@@ -191,4 +195,19 @@ fn exists(host: &Host, path: &AbsPath) -> bool {
 
 fn seen_at(host: &Host, path: &AbsPath) -> Option<Identity> {
     look(host, path).ok().flatten().map(|found| Identity::of_stat(&found))
+}
+
+/// Makes a folder writable for us, which the run may have closed to keep what it did from being undone. It belongs to the same user.
+fn open_up(folder: &OwnedFd) -> io::Result<()> {
+    if accessat(folder, ".", rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK, AtFlags::empty()).is_ok() {
+        return Ok(());
+    }
+    let closed = Mode::from_raw_mode(statat(folder, ".", AtFlags::empty())?.st_mode);
+    Ok(chmodat(folder, ".", closed | Mode::RWXU, AtFlags::empty())?)
+}
+
+/// A part of a name that the run could not have taken beforehand.
+fn unforeseen() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    format!("{}-{:x}", std::process::id(), now.map_or(0, |now| now.as_nanos()))
 }

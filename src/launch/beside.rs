@@ -56,7 +56,9 @@ impl Basis<'_> {
 
 /// What the rules come to now, and was not mounted.
 fn difference(made: &Argv, now: &Argv) -> Option<String> {
-    let (Some(made_inside), Some(now_inside)) = (&made.guard, &now.guard) else { return None };
+    let (Some(made_inside), Some(now_inside)) = (&made.guard, &now.guard) else {
+        return Some("the second stage would not be used any more".to_owned());
+    };
     let (before, after) = (&made_inside.plan.expect, &now_inside.plan.expect);
     let other = before.iter().filter(|expected| !after.contains(expected));
     let other = after.iter().filter(|expected| !before.contains(expected)).chain(other).next();

@@ -23,6 +23,8 @@ use rustix::net::{
 use rustix::path::DecInt;
 use rustix::thread::UnshareFlags;
 
+use crate::identity::Identity;
+
 /// What is copied where no mount can be had. It stays in memory while the command runs.
 pub(super) const LARGEST_COPY: u64 = 64 << 20;
 
@@ -108,7 +110,7 @@ fn send_from_own_namespace(name: &std::ffi::CStr, meant: &Stat, to: BorrowedFd) 
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let named = openat2(CWD, name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
     let found = statat(&named, c"", AtFlags::EMPTY_PATH)?;
-    if (found.st_dev, found.st_ino) != (meant.st_dev, meant.st_ino) {
+    if Identity::of_stat(&found) != Identity::of_stat(meant) {
         return Err(rustix::io::Errno::STALE.into());
     }
     let opened = on_own_mount(named.as_fd())?;

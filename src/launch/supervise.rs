@@ -8,21 +8,17 @@
 //!
 //! One loop waits for all of it: no thread, no handler.
 
-use std::fmt;
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+mod channel;
+mod ending;
+mod watch;
+
+use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitCode, ExitStatus};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_passcred;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType, recvmsg,
-    send, socketpair,
-};
+use rustix::net::{SendFlags, send};
 use rustix::process::{DumpableBehavior, Pid, Signal, getpid, set_child_subreaper, set_dumpable_behavior};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
@@ -37,6 +33,9 @@ use super::streams::Streams;
 use super::terminal::{self, Foreground};
 use super::{availability, cannot_execute, shielded};
 
+pub use ending::Ending;
+use watch::Watch;
+
 /// What came of a run.
 #[derive(Debug)]
 pub enum Outcome {
@@ -48,14 +47,6 @@ pub enum Outcome {
     Changed(Diagnostic),
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),
-}
-
-/// How a command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    Exited(u8),
-    /// By the signal of this number.
-    Killed(i32),
 }
 
 /// What the command gets instead of the caller's standard streams.
@@ -141,7 +132,7 @@ impl Supervisor {
         let (mut bwrap, socket) = match &argv.guard {
             None => (shielded(argv, None, &streams, Shield::No(before)), None),
             Some(guard) => {
-                let (ours, theirs) = channel().map_err(|e| cannot("make a socket", &e))?;
+                let (ours, theirs) = channel::pair().map_err(|e| cannot("make a socket", &e))?;
                 let number = guard.descriptor + 1;
                 let argv = argv.told(Some(number), before);
                 (shielded(&argv, Some((theirs, number)), &streams, Shield::Supervised), Some(ours))
@@ -176,14 +167,6 @@ impl Supervisor {
 fn cannot(what: &str, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Code::StartFailed, format!("cannot {what}: {}", reason(error)))
         .help("`--exec` starts the command without supervision")
-}
-
-/// The supervisor's end and the guard's. The kernel adds to each message who sent it, by the number that the process has
-/// for us.
-fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    set_socket_passcred(&ours, true)?;
-    Ok((ours, theirs))
 }
 
 struct Run<'a> {
@@ -304,7 +287,7 @@ impl<'a> Run<'a> {
     /// Reads what the guard says: one message, or `all` when there will be no more.
     fn listen(&mut self, all: bool) {
         while let Some(socket) = &self.socket {
-            match hear(socket) {
+            match channel::hear(socket) {
                 Ok(Some((Report::Ready, sender))) => {
                     self.target = sender.and_then(|pid| Process::open(pid).ok());
                     self.init = self.target.as_ref().and_then(Process::parent);
@@ -454,46 +437,6 @@ struct Woken {
     nothing: bool,
 }
 
-/// One message and its sender, or `None` at the end of the stream. What is no report counts as the end.
-fn hear(socket: &OwnedFd) -> Result<Option<(Report, Option<Pid>)>, Errno> {
-    let mut bytes = [0; report::MAX_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let message = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::DONTWAIT)?;
-    let sender = ancillary.drain().find_map(|item| match item {
-        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid),
-        _ => None,
-    });
-    Ok(Report::decode(&bytes[..message.bytes]).map(|report| (report, sender)))
-}
-
-/// When to look whether the command is stopped: nobody tells but its parent, and that is bwrap, which does not care.
-struct Watch {
-    interval: Option<Duration>,
-    /// Where a terminal is there, somebody waits for the prompt of a shell.
-    at_rest: Option<Duration>,
-}
-
-impl Watch {
-    const AT_REST: Duration = Duration::from_millis(250);
-    const CLOSELY: Duration = Duration::from_millis(1);
-
-    fn new() -> Self {
-        let at_rest = terminal::open().map(|_| Self::AT_REST);
-        Self { interval: at_rest, at_rest }
-    }
-
-    /// After a signal that may well stop it.
-    fn closely(&mut self) {
-        self.interval = Some(Self::CLOSELY);
-    }
-
-    fn less_closely(&mut self) {
-        self.interval = self.interval.map(|interval| interval * 2).filter(|interval| *interval < Self::AT_REST);
-        self.interval = self.interval.or(self.at_rest);
-    }
-}
-
 fn why_not_started(host: &Host, bwrap: &AbsPath, how: Ending) -> Diagnostic {
     match availability::trial(host, bwrap) {
         Err(diagnostic) => diagnostic,
@@ -505,74 +448,4 @@ fn why_not_started(host: &Host, bwrap: &AbsPath, how: Ending) -> Diagnostic {
 fn lost(signal: i32) -> Diagnostic {
     Diagnostic::new(Code::SandboxLost, format!("bwrap {}, and the command ended with it", Ending::Killed(signal)))
         .help("send signals to agent-sandbox or to the command, never to bwrap")
-}
-
-impl Ending {
-    fn of(status: ExitStatus) -> Self {
-        // There is no third way to have ended; an exit code has eight bits.
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Ending::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
-            (None, signal) => Ending::Killed(signal.unwrap_or_default()),
-        }
-    }
-
-    /// From bwrap's exit code alone: it says 128 and the number for a command that was killed, which a command can also say
-    /// of its own accord.
-    fn guessed(code: u8) -> Self {
-        let signal = code.checked_sub(128).and_then(|number| signals::named(number.into()));
-        match signal.filter(|signal| signals::ends_by_default(*signal)) {
-            Some(signal) => Ending::Killed(signal.as_raw()),
-            None => Ending::Exited(code),
-        }
-    }
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Ending::Exited(code) => write!(f, "ended with the exit code {code}"),
-            Ending::Killed(signal) => write!(f, "was killed by the signal {signal}"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What there is to go by where the kernel does not tell how a command ended.
-    #[test]
-    fn an_exit_code_that_stands_for_a_deadly_signal_is_taken_for_it() {
-        for (code, ending) in [
-            (0, Ending::Exited(0)),
-            (3, Ending::Exited(3)),
-            (128, Ending::Exited(128)),
-            (130, Ending::Killed(2)),
-            (137, Ending::Killed(9)),
-            (139, Ending::Killed(11)),
-            (143, Ending::Killed(15)),
-            (128 + 18, Ending::Exited(146)),
-            (128 + 20, Ending::Exited(148)),
-            (128 + 28, Ending::Exited(156)),
-            (128 + 32, Ending::Exited(160)),
-            (128 + 64, Ending::Killed(64)),
-            (128 + 65, Ending::Exited(193)),
-            (255, Ending::Exited(255)),
-        ] {
-            assert_eq!(Ending::guessed(code), ending, "{code}");
-        }
-    }
-
-    #[test]
-    fn the_watch_is_close_after_a_signal_and_then_rests() {
-        for at_rest in [None, Some(Watch::AT_REST)] {
-            let mut watch = Watch { interval: at_rest, at_rest };
-            watch.closely();
-            assert_eq!(watch.interval, Some(Watch::CLOSELY));
-            for _ in 0..10 {
-                watch.less_closely();
-            }
-            assert_eq!(watch.interval, at_rest);
-        }
-    }
 }

@@ -6,6 +6,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::origin::Origin;
 use crate::path::AbsPath;
+use crate::quoting::in_shell;
 use crate::rule::{Access, HardLinks};
 
 use super::{Plan, View};
@@ -33,11 +34,17 @@ pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
             )
             .at(origin)
             .help(format!(
-                "remove the others (`find ~ -xdev -samefile {path}` shows them), \
-                 or accept them: {access} = [{{ path = \"{path}\", hard-links = \"allow\" }}]"
+                "remove the others (`{}` shows them), \
+                 or accept them: {access} = [{{ path = \"{path}\", hard-links = \"allow\" }}]",
+                find_names(path)
             )),
         );
     }
+}
+
+/// The command that shows all names of the file at `path`.
+pub(crate) fn find_names(path: &AbsPath) -> String {
+    format!("find ~ -xdev -samefile {}", in_shell(path.as_os_str()))
 }
 
 fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
@@ -54,4 +61,16 @@ fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
         && !is_alias
         && narrows
         && decision.hard_links == HardLinks::Refuse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_to_copy_does_nothing_that_a_file_name_says() {
+        let path = AbsPath::root().child("a; touch $(b)");
+        assert_eq!(find_names(&path), "find ~ -xdev -samefile '/a; touch $(b)'");
+        assert_eq!(find_names(&AbsPath::root().child("x")), "find ~ -xdev -samefile /x");
+    }
 }

@@ -6,7 +6,7 @@ mod links;
 mod pins;
 mod placeholders;
 mod second_places;
-mod stages;
+mod split;
 mod view;
 
 use crate::ablate::{self, Mitigation};
@@ -22,11 +22,12 @@ use crate::rule::{Access, LayerKind, Mask};
 
 pub use executable::check_executable;
 pub use hard_links::check_hard_links;
+pub(crate) use hard_links::find_names;
 pub use links::{check_links, is_refused_through_link, unsaid_links};
 use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::Told;
-pub use stages::Stages;
+pub use split::Split;
 pub use view::View;
 use view::Views;
 

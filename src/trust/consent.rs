@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::layers::Layers;
+use crate::quoting::in_shell;
 
-use super::{Granted, Widening, record, typed};
+use super::{Granted, Widening, record};
 
 /// Why a run with this file must not start; `None` where it may.
 pub fn refusal(host: &Host, layers: &Layers, widening: Option<&Widening>) -> Option<Diagnostic> {
@@ -23,7 +24,7 @@ fn said(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option
     let Widening { name, command, .. } = widening;
     let help = format!(
         "`{command}` records that you agree; `--config {}` uses the file this once, `--no-project-config` does without it",
-        typed::in_shell(OsStr::new(name))
+        in_shell(OsStr::new(name))
     );
     let grants = grants.into_iter().map(ToString::to_string);
     Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants).help(help))

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::quoting::quote_for_people;
+use crate::quoting::in_shell;
 use crate::session::Request;
 
 /// With the flags of the run: what a file opens depends on where it is and on what flags say.
@@ -32,11 +32,6 @@ fn flag(name: &str, value: &OsStr) -> Vec<OsString> {
         return vec![[OsStr::new(name), OsStr::new(sign), value].into_iter().collect()];
     }
     vec![name.into(), value.to_owned()]
-}
-
-/// A word as a shell reads it back.
-pub(super) fn in_shell(word: &OsStr) -> String {
-    String::from_utf8_lossy(&quote_for_people(word)).into_owned()
 }
 
 #[cfg(test)]

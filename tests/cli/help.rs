@@ -29,6 +29,9 @@ fn subcommands_have_their_own_help() {
     assert_help("help-show", ["show", "--help"]);
     assert_help("help-verify", ["verify", "--help"]);
     assert_help("help-doctor", ["doctor", "--help"]);
+    assert_help("help-completions", ["completions", "--help"]);
+    assert_help("help-man", ["man", "--help"]);
+    assert_help("help-sweep", ["sweep", "--help"]);
 }
 
 #[test]

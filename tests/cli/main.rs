@@ -6,10 +6,12 @@ mod support;
 
 mod ablation;
 mod check;
+mod colors;
 mod diff;
 mod embedding;
 mod exit_codes;
 mod explain;
+mod generated;
 mod help;
 mod init;
 mod lint;

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fs;
 
 use serde_json::Value;
@@ -145,6 +146,28 @@ fn what_the_stages_came_to_goes_to_standard_error() {
     assert_eq!(headings.iter().filter(|heading| stages.contains(heading)).collect::<Vec<_>>(), Vec::from_iter(&stages));
 }
 
+#[test]
+fn every_setting_is_among_what_the_layers_came_to() {
+    let place = Place::in_tmp();
+    let text = "network = false\nnested = false\nrequire = [\"seccomp\"]\nsockets = [\"~/s\"]\n[filesystem]\ntmp = \"private\"\n";
+    place.write("home/.config/agent-sandbox/config.toml", text);
+    let said = run(&place, ["--debug", "check"]).err;
+    let merged: Vec<&str> =
+        said.lines().skip_while(|line| *line != "merged:").take_while(|line| *line != "rules:").collect();
+    for (setting, place) in [
+        ("network = false", "config.toml:1:11)"),
+        ("docker = false", "(docker is off by default)"),
+        ("nested = false", "config.toml:2:10)"),
+        ("require seccomp", "config.toml:3:12)"),
+        ("socket ~/s", "config.toml:4:12)"),
+        ("tmp = Private", "config.toml:6:7)"),
+        ("inherit = true", "(the environment passes by default)"),
+    ] {
+        let found = merged.iter().find(|line| line.trim_start().starts_with(setting));
+        assert!(found.is_some_and(|line| line.ends_with(place)), "{setting}: {merged:?}");
+    }
+}
+
 /// Where tools read standard error, every line of it is an object.
 #[test]
 fn what_the_stages_came_to_is_json_where_messages_are() {
@@ -212,6 +235,35 @@ fn flags_of_a_run_do_not_go_with_a_subcommand() {
                 subcommand[0]
             );
             assert!(ran.err.starts_with(&said), "{words:?}: {}", ran.err);
+        }
+    }
+}
+
+/// What each subcommand takes before it, of the flags above. All others are a mistake, which is found before anything is done.
+#[test]
+fn each_subcommand_takes_the_flags_that_mean_something_to_it() {
+    let policy: Vec<&str> = FLAGS[..OF_THE_POLICY].iter().map(|flag| flag[0]).collect();
+    let with_others = |others: &[&'static str]| [&policy[..], others].concat();
+    for (subcommand, taken) in [
+        (&["explain", "."] as &[&str], with_others(&["--no-optimize", "--no-guard"])),
+        (&["show"], with_others(&["--no-optimize", "--no-guard"])),
+        (&["verify"], with_others(&["--no-optimize", "--no-guard", "--allow-root"])),
+        (&["lint"], policy.clone()),
+        (&["diff", "/dev/null"], policy[CHOOSING_THE_FILE..].to_vec()),
+        (&["trust"], policy[CHOOSING_THE_FILE..].to_vec()),
+        (&["trust", "--list"], vec![]),
+        (&["trust", "--revoke"], vec![]),
+        (&["doctor"], vec!["--allow-root"]),
+        (&["init", "--stdout"], vec![]),
+        (&["sweep"], vec![]),
+        (&["completions", "bash"], vec![]),
+        (&["man"], vec![]),
+    ] {
+        for flag in FLAGS {
+            let words = [flag, subcommand].concat();
+            let all: Vec<OsString> = ["agent-sandbox"].iter().chain(&words).map(OsString::from).collect();
+            let parsed = agent_sandbox::cli::request(&all);
+            assert_eq!(parsed.is_ok(), taken.contains(&flag[0]), "{words:?}");
         }
     }
 }

@@ -44,13 +44,6 @@ cases! {
     PlantedRepository a_repository_that_names_programs_is_moved_aside after(&repository(), "", |tree| {
         plant(tree, "[core]\n\tfsmonitor = ./evil\n\tbare = false\n[remote \"o\"]\n\turl = ext::sh\n");
     });
-    PlantedRepository what_cannot_be_moved_aside_is_said after(&repository(), "", |tree| {
-        plant(tree, "[core]\n\tfsmonitor = ./evil\n");
-        for number in 1..1000 {
-            let name = if number == 1 { ".git.held".to_owned() } else { format!(".git.held-{number}") };
-            tree.add(&format!("home/u/proj/new/{name}"));
-        }
-    });
     PlantedRepository an_index_that_tells_nothing_is_moved_aside after(&repository(), "", |tree| {
         tree.add("home/u/proj/.git/index = DIRC, or so");
     });

@@ -1,4 +1,4 @@
-//! What the README shows of `lint` and `init` is what they print.
+//! What the README shows of `lint`, `init` and `trust --list` is what they print.
 
 use super::document;
 use super::markdown::blocks;
@@ -23,8 +23,7 @@ fn shop() -> Place {
     place
 }
 
-fn assert_shown(command: &str) {
-    let place = shop();
+fn assert_shown(place: &Place, command: &str) {
     let output = place.agent_sandbox().args(command.split(' ').skip(1)).output().unwrap();
     let project = place.project();
     let printed = stdout(&output).replace(project.to_str().unwrap(), "/home/ada/shop");
@@ -38,10 +37,21 @@ fn assert_shown(command: &str) {
 
 #[test]
 fn the_findings_in_the_readme_are_those_of_the_binary() {
-    assert_shown("agent-sandbox lint");
+    assert_shown(&shop(), "agent-sandbox lint");
 }
 
 #[test]
 fn the_proposal_in_the_readme_is_that_of_the_binary() {
-    assert_shown("agent-sandbox init --stdout");
+    assert_shown(&shop(), "agent-sandbox init --stdout");
+}
+
+#[test]
+fn the_consents_in_the_readme_are_those_of_the_binary() {
+    let place = Place::in_tmp();
+    let policy = "[filesystem]\nexclude = [\"deploy/keys\"]\nrw = [\"~/shared-fixtures\", \"~/.ssh\"]\n";
+    place.write("home/code/project/.agent-sandbox.toml", policy);
+    place.write("home/shared-fixtures/x", "");
+    place.write("home/.ssh/id", "");
+    place.trust();
+    assert_shown(&place, "agent-sandbox trust --list");
 }

@@ -33,6 +33,8 @@ for_user!("head-restore":
     with_objects_closed,
     with_refs_closed,
     with_all_of_it_closed,
+    with_the_head_removed_for_good,
+    with_refs_removed_for_good,
 );
 
 ways!(
@@ -47,6 +49,8 @@ ways!(
     with_a_file_for_objects = "file-for-objects",
     without_refs = "without-refs",
     with_a_link_for_refs = "link-for-refs",
+    with_the_head_removed_for_good = "removed-and-closed",
+    with_refs_removed_for_good = "without-refs-and-closed",
     with_a_head_that_cannot_be_read = "unreadable",
     with_objects_closed = "closed-objects",
     with_refs_closed = "closed-refs",

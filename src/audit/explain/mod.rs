@@ -106,14 +106,14 @@ pub struct Explainer<'a> {
 
 impl<'a> Explainer<'a> {
     pub fn new(host: &'a Host, compiled: &'a Compiled) -> Self {
-        let stages = compiled.plan.stages(compiled.guard);
-        let (operations, _) = lower::mounts(&stages);
-        let by_bwrap = stages
+        let split = compiled.plan.split(compiled.guard);
+        let (operations, _) = lower::mounts(&split);
+        let by_bwrap = split
             .bwrap
             .iter()
             .zip(operations)
             .map(|(planned, operation)| (*planned, Step::Bwrap(operation.words.into_iter().map(Word).collect())));
-        let by_guard = stages.guard.into_iter().map(|(tightening, planned)| (planned, Step::Guard(tightening)));
+        let by_guard = split.guard.into_iter().map(|(tightening, planned)| (planned, Step::Guard(tightening)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = crate::launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
         let patterns = Patterns::of(host, &compiled.layers.project, &compiled.policy.rules);

@@ -5,10 +5,10 @@
 
 mod rules;
 pub mod sarif;
-pub mod secrets;
+pub(super) mod secrets;
 mod surroundings;
 mod visible;
-pub mod walk;
+pub(super) mod walk;
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -13,7 +13,7 @@ const LARGEST: u64 = 1 << 18;
 
 /// A reason to take a file for a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub(crate) struct Looks {
     /// As in "looks like …".
     pub like: &'static str,
     /// `@secrets` hides files of this name.
@@ -154,7 +154,7 @@ impl Proof {
 }
 
 /// Whether the regular file at `path`, which holds no symlinks, looks like a secret.
-pub fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
+pub(crate) fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
     // A secret that tools find has a name that is text.
     let name = path.file_name().and_then(OsStr::to_str)?;
     let (_, like, _) = NAMES.iter().find(|(form, _, proof)| form.fits(name) && proof.holds(host, path))?;
@@ -162,7 +162,7 @@ pub fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
 }
 
 /// The places of the home that hold a secret, and what each looks like. Files that lie in the home itself included.
-pub fn in_home(host: &Host, home: &AbsPath) -> Vec<(AbsPath, &'static str)> {
+pub(crate) fn in_home(host: &Host, home: &AbsPath) -> Vec<(AbsPath, &'static str)> {
     let known = IN_HOME.iter().filter_map(|(place, like, proof)| {
         let found = host.resolve_from(home, place.as_ref()).ok()?;
         let is_file = found.kind.is_some() && proof.holds(host, &found.path);

@@ -7,6 +7,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
+use crate::plan;
 use crate::resolve::TrackedFiles;
 use crate::rule::{Access, HardLinks, LayerKind};
 
@@ -86,7 +87,7 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Fi
                 "`{path}` is one of {} hard links to a file, and the rule accepts that `{}` covers this one alone",
                 decision.names, decision.access
             );
-            let help = format!("`find ~ -xdev -samefile {path}` shows the others");
+            let help = format!("`{}` shows the others", plan::find_names(path));
             let diagnostic = Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help).as_note(true);
             findings.push(Finding::on(path, diagnostic));
         }
@@ -106,7 +107,7 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Fi
                     more => format!(", and so have {more} more"),
                 };
                 let message = format!("`{first}` is hidden with its folder, but has other names (hard links){more}");
-                let help = format!("`find ~ -xdev -samefile {first}` shows them: remove or hide them, too");
+                let help = format!("`{}` shows them: remove or hide them, too", plan::find_names(first));
                 Finding::on(first, Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help))
             }));
         }

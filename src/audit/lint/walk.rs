@@ -4,12 +4,12 @@ use crate::host::{DirEntry, FileKind, Host};
 use crate::path::AbsPath;
 
 /// A project with more files than this, besides third-party code, is looked at in part.
-pub const MOST_ENTRIES: usize = 100_000;
+pub(crate) const MOST_ENTRIES: usize = 100_000;
 
 /// Calls `see` for everything below `start` that is no directory, in a fixed order: parents before what is in them. Symlinks
 /// are not followed, and neither directories called one of `skip` nor those that `enters` refuses are entered. False when
 /// there was more than could be looked at.
-pub fn walk(
+pub(crate) fn walk(
     host: &Host,
     start: &AbsPath,
     skip: &[String],

@@ -134,8 +134,12 @@ pub fn examination(
 }
 
 impl Examination {
-    /// What the answers come to. There is one to each question, in their order.
-    pub fn judge(&self, compiled: &Compiled, argv: &Argv, inside: &Answers, host: &Answers) -> Verification {
+    /// What the answers come to: one to each question, in their order. `None` where there are more or fewer, because what was not answered
+    /// does not hold.
+    pub fn judge(&self, compiled: &Compiled, argv: &Argv, inside: &Answers, host: &Answers) -> Option<Verification> {
+        if [inside, host].iter().any(|side| side.answers.len() != self.asked.len()) {
+            return None;
+        }
         let answers = inside.answers.iter().zip(&host.answers);
         let checks: Vec<Check> =
             self.asked.iter().zip(answers).filter_map(|(asked, (inside, host))| check(asked, inside, host)).collect();
@@ -148,7 +152,8 @@ impl Examination {
                 Outcome::NotTestable => summary.not_testable += 1,
             }
         }
-        Verification { holds: summary.mismatch == 0, second_stage: argv.guard.is_some(), summary, checks, facts }
+        let holds = summary.mismatch == 0;
+        Some(Verification { holds, second_stage: argv.guard.is_some(), summary, checks, facts })
     }
 }
 
@@ -166,10 +171,11 @@ fn check(asked: &Asked, inside: &Answer, host: &Answer) -> Option<Check> {
         || kernel != Effect::Refused
         || asked.refusals.iter().any(|e| e.raw_os_error() == inside.errno);
     let agrees = asked.expected == kernel && asked.model == kernel && as_it_must;
-    let note = why_not_testable(asked, host).filter(|_| kernel != Effect::Allowed || asked.expected == Effect::Allowed);
+    // What the host refuses proves nothing about a refusal. But a mask that can be opened is none, whatever the host says.
+    let note = why_not_testable(asked, host).filter(|_| kernel == Effect::Refused || asked.expected == Effect::Allowed);
     let result = match (&note, agrees) {
         (Some(_), _) if asked.optional => return None,
-        // What the host refuses proves nothing about the kernel; the model can still be wrong.
+        // The model can still be wrong.
         (Some(_), _) if asked.model == asked.expected => Outcome::NotTestable,
         (None, true) => Outcome::Ok,
         _ => Outcome::Mismatch,
@@ -224,4 +230,48 @@ fn why_not_testable(asked: &Asked, host: &Answer) -> Option<String> {
 fn listed(names: &[Word]) -> String {
     let shown: Vec<String> = names.iter().map(|Word(name)| crate::path::shown(name)).collect();
     shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::probe::Found;
+    use super::*;
+    use crate::identity::Identity;
+    use crate::origin::Origin;
+
+    fn answer(inode: u64, errno: i32) -> Answer {
+        let identity = Identity { device: 1, inode };
+        Answer { found: Some(Found { identity, kind: Kind::Directory }), errno }
+    }
+
+    /// What comes of reading a folder that is to be hidden.
+    fn read_hidden(inside: &Answer, host: &Answer) -> Outcome {
+        let asked = Asked {
+            path: AbsPath::root().child("x"),
+            source: AbsPath::root().child("x"),
+            operation: Operation::Read,
+            expected: Effect::Refused,
+            refusals: &[Errno::ACCESS],
+            model: Effect::Refused,
+            because: Origin::BuiltIn("a test"),
+            access: None,
+            control: Control::Host,
+            optional: false,
+        };
+        check(&asked, inside, host).map(|check| check.result).unwrap_or(Outcome::NotTestable)
+    }
+
+    #[test]
+    fn a_mask_that_can_be_opened_is_found_whatever_the_host_refuses() {
+        let refused = Errno::ACCESS.raw_os_error();
+        let (open, closed) = (answer(1, 0), answer(1, refused));
+        let (mask, open_mask) = (answer(2, refused), answer(2, 0));
+        assert_eq!(read_hidden(&mask, &open), Outcome::Ok);
+        assert_eq!(read_hidden(&mask, &closed), Outcome::NotTestable);
+        for host in [&open, &closed] {
+            assert_eq!(read_hidden(&open_mask, host), Outcome::Mismatch);
+            assert_eq!(read_hidden(&open, host), Outcome::Mismatch);
+        }
+        assert_eq!(read_hidden(&answer(2, Errno::IO.raw_os_error()), &open), Outcome::Mismatch, "not as it must");
+    }
 }

@@ -175,7 +175,7 @@ fn look(path: &Path) -> io::Result<Found> {
         () if kind.is_char_device() && found.rdev() == rustix::fs::makedev(1, 3) => Kind::Null,
         () => Kind::Special,
     };
-    Ok(Found { identity: Identity { device: found.dev(), inode: found.ino() }, kind })
+    Ok(Found { identity: Identity::of(&found), kind })
 }
 
 fn append_to(path: &Path) -> rustix::io::Result<()> {

@@ -174,12 +174,55 @@ fn key(entry: &config::Entry) -> String {
 /// Renames what is called `name`, in its folder, and gives the new path. Nothing is deleted: it may be work.
 fn move_aside(host: &Host, path: &AbsPath, name: &str) -> io::Result<AbsPath> {
     let folder = open_folder(host, path)?;
-    let is_free = |name: &String| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
-    let mut names = (1..1000).map(|number| match number {
-        1 => format!("{name}.held"),
-        _ => format!("{name}.held-{number}"),
-    });
-    let free = names.find(is_free).ok_or(io::ErrorKind::AlreadyExists)?;
+    let is_free = |name: &str| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+    let plain = format!("{name}.held");
+    let free = if is_free(&plain) { plain } else { format!("{plain}-{}", super::unforeseen()) };
+    super::open_up(&folder)?;
     renameat(&folder, name, &folder, &free)?;
     Ok(path.child(free))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Otherwise a command could take the names beforehand, and what it planted would stay. (So it could by closing the folder, which
+    /// is tried as an ordinary user in `tests/escape/nested.rs`.)
+    #[test]
+    fn there_is_always_a_name_to_move_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::at(folder.path());
+        for taken in [".git", ".git.held", ".git.held-2", ".git.held-3"] {
+            fs::create_dir(folder.path().join(taken)).unwrap();
+            fs::write(folder.path().join(taken).join("x"), taken).unwrap();
+        }
+        let held = move_aside(&host, &AbsPath::root(), ".git").unwrap();
+        assert_eq!(fs::read_to_string(host.real(&held).join("x")).unwrap(), ".git");
+        assert!(!folder.path().join(".git").exists());
+        assert_eq!(fs::read_to_string(folder.path().join(".git.held/x")).unwrap(), ".git.held");
+    }
+
+    #[test]
+    fn what_cannot_be_moved_aside_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = NestedRepositories::default();
+        let watch = NestedWatch::new(&AbsPath::root().child("p"), None, &known);
+        let said = watch.hold_repository(
+            &Host::at(folder.path()),
+            &AbsPath::root().join("p/gone"),
+            vec!["`core.fsmonitor`".to_owned()],
+        );
+        assert_eq!(
+            said.message,
+            "git would enter `gone`, which is a repository since this run, and has `core.fsmonitor`; `/p/gone/.git` cannot be moved \
+             aside: no such file or directory"
+        );
+        assert_eq!(
+            said.help.as_deref(),
+            Some("remove it before you use git in this project: `git status` is enough to run what it names")
+        );
+    }
 }

@@ -110,9 +110,8 @@ fn put_back_head(host: &Host, git_dir: &AbsPath, head: &Head) -> io::Result<bool
     if valid_head(&folder).is_some() {
         return Ok(false);
     }
-    // No name that the run could have taken beforehand.
-    let nonce = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_nanos());
-    let temporary = format!("HEAD.agent-sandbox-{}-{nonce:x}", std::process::id());
+    super::open_up(&folder)?;
+    let temporary = format!("HEAD.agent-sandbox-{}", super::unforeseen());
     match head {
         Head::Link(target) => symlinkat(target, &folder, &temporary)?,
         Head::File(content) => {
@@ -138,6 +137,7 @@ fn put_back_directory(host: &Host, common_dir: &AbsPath, name: &str) -> io::Resu
         chmodat(&folder, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
         return Ok(true);
     }
+    super::open_up(&folder)?;
     make_room(&folder, name)?;
     mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
     Ok(true)
@@ -146,7 +146,7 @@ fn put_back_directory(host: &Host, common_dir: &AbsPath, name: &str) -> io::Resu
 /// Moves aside what cannot be replaced by a rename. Nothing is deleted: it may be work.
 fn make_room(folder: &OwnedFd, name: &str) -> io::Result<()> {
     if statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-        renameat(folder, name, folder, format!("{name}.broken-{}", std::process::id()))?;
+        renameat(folder, name, folder, format!("{name}.broken-{}", super::unforeseen()))?;
     }
     Ok(())
 }

@@ -20,6 +20,8 @@ link-for-refs) mv .git/refs .git/refs.aside && ln -s /nowhere .git/refs ;;
 closed-objects) chmod 000 .git/objects ;;
 closed-refs) chmod 000 .git/refs ;;
 closed) chmod 000 .git ;;
+removed-and-closed) rm -f .git/HEAD && chmod 555 .git ;;
+without-refs-and-closed) mv .git/refs .git/refs.aside && chmod 555 .git ;;
 *) exit 1 ;;
 esac
 echo done

@@ -65,6 +65,12 @@ program-replaced) rm -f tools/program; cp evil.sh tools/program ;;
 program-moved) mv tools tools.aside; mkdir tools; cp evil.sh tools/program ;;
 # What is planted.
 planted) evil new && named new ;;
+planted-and-closed) evil new && named new && chmod 555 new ;;
+planted-among-names)
+    evil new && named new
+    mkdir new/.git.held
+    for i in $(seq 2 1200); do mkdir "new/.git.held-$i"; done
+    ;;
 planted-deep) mkdir -p a/b && evil a/b/new && named a/b/new ;;
 planted-in-a-planted-one) made new && evil new/deeper && (cd new && named deeper) && named new ;;
 planted-in-a-submodule) evil sub/deeper && (cd sub && named deeper) ;;

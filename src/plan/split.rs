@@ -12,26 +12,26 @@ use crate::path::{AbsPath, PathMap};
 use super::{BindKind, IfGone, Mount, Plan, Planned, Purpose, View};
 
 /// The mounts of a plan, by who makes them.
-pub struct Stages<'p> {
+pub struct Split<'p> {
     pub bwrap: Vec<&'p Planned>,
     pub guard: Vec<(Tightening, &'p Planned)>,
 }
 
 impl Plan {
     /// With `guard` off, everything is bwrap's.
-    pub fn stages(&self, guard: bool) -> Stages<'_> {
-        let mut stages = Stages { bwrap: Vec::new(), guard: Vec::new() };
+    pub fn split(&self, guard: bool) -> Split<'_> {
+        let mut split = Split { bwrap: Vec::new(), guard: Vec::new() };
         let points: PathMap<()> = self.mounts.iter().map(|planned| (planned.mount.path().clone(), ())).collect();
         for planned in &self.mounts {
             let alone = guard && points.below(planned.mount.path()).next().is_none();
             match self.tightening(planned).filter(|_| alone) {
-                Some(tightening) => stages.guard.push((tightening, planned)),
+                Some(tightening) => split.guard.push((tightening, planned)),
                 // Comes with the mask, which is the guard's.
                 None if alone && matches!(&planned.mount, Mount::Seal { path } if self.view(path) == View::Masked) => {}
-                None => stages.bwrap.push(planned),
+                None => split.bwrap.push(planned),
             }
         }
-        stages
+        split
     }
 
     fn tightening(&self, planned: &Planned) -> Option<Tightening> {

@@ -1,0 +1,72 @@
+//! How a command ended, as the kernel or bwrap tells it.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use crate::launch::signals;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Exited(u8),
+    /// By the signal of this number.
+    Killed(i32),
+}
+
+impl Ending {
+    pub(super) fn of(status: ExitStatus) -> Self {
+        // There is no third way to have ended; an exit code has eight bits.
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ending::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, signal) => Ending::Killed(signal.unwrap_or_default()),
+        }
+    }
+
+    /// From bwrap's exit code alone: it says 128 and the number for a command that was killed, which a command can also say
+    /// of its own accord.
+    pub(super) fn guessed(code: u8) -> Self {
+        let signal = code.checked_sub(128).and_then(|number| signals::named(number.into()));
+        match signal.filter(|signal| signals::ends_by_default(*signal)) {
+            Some(signal) => Ending::Killed(signal.as_raw()),
+            None => Ending::Exited(code),
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Ending::Exited(code) => write!(f, "ended with the exit code {code}"),
+            Ending::Killed(signal) => write!(f, "was killed by the signal {signal}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What there is to go by where the kernel does not tell how a command ended.
+    #[test]
+    fn an_exit_code_that_stands_for_a_deadly_signal_is_taken_for_it() {
+        for (code, ending) in [
+            (0, Ending::Exited(0)),
+            (3, Ending::Exited(3)),
+            (128, Ending::Exited(128)),
+            (130, Ending::Killed(2)),
+            (137, Ending::Killed(9)),
+            (139, Ending::Killed(11)),
+            (143, Ending::Killed(15)),
+            (128 + 18, Ending::Exited(146)),
+            (128 + 20, Ending::Exited(148)),
+            (128 + 28, Ending::Exited(156)),
+            (128 + 32, Ending::Exited(160)),
+            (128 + 64, Ending::Killed(64)),
+            (128 + 65, Ending::Exited(193)),
+            (255, Ending::Exited(255)),
+        ] {
+            assert_eq!(Ending::guessed(code), ending, "{code}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Colours on both streams: asked for, refused, and left to us.
+
+use crate::Ran;
+use crate::support::{Place, binary};
+
+/// One that writes to both streams: what holds at one path, and why the other cannot be looked at.
+fn explained(flags: &[&str], no_color: Option<&str>) -> Ran {
+    let place = Place::in_tmp();
+    place.write("home/code/project/a", "");
+    let mut command = place.agent_sandbox();
+    if let Some(value) = no_color {
+        command.env("NO_COLOR", value);
+    }
+    let ran = Ran::of(&command.args(flags).args(["explain", "a", ""]).output().unwrap());
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    assert!(!ran.out.is_empty() && !ran.err.is_empty(), "{ran:?}");
+    ran
+}
+
+fn has_color(text: &str) -> bool {
+    text.contains('\u{1b}')
+}
+
+#[test]
+fn colors_that_are_asked_for_go_through_a_pipe() {
+    for no_color in [None, Some("1")] {
+        let ran = explained(&["--color=always"], no_color);
+        assert!(has_color(&ran.out) && has_color(&ran.err), "{ran:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_or_against_the_will_there_are_none() {
+    for (flags, no_color) in [(&["--color=never"] as &[&str], None), (&[], None), (&[], Some("1"))] {
+        let ran = explained(flags, no_color);
+        assert!(!has_color(&ran.out) && !has_color(&ran.err), "{flags:?}: {ran:?}");
+    }
+}
+
+/// What `explain` writes to a terminal, both streams together.
+fn on_a_terminal(flags: &[&str], no_color: Option<&str>) -> String {
+    let place = Place::in_tmp();
+    place.write("home/code/project/a", "");
+    let mut python = place.command("/usr/bin/python3");
+    if let Some(value) = no_color {
+        python.env("NO_COLOR", value);
+    }
+    python.args(["-c", "import pty, sys; pty.spawn(sys.argv[1:])"]).arg(binary()).args(flags).args(["explain", "a"]);
+    let ran = Ran::of(&python.current_dir(place.project()).output().unwrap());
+    assert!(ran.out.contains("/code/project/a"), "{ran:?}");
+    ran.out
+}
+
+#[test]
+fn on_a_terminal_there_are_some_unless_somebody_says_no() {
+    assert!(has_color(&on_a_terminal(&[], None)));
+    assert!(has_color(&on_a_terminal(&[], Some(""))), "an empty variable says nothing");
+    assert!(!has_color(&on_a_terminal(&[], Some("1"))));
+    assert!(!has_color(&on_a_terminal(&["--color=never"], None)));
+}
+
+/// Also of help and of mistakes, which are shown before the words are understood.
+#[test]
+fn help_and_mistakes_obey_as_well() {
+    let place = Place::in_tmp();
+    let ran = |words: &[&str]| Ran::of(&place.agent_sandbox().args(words).output().unwrap());
+    assert!(has_color(&ran(&["--color=always", "--help"]).out));
+    assert!(has_color(&ran(&["--color", "always", "--no-such-flag"]).err));
+    assert!(!has_color(&ran(&["--color=never", "--help"]).out) && !has_color(&ran(&["--help"]).out));
+}
+
+/// What holds is the same with and without colours.
+#[test]
+fn colors_add_nothing_but_colors() {
+    let plain = |text: &str| {
+        let mut parts = text.split('\u{1b}');
+        let first = parts.next().unwrap_or_default().to_owned();
+        first + &parts.map(|part| part.split_once('m').unwrap().1).collect::<String>()
+    };
+    let place = Place::in_tmp();
+    place.write("home/code/project/a", "");
+    let ran = |flag: &str| Ran::of(&place.agent_sandbox().args([flag, "explain", "a"]).output().unwrap()).out;
+    assert_eq!(plain(&ran("--color=always")), ran("--color=never"));
+}

@@ -1,0 +1,42 @@
+//! What TECHNICAL_STEERING.md says about the code base is so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{document, top};
+
+/// Each has its row, with a reason.
+#[test]
+fn every_dependency_has_a_reason() {
+    let manifest: toml::Table = document("Cargo.toml").parse().unwrap();
+    let steering = document("TECHNICAL_STEERING.md");
+    let (_, table) = steering.split_once("\n## Dependencies\n").unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+    for kind in ["dependencies", "dev-dependencies"] {
+        for name in manifest[kind].as_table().unwrap().keys() {
+            let first = |row: &&&str| row.split(" | ").next().is_some_and(|cell| cell.contains(&format!("`{name}`")));
+            assert!(rows.iter().find(first).is_some(), "{kind}: `{name}` has no row");
+        }
+    }
+}
+
+#[test]
+fn every_file_with_unsafe_code_is_named() {
+    let steering = document("TECHNICAL_STEERING.md");
+    let (_, said) = steering.split_once("\nUnsafe code is in").unwrap();
+    let source = top().join("src");
+    let mut count = 0;
+    for file in below(&source) {
+        if fs::read_to_string(&file).unwrap().contains("allow(unsafe_code)") {
+            let name = file.strip_prefix(&source).unwrap().to_str().unwrap();
+            assert!(said.contains(&format!("`{name}`")), "{name} has unsafe code");
+            count += 1;
+        }
+    }
+    assert!(count > 4, "{count}");
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
+}
