@@ -2,8 +2,10 @@
 //! was.
 
 mod keys;
+mod modules;
 mod nested;
 mod repository;
+mod root;
 
 use std::collections::BTreeMap;
 
@@ -80,6 +82,9 @@ impl Watch {
         }
         if let Some(repository) = &mut self.repository {
             repository.start(host);
+        }
+        if let Some(nested) = &mut self.nested {
+            nested.start(host, |path| self.plan.view(path) == View::HostRw);
         }
     }
 

@@ -1,0 +1,79 @@
+//! Planting a repository where git on the host does not seem to look: by names that git does not write, in work trees and indexes that
+//! are elsewhere, in two steps, in a project that has none, and for a submodule that is not checked out.
+
+use crate::git::{identify, repository, with_submodule};
+use crate::outcome::Verdict;
+use crate::scene::{DEFAULTS, Scene};
+
+for_everybody!("nested-repositories":
+    planting_one_under_a_name_with_a_dot,
+    planting_one_under_a_name_that_climbs,
+    planting_one_under_an_absolute_name,
+    planting_one_whose_work_tree_is_elsewhere,
+    planting_one_in_a_folder_of_a_sparse_index,
+    leading_another_one_to_where_it_is_moved,
+    linking_another_one_to_where_it_is_moved,
+    naming_it_in_the_index_of_a_worktree_elsewhere,
+    giving_it_settings_in_the_next_run,
+    replacing_the_link_to_its_settings_in_the_next_run,
+    planting_one_in_a_project_that_has_none,
+    planting_a_bare_one_in_a_project_that_has_none,
+    planting_one_for_a_submodule_that_is_not_there,
+);
+
+macro_rules! attacks {
+    ($prepare:ident, $use:ident: $($attack:ident = [$($way:literal),+]),+ $(,)?) => { $(
+        fn $attack(scene: &Scene) -> Verdict {
+            $prepare(scene);
+            let pwned = scene.home().join("pwned");
+            let mut said = String::new();
+            $( said += &scene.attack("planted.sh", &[$way]).completed().err; )+
+            assert!(!pwned.exists());
+            for words in $use {
+                said += &scene.try_host(words).err;
+            }
+            Verdict::broken_if(pwned.exists(), said)
+        }
+    )+ };
+}
+
+/// What prompts of shells and people do all day.
+const DAILY: [&[&str]; 2] = [&["git", "status"], &["git", "diff"]];
+const ELSEWHERE: [&[&str]; 1] = [&["git", "-C", "../elsewhere", "status"]];
+const UPDATE: [&[&str]; 1] = [&["git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]];
+
+attacks!(repository, DAILY:
+    planting_one_under_a_name_with_a_dot = ["dot"],
+    planting_one_under_a_name_that_climbs = ["climbs"],
+    planting_one_under_an_absolute_name = ["absolute"],
+    planting_one_whose_work_tree_is_elsewhere = ["work-tree"],
+    planting_one_in_a_folder_of_a_sparse_index = ["sparse"],
+    leading_another_one_to_where_it_is_moved = ["foreseen"],
+    linking_another_one_to_where_it_is_moved = ["foreseen-link"],
+    giving_it_settings_in_the_next_run = ["no-settings", "settings"],
+    replacing_the_link_to_its_settings_in_the_next_run = ["linked-settings", "settings"],
+);
+attacks!(with_a_worktree_elsewhere, ELSEWHERE: naming_it_in_the_index_of_a_worktree_elsewhere = ["worktree"]);
+attacks!(no_repository, DAILY:
+    planting_one_in_a_project_that_has_none = ["root"],
+    planting_a_bare_one_in_a_project_that_has_none = ["bare-root"],
+);
+attacks!(with_a_submodule_that_was_never_there, UPDATE: planting_one_for_a_submodule_that_is_not_there = ["module"]);
+
+fn with_a_worktree_elsewhere(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "worktree", "add", "-q", "-b", "work", "../elsewhere"]);
+}
+
+fn no_repository(scene: &Scene) {
+    scene.policy(DEFAULTS, "");
+    identify(scene);
+    scene.write("file", "content\n");
+}
+
+fn with_a_submodule_that_was_never_there(scene: &Scene) {
+    with_submodule(scene);
+    scene.host(&["git", "commit", "-qm", "submodule"]);
+    scene.host(&["git", "submodule", "--quiet", "deinit", "sub"]);
+    scene.host(&["rm", "-r", ".git/modules"]);
+}
