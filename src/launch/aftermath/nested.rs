@@ -10,12 +10,13 @@ use rustix::fs::{AtFlags, renameat, statat};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
+use crate::layers::Project;
 use crate::layers::git::nested::{self, Form, FoundBy};
 use crate::layers::git::{Nested, NestedRepositories, Repository, config, read_config, read_path};
 use crate::path::{AbsPath, shown};
 
 use super::modules::Modules;
-use super::root::PlantedRoot;
+use super::planted::Planted;
 use crate::unfollowed::open_folder;
 
 /// No more than this many settings in one sentence.
@@ -56,18 +57,19 @@ pub(super) struct NestedWatch {
     /// Of these, the ones that mounts do not protect in all parts, and what there was to say of them at the start.
     open: Vec<(Nested, Vec<String>)>,
     modules: Modules,
-    planted: PlantedRoot,
+    planted: Vec<Planted>,
 }
 
 impl NestedWatch {
-    /// `repository` is that of the project, with its work tree.
-    pub(super) fn new(root: &AbsPath, repository: Option<(Repository, AbsPath)>, known: &NestedRepositories) -> Self {
+    pub(super) fn new(project: &Project) -> Self {
+        let repository = project.repository.clone().zip(project.git_top.clone());
+        let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         Self {
-            root: root.clone(),
-            known: known.clone(),
+            root: project.root.clone(),
+            known: project.git_nested.clone(),
             open: Vec::new(),
             modules: Modules::new(repository.as_ref().map(|(repository, _)| repository)),
-            planted: PlantedRoot::new(root),
+            planted: folders.map(Planted::new).collect(),
             repository,
         }
     }
@@ -81,7 +83,9 @@ impl NestedWatch {
             self.known.unclear.extend(nested::elsewhere(host, repository).unclear);
         }
         self.modules.start(host);
-        self.planted.start(host);
+        for planted in &mut self.planted {
+            planted.start(host);
+        }
     }
 
     /// `can_be_written` by the command: what it could not plant it has not planted.
@@ -108,7 +112,8 @@ impl NestedWatch {
         let repository = self.repository.as_ref().map(|(repository, top)| (repository, top));
         let mut now = nested::nested(host, &self.root, repository);
         let others = repository.map(|(repository, _)| nested::elsewhere(host, repository));
-        for NestedRepositories { found, unclear } in others.into_iter().chain(self.planted.look(host, held, said)) {
+        let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.look(host, held, said)).collect();
+        for NestedRepositories { found, unclear } in others.into_iter().chain(planted) {
             let is_new = |found: &Nested| !now.found.iter().any(|known| known.folder == found.folder);
             let found: Vec<Nested> = found.into_iter().filter(is_new).collect();
             now.found.extend(found);
@@ -214,6 +219,10 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
         let place = common_dir.child(**name);
         host.resolve(place.as_path()).map_or(true, |found| found.path != place)
     };
+    // git always makes this file. What is missing, no rule protects in the next run.
+    if matches!(host.kind(&common_dir.child("config")), Ok(None)) {
+        doubts.push("no settings yet".to_owned());
+    }
     doubts.extend(SETTINGS.iter().filter(is_led_elsewhere).map(|name| format!("a symlink in the place of `{name}`")));
     match read_path(host, &git_dir.child("commondir")) {
         Ok(None) => {}

@@ -1,5 +1,5 @@
-//! A repository in the folder of the project itself, which had none at the start: nothing could be protected of it. The next prompt of a
-//! shell may obey its settings.
+//! A repository in the folder that the user is in, or on the way from there to the root of the project, where none was at the start: nothing could be
+//! protected of it. The next prompt of a shell may obey its settings.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use crate::unfollowed::look;
 
 use super::nested::{doubts_about, doubts_about_settings, move_aside, some};
 
-pub(super) struct PlantedRoot {
-    root: AbsPath,
+pub(super) struct Planted {
+    folder: AbsPath,
     /// At the start.
     had_repository: bool,
     was_bare: bool,
 }
 
-impl PlantedRoot {
-    pub(super) fn new(root: &AbsPath) -> Self {
-        Self { root: root.clone(), had_repository: true, was_bare: true }
+impl Planted {
+    pub(super) fn new(folder: AbsPath) -> Self {
+        Self { folder, had_repository: true, was_bare: true }
     }
 
     pub(super) fn start(&mut self, host: &Host) {
         // What cannot be looked at is the user's.
-        self.had_repository = !matches!(look(host, &self.root.child(".git")), Ok(None));
-        self.was_bare = is_bare(host, &self.root);
+        self.had_repository = !matches!(look(host, &self.folder.child(".git")), Ok(None));
+        self.was_bare = is_bare(host, &self.folder);
     }
 
     /// What the index of a new repository names, if there is one.
@@ -40,24 +40,24 @@ impl PlantedRoot {
         if self.had_repository {
             return None;
         }
-        let planted = nested::planted(host, &self.root);
+        let planted = nested::planted(host, &self.folder);
         let (name, doubts) = match &planted {
             Some((found, _)) => (".git", doubts_about(host, found)),
-            None if !self.was_bare && is_bare(host, &self.root) => {
-                ("HEAD", doubts_about_settings(host, &self.root, &self.root))
+            None if !self.was_bare && is_bare(host, &self.folder) => {
+                ("HEAD", doubts_about_settings(host, &self.folder, &self.folder))
             }
             None => return None,
         };
-        if !doubts.is_empty() && held.insert(self.root.child(name)) {
+        if !doubts.is_empty() && held.insert(self.folder.child(name)) {
             said.push(self.hold(host, name, doubts));
         }
         planted.map(|(_, named)| named)
     }
 
     fn hold(&self, host: &Host, name: &str, doubts: Vec<String>) -> Diagnostic {
-        let begin = format!("the project is a repository since this run, and has {}", some(doubts));
-        let place = self.root.child(name);
-        match move_aside(host, &self.root, name) {
+        let begin = format!("`{}` is a repository since this run, and has {}", self.folder, some(doubts));
+        let place = self.folder.child(name);
+        match move_aside(host, &self.folder, name) {
             Ok(held) => {
                 Diagnostic::new(Code::PlantedRepository, format!("{begin}; moved aside: `{place}` is `{held}` now"))
                     .help("look at it, and move it back if it is right")
