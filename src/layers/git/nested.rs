@@ -58,7 +58,9 @@ impl Nested {
     /// Where its settings say that its work tree is. git follows them from the folder, too, and looks there for what the index names.
     pub(crate) fn other_work_tree(&self, host: &Host) -> Option<AbsPath> {
         let value = core_worktree(host, &self.git_dir).ok().flatten()?;
-        let there = host.resolve_from(&self.git_dir, Path::new(OsStr::from_bytes(&value))).ok()?.path;
+        let there = host.resolve_from(&self.git_dir, Path::new(OsStr::from_bytes(&value)));
+        // Wherever that is, it is not the folder.
+        let there = there.map_or_else(|_| self.git_dir.clone(), |found| found.path);
         (there != self.folder).then_some(there)
     }
 

@@ -37,6 +37,13 @@ work-tree)
     git -C new config core.worktree ../../other
     git update-index --add --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
     ;;
+work-tree-nul)
+    # Of a path, git reads what comes before the NUL.
+    mkdir other && evil other/deeper && made new && named new
+    index new/.git/index 160000 "$(git -C other/deeper rev-parse HEAD)" deeper
+    printf '[core]\n\tworktree = ../../other\0/../new\n' >>new/.git/config
+    ;;
+pointer-nul) evil new && named new && mv new/.git hidden && printf 'gitdir: ../hidden\0/x' >new/.git ;;
 sparse)
     made new && mkdir new/a && evil new/a/deeper
     (cd new && named a/deeper && git commit -qm two && git config core.sparseCheckout true)
