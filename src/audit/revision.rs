@@ -42,7 +42,12 @@ pub fn source_at(
     let commit = OsString::from_vec(commit.trim_ascii_end().to_vec());
     // `100644 blob HASH\tNAME`
     let listed = git.ask(["ls-tree".into(), "-z".into(), commit, "--".into(), PROJECT_FILE.into()])?;
-    let listed = listed.unwrap_or_default();
+    let Some(listed) = listed else {
+        return Err(failed(
+            format!("cannot read the files of `{named}`: the repository lacks them, or it is no single commit"),
+            "name another revision, or fetch this one",
+        ));
+    };
     let mut fields = listed.split(|byte| matches!(byte, b' ' | b'\t'));
     let (Some(mode), Some(b"blob"), Some(blob)) = (fields.next(), fields.next(), fields.next()) else {
         return match listed.is_empty() {

@@ -2,7 +2,9 @@
 //! was.
 
 mod keys;
+mod modules;
 mod nested;
+mod planted;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -55,10 +57,6 @@ impl Watch {
             });
         let project = &compiled.layers.project;
         let repository = project.repository.as_ref();
-        let nested = || {
-            let repository = project.repository.clone().zip(project.git_top.clone());
-            NestedWatch::new(&project.root, repository, &project.git_nested)
-        };
         Self {
             root: compiled.layers.project.root.clone(),
             absent: absent(compiled),
@@ -67,7 +65,7 @@ impl Watch {
             repository: repository
                 .filter(|repository| is_open(&repository.git_dir.child("HEAD")))
                 .map(|repository| Repository::new(&repository.git_dir, &repository.common_dir)),
-            nested: compiled.policy.presets.contains_key("git").then(nested),
+            nested: compiled.policy.presets.contains_key("git").then(|| NestedWatch::new(project)),
             plan: plan.clone(),
         }
     }
@@ -84,6 +82,9 @@ impl Watch {
         }
         if let Some(repository) = &mut self.repository {
             repository.start(host);
+        }
+        if let Some(nested) = &mut self.nested {
+            nested.start(host, |path| self.plan.view(path) == View::HostRw);
         }
     }
 

@@ -254,7 +254,12 @@ pub(crate) fn read_path(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8
 
 fn without_line_end(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
-    text.get(..end).unwrap_or_default()
+    until_nul(text.get(..end).unwrap_or_default())
+}
+
+/// For git, a path ends there, whatever follows in the file.
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 /// `core.worktree` as git would read it. With `extensions.worktreeConfig` it has moved to a file of its own, which

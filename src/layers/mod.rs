@@ -50,6 +50,24 @@ pub struct Project {
     pub git_nested: git::NestedRepositories,
 }
 
+#[cfg(test)]
+impl Project {
+    /// A folder without a repository.
+    pub(crate) fn plain(root: &AbsPath, home: AbsPath) -> Self {
+        Self {
+            cwd: root.clone(),
+            home,
+            root: root.clone(),
+            outermost: root.clone(),
+            repository: None,
+            git_top: None,
+            git_pointer: None,
+            git_named: git::Named::default(),
+            git_nested: git::NestedRepositories::default(),
+        }
+    }
+}
+
 /// One source of rules and settings.
 #[derive(Clone, Debug)]
 pub struct Layer {

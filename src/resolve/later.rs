@@ -83,7 +83,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::layers::git;
     use crate::origin::Origin;
     use crate::rule::{Access, LayerKind, Refinements};
 
@@ -92,17 +91,7 @@ mod tests {
         let at = |path: &str| AbsPath::root().join(path);
         let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
         let rules = [Rule { text: text.into(), refinements: Arc::new(refinements), ..rule }];
-        let project = Project {
-            cwd: at("/r"),
-            home: at("/h"),
-            root: at("/r"),
-            outermost: at("/r"),
-            repository: None,
-            git_top: None,
-            git_pointer: None,
-            git_named: git::Named::default(),
-            git_nested: git::NestedRepositories::default(),
-        };
+        let project = Project::plain(&at("/r"), at("/h"));
         let host = Host::at(PathBuf::from("/nonexistent"));
         let patterns = Patterns::of(&host, &project, &rules);
         patterns.matching(&at(path)).first().map(|matching| matching.at.to_string())

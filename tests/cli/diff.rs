@@ -127,6 +127,8 @@ fn what_cannot_be_compared_says_which_side_and_why() {
     let allowed = run(&place, ["diff", "--allow-missing", "git:HEAD"]);
     assert_eq!(allowed.code, Some(0));
     assert!(allowed.out.contains("note: there is no `.agent-sandbox.toml` at `git:HEAD`"), "{}", allowed.out);
+    // Not the same as a revision without the file: that would stand for a policy.
+    says(&["diff", "--allow-missing", "git:^HEAD"], "no-comparison", "cannot read the files of `git:^HEAD`");
     let bare = self::place();
     let ran = run(&bare, ["diff", "git:HEAD"]);
     assert!(ran.err.contains("no repository"), "{}", ran.err);

@@ -23,6 +23,7 @@ everywhere!(
     a_root_that_is_writable_is_found,
     verifying_leaves_nothing_behind,
     verifying_a_new_home_leaves_nothing_behind,
+    an_empty_folder_that_cannot_be_listed_stays,
     a_verification_that_is_killed_leaves_nothing_that_is_not_swept,
 );
 
@@ -231,6 +232,25 @@ fn verifying_leaves_nothing_behind(place: &Place) {
     let ok = with_result(&holds(place, &[]), "ok");
     assert!(ok.contains(&at(place, "made/by/rule", "write")), "{ok:?}");
     assert_eq!(listing(place.path()), before);
+}
+
+/// Whether a folder stays where it is, is asked by removing it, which is safe only while something is in it.
+fn an_empty_folder_that_cannot_be_listed_stays(place: &Place) {
+    use std::os::unix::fs::PermissionsExt;
+    project(place);
+    policy(place, "rw = ['~/open']\nexclude = ['~/open/hidden']\nro = ['~/open/kept']\n");
+    let folders = ["hidden", "kept"].map(|name| place.home().join("open").join(name));
+    for folder in &folders {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    place.give_away();
+    for folder in &folders {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o300)).unwrap();
+    }
+    holds(place, &[]);
+    for folder in &folders {
+        assert!(folder.is_dir(), "{}", folder.display());
+    }
 }
 
 fn verifying_a_new_home_leaves_nothing_behind(place: &Place) {

@@ -22,6 +22,7 @@ mod namespaces;
 mod nested;
 mod next_run;
 mod outcome;
+mod planted;
 mod processes;
 mod random;
 mod root;

@@ -219,7 +219,9 @@ fn why_not_testable(asked: &Asked, host: &Answer) -> Option<String> {
         (_, Effect::Private) => None,
         _ if asked.control == Control::Workshop => None,
         (Operation::Move, _) if is_full(host) => None,
-        (Operation::Move, _) if host.errno == EMPTY.raw_os_error() => Some("it is empty".to_owned()),
+        (Operation::Move, _) if host.errno == EMPTY.raw_os_error() => {
+            Some("it is empty, or cannot be listed".to_owned())
+        }
         (Operation::Move, _) => Some(refused()),
         _ if host.found.is_none() => Some("nothing is there".to_owned()),
         _ => (host.errno != 0).then(refused),

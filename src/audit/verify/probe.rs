@@ -116,7 +116,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<Answers> {
     }
     // First: what follows opens files.
     let descriptors = descriptors()?;
-    let answers = questions.questions.iter().map(examine).collect();
+    let answers = questions.questions.iter().map(|question| examine(question, on_host)).collect();
     let workshop = questions.workshop.as_ref().filter(|_| !on_host).and_then(|place| work_in(place.as_path()).err());
     let process = Process {
         status: status()?,
@@ -144,7 +144,7 @@ fn shed_capabilities() -> io::Result<()> {
     if sets.permitted.is_empty() { Ok(()) } else { guard::drop_capabilities() }
 }
 
-fn examine(question: &Question) -> Answer {
+fn examine(question: &Question, on_host: bool) -> Answer {
     let path = question.path.as_path();
     let found = match look(path) {
         Ok(found) => found,
@@ -157,7 +157,7 @@ fn examine(question: &Question) -> Answer {
         (Operation::Read, _) => open(path, OFlags::RDONLY | HARMLESS, Mode::empty()).map(drop),
         (Operation::Write, Kind::Directory) => write_in(path),
         (Operation::Write, _) => append_to(path),
-        (Operation::Move, Kind::Directory) => remove_while_full(path),
+        (Operation::Move, Kind::Directory) => remove_while_full(path, on_host),
         (Operation::Move, _) => Err(Errno::NOTDIR),
     };
     Answer { found: Some(found), errno: tried.err().map_or(0, Errno::raw_os_error) }
@@ -197,9 +197,11 @@ fn write_in(directory: &Path) -> rustix::io::Result<()> {
     }
 }
 
-/// What is seen to be empty is left alone, with an answer that no kernel gives.
-fn remove_while_full(directory: &Path) -> rustix::io::Result<()> {
-    if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none()) {
+/// What is seen to be empty is left alone, with an answer that no kernel gives. So is, on the host, what cannot be listed: it may be empty.
+/// Inside, that is a mask, which stays.
+fn remove_while_full(directory: &Path, on_host: bool) -> rustix::io::Result<()> {
+    let is_empty = fs::read_dir(directory).map_or(on_host, |mut entries| entries.next().is_none());
+    if is_empty {
         return Err(EMPTY);
     }
     rustix::fs::rmdir(directory)
@@ -213,7 +215,7 @@ fn work_in(place: &Path) -> Result<(), String> {
     let step = |what: &'static str| move |e: io::Error| format!("{what}: {}", name_of(errno(Err(e))));
     fs::create_dir(&one).map_err(step("make a directory"))?;
     fs::create_dir(&inner).map_err(step("make a directory"))?;
-    match remove_while_full(&one) {
+    match remove_while_full(&one, false) {
         Err(Errno::NOTEMPTY | Errno::EXIST) => {}
         removed => return Err(format!("a full directory was removed: {removed:?}")),
     }

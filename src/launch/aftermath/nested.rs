@@ -2,16 +2,21 @@
 //! planted. One that names programs is moved aside, because the next prompt of a shell may run `git status` before anybody has
 //! read a warning.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 
 use rustix::fs::{AtFlags, renameat, statat};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
+use crate::layers::Project;
 use crate::layers::git::nested::{self, Form, FoundBy};
 use crate::layers::git::{Nested, NestedRepositories, Repository, config, read_config, read_path};
 use crate::path::{AbsPath, shown};
 
+use super::modules::Modules;
+use super::planted::Planted;
 use crate::unfollowed::open_folder;
 
 /// No more than this many settings in one sentence.
@@ -47,50 +52,104 @@ const HARMLESS: [(&str, &[&str]); 7] = [
 pub(super) struct NestedWatch {
     root: AbsPath,
     repository: Option<(Repository, AbsPath)>,
-    /// What mounts protect.
+    /// What was there at the start.
     known: NestedRepositories,
+    /// Of these, the ones that mounts do not protect in all parts, and what there was to say of them at the start.
+    open: Vec<(Nested, Vec<String>)>,
+    modules: Modules,
+    planted: Vec<Planted>,
 }
 
 impl NestedWatch {
-    /// `repository` is that of the project, with its work tree.
-    pub(super) fn new(root: &AbsPath, repository: Option<(Repository, AbsPath)>, known: &NestedRepositories) -> Self {
-        Self { root: root.clone(), repository, known: known.clone() }
+    pub(super) fn new(project: &Project) -> Self {
+        let repository = project.repository.clone().zip(project.git_top.clone());
+        let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
+        Self {
+            root: project.root.clone(),
+            known: project.git_nested.clone(),
+            open: Vec::new(),
+            modules: Modules::new(repository.as_ref().map(|(repository, _)| repository)),
+            planted: folders.map(Planted::new).collect(),
+            repository,
+        }
+    }
+
+    /// `can_be_written` by the command: a path as it is, or as it would come to be.
+    pub(super) fn start(&mut self, host: &Host, can_be_written: impl Fn(&AbsPath) -> bool) {
+        let is_open = |found: &&Nested| parts(found).iter().any(&can_be_written);
+        let open = self.known.found.iter().filter(is_open).cloned();
+        self.open = open.map(|found| (found.clone(), doubts_about(host, &found))).collect();
+        if let Some((repository, _)) = &self.repository {
+            self.known.unclear.extend(nested::elsewhere(host, repository).unclear);
+        }
+        self.modules.start(host);
+        for planted in &mut self.planted {
+            planted.start(host);
+        }
     }
 
     /// `can_be_written` by the command: what it could not plant it has not planted.
     pub(super) fn finish(&self, host: &Host, can_be_written: impl Fn(&AbsPath) -> bool, said: &mut Diagnostics) {
-        let repository = self.repository.as_ref().map(|(repository, top)| (repository, top));
-        let now = nested::nested(host, &self.root, repository);
-        let is_unclear = |git_dir: &AbsPath| now.unclear.contains(git_dir) && !self.known.unclear.contains(git_dir);
-        let main = self.repository.iter().map(|(repository, _)| repository.git_dir.clone());
-        let worktrees = now.found.iter().filter(|found| found.found_by != FoundBy::Index);
-        for git_dir in main.chain(worktrees.map(|found| found.git_dir.clone())) {
-            let index = git_dir.child("index");
-            if is_unclear(&git_dir) && can_be_written(&index) {
-                said.push(hold_index(host, &index));
-            }
-        }
-        for found in now.found.iter().filter(|found| found.found_by == FoundBy::Index) {
-            let mut doubts = Vec::new();
-            if !self.known.found.contains(found) {
-                doubts = doubts_about(host, found);
-            }
-            if is_unclear(&found.git_dir) {
-                doubts.push("an index that cannot be understood".to_owned());
-            }
-            if !doubts.is_empty() && can_be_written(&found.folder.child(".git")) {
-                said.push(self.hold_repository(host, &found.folder, doubts));
+        let mut held = BTreeSet::new();
+        // As long as something comes to light: a `.git` may lead to where another one was just moved.
+        loop {
+            let before = held.len();
+            self.look(host, &can_be_written, &mut held, said);
+            if held.len() == before {
+                return;
             }
         }
     }
 
-    fn hold_repository(&self, host: &Host, folder: &AbsPath, mut doubts: Vec<String>) -> Diagnostic {
-        let more = doubts.len().saturating_sub(MOST_NAMED);
-        doubts.truncate(MOST_NAMED);
-        if more > 0 {
-            doubts.push(format!("{more} more"));
+    /// `held`: what was moved aside already, or could not be.
+    fn look(
+        &self,
+        host: &Host,
+        can_be_written: &impl Fn(&AbsPath) -> bool,
+        held: &mut BTreeSet<AbsPath>,
+        said: &mut Diagnostics,
+    ) {
+        let repository = self.repository.as_ref().map(|(repository, top)| (repository, top));
+        let mut now = nested::nested(host, &self.root, repository);
+        let others = repository.map(|(repository, _)| nested::elsewhere(host, repository));
+        let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.look(host, held, said)).collect();
+        for NestedRepositories { found, unclear, .. } in others.into_iter().chain(planted) {
+            let is_new = |found: &Nested| !now.found.iter().any(|known| known.folder == found.folder);
+            let found: Vec<Nested> = found.into_iter().filter(is_new).collect();
+            now.found.extend(found);
+            now.unclear.extend(unclear);
         }
-        let has = listed(doubts.into_iter(), "and");
+        let is_unclear = |git_dir: &AbsPath| now.unclear.contains(git_dir) && !self.known.unclear.contains(git_dir);
+        let by_index: Vec<&Nested> = now.found.iter().filter(|found| found.found_by == FoundBy::Index).collect();
+        // The index of the project's repository, or of a worktree. Of the others, git is kept out.
+        for git_dir in now.unclear.iter().filter(|git_dir| !by_index.iter().any(|found| found.git_dir == **git_dir)) {
+            let index = git_dir.child("index");
+            if is_unclear(git_dir) && can_be_written(&index) && held.insert(index.clone()) {
+                said.push(hold_index(host, &index));
+            }
+        }
+        for found in by_index {
+            let mut doubts = self.new_doubts(host, found);
+            if is_unclear(&found.git_dir) {
+                doubts.push("an index that cannot be understood".to_owned());
+            }
+            let dot_git = found.folder.child(".git");
+            if !doubts.is_empty() && can_be_written(&dot_git) && held.insert(dot_git) {
+                said.push(self.hold_repository(host, &found.folder, doubts));
+            }
+        }
+        self.modules.look(host, held, said);
+    }
+
+    fn new_doubts(&self, host: &Host, found: &Nested) -> Vec<String> {
+        if let Some((_, before)) = self.open.iter().find(|(open, _)| open == found) {
+            return doubts_about(host, found).into_iter().filter(|doubt| !before.contains(doubt)).collect();
+        }
+        if self.known.found.contains(found) { Vec::new() } else { doubts_about(host, found) }
+    }
+
+    fn hold_repository(&self, host: &Host, folder: &AbsPath, doubts: Vec<String>) -> Diagnostic {
+        let has = some(doubts);
         let dot_git = folder.child(".git");
         let name = match folder.relative_to(&self.root) {
             Some(relative) => shown(relative.as_os_str()),
@@ -122,19 +181,56 @@ fn hold_index(host: &Host, index: &AbsPath) -> Diagnostic {
     }
 }
 
+/// Not more than fit into one sentence.
+pub(super) fn some(mut doubts: Vec<String>) -> String {
+    let more = doubts.len().saturating_sub(MOST_NAMED);
+    doubts.truncate(MOST_NAMED);
+    if more > 0 {
+        doubts.push(format!("{more} more"));
+    }
+    listed(doubts.into_iter(), "and")
+}
+
+/// What mounts protect of a repository.
+fn parts(found: &Nested) -> [AbsPath; 4] {
+    let [config, hooks] = SETTINGS.map(|name| found.common_dir.child(name));
+    [config, hooks, found.git_dir.child("commondir"), found.git_dir.child("config.worktree")]
+}
+
+const SETTINGS: [&str; 2] = ["config", "hooks"];
+
 /// What in a repository could make git run something.
-fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
-    let mut doubts = Vec::new();
+pub(super) fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
+    let mut doubts = doubts_about_settings(host, &found.git_dir, &found.common_dir);
     if found.form == Form::Link {
         doubts.push("a symlink in the place of `.git`".to_owned());
     }
-    match read_path(host, &found.git_dir.child("commondir")) {
+    if found.other_work_tree(host).is_some() {
+        doubts.push("its work tree elsewhere".to_owned());
+    }
+    doubts
+}
+
+/// The same for a git directory, wherever its work tree is.
+pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> Vec<String> {
+    let mut doubts = Vec::new();
+    // In the next run a rule would protect where the link leads, and not the link.
+    let is_led_elsewhere = |name: &&&str| {
+        let place = common_dir.child(**name);
+        host.resolve(place.as_path()).map_or(true, |found| found.path != place)
+    };
+    // git always makes this file. What is missing, no rule protects in the next run.
+    if matches!(host.kind(&common_dir.child("config")), Ok(None)) {
+        doubts.push("no settings yet".to_owned());
+    }
+    doubts.extend(SETTINGS.iter().filter(is_led_elsewhere).map(|name| format!("a symlink in the place of `{name}`")));
+    match read_path(host, &git_dir.child("commondir")) {
         Ok(None) => {}
         // Our own placeholder says so, while another run lasts.
         Ok(Some(text)) if text == b"./" => {}
         Ok(Some(_)) | Err(_) => doubts.push("its settings elsewhere".to_owned()),
     }
-    let settings = read_config(host, &found.common_dir.child("config")).and_then(|text| config::entries(&text));
+    let settings = read_config(host, &common_dir.child("config")).and_then(|text| config::entries(&text));
     match settings {
         Err(_) => doubts.push("settings that cannot be read".to_owned()),
         Ok(entries) => {
@@ -145,7 +241,7 @@ fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
             doubts.extend(named);
         }
     }
-    match host.read_dir(&found.common_dir.child("hooks")) {
+    match host.read_dir(&common_dir.child("hooks")) {
         Ok(hooks) if hooks.iter().all(|hook| hook.name.as_encoded_bytes().ends_with(b".sample")) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Ok(_) | Err(_) => doubts.push("hooks".to_owned()),
@@ -172,14 +268,20 @@ fn key(entry: &config::Entry) -> String {
 }
 
 /// Renames what is called `name`, in its folder, and gives the new path. Nothing is deleted: it may be work.
-fn move_aside(host: &Host, path: &AbsPath, name: &str) -> io::Result<AbsPath> {
-    let folder = open_folder(host, path)?;
-    let is_free = |name: &str| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
-    let plain = format!("{name}.held");
+pub(super) fn move_aside(host: &Host, path: &AbsPath, name: &str) -> io::Result<AbsPath> {
+    move_to(host, (path, OsStr::new(name)), (path, name))
+}
+
+/// The same into another folder, under a name that begins as said.
+pub(super) fn move_to(host: &Host, from: (&AbsPath, &OsStr), to: (&AbsPath, &str)) -> io::Result<AbsPath> {
+    let (folder, aside) = (open_folder(host, from.0)?, open_folder(host, to.0)?);
+    let is_free = |name: &str| statat(&aside, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+    let plain = format!("{}.held", to.1);
     let free = if is_free(&plain) { plain } else { format!("{plain}-{}", super::unforeseen()) };
     super::open_up(&folder)?;
-    renameat(&folder, name, &folder, &free)?;
-    Ok(path.child(free))
+    super::open_up(&aside)?;
+    renameat(&folder, from.1, &aside, &free)?;
+    Ok(to.0.child(free))
 }
 
 #[cfg(test)]
@@ -208,8 +310,7 @@ mod tests {
     #[test]
     fn what_cannot_be_moved_aside_is_said() {
         let folder = tempfile::tempdir().unwrap();
-        let known = NestedRepositories::default();
-        let watch = NestedWatch::new(&AbsPath::root().child("p"), None, &known);
+        let watch = NestedWatch::new(&Project::plain(&AbsPath::root().child("p"), AbsPath::root().child("h")));
         let said = watch.hold_repository(
             &Host::at(folder.path()),
             &AbsPath::root().join("p/gone"),

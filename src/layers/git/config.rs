@@ -139,6 +139,9 @@ impl<'t> Reader<'t> {
             kept = value.len();
         }
         value.truncate(kept);
+        // git takes a value for a string of C.
+        let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+        value.truncate(end);
         Some(value)
     }
 }
@@ -169,6 +172,7 @@ mod tests {
             ("\u{feff}[core]\r\nworktree = a\r\n", "a"),
             ("# worktree = x\n[core]\n; worktree = y\nworktree = z", "z"),
             ("[core]\nworktree\n", "true"),
+            ("[core]\nworktree = a\0b\n", "a"),
             ("[core]\nworktree =\n", ""),
         ] {
             assert_eq!(worktree(text).as_deref(), Some(expected), "{text:?}");

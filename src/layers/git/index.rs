@@ -45,17 +45,29 @@ pub(crate) fn read(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::
     Ok(bytes.and_then(|bytes| Index::parse(bytes, hash_kind)))
 }
 
-/// The names of all that the index in `git_dir` holds as a submodule, and perhaps some more; `None` where it cannot be
-/// told. What git refuses to read may be understood here, and not the other way round.
-pub(crate) fn gitlinks(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Vec<Vec<u8>>>> {
-    let Some(bytes) = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)? else { return Ok(Some(Vec::new())) };
+/// What an index says of submodules.
+#[derive(Default)]
+pub(crate) struct Links {
+    /// The names of all that it holds as one, and perhaps some more.
+    pub(crate) names: Vec<Vec<u8>>,
+    /// Folders that it holds as one entry each (a sparse index): what is in them, only the objects tell.
+    pub(crate) folders: Vec<Vec<u8>>,
+}
+
+/// What the index in `git_dir` says of submodules; `None` where it cannot be told. What git refuses to read may be understood here,
+/// and not the other way round.
+pub(crate) fn gitlinks(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Links>> {
+    let Some(bytes) = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)? else {
+        return Ok(Some(Links::default()));
+    };
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
     let Some(index) = Index::parse_part(bytes, hash_kind) else { return Ok(None) };
     let mut names: Vec<Vec<u8>> = index.gitlinks().map(<[u8]>::to_vec).collect();
+    let mut folders = index.folders();
     if !index.tables_are_true() {
         return Ok(None);
     }
-    let Some(id) = index.shared_id() else { return Ok(Some(names)) };
+    let Some(id) = index.shared_id() else { return Ok(Some(Links { names, folders })) };
     let mut shared = String::from("sharedindex.");
     for byte in id {
         // Writing to a string cannot fail.
@@ -69,7 +81,8 @@ pub(crate) fn gitlinks(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> 
     let of_shared = shared.entries.iter().filter(|entry| is_replaced || entry.is_gitlink);
     names.extend(of_shared.map(|entry| shared.name_of(entry).to_vec()));
     names.retain(|name| !name.is_empty());
-    Ok(Some(names))
+    folders.extend(shared.folders());
+    Ok(Some(Links { names, folders }))
 }
 
 const HEADER: usize = 12;
@@ -78,6 +91,7 @@ const STAT: usize = 40;
 const MODE: usize = 24;
 const FILE_TYPE: u32 = 0o170_000;
 const GITLINK: u32 = 0o160_000;
+const FOLDER: u32 = 0o040_000;
 
 /// A small file of version 4 can spell names of terabytes; no real index comes near this.
 const MOST_NAME_BYTES: usize = 256 << 20;
@@ -108,6 +122,8 @@ struct Entry {
     is_plain: bool,
     /// A commit of another repository: a submodule.
     is_gitlink: bool,
+    /// A whole folder of a sparse index.
+    is_folder: bool,
 }
 
 impl Index {
@@ -147,6 +163,10 @@ impl Index {
 
     fn gitlinks(&self) -> impl Iterator<Item = &[u8]> {
         self.entries.iter().filter(|entry| entry.is_gitlink).map(|entry| self.name_of(entry))
+    }
+
+    fn folders(&self) -> Vec<Vec<u8>> {
+        self.entries.iter().filter(|entry| entry.is_folder).map(|entry| self.name_of(entry).to_vec()).collect()
     }
 
     pub(crate) fn hash_kind(&self) -> HashKind {
@@ -217,7 +237,8 @@ impl Index {
         let is_plain =
             matches!(mode, 0o100_644 | 0o100_755) && stage == 0 && more_flags & (SKIP_WORKTREE | INTENT_TO_ADD) == 0;
         let is_gitlink = mode & FILE_TYPE == GITLINK;
-        self.entries.push(Entry { name_start, name_end, id_start, stage, is_plain, is_gitlink });
+        let is_folder = mode & FILE_TYPE == FOLDER;
+        self.entries.push(Entry { name_start, name_end, id_start, stage, is_plain, is_gitlink, is_folder });
         Some(next)
     }
 

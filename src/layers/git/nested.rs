@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path};
+use std::path::Path;
 
-use super::{Repository, SMALL_FILE, index, pointer_path, read_path};
-use crate::host::{FileKind, Host};
+use super::index::{self, Links};
+use super::{Repository, SMALL_FILE, core_worktree, pointer_path, read_path};
+use crate::host::{FileKind, Host, Resolved};
 use crate::path::AbsPath;
 
 /// What `.git` is in the folder of a repository.
@@ -53,6 +54,19 @@ impl Nested {
         let (git_dir, common_dir) = (self.git_dir.clone(), self.common_dir.clone());
         (Repository { git_dir, common_dir, current_branch: None }, self.folder.clone())
     }
+
+    /// Where its settings say that its work tree is. git follows them from the folder, too, and looks there for what the index names.
+    pub(crate) fn other_work_tree(&self, host: &Host) -> Option<AbsPath> {
+        let value = core_worktree(host, &self.git_dir).ok().flatten()?;
+        let there = host.resolve_from(&self.git_dir, Path::new(OsStr::from_bytes(&value)));
+        // Wherever that is, it is not the folder.
+        let there = there.map_or_else(|_| self.git_dir.clone(), |found| found.path);
+        (there != self.folder).then_some(there)
+    }
+
+    fn work_trees(&self, host: &Host) -> impl Iterator<Item = AbsPath> {
+        [self.folder.clone()].into_iter().chain(self.other_work_tree(host))
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +98,47 @@ pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<(&Repositor
     NestedRepositories { found, unclear, kept_within }
 }
 
+/// What the indexes of the other work trees of `repository` name, wherever these are. The command can write such an index, and name
+/// in it, by a path that climbs or is absolute, what it has planted in the project.
+pub(crate) fn elsewhere(host: &Host, repository: &Repository) -> NestedRepositories {
+    let Repository { git_dir: own, common_dir, .. } = repository;
+    let mut search = Search { host, seen: BTreeSet::new(), all: NestedRepositories::default() };
+    if own != common_dir
+        && let Some(main) = common_dir.parent()
+    {
+        search.index(&main, common_dir, common_dir);
+    }
+    for (git_dir, folder) in worktrees(host, common_dir) {
+        if git_dir != *own {
+            search.index(&folder, &git_dir, common_dir);
+        }
+    }
+    search.all
+}
+
+/// The repository in `root`, which had none before, and what its index names.
+pub(crate) fn planted(host: &Host, root: &AbsPath) -> Option<(Nested, NestedRepositories)> {
+    let mut search = Search { host, seen: BTreeSet::new(), all: NestedRepositories::default() };
+    let found = search.at(root, FoundBy::Folder)?;
+    for work_tree in found.work_trees(host) {
+        search.index(&work_tree, &found.git_dir, &found.common_dir);
+    }
+    Some((found, search.all))
+}
+
+/// The git directories of all linked worktrees, and where their work trees are.
+fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
+    let folder = common_dir.child("worktrees");
+    let entries = host.read_dir(&folder).unwrap_or_default().into_iter();
+    let of_one = entries.filter_map(|entry| {
+        let git_dir = folder.child(&entry.name);
+        let pointer = read_path(host, &git_dir.child("gitdir")).ok().flatten()?;
+        let pointer = host.resolve(&git_dir.as_path().join(OsStr::from_bytes(&pointer))).ok()?;
+        Some((git_dir, pointer.path.parent()?))
+    });
+    of_one.collect()
+}
+
 struct Search<'a> {
     host: &'a Host,
     seen: BTreeSet<AbsPath>,
@@ -95,28 +150,43 @@ impl Search<'_> {
     fn index(&mut self, work_tree: &AbsPath, git_dir: &AbsPath, common_dir: &AbsPath) {
         let mut waiting = vec![(work_tree.clone(), git_dir.clone(), common_dir.clone())];
         while let Some((work_tree, git_dir, common_dir)) = waiting.pop() {
-            let Ok(Some(names)) = index::gitlinks(self.host, &git_dir, &common_dir) else {
-                self.all.unclear.push(git_dir);
+            let Ok(Some(Links { names, folders })) = index::gitlinks(self.host, &git_dir, &common_dir) else {
+                self.unclear(git_dir);
                 continue;
             };
+            // git puts what is in such a folder into the index again as soon as the folder is there, submodules included.
+            let is_there =
+                |folder: &Vec<u8>| !matches!(self.named(&work_tree, folder), Ok(found) if found.kind.is_none());
+            if folders.iter().any(is_there) {
+                self.unclear(git_dir);
+            }
             for name in names {
-                let name = Path::new(OsStr::from_bytes(&name));
-                // git refuses every other name.
-                let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
-                let folder = is_plain.then(|| work_tree.join(name));
+                let Ok(found) = self.named(&work_tree, &name) else { continue };
+                // git does not look behind a symlink in its work tree.
+                let folder = Some(found.path).filter(|_| found.links.is_empty() && found.kind.is_some());
                 if let Some(nested) = folder.and_then(|folder| self.at(&folder, FoundBy::Index)) {
-                    waiting.push((nested.folder.clone(), nested.git_dir.clone(), nested.common_dir.clone()));
+                    for work_tree in nested.work_trees(self.host) {
+                        waiting.push((work_tree, nested.git_dir.clone(), nested.common_dir.clone()));
+                    }
                     self.all.found.push(nested);
                 }
             }
         }
     }
 
+    /// Where git looks for what an index calls `name`. It refuses to write `./a`, `../a` or `/a`, but not to read them.
+    fn named(&self, work_tree: &AbsPath, name: &[u8]) -> io::Result<Resolved> {
+        self.host.resolve_from(work_tree, Path::new(OsStr::from_bytes(name)))
+    }
+
+    fn unclear(&mut self, git_dir: AbsPath) {
+        if !self.all.unclear.contains(&git_dir) {
+            self.all.unclear.push(git_dir);
+        }
+    }
+
     /// The repository whose work tree is `folder`, if git takes it for one and it was not met before.
     fn at(&mut self, folder: &AbsPath, found_by: FoundBy) -> Option<Nested> {
-        // git does not look behind a symlink in its work tree.
-        let is_folder = |found: &crate::host::Resolved| found.links.is_empty() && found.kind.is_some();
-        self.host.resolve(folder.as_path()).ok().filter(is_folder)?;
         let (git_dir, form) = git_dir_in(self.host, folder).ok().flatten()?;
         // Whether git would accept what is there is not asked: the command can mend it.
         self.host.kind(&git_dir).ok().flatten().filter(|kind| *kind == FileKind::Directory)?;
@@ -131,15 +201,13 @@ impl Search<'_> {
     /// The linked worktrees that lie in the project, but for the one that is the project.
     fn worktrees(&mut self, root: &AbsPath, own: &AbsPath, common_dir: &AbsPath) {
         let folder = common_dir.child("worktrees");
-        for entry in self.host.read_dir(&folder).unwrap_or_default() {
-            let git_dir = folder.child(&entry.name);
-            if entry.kind == FileKind::Directory && git_dir != *own {
-                self.modules(&git_dir.child("modules"));
-                self.all.kept_within.push(git_dir.clone());
-            }
-            let Ok(Some(pointer)) = read_path(self.host, &git_dir.child("gitdir")) else { continue };
-            let pointer = git_dir.as_path().join(OsStr::from_bytes(&pointer));
-            let Some(folder) = self.host.resolve(&pointer).ok().and_then(|found| found.path.parent()) else { continue };
+        let kept = self.host.read_dir(&folder).unwrap_or_default().into_iter();
+        let kept = kept.filter(|entry| entry.kind == FileKind::Directory).map(|entry| folder.child(&entry.name));
+        for git_dir in kept.filter(|git_dir| git_dir != own) {
+            self.modules(&git_dir.child("modules"));
+            self.all.kept_within.push(git_dir);
+        }
+        for (git_dir, folder) in worktrees(self.host, common_dir) {
             let leads_back = |nested: &Nested| nested.git_dir == git_dir && nested.form == Form::Pointer;
             if git_dir == *own || !folder.is_below(root) {
                 continue;

@@ -1,0 +1,105 @@
+//! Planting a repository where git on the host does not seem to look: by names that git does not write, in work trees and indexes that
+//! are elsewhere, in two steps, in a project that has none, and for a submodule that is not checked out.
+
+use crate::git::{identify, repository, with_submodule};
+use crate::outcome::Verdict;
+use crate::scene::{DEFAULTS, Scene};
+
+for_everybody!("nested-repositories":
+    planting_one_under_a_name_with_a_dot,
+    planting_one_under_a_name_that_climbs,
+    planting_one_under_an_absolute_name,
+    planting_one_whose_work_tree_is_elsewhere,
+    planting_one_whose_work_tree_is_elsewhere_for_git_alone,
+    planting_a_pointer_that_ends_early,
+    planting_one_in_a_folder_of_a_sparse_index,
+    leading_another_one_to_where_it_is_moved,
+    linking_another_one_to_where_it_is_moved,
+    naming_it_in_the_index_of_a_worktree_elsewhere,
+    giving_it_settings_in_the_next_run,
+    replacing_the_link_to_its_settings_in_the_next_run,
+    planting_one_in_a_project_that_has_none,
+    planting_a_bare_one_in_a_project_that_has_none,
+    planting_one_where_the_user_is,
+    planting_a_bare_one_where_the_user_is,
+    planting_one_for_a_submodule_that_is_not_there,
+);
+
+macro_rules! attacks {
+    ($prepare:ident, $flags:ident, $after:ident: $($attack:ident = $ways:expr),+ $(,)?) => { $(
+        fn $attack(scene: &Scene) -> Verdict {
+            $prepare(scene);
+            judged(scene, &$flags, &$ways, &$after)
+        }
+    )+ };
+}
+
+/// Attacks, once for each of `ways`; then the user does what is in `after`.
+fn judged(scene: &Scene, flags: &[&str], ways: &[&str], after: &[&[&str]]) -> Verdict {
+    let pwned = scene.home().join("pwned");
+    let mut said = String::new();
+    for way in ways {
+        said += &scene.attack_with(flags, "planted.sh", &[way]).completed().err;
+    }
+    assert!(!pwned.exists());
+    for words in after {
+        said += &scene.try_host(words).err;
+    }
+    Verdict::broken_if(pwned.exists(), said)
+}
+
+const AT_THE_ROOT: [&str; 0] = [];
+const IN_A_FOLDER: [&str; 2] = ["--cwd", "folder"];
+
+/// What prompts of shells and people do all day.
+const DAILY: [&[&str]; 2] = [&["git", "status"], &["git", "diff"]];
+const IN_IT: [&[&str]; 1] = [&["git", "-C", "folder", "status"]];
+const ELSEWHERE: [&[&str]; 1] = [&["git", "-C", "../elsewhere", "status"]];
+const UPDATE: [&[&str]; 1] = [&["git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]];
+
+attacks!(repository, AT_THE_ROOT, DAILY:
+    planting_one_under_a_name_with_a_dot = ["dot"],
+    planting_one_under_a_name_that_climbs = ["climbs"],
+    planting_one_under_an_absolute_name = ["absolute"],
+    planting_one_whose_work_tree_is_elsewhere = ["work-tree"],
+    planting_one_whose_work_tree_is_elsewhere_for_git_alone = ["work-tree-nul"],
+    planting_a_pointer_that_ends_early = ["pointer-nul"],
+    planting_one_in_a_folder_of_a_sparse_index = ["sparse"],
+    leading_another_one_to_where_it_is_moved = ["foreseen"],
+    linking_another_one_to_where_it_is_moved = ["foreseen-link"],
+    giving_it_settings_in_the_next_run = ["no-settings", "settings"],
+    replacing_the_link_to_its_settings_in_the_next_run = ["linked-settings", "settings"],
+);
+attacks!(with_a_worktree_elsewhere, AT_THE_ROOT, ELSEWHERE: naming_it_in_the_index_of_a_worktree_elsewhere = ["worktree"]);
+attacks!(no_repository, AT_THE_ROOT, DAILY:
+    planting_one_in_a_project_that_has_none = ["root"],
+    planting_a_bare_one_in_a_project_that_has_none = ["bare-root"],
+);
+attacks!(with_a_folder, IN_A_FOLDER, IN_IT:
+    planting_one_where_the_user_is = ["root"],
+    planting_a_bare_one_where_the_user_is = ["bare-root"],
+);
+attacks!(with_a_submodule_that_was_never_there, AT_THE_ROOT, UPDATE: planting_one_for_a_submodule_that_is_not_there = ["module"]);
+
+fn with_a_worktree_elsewhere(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "worktree", "add", "-q", "-b", "work", "../elsewhere"]);
+}
+
+fn with_a_folder(scene: &Scene) {
+    repository(scene);
+    scene.mkdir("folder/deeper");
+}
+
+fn no_repository(scene: &Scene) {
+    scene.policy(DEFAULTS, "");
+    identify(scene);
+    scene.write("file", "content\n");
+}
+
+fn with_a_submodule_that_was_never_there(scene: &Scene) {
+    with_submodule(scene);
+    scene.host(&["git", "commit", "-qm", "submodule"]);
+    scene.host(&["git", "submodule", "--quiet", "deinit", "sub"]);
+    scene.host(&["rm", "-r", ".git/modules"]);
+}
