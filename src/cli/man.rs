@@ -1,6 +1,6 @@
 //! `agent-sandbox man`: manual pages, from the one definition of all flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     if let Some(folder) = &arguments.dir {
         return match clap_mangen::generate_to(definition(), folder) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => output.print(written(folder).as_bytes()),
             Err(e) => {
                 let message = format!("cannot write manual pages to `{}`: {}", shown(folder.as_os_str()), reason(&e));
                 output.report_one(
@@ -61,6 +61,14 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
         // Writing to memory does not fail.
         Err(_) => ExitCode::from(exit_code::OWN_FAILURE),
     }
+}
+
+/// By the definition, since the folder may hold others.
+fn written(folder: &Path) -> String {
+    let definition = definition();
+    let pages = definition.get_subcommands().filter(|known| !known.is_hide_set()).count() + 1;
+    let folder = shown(folder.as_os_str());
+    format!("wrote {pages} manual pages to {folder}: `man -l {folder}/agent-sandbox.1` shows the first\n")
 }
 
 /// What the pages are about. Words for other programs have none.

@@ -10,6 +10,7 @@ mod explain;
 mod init;
 mod lint;
 mod man;
+mod misplaced;
 mod output;
 mod probe;
 mod run;

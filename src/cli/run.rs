@@ -163,10 +163,15 @@ fn said(diagnostic: Diagnostic, output: &Output) -> u8 {
 }
 
 /// Who mistypes a subcommand has asked for a command that does not exist.
-fn with_tip(diagnostic: Diagnostic, command: &[OsString]) -> Diagnostic {
+fn with_tip(diagnostic: Diagnostic, words: &[OsString]) -> Diagnostic {
     let is_not_found = diagnostic.code == Code::CommandNotFound;
-    let command = command.first().filter(|_| is_not_found).and_then(|command| command.to_str());
+    let command = words.first().filter(|_| is_not_found).and_then(|command| command.to_str());
     match command.and_then(subcommand::nearest) {
+        _ if command.is_some_and(|command| ["run", "exec"].contains(&command)) => {
+            let rest = print::words_for_people(words.get(1..).unwrap_or_default());
+            let rest = if rest.is_empty() { "COMMAND".to_owned() } else { rest };
+            diagnostic.help(format!("no subcommand is needed: `agent-sandbox -- {rest}`"))
+        }
         Some(name) => diagnostic.help(format!("did you mean `agent-sandbox {name}`?")),
         None => diagnostic,
     }
