@@ -60,21 +60,46 @@ impl<'r> Patterns<'r> {
         matching
     }
 
+    /// The patterns that would match but for a directory on the way that they do not look into (SPEC P5), and that directory.
+    pub fn stopped_before(&self, path: &AbsPath) -> Vec<(Matching<'_>, AbsPath)> {
+        let mut way: Vec<AbsPath> = path.ancestors().collect();
+        way.reverse();
+        let mut stopped = Vec::new();
+        for Prepared { rule, prefix, components } in
+            self.prepared.iter().filter(|pattern| path.is_below(&pattern.prefix))
+        {
+            let mut matched = way.iter().filter(|at| matches(prefix, components, at) && !is_excepted(rule, at));
+            let Some(first) = matched.next() else { continue };
+            // What lies farther in lies behind the same directory.
+            let directory = self.skipped(rule, prefix, first);
+            let matching = |at: &AbsPath| Matching { rule, at: at.clone(), fixed_prefix: prefix };
+            stopped.extend(directory.map(|directory| (matching(first), directory)));
+        }
+        stopped
+    }
+
     /// As the walk sees it: some names are not entered, and some not meant (SPEC P5).
     fn is_meant(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> bool {
+        !is_excepted(rule, path) && self.skipped(rule, prefix, path).is_none()
+    }
+
+    /// The outermost directory around `path` that the walk does not enter for the rule.
+    fn skipped(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> Option<AbsPath> {
         let refinements = &rule.refinements;
         let is_beside = |directory: &AbsPath, name: &String| {
             directory.parent().is_some_and(|parent| self.host.exists(&parent.child(name)).unwrap_or(false))
         };
-        let is_skipped = |directory: AbsPath| {
+        let is_skipped = |directory: &AbsPath| {
             let name = directory.file_name();
             refinements.skip_directories.iter().any(|skipped| name == Some(skipped.as_ref()))
-                && refinements.skip_beside.as_ref().is_none_or(|name| is_beside(&directory, name))
+                && refinements.skip_beside.as_ref().is_none_or(|name| is_beside(directory, name))
         };
-        let mut entered = path.ancestors().skip(1).take_while(|directory| directory.is_below(prefix));
-        let is_excepted = path.file_name().is_some_and(|name| refinements.except.iter().any(|except| except == name));
-        !is_excepted && !entered.any(is_skipped)
+        path.ancestors().skip(1).take_while(|directory| directory.is_below(prefix)).filter(is_skipped).last()
     }
+}
+
+fn is_excepted(rule: &Rule, path: &AbsPath) -> bool {
+    path.file_name().is_some_and(|name| rule.refinements.except.iter().any(|except| except == name))
 }
 
 #[cfg(test)]
