@@ -85,6 +85,11 @@ fn in_words(diagnosis: &Diagnosis, paint: Paint) -> String {
         }
     }
     let _ = match diagnosis.works {
+        true if !diagnosis.policy_is_valid => writeln!(
+            out,
+            "\n{}: a sandbox with the default policy works here; the policy here has errors: `agent-sandbox check`",
+            paint.good("ok")
+        ),
         true => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` works here", paint.good("ok")),
         false => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` does not work here", paint.bad("missing")),
     };
@@ -106,6 +111,7 @@ mod tests {
         let flag = |flag: &str, available| Feature { flag: flag.into(), available, used_for: "something".into() };
         let mut diagnosis = Diagnosis {
             works: true,
+            policy_is_valid: true,
             findings: vec![
                 finding("bwrap", Status::Ok, "/usr/bin/bwrap, bubblewrap 0.8.0, not setuid", None),
                 finding("Landlock", Status::Limited, "ABI 5, without scopes", Some(("some are open", "Linux 6.12"))),
@@ -125,6 +131,9 @@ without  --overlay  something
 ok: `agent-sandbox -- COMMAND` works here
 ";
         assert_eq!(in_words(&diagnosis, Paint(false)), expected);
+        diagnosis.policy_is_valid = false;
+        let last = "the default policy works here; the policy here has errors: `agent-sandbox check`\n";
+        assert!(in_words(&diagnosis, Paint(false)).ends_with(last));
         diagnosis.works = false;
         diagnosis.findings = vec![finding("trial start", Status::Missing, "no", Some(("nothing runs", "do this")))];
         diagnosis.bwrap_features.clear();

@@ -87,7 +87,8 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     match attempt.conclude() {
         Err(diagnostic) => fail(diagnostic, exit_code::OWN_FAILURE, output),
         Ok(verification) => {
-            let text = if arguments.json { in_json(&verification) } else { in_words(&verification, output) };
+            let text =
+                if arguments.json { in_json(&verification) } else { in_words(&verification, options.quiet, output) };
             let printed = output.print(text.as_bytes());
             if verification.holds { printed } else { ExitCode::FAILURE }
         }
@@ -196,6 +197,6 @@ fn in_json(verification: &Verification) -> String {
     serde_json::to_string_pretty(verification).unwrap_or_default() + "\n"
 }
 
-fn in_words(verification: &Verification, output: &Output) -> String {
-    table::verification(verification, output.paint())
+fn in_words(verification: &Verification, only_findings: bool, output: &Output) -> String {
+    table::verification(verification, only_findings, output.paint())
 }
