@@ -26,6 +26,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::audit;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::guard;
@@ -56,6 +57,9 @@ fn compile(host: &Host, options: &Options, output: &Output) -> Result<(Session, 
     })?;
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
+    if let Some(compiled) = &compiled {
+        audit::lint::idle_flags(host, compiled, &mut diagnostics);
+    }
     output.report(&diagnostics);
     let compiled = compiled.filter(|_| !diagnostics.has_errors());
     let compiled = compiled.ok_or(ExitCode::from(exit_code::OWN_FAILURE))?;

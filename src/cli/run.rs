@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::host::Host;
@@ -213,6 +214,7 @@ fn prepare(
         if !will_run {
             compiled.warn_of_widening(host, &mut diagnostics);
         }
+        lint::idle_flags(host, compiled, &mut diagnostics);
         let command = command(compiled);
         if let Some(warning) = launch::own_sandbox(host, compiled, &command) {
             diagnostics.push(warning);

@@ -346,6 +346,11 @@ impl<'a> Resolver<'a> {
                 return;
             }
         };
+        if rule.shows_socket && kind == FileKind::Directory {
+            let message = format!("`{}` is a folder, and no socket, so nothing is shown", shown(&rule.text));
+            let help = "name the socket in it, or write a pattern for several, such as `/run/service/*.sock`";
+            self.diagnostics.push(Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help));
+        }
         if rule.shows_socket && !self.is_socket(rule, &path) {
             self.found.missing.push((rule.clone(), path));
             return;

@@ -90,7 +90,10 @@ fn an_optional_value_needs_its_equals_sign_and_nothing_else_is_taken_for_it() {
 
 #[test]
 fn a_flag_that_takes_one_value_does_not_swallow_the_command() {
-    assert_eq!(printed(["--ro", "a", "--ro", "b", "--exclude", "c", "--preset", "lint/rust", "echo", "x"]), "x\n");
+    assert_eq!(
+        printed(["-q", "--ro", "a", "--ro", "b", "--exclude", "c", "--preset", "lint/rust", "echo", "x"]),
+        "x\n"
+    );
 }
 
 #[test]
@@ -254,7 +257,8 @@ fn a_flag_behind_a_subcommand_is_shown_in_its_place() {
         assert!(ran.err.contains(&tip), "{words:?}: {}", ran.err);
     }
     // Where that would be the next mistake, and where the flag is nobody's.
-    for words in [&["schema", "--ro", "x"][..], &["show", "--exclde", "x"], &["show", "--exclude"], &["show", "--exec"]] {
+    for words in [&["schema", "--ro", "x"][..], &["show", "--exclde", "x"], &["show", "--exclude"], &["show", "--exec"]]
+    {
         let ran = ran_words(words);
         assert_eq!(ran.code, Some(2));
         assert!(!ran.err.contains("stand before"), "{words:?}: {}", ran.err);
