@@ -23,22 +23,17 @@ pub(super) enum Subcommand {
     Explain(explain::Arguments),
     Show(show::Arguments),
     Diff(diff::Arguments),
-    /// Start a real sandbox and test each rule in it against the kernel
     Verify(verify::Arguments),
-    /// Say what this machine can enforce, and what to do about the rest
     Doctor(doctor::Arguments),
     Init(init::Arguments),
     Trust(trust::Arguments),
     Lint(lint::Arguments),
-    /// Print the JSON schema of the configuration file, or of an answer in JSON
     Schema(schema::Arguments),
     /// Remove what a run that was killed has left at blocked paths
     ///
     /// The next run does so as well. What was changed meanwhile is left, and named.
     Sweep,
-    /// Print completions for a shell
     Completions(completions::Arguments),
-    /// Print a manual page
     Man(man::Arguments),
     /// Report what can be read and written, for paths given on standard input, each ended by a NUL byte
     #[command(name = "__probe", hide = true)]

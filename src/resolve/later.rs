@@ -114,6 +114,12 @@ mod tests {
 
     /// What of `path` the rule would match, on a host without anything.
     fn matched(text: &str, refinements: Refinements, path: &str) -> Option<String> {
+        asked(text, refinements, |patterns| {
+            patterns.matching(&AbsPath::root().join(path)).first().map(|matching| matching.at.to_string())
+        })
+    }
+
+    fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&Patterns) -> T) -> T {
         let at = |path: &str| AbsPath::root().join(path);
         let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
         let rules = [Rule { text: text.into(), refinements: Arc::new(refinements), ..rule }];
@@ -129,8 +135,7 @@ mod tests {
             git_nested: git::NestedRepositories::default(),
         };
         let host = Host::at(PathBuf::from("/nonexistent"));
-        let patterns = Patterns::of(&host, &project, &rules);
-        patterns.matching(&at(path)).first().map(|matching| matching.at.to_string())
+        ask(&Patterns::of(&host, &project, &rules))
     }
 
     #[test]
@@ -161,5 +166,22 @@ mod tests {
         assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.example"), None);
         assert_eq!(matched("**/.env*", refinements(), "/r/node_modules/x/.env"), None);
         assert_eq!(matched("**/node_*", refinements(), "/r/node_modules").as_deref(), Some("/r/node_modules"));
+    }
+
+    #[test]
+    fn a_pattern_that_stops_before_a_directory_is_said_to() {
+        let refinements = Refinements { skip_directories: vec!["node_modules".to_owned()], ..Refinements::default() };
+        let stopped = |path: &str| {
+            asked("**/.env", refinements.clone(), |patterns| {
+                let stopped = patterns.stopped_before(&AbsPath::root().join(path));
+                stopped.first().map(|(matching, directory)| (matching.at.to_string(), directory.to_string()))
+            })
+        };
+        let expected = ("/r/node_modules/a/node_modules/.env".to_owned(), "/r/node_modules".to_owned());
+        assert_eq!(stopped("/r/node_modules/a/node_modules/.env"), Some(expected));
+        assert_eq!(stopped("/r/node_modules/a"), None);
+        assert_eq!(stopped("/r/a/.env"), None);
+        // Matched before the directory: not looking into it takes nothing away.
+        assert_eq!(stopped("/r/.env/node_modules/.env"), None);
     }
 }
