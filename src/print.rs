@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::bytes::value as json_word;
 use crate::diagnostic::{Code, Diagnostic, listed};
 use crate::guard_plan::Tightening;
-use crate::lower::{Argv, Data};
+use crate::lower::{Argv, Data, Operation};
 use crate::path::{AbsPath, shown};
 use crate::placeholder;
 use crate::quoting::{quote, quote_for_people};
@@ -315,7 +315,16 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     lines.extend(environment::annotated(&argv.environment));
     for placeholder in &argv.placeholders {
         let path = quote_for_people(placeholder.path.as_os_str());
-        let why = format!("{}: stands there during the run, so that it cannot be created", placeholder.origin);
+        // A file that appears in a second place is mounted on it.
+        let is_mounted_on = |operation: &Operation| match operation.words.as_slice() {
+            [flag, source, at] => flag == "--bind" && at == placeholder.path.as_os_str() && source != at,
+            _ => false,
+        };
+        let what = match argv.operations.iter().any(is_mounted_on) {
+            true => "stands there during the run, for `--bind` to mount the file on",
+            false => "stands there during the run, so that it cannot be created",
+        };
+        let why = format!("{}: {what}", placeholder.origin);
         lines.push(([b"# ".to_vec(), path].concat(), why));
     }
     lines.push((quote_for_people(argv.program.as_os_str()), String::new()));

@@ -69,6 +69,8 @@ fn working_directory(named: Option<&Path>) -> Result<AbsPath, Diagnostic> {
 pub struct Request {
     /// `--config FILE`, instead of the project's own file.
     pub config: Option<PathBuf>,
+    /// Where the names of files start from that people are shown; the working directory, if absent.
+    pub names_from: Option<AbsPath>,
     pub no_project_config: bool,
     /// The policy as it would be if the project's own file said this. Nothing of it runs.
     pub supposed: Option<Arc<Source>>,

@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host};
-use crate::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project};
+use crate::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
 use crate::origin::Source;
 use crate::path::{AbsPath, shown};
 use crate::session::Session;
@@ -87,7 +87,16 @@ fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Di
         let is_foreign = resolved.links.iter().chain([&resolved.path, &program]).all(is_foreign);
         (can_run && is_foreign).then_some(program)
     });
-    found.ok_or_else(|| failed("there is no `git` on PATH", "install git, or name a file instead of a revision"))
+    // In `/` every git is the project's own. There nothing runs either, unless a policy says so.
+    let root = &project.root;
+    let unsafe_root = || {
+        Diagnostic::new(Code::UnsafeRoot, format!("`{root}` is too broad a project: any `git` could be a part of it"))
+            .help("start in the folder of one project, or name a file instead of a revision")
+    };
+    found.ok_or_else(|| match is_unsafe_root(root, &project.home) {
+        true => unsafe_root(),
+        false => failed("there is no `git` on PATH", "install git, or name a file instead of a revision"),
+    })
 }
 
 struct Git<'a> {

@@ -10,6 +10,7 @@ use clap::{ArgMatches, Args, ColorChoice, CommandFactory, FromArgMatches, Parser
 use crate::print::Form;
 use crate::session::Request;
 
+use super::misplaced;
 use super::subcommand::Subcommand;
 
 /// Run a command in a sandbox compiled from a policy file
@@ -158,6 +159,7 @@ impl Options {
         Request {
             config: policy.config.clone(),
             no_project_config: policy.no_project_config,
+            names_from: None,
             supposed: None,
             ro: policy.ro.clone(),
             rw: policy.rw.clone(),
@@ -175,6 +177,17 @@ impl Options {
 
 /// All of `words` understood, or a mistake: nothing that was written is dropped in silence.
 pub(super) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    // clap's own `help` takes names alone.
+    if let [program, help, flag] = words
+        && help == "help"
+        && (flag == "--help" || flag == "-h")
+    {
+        return understand(&[program.clone(), flag.clone()]);
+    }
+    understand(words).map_err(|e| misplaced::explained(words, e, |moved| understand(moved).map(|_| ())))
+}
+
+fn understand(words: &[OsString]) -> Result<Arguments, clap::Error> {
     let matches = Arguments::command().color(color_asked(words)).try_get_matches_from(words)?;
     let arguments = Arguments::from_arg_matches(&matches)?;
     refuse_misplaced_value(words, &arguments)?;

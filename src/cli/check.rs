@@ -1,5 +1,6 @@
 //! `agent-sandbox check [FILE]`: every mistake at once, for people and for CI.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -7,7 +8,8 @@ use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::exit_code;
 use crate::host::Host;
-use crate::path::shown;
+use crate::layers::PROJECT_FILE;
+use crate::path::{AbsPath, shown};
 use crate::pipeline;
 use crate::session::{Request, Session};
 
@@ -40,26 +42,36 @@ pub(super) fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, outpu
     output.print(summary(&compiled).as_bytes())
 }
 
-/// Who asks, and for what. FILE is read as it would apply in its own folder, unless `--cwd` names another.
+/// Who asks, and for what. FILE is relative to `--cwd`, as that of `--config` is, and read as it would apply in its own folder, unless
+/// `--cwd` names another.
 fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request), Diagnostic> {
     let mut request = options.request();
-    let mut cwd = options.cwd.clone();
+    let mut session = super::session(options.cwd.as_deref())?;
     if let Some(file) = file {
-        let folder = folder_of(file)?;
-        request.config = Some(folder.join(file.file_name().unwrap_or_default()));
-        cwd = cwd.or(Some(folder));
+        let (folder, name) = place_of(&session.cwd, file)?;
+        request.config = Some(folder.join(name));
+        request.names_from = Some(session.cwd.clone());
+        if options.cwd.is_none() {
+            session = super::session(Some(&folder))?;
+        }
     }
-    Ok((super::session(cwd.as_deref())?, request))
+    Ok((session, request))
 }
 
-/// The folder that holds `file`, which is relative to where we are. The kernel follows it: what `link/..` means cannot be
-/// told from its spelling.
-fn folder_of(file: &Path) -> Result<PathBuf, Diagnostic> {
-    let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    std::fs::canonicalize(folder).map_err(|e| {
+/// The folder that holds `file`, and its name there. The kernel follows it: what `link/..` means cannot be told from its spelling. A
+/// folder stands for the project's file in it, as with `trust --revoke`.
+fn place_of(cwd: &AbsPath, file: &Path) -> Result<(PathBuf, OsString), Diagnostic> {
+    let whole = cwd.as_path().join(file);
+    let (folder, name) = match (whole.parent(), whole.file_name()) {
+        // `.` has no name, and neither has `..`.
+        (Some(folder), Some(name)) if !whole.is_dir() => (folder, name),
+        _ => (whole.as_path(), OsStr::new(PROJECT_FILE)),
+    };
+    let folder = std::fs::canonicalize(folder).map_err(|e| {
         let message = format!("cannot find the folder of `{}`: {}", shown(file.as_os_str()), reason(&e));
         Diagnostic::new(Code::MissingConfig, message).help("name an existing file")
-    })
+    })?;
+    Ok((folder, name.to_owned()))
 }
 
 fn summary(compiled: &pipeline::Compiled) -> String {

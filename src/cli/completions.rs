@@ -10,6 +10,8 @@ use super::output::Output;
 
 /// Print completions for a shell
 ///
+/// The shell then completes subcommands, flags and their values. It reads the file when it is started the next time.
+///
 /// For bash: `agent-sandbox completions bash > ~/.local/share/bash-completion/completions/agent-sandbox`.
 /// For zsh: `agent-sandbox completions zsh > DIR/_agent-sandbox`, where DIR is one of `$fpath`.
 /// For fish: `agent-sandbox completions fish > ~/.config/fish/completions/agent-sandbox.fish`.

@@ -14,7 +14,7 @@ use super::style::Paint;
 ///
 /// Looks at bwrap, the kernel and the surroundings, and starts a real sandbox with the smallest command. Each line is `ok`, `limited` (it
 /// works, with less protection or comfort) or `missing` (nothing runs), with what follows from it and what to do. The project's own
-/// policy does not count: `agent-sandbox check` and `agent-sandbox verify` are for that.
+/// policy does not count, but it is said if it has errors: `agent-sandbox check` and `agent-sandbox verify` are for that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
@@ -79,6 +79,11 @@ fn in_words(diagnosis: &Diagnosis, paint: Paint) -> String {
         }
     }
     let _ = match diagnosis.works {
+        true if !diagnosis.policy_is_valid => writeln!(
+            out,
+            "\n{}: a sandbox with the default policy works here; the policy here has errors: `agent-sandbox check`",
+            paint.good("ok")
+        ),
         true => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` works here", paint.good("ok")),
         false => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` does not work here", paint.bad("missing")),
     };
@@ -100,6 +105,7 @@ mod tests {
         let flag = |flag: &str, available| Feature { flag: flag.into(), available, used_for: "something".into() };
         let mut diagnosis = Diagnosis {
             works: true,
+            policy_is_valid: true,
             findings: vec![
                 finding("bwrap", Status::Ok, "/usr/bin/bwrap, bubblewrap 0.8.0, not setuid", None),
                 finding("Landlock", Status::Limited, "ABI 5, without scopes", Some(("some are open", "Linux 6.12"))),
@@ -119,6 +125,9 @@ without  --overlay  something
 ok: `agent-sandbox -- COMMAND` works here
 ";
         assert_eq!(in_words(&diagnosis, Paint(false)), expected);
+        diagnosis.policy_is_valid = false;
+        let last = "the default policy works here; the policy here has errors: `agent-sandbox check`\n";
+        assert!(in_words(&diagnosis, Paint(false)).ends_with(last));
         diagnosis.works = false;
         diagnosis.findings = vec![finding("trial start", Status::Missing, "no", Some(("nothing runs", "do this")))];
         diagnosis.bwrap_features.clear();

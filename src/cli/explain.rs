@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use crate::audit::explain::{Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
+use crate::audit::explain::{Below, Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
 use crate::audit::inside::Effective;
 use crate::audit::ruling::Ruling;
 use crate::diagnostic::{Diagnostics, listed};
@@ -113,7 +113,13 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     for (title, text) in titled("pins", explanation.pins.iter().map(step).collect()) {
         line(title, &text);
     }
-    for (title, text) in titled("holds", explanation.durability.iter().map(|one| painted(one, paint)).collect()) {
+    if !explanation.below.is_empty() {
+        let counts = explanation.below.iter().map(|Below { access, count }| format!("{count} {access}"));
+        let them = if let [Below { count: 1, .. }] = explanation.below.as_slice() { "it" } else { "them" };
+        line("below", &format!("{}: `agent-sandbox show` has {them}", counts.collect::<Vec<_>>().join(", ")));
+    }
+    let painted = |one: &Durability| painted(one, explanation.below.is_empty(), paint);
+    for (title, text) in titled("holds", explanation.durability.iter().map(painted).collect()) {
         line(title, &text);
     }
     out
@@ -140,7 +146,7 @@ fn losers(losers: &[Loser]) -> Vec<String> {
     let rules: Vec<(String, &Loser)> = losers.iter().map(|loser| (ruling(&loser.rule), loser)).collect();
     let widths = rules.iter().map(|(rule, _)| rule.chars().count());
     let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
-    rules.into_iter().map(|(rule, loser)| format!("{rule:<width$}  {}", loser.why.told())).collect()
+    rules.into_iter().map(|(rule, loser)| format!("{rule:<width$}  {}", loser.told())).collect()
 }
 
 fn step(step: &Step) -> String {
@@ -151,24 +157,27 @@ fn step(step: &Step) -> String {
 }
 
 /// The colour says how far it holds.
-fn painted(one: &Durability, paint: Paint) -> String {
-    let text = durability(one);
+fn painted(one: &Durability, is_uniform: bool, paint: Paint) -> String {
+    let text = durability(one, is_uniform);
     match one {
-        Durability::Directory { .. } | Durability::Placeholder { .. } | Durability::NotCreatable => {
-            paint.good(text).to_string()
-        }
+        Durability::Directory { .. }
+        | Durability::Placeholder { .. }
+        | Durability::Pinned { .. }
+        | Durability::NotCreatable => paint.good(text).to_string(),
         Durability::HardLinked { .. } => paint.bad(text).to_string(),
         Durability::File { .. } | Durability::Pattern | Durability::Creatable { .. } | Durability::Movable { .. } => {
             paint.warning(text).to_string()
         }
-        Durability::Created { .. } | Durability::Private => text,
+        Durability::Created { .. } | Durability::Generated | Durability::Private => text,
     }
 }
 
-fn durability(one: &Durability) -> String {
+/// `is_uniform`: nothing differs below.
+fn durability(one: &Durability, is_uniform: bool) -> String {
     let all = |paths: &[AbsPath]| listed(paths.iter().map(|path| path.to_string()), "and");
     match one {
-        Durability::Directory { path } => format!("for all of {path}, and what comes to be there"),
+        Durability::Directory { path } if is_uniform => format!("for all of {path}, and what comes to be there"),
+        Durability::Directory { path } => format!("for all else of {path}, and what comes to be there"),
         Durability::File { when_replaced, .. } => {
             let then = match when_replaced {
                 WhenReplaced::Exposed => "is not covered",
@@ -195,6 +204,10 @@ fn durability(one: &Durability) -> String {
         Durability::Movable { directories } => {
             format!("the command can rename {}: the rule goes along, and the old place is free", all(directories))
         }
+        Durability::Pinned { keeps } => {
+            format!("the directory stays where it is: it cannot be renamed or removed, because {keeps} lies in it")
+        }
+        Durability::Generated => "a copy for this sandbox, made at the start, with lines of its own".to_owned(),
         Durability::Private => "until the sandbox ends".to_owned(),
     }
 }

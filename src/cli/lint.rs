@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::audit::lint::{Lint, sarif};
-use crate::diagnostic::{Code, Diagnostics, Format, Severity, nearest, render};
+use crate::audit::lint::{CODES, Lint, sarif};
+use crate::diagnostic::{Code, Diagnostics, Format, Severity, listed, nearest, render};
 use crate::host::Host;
 use crate::pipeline;
 
@@ -58,10 +58,11 @@ enum FindingsFormat {
 const MOST_SHOWN: usize = 100;
 
 fn code(written: &str) -> Result<Code, String> {
+    let codes = CODES.map(|code| format!("`{}`", code.name()));
     let known = Code::ALL.iter().find(|code| code.name() == written);
     known.copied().ok_or_else(|| match nearest(written, Code::ALL.iter().map(|code| code.name())) {
         Some(nearest) => format!("there is no such code; did you mean `{nearest}`?"),
-        None => "there is no such code: each finding begins with its own, in brackets".to_owned(),
+        None => format!("there is no such code; those of `lint` are {}", listed(codes.into_iter(), "and")),
     })
 }
 
@@ -73,7 +74,11 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
     let mut lint = Lint::of_stages(&diagnostics);
-    output.report(&about_the_machine(&diagnostics, &lint));
+    let mut others = about_the_machine(&diagnostics, &lint);
+    if let Some(compiled) = &compiled {
+        compiled.warn_of_widening(host, &mut others);
+    }
+    output.report(&others);
     if let Some(compiled) = compiled.as_ref().filter(|_| !diagnostics.has_errors()) {
         if options.debug {
             output.debug(&debug::stages(compiled));

@@ -20,6 +20,7 @@ use super::output::Output;
 /// Print a manual page
 ///
 /// `agent-sandbox man | man -l -` shows the page of the program, `agent-sandbox man explain | man -l -` that of a subcommand.
+/// `agent-sandbox man --dir ~/.local/share/man/man1` installs all of them, for `man agent-sandbox` and `man agent-sandbox-explain`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The subcommand that the page is about
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
     let pages = pages();
     match (&arguments.dir, &arguments.about) {
         (Some(folder), _) => match pages.iter().try_for_each(|page| page.write_to(folder)) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => output.print(written(folder, pages.len()).as_bytes()),
             Err(e) => {
                 let message = format!("cannot write manual pages to `{}`: {}", shown(folder.as_os_str()), reason(&e));
                 output.failed(
@@ -105,6 +106,11 @@ fn section(part: &str) -> String {
     // `\&` keeps a dot at the beginning of a line from being a request.
     let lines: String = escaped.lines().map(|line| format!("\\&{line}\n")).collect();
     format!(".SH {}\n.nf\n{lines}.fi\n", title.to_uppercase())
+}
+
+fn written(folder: &Path, pages: usize) -> String {
+    let folder = shown(folder.as_os_str());
+    format!("wrote {pages} manual pages to {folder}: `man -l {folder}/agent-sandbox.1` shows the first\n")
 }
 
 fn in_ascii(character: char) -> String {

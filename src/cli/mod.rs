@@ -10,6 +10,7 @@ mod explain;
 mod init;
 mod lint;
 mod man;
+mod misplaced;
 mod output;
 mod probe;
 mod run;
@@ -25,6 +26,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::audit;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::exit_code;
 use crate::guard;
@@ -70,6 +72,9 @@ fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, 
     let session = session_or_code(options, output)?;
     let mut diagnostics = Diagnostics::default();
     let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
+    if let Some(compiled) = &compiled {
+        audit::lint::idle_flags(host, compiled, &mut diagnostics);
+    }
     let compiled = compiled.filter(|_| !diagnostics.has_errors());
     if let Some(compiled) = &compiled {
         compiled.warn_of_widening(host, &mut diagnostics);

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::host::Host;
@@ -163,10 +164,15 @@ fn said(diagnostic: Diagnostic, output: &Output) -> u8 {
 }
 
 /// Who mistypes a subcommand has asked for a command that does not exist.
-fn with_tip(diagnostic: Diagnostic, command: &[OsString]) -> Diagnostic {
+fn with_tip(diagnostic: Diagnostic, words: &[OsString]) -> Diagnostic {
     let is_not_found = diagnostic.code == Code::CommandNotFound;
-    let command = command.first().filter(|_| is_not_found).and_then(|command| command.to_str());
+    let command = words.first().filter(|_| is_not_found).and_then(|command| command.to_str());
     match command.and_then(subcommand::nearest) {
+        _ if command.is_some_and(|command| ["run", "exec"].contains(&command)) => {
+            let rest = print::words_for_people(words.get(1..).unwrap_or_default());
+            let rest = if rest.is_empty() { "COMMAND".to_owned() } else { rest };
+            diagnostic.help(format!("no subcommand is needed: `agent-sandbox -- {rest}`"))
+        }
         Some(name) => diagnostic.help(format!("did you mean `agent-sandbox {name}`?")),
         None => diagnostic,
     }
@@ -208,6 +214,7 @@ fn prepare(
         if !will_run {
             compiled.warn_of_widening(host, &mut diagnostics);
         }
+        lint::idle_flags(host, compiled, &mut diagnostics);
         let command = command(compiled);
         if let Some(warning) = launch::own_sandbox(host, compiled, &command) {
             diagnostics.push(warning);

@@ -16,7 +16,8 @@ pub(super) enum Subcommand {
     ///
     /// Without FILE: the files that a run here would use. Exit code 1 when there are errors.
     Check {
-        /// A project file to validate, as it would apply in its own folder
+        /// A project file to validate, as it would apply in its own folder; a folder stands for its `.agent-sandbox.toml`. With
+        /// `--cwd DIR` it is relative to DIR, and applies there
         file: Option<PathBuf>,
     },
     Explain(explain::Arguments),

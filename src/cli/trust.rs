@@ -168,11 +168,15 @@ fn agree(host: &Host, options: &Options, output: &Output) -> Result<String, Opti
             "{} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n",
             widening.name
         )),
-        Some(widening) => Ok(recorded(widening, &trust::record(host, &compiled.layers, widening)?)),
+        Some(widening) => {
+            trust::record(host, &compiled.layers, widening)?;
+            Ok(recorded(widening))
+        }
     }
 }
 
-fn recorded(widening: &Widening, at: &AbsPath) -> String {
+fn recorded(widening: &Widening) -> String {
     let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
-    format!("{} opens:\n{opened}recorded in {at}: this much, until a byte of the file changes\n", widening.name)
+    let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
+    format!("{} opens:\n{opened}recorded: {until}\n", widening.name)
 }

@@ -35,7 +35,8 @@ use super::run::{self, Leaves, Prepared};
 /// The sandbox is the one that `agent-sandbox -- COMMAND` would start here, with a probe for a command. It tries to read and write at the
 /// path of each rule, to move what is pinned, and to undo what confines it. The answers are compared with the policy and with an
 /// independent model of bwrap's command line. A refusal counts only where the host itself would have allowed the same; otherwise it is
-/// reported as not testable. Nothing is written, and nothing stays on the host.
+/// reported as not testable. `--quiet` shows only what does not hold or cannot be tested, and the total. Nothing is written, and nothing stays
+/// on the host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Arguments {
@@ -47,6 +48,7 @@ pub(super) struct Arguments {
 const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox verify                               the policy that applies here
+  agent-sandbox verify -q                            what does not hold, and what cannot be tested
   agent-sandbox --exclude '**/*.pem' verify          with flags that go with a run
   agent-sandbox verify --json | jq '.checks[] | select(.result != \"ok\")'
 
@@ -90,7 +92,7 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
             let printed = if arguments.json {
                 output.print_json(&verification)
             } else {
-                output.print(table::verification(&verification, output.paint()).as_bytes())
+                output.print(table::verification(&verification, options.quiet, output.paint()).as_bytes())
             };
             if verification.holds { printed } else { ExitCode::FAILURE }
         }

@@ -102,7 +102,7 @@ codes! {
     ProtectedPath = "protected-path", Error;
     /// A pattern that is also the name of an existing file.
     AmbiguousPattern = "ambiguous-pattern", Warning;
-    /// A protective path with a variable or a name of a home in it, which stand for nothing.
+    /// A path with a variable or a name of a home in it, which stand for nothing.
     LiteralPath = "literal-path", Warning;
     /// Something would be opened through a symlink that the command can replace.
     WritableLink = "writable-link", Error;

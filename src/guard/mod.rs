@@ -35,6 +35,8 @@ use crate::signal_mask::Mask;
 pub(crate) use confine::drop_capabilities;
 pub(crate) use namespaces::enter as enter_namespaces;
 
+const NO_COMMAND: &str = "the sandbox was set up without a command to run in it";
+
 /// Why the command was not started.
 #[derive(Debug)]
 enum Failure {
@@ -44,6 +46,8 @@ enum Failure {
     Changed(String),
     /// Something is not as it must be.
     Refused(String),
+    /// A script was printed without one.
+    NoCommand,
     CannotExecute {
         program: OsString,
         error: io::Error,
@@ -65,6 +69,7 @@ impl Failure {
             Self::Unavailable(why) => Report::Unavailable(why),
             Self::Changed(why) => Report::Changed(why),
             Self::Refused(why) => Report::Refused(why),
+            Self::NoCommand => Report::CannotExecute { errno: 0, message: NO_COMMAND.to_owned() },
             Self::CannotExecute { program, error } => {
                 let message = format!("`{}` cannot be executed inside: {}", shown(&program), reason(&error));
                 Report::CannotExecute { errno: error.raw_os_error().unwrap_or_default(), message }
@@ -73,6 +78,10 @@ impl Failure {
     }
 
     fn diagnostic(self) -> Diagnostic {
+        if let Self::NoCommand = self {
+            return Diagnostic::new(Code::CommandNotFound, NO_COMMAND)
+                .help("print the script anew, with one: `agent-sandbox --print-args -- COMMAND [ARGS]…`");
+        }
         match self.report() {
             Report::Unavailable(why) => Diagnostic::new(
                 Code::GuardUnavailable,
@@ -132,7 +141,7 @@ fn read(words: &[OsString]) -> io::Result<(GuardPlan, Vec<OsString>)> {
 /// The guard on one screen. Each step says what it needs; the order is the only one that works (see TECHNICAL_STEERING.md).
 fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -> Result<Infallible, Failure> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::Refused("there is no command".to_owned()));
+        return Err(Failure::NoCommand);
     };
     namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
     if !ablate::is_off(Mitigation::PrivatePropagation) {

@@ -138,8 +138,16 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let in_work_trees: Vec<(git::Repository, AbsPath)> =
         in_work_trees.chain(git_nested.found.iter().map(git::Nested::repository)).collect();
     let git_named = git::named(host, &in_work_trees, &home, &git_settings);
-    let mut reader =
-        Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
+    let names_from = request.names_from.as_ref().unwrap_or(&cwd);
+    let mut reader = Reader {
+        host,
+        cwd: &cwd,
+        names_from,
+        diagnostics,
+        layers: Vec::new(),
+        own_files: Vec::new(),
+        absent: Vec::new(),
+    };
 
     let user_file = configuration.join("agent-sandbox/config.toml");
     reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &search.root);
@@ -263,6 +271,8 @@ enum Outcome<'l> {
 struct Reader<'a> {
     host: &'a Host,
     cwd: &'a AbsPath,
+    /// What the names of files are relative to, where they are shown.
+    names_from: &'a AbsPath,
     diagnostics: &'a mut Diagnostics,
     layers: Vec<Layer>,
     own_files: Vec<OwnFile>,
@@ -284,7 +294,7 @@ impl Reader<'_> {
         let problem = match text(self.host, file) {
             Ok(Some(text)) => {
                 self.protect(file);
-                let source = Arc::new(Source { name: shown_name(file, self.cwd), text });
+                let source = Arc::new(Source { name: shown_name(file, self.names_from), text });
                 self.take(kind, source, base, Some(file.clone()));
                 return self.layers.last_mut().map_or(Outcome::Failed, Outcome::Read);
             }
@@ -294,7 +304,7 @@ impl Reader<'_> {
             }
             Err(problem) => problem,
         };
-        self.diagnostics.push(unreadable(&shown_name(file, self.cwd), &problem));
+        self.diagnostics.push(unreadable(&shown_name(file, self.names_from), &problem));
         Outcome::Failed
     }
 

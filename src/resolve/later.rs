@@ -60,21 +60,46 @@ impl<'r> Patterns<'r> {
         matching
     }
 
+    /// The patterns that would match but for a directory on the way that they do not look into (SPEC P5), and that directory.
+    pub fn stopped_before(&self, path: &AbsPath) -> Vec<(Matching<'_>, AbsPath)> {
+        let mut way: Vec<AbsPath> = path.ancestors().collect();
+        way.reverse();
+        let mut stopped = Vec::new();
+        for Prepared { rule, prefix, components } in
+            self.prepared.iter().filter(|pattern| path.is_below(&pattern.prefix))
+        {
+            let mut matched = way.iter().filter(|at| matches(prefix, components, at) && !is_excepted(rule, at));
+            let Some(first) = matched.next() else { continue };
+            // What lies farther in lies behind the same directory.
+            let directory = self.skipped(rule, prefix, first);
+            let matching = |at: &AbsPath| Matching { rule, at: at.clone(), fixed_prefix: prefix };
+            stopped.extend(directory.map(|directory| (matching(first), directory)));
+        }
+        stopped
+    }
+
     /// As the walk sees it: some names are not entered, and some not meant (SPEC P5).
     fn is_meant(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> bool {
+        !is_excepted(rule, path) && self.skipped(rule, prefix, path).is_none()
+    }
+
+    /// The outermost directory around `path` that the walk does not enter for the rule.
+    fn skipped(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> Option<AbsPath> {
         let refinements = &rule.refinements;
         let is_beside = |directory: &AbsPath, name: &String| {
             directory.parent().is_some_and(|parent| self.host.exists(&parent.child(name)).unwrap_or(false))
         };
-        let is_skipped = |directory: AbsPath| {
+        let is_skipped = |directory: &AbsPath| {
             let name = directory.file_name();
             refinements.skip_directories.iter().any(|skipped| name == Some(skipped.as_ref()))
-                && refinements.skip_beside.as_ref().is_none_or(|name| is_beside(&directory, name))
+                && refinements.skip_beside.as_ref().is_none_or(|name| is_beside(directory, name))
         };
-        let mut entered = path.ancestors().skip(1).take_while(|directory| directory.is_below(prefix));
-        let is_excepted = path.file_name().is_some_and(|name| refinements.except.iter().any(|except| except == name));
-        !is_excepted && !entered.any(is_skipped)
+        path.ancestors().skip(1).take_while(|directory| directory.is_below(prefix)).filter(is_skipped).last()
     }
+}
+
+fn is_excepted(rule: &Rule, path: &AbsPath) -> bool {
+    path.file_name().is_some_and(|name| rule.refinements.except.iter().any(|except| except == name))
 }
 
 #[cfg(test)]
@@ -88,13 +113,18 @@ mod tests {
 
     /// What of `path` the rule would match, on a host without anything.
     fn matched(text: &str, refinements: Refinements, path: &str) -> Option<String> {
+        asked(text, refinements, |patterns| {
+            patterns.matching(&AbsPath::root().join(path)).first().map(|matching| matching.at.to_string())
+        })
+    }
+
+    fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&Patterns) -> T) -> T {
         let at = |path: &str| AbsPath::root().join(path);
         let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
         let rules = [Rule { text: text.into(), refinements: Arc::new(refinements), ..rule }];
         let project = Project::plain(&at("/r"), at("/h"));
         let host = Host::at(PathBuf::from("/nonexistent"));
-        let patterns = Patterns::of(&host, &project, &rules);
-        patterns.matching(&at(path)).first().map(|matching| matching.at.to_string())
+        ask(&Patterns::of(&host, &project, &rules))
     }
 
     #[test]
@@ -125,5 +155,22 @@ mod tests {
         assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.example"), None);
         assert_eq!(matched("**/.env*", refinements(), "/r/node_modules/x/.env"), None);
         assert_eq!(matched("**/node_*", refinements(), "/r/node_modules").as_deref(), Some("/r/node_modules"));
+    }
+
+    #[test]
+    fn a_pattern_that_stops_before_a_directory_is_said_to() {
+        let refinements = Refinements { skip_directories: vec!["node_modules".to_owned()], ..Refinements::default() };
+        let stopped = |path: &str| {
+            asked("**/.env", refinements.clone(), |patterns| {
+                let stopped = patterns.stopped_before(&AbsPath::root().join(path));
+                stopped.first().map(|(matching, directory)| (matching.at.to_string(), directory.to_string()))
+            })
+        };
+        let expected = ("/r/node_modules/a/node_modules/.env".to_owned(), "/r/node_modules".to_owned());
+        assert_eq!(stopped("/r/node_modules/a/node_modules/.env"), Some(expected));
+        assert_eq!(stopped("/r/node_modules/a"), None);
+        assert_eq!(stopped("/r/a/.env"), None);
+        // Matched before the directory: not looking into it takes nothing away.
+        assert_eq!(stopped("/r/.env/node_modules/.env"), None);
     }
 }

@@ -283,6 +283,7 @@ impl<'a> Resolver<'a> {
         let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return };
         let Ok(resolved) = self.follow(anchor, &path) else { return };
         if resolved.kind.is_none() && resolved.links.is_empty() && self.may_create(rule, &resolved.path) {
+            self.warn_if_literal(rule, "is created under that name");
             match &rule.refinements.content {
                 None => self.found.create.push(resolved.path),
                 Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content: content.clone() }),
@@ -345,6 +346,11 @@ impl<'a> Resolver<'a> {
                 return;
             }
         };
+        if rule.shows_socket && kind == FileKind::Directory {
+            let message = format!("`{}` is a folder, and no socket, so nothing is shown", shown(&rule.text));
+            let help = "name the socket in it, or write a pattern for several, such as `/run/service/*.sock`";
+            self.diagnostics.push(Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help));
+        }
         if rule.shows_socket && !self.is_socket(rule, &path) {
             self.found.missing.push((rule.clone(), path));
             return;
@@ -371,21 +377,22 @@ impl<'a> Resolver<'a> {
 
     /// A rule that applies to nothing here. Where somebody meant a variable or a home, it never will.
     fn missing(&mut self, rule: &Arc<Rule>, path: AbsPath) {
+        self.warn_if_literal(rule, if rule.access.is_protective() { "protects nothing" } else { "opens nothing" });
+        self.found.missing.push((rule.clone(), path));
+    }
+
+    fn warn_if_literal(&mut self, rule: &Rule, so: &str) {
         let text = rule.text.as_bytes();
         let home_inside = |text: &[u8]| text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/']));
         let literal = matches!(text, [b'$', ..] | [b'~', 0..=b'.' | b'0'.., ..]) || home_inside(text);
-        if literal && rule.access.is_protective() && !rule.shows_socket && rule.layer > LayerKind::Preset {
+        if literal && !rule.shows_socket && rule.layer > LayerKind::Preset {
             let written = shown(&rule.text);
             self.diagnostics.push(
-                Diagnostic::new(
-                    Code::LiteralPath,
-                    format!("`{written}` is taken as it is written, and protects nothing"),
-                )
-                .at(&rule.origin)
-                .help("variables and `~name` are not expanded; write `~/…` at the start, or the whole path"),
+                Diagnostic::new(Code::LiteralPath, format!("`{written}` is taken as it is written, and {so}"))
+                    .at(&rule.origin)
+                    .help("variables and `~name` are not expanded; write `~/…` at the start, or the whole path"),
             );
         }
-        self.found.missing.push((rule.clone(), path));
     }
 
     fn unreadable(&mut self, rule: &Rule, path: &AbsPath, error: &io::Error) {

@@ -140,6 +140,39 @@ fn a_named_file_must_exist() {
     }
 }
 
+/// A mistake is pointed to as the caller would open the file.
+#[test]
+fn a_named_file_is_shown_from_where_the_caller_is() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/sub/p.toml", "netwrk = false\n");
+    for (words, name) in [
+        (&["check", "sub/p.toml"][..], "sub/p.toml:1:1"),
+        (&["--config", "sub/p.toml", "check"], "sub/p.toml:1:1"),
+        (&["-C", "sub", "check", "p.toml"], "p.toml:1:1"),
+        (&["-C", "sub", "--config", "p.toml", "check"], "p.toml:1:1"),
+    ] {
+        let ran = run(&place, words);
+        assert_eq!((ran.code, ran.codes()), (Some(1), vec!["unknown-key"]), "{words:?}");
+        assert!(ran.err.contains(&format!("--> {name}\n")), "{words:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_folder_stands_for_the_projects_file_in_it() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/sub/keep", "");
+    for folder in [".", "sub", "sub/"] {
+        let ran = run(&place, ["check", folder]);
+        assert_eq!((ran.code, ran.codes()), (Some(1), vec!["missing-config"]), "{folder}");
+        assert!(ran.err.contains("/.agent-sandbox.toml` does not exist"), "{}", ran.err);
+    }
+    place.write("home/code/project/.agent-sandbox.toml", "network = false\n");
+    for folder in [".", "sub/.."] {
+        let ran = run(&place, ["check", folder]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{folder}");
+    }
+}
+
 #[test]
 fn warnings_are_shown_and_are_no_failure() {
     let place = Place::in_tmp();

@@ -244,3 +244,13 @@ fn a_revision_is_that_of_the_projects_own_file() {
     let debug = run(&place, ["--debug", "diff", "git:HEAD"]).err;
     assert!(debug.contains("OLD:\n") && debug.contains("\nNEW:\n"), "{debug}");
 }
+
+/// Where nothing is a project, no git can be trusted not to be a part of it.
+#[test]
+fn a_revision_of_the_whole_system_is_refused_as_too_broad() {
+    let place = place();
+    for folder in ["/", "/usr"] {
+        let ran = run(&place, ["-C", folder, "diff", "git:HEAD"]);
+        assert_eq!((ran.code, ran.codes()), (Some(125), vec!["unsafe-root"]), "{folder}");
+    }
+}

@@ -131,3 +131,14 @@ fn a_sandbox_in_a_sandbox_is_125() {
     let nested = run(&place, ["--".as_ref(), binary.as_os_str(), "--".as_ref(), "true".as_ref()]);
     assert_own_failure(&nested, "already-inside");
 }
+
+#[test]
+fn a_script_that_was_printed_without_a_command_says_what_is_lacking() {
+    let place = Place::in_tmp();
+    let printed = run(&place, ["-q", "--print-args"]);
+    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+    let script = place.command("sh").args(["-c", &printed.out]).output().unwrap();
+    let ran = crate::Ran::of(&script);
+    assert_eq!((ran.code, ran.codes()), (Some(127), vec!["command-not-found"]), "{}", ran.err);
+    assert!(ran.err.contains("`agent-sandbox --print-args -- COMMAND [ARGS]…`"), "{}", ran.err);
+}

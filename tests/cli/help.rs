@@ -55,3 +55,13 @@ fn the_version_is_that_of_the_package() {
         assert_eq!((ran.code, ran.out), (Some(0), format!("agent-sandbox {}\n", env!("CARGO_PKG_VERSION"))));
     }
 }
+
+#[test]
+fn manual_pages_that_were_written_are_counted() {
+    let place = crate::support::Place::in_tmp();
+    let folder = place.project();
+    let ran = crate::run(&place, ["man".as_ref(), "--dir".as_ref(), folder.as_os_str()]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let written = std::fs::read_dir(&folder).unwrap().count();
+    assert!(ran.out.starts_with(&format!("wrote {written} manual pages to {}: ", folder.display())), "{}", ran.out);
+}

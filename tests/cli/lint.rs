@@ -41,6 +41,13 @@ fn a_code_that_does_not_exist_is_a_mistake() {
     let ran = ran(["lint", "--allow", "unusd-rule"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
     assert!(ran.err.contains("did you mean `unused-rule`?"), "{}", ran.err);
+    let other = crate::ran(["lint", "--allow", "foo"]);
+    assert_eq!(other.code, Some(2));
+    assert!(
+        other.err.contains("`shadowed-rule`, `unused-rule`, ") && other.err.contains("`writable-path`"),
+        "{}",
+        other.err
+    );
 }
 
 #[test]
@@ -93,4 +100,16 @@ fn a_mistyped_subcommand_is_recognised() {
     }
     let other = run(&Place::in_tmp(), ["nothing-like-it"]);
     assert!(!other.err.contains("did you mean"), "{}", other.err);
+}
+
+#[test]
+fn a_file_that_needs_consent_is_said_to_need_it_and_is_no_finding() {
+    let place = Place::in_tmp();
+    place.write("home/data/file", "");
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nrw = ['~/data']\n");
+    let before = run(&place, ["lint"]);
+    assert_eq!((before.code, before.out.as_str()), (Some(0), "nothing found\n"));
+    assert_eq!(before.codes(), ["widening-policy"]);
+    place.trust();
+    assert_eq!(run(&place, ["lint"]).err, "");
 }

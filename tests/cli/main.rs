@@ -5,6 +5,7 @@
 mod support;
 
 mod ablation;
+mod annotated;
 mod check;
 mod colors;
 mod diff;

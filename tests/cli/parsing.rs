@@ -91,7 +91,10 @@ fn an_optional_value_needs_its_equals_sign_and_nothing_else_is_taken_for_it() {
 
 #[test]
 fn a_flag_that_takes_one_value_does_not_swallow_the_command() {
-    assert_eq!(printed(["--ro", "a", "--ro", "b", "--exclude", "c", "--preset", "lint/rust", "echo", "x"]), "x\n");
+    assert_eq!(
+        printed(["-q", "--ro", "a", "--ro", "b", "--exclude", "c", "--preset", "lint/rust", "echo", "x"]),
+        "x\n"
+    );
 }
 
 #[test]
@@ -287,5 +290,49 @@ fn what_is_true_everywhere_may_stand_before_a_subcommand() {
     for subcommand in ["schema", "check"] {
         let ran = ran(["-C", ".", "-q", "--debug", "--message-format=text", subcommand]);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
+    }
+}
+
+/// Who writes a flag behind a subcommand is shown the whole line as it works.
+#[test]
+fn a_flag_behind_a_subcommand_is_shown_in_its_place() {
+    for (words, meant) in [
+        (&["show", "--exclude", "x"][..], "--exclude x show"),
+        (&["lint", "--ro=x", "-q", "--rw", "a b"], "--ro=x --rw 'a b' lint -q"),
+        (&["check", "--config", "x.toml"], "--config x.toml check"),
+        (&["explain", "-c", "x.toml", "."], "-c x.toml explain ."),
+        (&["verify", "--network=false", "--no-guard"], "--network=false --no-guard verify"),
+    ] {
+        let ran = ran_words(words);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{words:?}");
+        let tip = format!("tip: write `agent-sandbox {meant}`: flags of the policy and of a run stand before");
+        assert!(ran.err.contains(&tip), "{words:?}: {}", ran.err);
+    }
+    // Where that would be the next mistake, and where the flag is nobody's.
+    for words in [&["schema", "--ro", "x"][..], &["show", "--exclde", "x"], &["show", "--exclude"], &["show", "--exec"]]
+    {
+        let ran = ran_words(words);
+        assert_eq!(ran.code, Some(2));
+        assert!(!ran.err.contains("stand before"), "{words:?}: {}", ran.err);
+    }
+}
+
+fn ran_words(words: &[&str]) -> crate::Ran {
+    run(&Place::in_tmp(), words)
+}
+
+#[test]
+fn help_has_a_help() {
+    assert_eq!(printed(["help", "--help"]), printed(["--help"]));
+    assert_eq!(printed(["help", "-h"]), printed(["-h"]));
+}
+
+#[test]
+fn who_writes_run_or_exec_is_told_that_nothing_is_needed() {
+    for (words, meant) in [(&["run", "ls", "-l"][..], "ls -l"), (&["exec"], "COMMAND")] {
+        let ran = ran_words(words);
+        assert_eq!((ran.code, ran.codes()), (Some(127), vec!["command-not-found"]));
+        let help = format!("no subcommand is needed: `agent-sandbox -- {meant}`");
+        assert!(ran.err.contains(&help), "{}", ran.err);
     }
 }

@@ -180,3 +180,30 @@ fn a_command_is_followed_as_the_kernel_does() {
     assert_eq!(run_with("", "link/../only-here"), absent);
     assert_eq!(run_with("link/..", "only-here"), absent);
 }
+
+/// Who types a protection counts on it.
+#[test]
+fn a_flag_that_protects_nothing_is_pointed_out_once() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/there", "");
+    let said = |words: &[&str]| {
+        let ran = run(&place, words);
+        assert_eq!(ran.code, Some(0), "{words:?}: {}", ran.err);
+        ran.err
+    };
+    for words in
+        [&["--exclude", "secrts", "--", "true"][..], &["--ro", "secrts", "show"], &["--ro=secrts", "--print-args"]]
+    {
+        let err = said(words);
+        assert!(err.starts_with("warning[unused-rule]: `secrts` does not exist, so nothing is protected\n"), "{err}");
+        assert_eq!(err.matches("unused-rule").count(), 1, "{err}");
+    }
+    // Not every project has what a pattern is for.
+    let pattern = said(&["--exclude", "**/*.none", "--", "true"]);
+    assert!(pattern.starts_with("note[unused-rule]: `**/*.none` matches nothing here\n"), "{pattern}");
+    // Nothing is opened that somebody could count on being closed, and one word about a rule is enough.
+    assert_eq!(said(&["--rw", "secrts", "--exclude", "there", "--", "true"]), "");
+    assert_eq!(said(&["-q", "--exclude", "secrts", "--", "true"]), "");
+    let literal = said(&["--exclude", "$HOME/x", "--", "true"]);
+    assert!(literal.starts_with("warning[literal-path]") && !literal.contains("unused-rule"), "{literal}");
+}

@@ -59,6 +59,7 @@ fn tracked() -> String {
 cases! {
     ShadowedRule a_rule_that_always_loses_is_pointed_out
         found(["home/u/proj/src/"], "[filesystem]\nro = ['src']\nrw = ['src']\n");
+    UnusedRule a_folder_is_no_socket found(["run/service/"], "sockets = ['/run/service']\n");
     UnusedRule a_protection_of_nothing_is_pointed_out found([], "[filesystem]\nexclude = ['~/.shh']\n");
     UnblockedPath what_could_be_created_is_pointed_out found([], "[filesystem]\nro = ['deploy/keys']\n");
     RedundantRule a_rule_that_changes_nothing_is_pointed_out

@@ -67,6 +67,10 @@ cases! {
 
     LiteralPath a_variable_is_not_expanded project("[filesystem]\nexclude = [\"$HOME/.ssh\"]\n");
     LiteralPath the_home_of_somebody_else_is_not_expanded project("[filesystem]\nro = [\"~ada/work\"]\n");
+    LiteralPath nothing_is_opened_by_a_variable project("[filesystem]\nrw = [\"$HOME/data\"]\n");
+    LiteralPath a_folder_with_the_name_of_a_home_is_created project(
+        "[filesystem]\nrw = [{ path = \"~ada/work\", if-missing = \"create\" }]\n",
+    );
     LiteralPath a_home_in_braces_is_not_expanded project("[filesystem]\nexclude = [\"{~/.ssh,~/.aws}\"]\n");
 
     HiddenTarget what_is_hidden_is_not_opened_by_way_of_a_link {

@@ -11,6 +11,7 @@ use crate::support::{Place, binary, stderr, stdout};
 
 for_both!(
     a_machine_that_works_is_said_to_work,
+    a_policy_with_errors_is_told_of_beside_a_machine_that_works,
     a_machine_without_bwrap_is_told_how_to_get_it,
     a_bwrap_that_fails_is_found_by_trying,
     a_second_stage_that_cannot_work_is_a_limit,
@@ -71,6 +72,15 @@ fn a_machine_that_works_is_said_to_work(place: &Place) {
     succeeded(sandbox(place).current_dir("/").arg("doctor").output().unwrap());
     succeeded(sandbox(place).current_dir(place.home()).arg("doctor").output().unwrap());
     assert_eq!(snapshot(place.path()), before, "nothing was made");
+}
+
+fn a_policy_with_errors_is_told_of_beside_a_machine_that_works(place: &Place) {
+    policy(place, "");
+    place.write("home/code/project/.agent-sandbox.toml", "netwrk = false\n");
+    let (found, code) = doctor(&mut sandbox(place));
+    assert_eq!((code, &found["policy-is-valid"]), (Some(0), &Value::Bool(false)), "{found:#}");
+    let text = succeeded(sandbox(place).arg("doctor").output().unwrap());
+    assert!(text.ends_with("works here; the policy here has errors: `agent-sandbox check`\n"), "{text}");
 }
 
 fn a_machine_without_bwrap_is_told_how_to_get_it(place: &Place) {

@@ -19,7 +19,11 @@ const ASKED: &[(&str, &[&str])] = &[
     (
         "defaults",
         &[
+            ".",
             ".env",
+            "node_modules/p/.env",
+            ".git",
+            ".git/info/exclude",
             ".git/hooks/pre-commit",
             "new.txt",
             "~/.ssh",

@@ -12,17 +12,18 @@ use rustix::fs::{Access, access};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::launch::{self, availability, bwrap, terminal};
 use crate::layers;
 use crate::mountinfo;
 use crate::path::AbsPath;
+use crate::pipeline;
 use crate::places;
 use crate::protection::leaves_open;
 use crate::rule::Protection;
 use crate::scope;
-use crate::session::Session;
+use crate::session::{Request, Session};
 
 use probe::Tried;
 use trial::{Trial, Went};
@@ -33,6 +34,8 @@ use trial::{Trial, Went};
 pub struct Diagnosis {
     /// `agent-sandbox -- true` works here: it was tried.
     pub works: bool,
+    /// The policy here compiles. If not, `works` speaks of the default policy, and nothing starts before it is mended.
+    pub policy_is_valid: bool,
     pub findings: Vec<Finding>,
     /// Flags of bwrap that make a difference to us.
     pub bwrap_features: Vec<Feature>,
@@ -116,7 +119,15 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
     findings.push(state(host, session));
     findings.push(terminal_of_caller());
     let works = start(host, &trial, allow_root, &mut findings);
-    Diagnosis { works, findings, bwrap_features: bwrap.map_or_else(Vec::new, |bwrap| features(&bwrap)) }
+    let mut said = Diagnostics::default();
+    pipeline::compile(host, session, &Request::default(), &mut said);
+    let policy_is_valid = !said.has_errors();
+    Diagnosis {
+        works,
+        policy_is_valid,
+        findings,
+        bwrap_features: bwrap.map_or_else(Vec::new, |bwrap| features(&bwrap)),
+    }
 }
 
 const CHECK: &str = "`agent-sandbox check` names every mistake";
@@ -197,13 +208,15 @@ fn container(host: &Host, session: &Session) -> Finding {
     match covered_in_proc(host) {
         0 => Finding::ok(NAME, is_one),
         count => {
+            let parts =
+                if count == 1 { "1 part of `/proc` is".to_owned() } else { format!("{count} parts of `/proc` are") };
             let refusal = launch::explain_refusal("proc", false);
             Finding {
                 effect: Some(
                     "the kernel may refuse a user namespace its own `/proc`, and with it every sandbox".to_owned(),
                 ),
                 remedy: refusal.help,
-                ..Finding::new(NAME, Status::Limited, format!("{is_one}, and {count} parts of `/proc` are covered"))
+                ..Finding::new(NAME, Status::Limited, format!("{is_one}, and {parts} covered"))
             }
         }
     }
@@ -269,12 +282,7 @@ fn overlay(tried: &Result<Tried, String>) -> Finding {
     const NAME: &str = "overlay";
     match tried.as_ref().map_err(Clone::clone).and_then(|tried| tried.overlay.clone()) {
         Ok(()) => Finding::ok(NAME, "can be mounted in a user namespace"),
-        Err(why) => Finding::limited(
-            NAME,
-            format!("cannot be mounted in a user namespace: {why}"),
-            "none today: nothing here uses copies on write",
-            "Linux 5.11 or later, with the module `overlay` loaded",
-        ),
+        Err(why) => Finding::ok(NAME, format!("not in a user namespace ({why}), and nothing here needs it")),
     }
 }
 
@@ -284,12 +292,7 @@ fn manager(host: &Host, session: &Session) -> Finding {
     let sockets = runtime.iter().flat_map(|runtime| [runtime.join("systemd/private"), runtime.join("bus")]);
     match sockets.into_iter().find(|socket| host.exists(socket).unwrap_or(false)) {
         Some(socket) => Finding::ok(NAME, format!("at {socket}")),
-        None => Finding::limited(
-            NAME,
-            "not found below `XDG_RUNTIME_DIR`",
-            "none today: nothing here sets limits by control groups",
-            "log in through a session of systemd (`loginctl enable-linger` for services)",
-        ),
+        None => Finding::ok(NAME, "not found below `XDG_RUNTIME_DIR`, and nothing here needs it"),
     }
 }
 
@@ -376,12 +379,11 @@ fn start(host: &Host, trial: &Result<Trial, Diagnostic>, allow_root: bool, findi
 }
 
 /// In the order of their age.
-const FEATURES: [(&str, &str); 5] = [
+const FEATURES: [(&str, &str); 4] = [
     ("--perms", "masks that cannot be opened"),
     ("--cap-drop", "root without capabilities"),
     ("--seccomp", "the filter of system calls, on bwrap alone"),
     ("--disable-userns", "no user namespaces inside, on bwrap alone"),
-    ("--overlay", "nothing yet"),
 ];
 
 fn features(bwrap: &AbsPath) -> Vec<Feature> {

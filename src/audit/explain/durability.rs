@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::host::FileKind;
 use crate::path::AbsPath;
-use crate::plan::Mount;
+use crate::plan::{Mount, Purpose};
 use crate::rule::{Access, Exactness};
 
 use super::super::inside::Effective;
@@ -36,6 +36,10 @@ pub enum Durability {
     NotCreatable,
     /// Directories on the way that the command can rename, and put others in their places.
     Movable { directories: Vec<AbsPath> },
+    /// It cannot be renamed or removed, because this lies in it.
+    Pinned { keeps: AbsPath },
+    /// It is a copy of what the host has, with more in it, made for this sandbox.
+    Generated,
     /// It goes with the sandbox.
     Private,
 }
@@ -90,6 +94,18 @@ impl Explainer<'_> {
                 all.extend(shown_by.map(|planned| Durability::Directory { path: planned.mount.path().clone() }));
             }
         }
+        if let Some(planned) = looked.mount
+            && matches!(planned.mount, Mount::DataFile { .. })
+            && planned.purpose == Purpose::Base
+            && looked.path == planned.mount.path()
+        {
+            all.push(Durability::Generated);
+        }
+        let mut pinned = self.compiled.plan.mounts.iter().filter(|planned| planned.mount.path() == looked.path);
+        all.extend(pinned.find_map(|planned| match &planned.purpose {
+            Purpose::Pin { keeps } => Some(Durability::Pinned { keeps: keeps.clone() }),
+            Purpose::Base | Purpose::Rule(_) => None,
+        }));
         let is_mounted = looked.mount.is_some_and(|planned| planned.mount.path() == looked.path);
         let has_placeholder = all.iter().any(|one| matches!(one, Durability::Placeholder { .. }));
         if looked.kind.is_none() && !has_placeholder {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::decide::{Decision, SetAside, SetAsideBecause};
-use crate::path::AbsPath;
+use crate::path::{AbsPath, shown};
 use crate::plan::{Mount, Purpose};
 use crate::resolve::{Match, Matching};
 use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
@@ -20,6 +20,24 @@ use super::{Explainer, Looked};
 pub struct Loser {
     pub rule: Ruling,
     pub why: Why,
+    /// The directory that it does not look into, where that is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<AbsPath>,
+}
+
+impl Loser {
+    fn new(rule: Ruling, why: Why) -> Self {
+        Self { rule, why, directory: None }
+    }
+
+    /// The reason, for people.
+    pub fn told(&self) -> String {
+        let name = self.directory.as_ref().and_then(|directory| directory.file_name());
+        match name {
+            Some(name) => format!("does not look into `{}`", shown(name)),
+            None => self.why.told().to_owned(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -59,6 +77,8 @@ pub enum Why {
     DanglingLink,
     /// Patterns are expanded at the start: what is made during a run is matched in the next one.
     ExpandedAtStart,
+    /// The pattern does not look into a directory on the way: others' code, and too much of it.
+    NotLookedInto,
 }
 
 impl Why {
@@ -81,6 +101,7 @@ impl Why {
             Why::CannotBlock => "cannot be blocked: the state folder cannot be written",
             Why::LinkNotFollowed => "a `rw` pattern does not follow a symlink",
             Why::DanglingLink => "the symlink leads to nothing",
+            Why::NotLookedInto => "does not look there",
             Why::ExpandedAtStart => "would match, but patterns are expanded at the start",
         }
     }
@@ -90,7 +111,8 @@ impl Explainer<'_> {
     /// From the path itself upwards.
     pub(super) fn losers(&self, looked: &Looked) -> Vec<Loser> {
         let mut losers = self.at_links(looked);
-        let unmatched = self.unmatched(looked.path);
+        let mut unmatched = self.unmatched(looked.path);
+        unmatched.extend(self.stopped_before(looked.path));
         let winner_at = looked.won.map(|(at, _)| at);
         // Without the winner, the best of these would win first.
         let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty());
@@ -102,11 +124,11 @@ impl Explainer<'_> {
             if winner_at == Some(&at) {
                 losers.extend(decision.losers.iter().map(|found| self.outranked(found, decision)));
             } else {
-                losers.push(Loser { rule: Ruling::of_decision(self.compiled, &at, decision), why: next });
+                losers.push(Loser::new(Ruling::of_decision(self.compiled, &at, decision), next));
                 next = Why::LessSpecific;
             }
         }
-        losers.extend(self.base(looked).map(|rule| Loser { rule, why: next }));
+        losers.extend(self.base(looked).map(|rule| Loser::new(rule, next)));
         losers
     }
 
@@ -114,7 +136,7 @@ impl Explainer<'_> {
     fn at_links(&self, looked: &Looked) -> Vec<Loser> {
         let met = self.compiled.resolution.missing.iter().filter(|(_, path)| looked.links.contains(path));
         let why = |rule: &Rule| if rule.access == Access::Rw { Why::LinkNotFollowed } else { Why::DanglingLink };
-        met.map(|(rule, path)| Loser { rule: by_glob(rule, path), why: why(rule) }).collect()
+        met.map(|(rule, path)| Loser::new(by_glob(rule, path), why(rule))).collect()
     }
 
     /// Rules about `at` that came to nothing.
@@ -124,11 +146,11 @@ impl Explainer<'_> {
         let lost: &[Match] = decision.map_or(&[], |decision| &decision.losers);
         let mut losers = Vec::new();
         let left = resolution.left_alone.iter().filter(|(_, path)| path == at);
-        losers.extend(left.map(|(rule, path)| Loser { rule: by_glob(rule, path), why: Why::LeftAlone }));
+        losers.extend(left.map(|(rule, path)| Loser::new(by_glob(rule, path), Why::LeftAlone)));
         let aside: Vec<&SetAside> = self.compiled.decisions.set_aside(at).collect();
         let is_ranked = |found: &Match| lost.iter().any(|lost| is_same(lost, found));
         for SetAside { found, why } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
-            losers.push(Loser { rule: Ruling::of_match(found), why: set_aside(*why) });
+            losers.push(Loser::new(Ruling::of_match(found), set_aside(*why)));
         }
         // What was decided and then taken back.
         let is_counted = |found: &Match| {
@@ -145,12 +167,12 @@ impl Explainer<'_> {
             IfMissing::Block => Why::NothingToBlock,
             _ => Why::Missing,
         };
-        losers.extend(taken_back.iter().map(|found| Loser { rule: Ruling::of_match(found), why: why(&found.rule) }));
+        losers.extend(taken_back.iter().map(|found| Loser::new(Ruling::of_match(found), why(&found.rule))));
         let is_match = |rule: &Arc<Rule>| {
             resolution.matches.iter().any(|found| found.path == *at && Arc::ptr_eq(&found.rule, rule))
         };
         let absent = resolution.absent.iter().filter(|(rule, path)| path == at && !is_match(rule));
-        losers.extend(absent.map(|(rule, path)| Loser { rule: Ruling::of_rule(rule, path), why: Why::Missing }));
+        losers.extend(absent.map(|(rule, path)| Loser::new(Ruling::of_rule(rule, path), Why::Missing)));
         losers
     }
 
@@ -171,9 +193,18 @@ impl Explainer<'_> {
                 true if is_there(&at) => return None,
                 true => Why::ExpandedAtStart,
             };
-            Some(Loser { rule: by_glob(rule, &at), why })
+            Some(Loser::new(by_glob(rule, &at), why))
         };
         matching.filter_map(loser).collect()
+    }
+
+    /// Patterns that do not look into a directory on the way.
+    fn stopped_before(&self, path: &AbsPath) -> impl Iterator<Item = Loser> {
+        let stopped = self.patterns.stopped_before(path).into_iter();
+        stopped.map(|(Matching { rule, at, .. }, directory)| Loser {
+            directory: Some(directory),
+            ..Loser::new(by_glob(rule, &at), Why::NotLookedInto)
+        })
     }
 
     /// A rule at the path of the winner.
@@ -192,7 +223,7 @@ impl Explainer<'_> {
         } else {
             Why::Equal
         };
-        Loser { rule: Ruling::of_match(found), why }
+        Loser::new(Ruling::of_match(found), why)
     }
 
     /// What every sandbox has there, where a rule decides.

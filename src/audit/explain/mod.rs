@@ -3,6 +3,7 @@
 mod durability;
 mod losers;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -61,8 +62,18 @@ pub struct Explanation {
     pub mounts: Vec<Step>,
     /// The mounts that keep directories on the way in their places.
     pub pins: Vec<Step>,
+    /// What differs below, counted: each path at which another access begins than around it.
+    pub below: Vec<Below>,
     /// How far the answer can be relied on while the command runs.
     pub durability: Vec<Durability>,
+}
+
+/// How many paths below have this access, where that around them is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Below {
+    pub access: Effective,
+    pub count: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -141,6 +152,7 @@ impl<'a> Explainer<'a> {
             losers: self.losers(&looked),
             mounts: self.mounts(&looked),
             pins: self.pins(&path),
+            below: self.below(&path),
             durability: self.durability(&looked),
             kind: hidden.map_or(kind.map(Kind::from), |_| Some(Kind::Symlink)),
             rule,
@@ -212,6 +224,20 @@ impl<'a> Explainer<'a> {
             _ => ptr::eq(planned, shows),
         };
         self.steps.iter().filter(|(planned, _)| is_part(planned)).map(|(_, step)| step.clone()).collect()
+    }
+
+    /// By what `show` lists.
+    fn below(&self, path: &AbsPath) -> Vec<Below> {
+        let decided = self.compiled.decisions.iter().map(|(at, _)| at);
+        let paths: BTreeSet<&AbsPath> = self.inside.seen().chain(decided).filter(|at| at.is_below(path)).collect();
+        let mut counts = BTreeMap::new();
+        for at in paths {
+            let access = self.inside.at(at);
+            if at.parent().is_some_and(|parent| self.inside.at(&parent) != access) {
+                *counts.entry(access).or_insert(0) += 1;
+            }
+        }
+        counts.into_iter().map(|(access, count)| Below { access, count }).collect()
     }
 
     fn pins(&self, path: &AbsPath) -> Vec<Step> {

@@ -120,6 +120,19 @@ pub fn idle_rules(compiled: &Compiled) -> usize {
     rules::written(compiled).filter(|rule| rules::is_idle(compiled, rule)).count()
 }
 
+/// What is to be said of flags that protect nothing: who types one counts on it now.
+pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+    for rule in rules::written(compiled) {
+        let is_flag = matches!(rule.origin, Origin::Flag { .. }) && rule.access.is_protective();
+        let is_said = || said.iter().any(|said| said.origin.as_ref() == Some(&rule.origin));
+        if is_flag && rules::is_idle(compiled, rule) && !is_said() {
+            let help =
+                "correct it; what comes to be there during the run is blocked by a rule with `if-missing = \"block\"`";
+            said.push(rules::unused(host, compiled, rule).help(help));
+        }
+    }
+}
+
 /// Folders of code that is not the project's own: those that `@secrets` does not enter.
 pub(super) fn third_party() -> Vec<String> {
     let library = Library::load(&mut Diagnostics::default());

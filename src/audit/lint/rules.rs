@@ -24,6 +24,12 @@ pub(super) fn written(compiled: &Compiled) -> impl Iterator<Item = &Rule> {
 
 pub(super) fn findings(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) {
     for rule in written(compiled) {
+        let is_said = |found: &Finding| {
+            found.diagnostic.code == Code::UnusedRule && found.diagnostic.origin.as_ref() == Some(&rule.origin)
+        };
+        if findings.iter().any(is_said) {
+            continue;
+        }
         let found = of_rule(host, compiled, rule);
         findings.extend(found.into_iter().map(Finding::of));
     }
@@ -66,7 +72,7 @@ fn is_for_many(rule: &Rule) -> bool {
     matches!(rule.layer, LayerKind::System | LayerKind::User)
 }
 
-fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
+pub(super) fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
     let written = shown(&rule.text);
     let is_pattern = resolve::looks_like_pattern(&rule.text);
     let (message, help) = if rule.shows_socket {

@@ -231,6 +231,8 @@ impl List<'_> {
                     self.is_own(path);
                 }
                 Mount::DataFile { .. } => {
+                    // As `show` and `explain` have it.
+                    let why = Why { access: Some(Access::Ro), ..why };
                     self.ask(path, Operation::Read, Private, &[], why);
                     self.ask(path, Operation::Write, Refused, READ_ONLY, why);
                     self.is_own(path);

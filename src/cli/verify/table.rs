@@ -7,31 +7,38 @@ use crate::audit::verify::{Check, Effect, Outcome, Verification};
 
 use super::super::style::Paint;
 
-/// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
-pub(super) fn verification(verification: &Verification, paint: Paint) -> String {
+/// `only_findings`: without what is as it must be. Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
+pub(super) fn verification(verification: &Verification, only_findings: bool, paint: Paint) -> String {
     let mut out = String::new();
-    let head = ["path", "rule", "test", "expected", "kernel", "model"].map(str::to_owned);
-    let rows: Vec<[String; 6]> = verification.checks.iter().map(row).collect();
-    let results: Vec<_> = verification.checks.iter().map(|check| (check.result, check.note.as_deref())).collect();
+    let is_told = |result: Outcome| !only_findings || result != Outcome::Ok;
+    let checks: Vec<&Check> = verification.checks.iter().filter(|check| is_told(check.result)).collect();
+    // The sentence at the end says that they agree; a column is for where they do not.
+    let has_model = checks.iter().any(|check| check.model != check.expected);
+    let model: &[&str] = if has_model { &["model"] } else { &[] };
+    let head = [&["path", "rule", "test", "expected", "kernel"], model].concat();
+    let rows: Vec<Vec<String>> = checks.iter().map(|check| row(check, has_model)).collect();
+    let results: Vec<_> = checks.iter().map(|check| (check.result, check.note.as_deref())).collect();
     lines(&mut out, &head, &rows, &results, paint);
-    out.push('\n');
-    let head = ["process", "expected", "kernel"].map(str::to_owned);
-    let rows: Vec<[String; 3]> =
-        verification.facts.iter().map(|fact| [fact.name.clone(), fact.expected.clone(), fact.kernel.clone()]).collect();
-    let results: Vec<_> = verification.facts.iter().map(|fact| (fact.result, fact.note.as_deref())).collect();
-    lines(&mut out, &head, &rows, &results, paint);
+    let facts: Vec<_> = verification.facts.iter().filter(|fact| is_told(fact.result)).collect();
+    let rows: Vec<Vec<String>> =
+        facts.iter().map(|fact| vec![fact.name.clone(), fact.expected.clone(), fact.kernel.clone()]).collect();
+    let results: Vec<_> = facts.iter().map(|fact| (fact.result, fact.note.as_deref())).collect();
+    lines(&mut out, &["process", "expected", "kernel"], &rows, &results, paint);
     let summary = &verification.summary;
     let counts = format!("{} ok, {} MISMATCH, {} not testable", summary.ok, summary.mismatch, summary.not_testable);
     let stage = if verification.second_stage { "with the second stage" } else { "on bwrap alone" };
     let _ = match verification.holds {
-        true => writeln!(out, "\n{}: {counts}, {stage}", paint.good("policy = argv = kernel")),
-        false => writeln!(out, "\n{}: {counts}, {stage}", paint.bad("the kernel does not do what the policy says")),
+        true => writeln!(out, "{}: {counts}, {stage}", paint.good("policy = argv = kernel")),
+        false => writeln!(out, "{}: {counts}, {stage}", paint.bad("the kernel does not do what the policy says")),
     };
     out
 }
 
-fn row(check: &Check) -> [String; 6] {
+fn row(check: &Check, has_model: bool) -> Vec<String> {
     let rule = match &check.access {
+        Some(access) if access == "ro" && check.expected == Effect::Private => {
+            format!("{access}, a generated copy: {}", check.reason)
+        }
         Some(access) => format!("{access}: {}", check.reason),
         None if check.operation == Operation::Move => format!("pin: {}", check.reason),
         None => check.reason.clone(),
@@ -43,14 +50,9 @@ fn row(check: &Check) -> [String; 6] {
     };
     let kernel = check.errno.clone().filter(|_| check.kernel == Effect::Refused);
     let kernel = kernel.unwrap_or_else(|| effect(check.kernel).to_owned());
-    [
-        check.path.to_string(),
-        rule,
-        test.to_owned(),
-        effect(check.expected).to_owned(),
-        kernel,
-        effect(check.model).to_owned(),
-    ]
+    let model = has_model.then(|| effect(check.model).to_owned());
+    let cells = [check.path.to_string(), rule, test.to_owned(), effect(check.expected).to_owned(), kernel];
+    cells.into_iter().chain(model).collect()
 }
 
 fn effect(effect: Effect) -> &'static str {
@@ -61,30 +63,29 @@ fn effect(effect: Effect) -> &'static str {
     }
 }
 
-fn lines<const N: usize>(
-    out: &mut String,
-    head: &[String; N],
-    rows: &[[String; N]],
-    results: &[(Outcome, Option<&str>)],
-    paint: Paint,
-) {
+/// A table and an empty line; nothing where there is no row.
+fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(Outcome, Option<&str>)], paint: Paint) {
+    if rows.is_empty() {
+        return;
+    }
     let width = |column: usize| {
-        let cells = rows.iter().map(|row| &row[column]).chain([&head[column]]);
+        let cells = rows.iter().map(|row| row[column].as_str()).chain([head[column]]);
         cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
     };
-    let widths: [usize; N] = std::array::from_fn(width);
-    let aligned = |row: &[String; N]| -> String {
-        row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  ")).collect()
-    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let aligned =
+        |row: &[&str]| -> String { row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  ")).collect() };
     let _ = writeln!(out, "{}", paint.heading(format!("{}result", aligned(head))));
     for (row, (result, note)) in rows.iter().zip(results) {
         let note = note.unwrap_or_default();
+        let row = aligned(&row.iter().map(String::as_str).collect::<Vec<_>>());
         let _ = match result {
-            Outcome::Ok => writeln!(out, "{}{}", aligned(row), paint.good("ok")),
-            Outcome::Mismatch => writeln!(out, "{}{}", aligned(row), paint.bad("MISMATCH")),
-            Outcome::NotTestable => writeln!(out, "{}{}", aligned(row), paint.aside(format!("not testable: {note}"))),
+            Outcome::Ok => writeln!(out, "{row}{}", paint.good("ok")),
+            Outcome::Mismatch => writeln!(out, "{row}{}", paint.bad("MISMATCH")),
+            Outcome::NotTestable => writeln!(out, "{row}{}", paint.aside(format!("not testable: {note}"))),
         };
     }
+    out.push('\n');
 }
 
 #[cfg(test)]
@@ -137,19 +138,29 @@ mod tests {
             facts: vec![fact],
         };
         let expected = "\
-path           rule       test   expected  kernel   model    result
-/p/.git        pin: @git  move   refused   EBUSY    refused  ok
-/p/.git/hooks  ro: @git   write  refused   allowed  refused  MISMATCH
-/p/x           ro: @git   move   refused   EBUSY    refused  not testable: it is empty
+path           rule       test   expected  kernel   result
+/p/.git        pin: @git  move   refused   EBUSY    ok
+/p/.git/hooks  ro: @git   write  refused   allowed  MISMATCH
+/p/x           ro: @git   move   refused   EBUSY    not testable: it is empty
 
 process       expected  kernel  result
 capabilities  none      none    ok
 
 the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the second stage
 ";
-        assert_eq!(verification(&value, Paint(false)), expected);
+        assert_eq!(verification(&value, false, Paint(false)), expected);
+        let expected = "\
+path           rule      test   expected  kernel   result
+/p/.git/hooks  ro: @git  write  refused   allowed  MISMATCH
+/p/x           ro: @git  move   refused   EBUSY    not testable: it is empty
+
+the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the second stage
+";
+        assert_eq!(verification(&value, true, Paint(false)), expected, "what is right is left out");
+        value.checks[1].model = Effect::Allowed;
+        assert!(verification(&value, false, Paint(false)).contains("kernel   model    result\n"));
         (value.holds, value.second_stage) = (true, false);
-        let text = verification(&value, Paint(true));
+        let text = verification(&value, false, Paint(true));
         assert!(text.contains("policy = argv = kernel") && text.contains("on bwrap alone"), "{text}");
     }
 }

@@ -1,0 +1,22 @@
+use crate::run;
+use crate::support::Place;
+
+/// Two things may stand at a path during a run, for opposite reasons.
+#[test]
+fn what_stands_at_a_path_is_said_to_block_it_or_to_be_mounted_on() {
+    let place = Place::in_tmp();
+    place.write("home/.claude.json", "{}");
+    place.write("home/.claude/settings.json", "{}");
+    let ran = run(&place, ["--print-args=annotated", "--", "true"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let why = |path: &str| {
+        let start = format!("# {}/home/{path} ", place.path().display());
+        let line = ran.out.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{}", ran.out));
+        line[start.len()..].trim_start().to_owned()
+    };
+    assert_eq!(why(".claude/hooks"), "# @agents: stands there during the run, so that it cannot be created");
+    assert_eq!(
+        why(".claude/.claude.json"),
+        "# @agents: stands there during the run, for `--bind` to mount the file on"
+    );
+}
