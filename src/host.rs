@@ -4,11 +4,14 @@
 //! tree in a temporary directory and compiles for that, so that no mock is needed and snapshots hold stable
 //! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Access, OFlags, access};
 
@@ -20,6 +23,8 @@ const MAX_LINKS: usize = 40;
 #[derive(Clone, Debug)]
 pub struct Host {
     root: PathBuf,
+    /// What is at a path, for who compiles: see [`Host::remembering`].
+    seen: Option<Arc<Mutex<HashMap<AbsPath, Option<fs::Metadata>>>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,14 +62,24 @@ impl Host {
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), seen: None }
+    }
+
+    /// The same host, at one moment: what is at a path is asked once, and every later question has that answer. Some hundred
+    /// rules share a few folders, and are to agree about them. Only for who changes nothing.
+    pub fn remembering(&self) -> Self {
+        Self { root: self.root.clone(), seen: Some(Arc::default()) }
     }
 
     /// The path under which this process reaches `path`.
     pub fn real(&self, path: &AbsPath) -> PathBuf {
+        self.reached(path).into_owned()
+    }
+
+    fn reached<'p>(&self, path: &'p AbsPath) -> Cow<'p, Path> {
         match path.relative_to(&AbsPath::root()) {
-            Some(relative) => self.root.join(relative),
-            None => self.root.clone(),
+            Some(relative) if self.root.as_os_str() != "/" => Cow::Owned(self.root.join(relative)),
+            _ => Cow::Borrowed(path.as_path()),
         }
     }
 
@@ -94,13 +109,12 @@ impl Host {
                 kind = None;
                 continue;
             }
-            let real = self.real(&next);
-            match fs::symlink_metadata(&real) {
-                Ok(found) if found.file_type().is_symlink() => {
+            match self.metadata(&next)? {
+                Some(found) if found.file_type().is_symlink() => {
                     if links.len() == MAX_LINKS {
                         return Err(rustix::io::Errno::LOOP.into());
                     }
-                    let target = fs::read_link(&real)?;
+                    let target = fs::read_link(self.reached(&next))?;
                     links.push(next);
                     if target.is_absolute() {
                         at = AbsPath::root();
@@ -108,16 +122,15 @@ impl Host {
                     }
                     ahead.extend(components_reversed(&target));
                 }
-                Ok(found) => {
+                Some(found) => {
                     kind = Some(kind_of(found.file_type()));
                     names = found.nlink();
                     at = next;
                 }
-                Err(e) if is_absent(&e) => {
+                None => {
                     kind = None;
                     at = next;
                 }
-                Err(e) => return Err(e),
             }
         }
         // What is not there has no other names; `names` is still that of a folder on the way.
@@ -131,11 +144,19 @@ impl Host {
     }
 
     fn metadata(&self, path: &AbsPath) -> io::Result<Option<fs::Metadata>> {
-        match fs::symlink_metadata(self.real(path)) {
-            Ok(found) => Ok(Some(found)),
-            Err(e) if is_absent(&e) => Ok(None),
-            Err(e) => Err(e),
+        let lock = || self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(known) = lock().and_then(|seen| seen.get(path).cloned()) {
+            return Ok(known);
         }
+        let found = match fs::symlink_metadata(self.reached(path)) {
+            Ok(found) => Some(found),
+            Err(e) if is_absent(&e) => None,
+            Err(e) => return Err(e),
+        };
+        if let Some(mut seen) = lock() {
+            seen.insert(path.clone(), found.clone());
+        }
+        Ok(found)
     }
 
     /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are

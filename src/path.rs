@@ -1,17 +1,53 @@
 //! An absolute path in normal form, the only kind of path that later stages handle.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// An absolute path without `.`, `..` or repeated separators.
 ///
 /// The order is by components, so a parent sorts directly before its subtree: `/a`, `/a/b`,
 /// `/a-b`. Comparing bytes would put `/a-b` between the two.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Normal form has one spelling, so bytes can be compared where `Path` takes components apart: that was a quarter of the time
+/// that a policy takes to compile. `Hash` stays that of `Path`, and the order is the same, as `Borrow<Path>` demands.
+#[derive(Clone)]
 pub struct AbsPath(PathBuf);
+
+impl PartialEq for AbsPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for AbsPath {}
+
+impl PartialOrd for AbsPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for AbsPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (ours, theirs) = (self.bytes(), other.bytes());
+        let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+        // The end of a path and the end of a component come before every character of a name.
+        let rank = |byte: Option<&u8>| byte.map_or(0, |byte| if *byte == b'/' { 1 } else { u16::from(*byte) + 2 });
+        rank(ours.get(same)).cmp(&rank(theirs.get(same)))
+    }
+}
+
+impl Hash for AbsPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl AbsPath {
     pub fn root() -> Self {
@@ -69,12 +105,16 @@ impl AbsPath {
     }
 
     pub fn is_root(&self) -> bool {
-        self.0.parent().is_none()
+        self.bytes() == b"/"
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.0.as_os_str().as_bytes()
     }
 
     /// Equal to `other` or below it.
     pub fn is_within(&self, other: &AbsPath) -> bool {
-        self.0.starts_with(&other.0)
+        other.is_root() || matches!(self.bytes().strip_prefix(other.bytes()), Some([] | [b'/', ..]))
     }
 
     /// Strictly below `other`.
@@ -184,7 +224,6 @@ impl fmt::Display for AbsPath {
 
 /// `text` as people can read it on one line: control characters and stray bytes are escaped.
 pub fn shown(text: &OsStr) -> String {
-    use std::os::unix::ffi::OsStrExt;
     let mut out = String::with_capacity(text.len());
     for chunk in text.as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -228,9 +267,19 @@ mod tests {
         assert_eq!(paths, [abs("/a"), abs("/a/b"), abs("/a-b")]);
     }
 
+    /// A map is asked by `Path` and filled by `AbsPath`.
+    #[test]
+    fn paths_compare_as_those_of_the_standard_library() {
+        let names = ["/", "/a", "/a/b", "/a/b/c", "/a-b", "/a!", "/a.b/c", "/ab", "/b", "/a\u{1}", "/\u{ff}/a"];
+        for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (abs(a), abs(b)))) {
+            assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()), "{a} {b}");
+            assert_eq!(a == b, a.as_path() == b.as_path());
+            assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
+        }
+    }
+
     #[test]
     fn shown_paths_stay_on_one_line_and_cannot_drive_a_terminal() {
-        use std::os::unix::ffi::OsStrExt;
         assert_eq!(shown(OsStr::from_bytes(b"a\n\x1b[2J\xff")), "a\\n\\u{1b}[2J\\xff");
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::bytes::Word;
 use crate::config::PresetDefinition;
-use crate::diagnostic::Diagnostics;
 use crate::layers::Layer;
 use crate::origin::{Origin, Place, Source, Sourced};
 use crate::path::AbsPath;
@@ -195,7 +194,7 @@ impl<'a> Comparison<'a> {
 
     /// Where the project's file names (or removes) the preset `name`, itself or by one that includes it.
     fn reference(&self, sign: &str, name: &str) -> Origin {
-        let library = Library::load(&mut Diagnostics::default());
+        let library = Library::default();
         let stands_for = |reference: &&Sourced<String>| {
             let named = reference.value.strip_prefix(sign).and_then(|rest| rest.strip_prefix('@'));
             named.is_some_and(|named| self.includes(&library, named, name, &mut BTreeSet::new()))
