@@ -6,7 +6,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, mkdirat, openat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, mkdirat, openat, openat2,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -16,12 +17,8 @@ use crate::path::AbsPath;
 
 /// An open folder that no symlink led to.
 pub(in crate::launch) fn open_folder(host: &Host, folder: &AbsPath) -> io::Result<OwnedFd> {
-    const FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-    let mut at = openat(CWD, host.real(&AbsPath::root()), FLAGS, Mode::empty())?;
-    for name in folder.as_path().iter().skip(1) {
-        at = openat(&at, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
-    }
-    Ok(at)
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat2(CWD, host.real(folder), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// The folder that `path` lies in, and its name there.
