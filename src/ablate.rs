@@ -32,12 +32,16 @@ mitigations! {
     ExcludeThroughLink = "exclude-through-link";
     /// No descriptor of the caller passes.
     Descriptors = "descriptors";
+    /// A file on a standard stream can only be read, if that is what it was opened for.
+    Streams = "streams";
     /// The command cannot make user namespaces.
     NoUserNamespaces = "no-user-namespaces";
     /// Mounts stay connected, whatever becomes of their namespace.
     MountLock = "mount-lock";
     /// What was mounted is compared with the plan before the command starts.
     GuardCheck = "guard-check";
+    /// Beside another sandbox, what rules find is looked for once more when all is mounted.
+    LookAgain = "look-again";
     /// Root keeps no capability.
     RootCapabilities = "root-capabilities";
     /// The kernel's settings are read-only.

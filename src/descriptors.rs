@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::fs::{FileType, MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::ablate::{self, Mitigation};
@@ -38,20 +38,6 @@ fn mark(number: RawFd) -> io::Result<()> {
     // another thread closes it meanwhile, there is nothing to mark, or its successor is marked: neither touches memory.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
     Ok(fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
-}
-
-/// The name of a standard stream that is an open directory.
-pub(crate) fn directory_among_standard() -> Option<&'static str> {
-    let is_directory = |fd: BorrowedFd| fstat(fd).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
-    // A stream that is closed is no door.
-    [
-        ("standard input", io::stdin().as_fd()),
-        ("standard output", io::stdout().as_fd()),
-        ("standard error", io::stderr().as_fd()),
-    ]
-    .into_iter()
-    .find(|(_, fd)| is_directory(*fd))
-    .map(|(name, _)| name)
 }
 
 /// Gives bwrap each content under its number, and one more descriptor under its own.

@@ -29,6 +29,9 @@ pub struct GuardPlan {
     /// The descriptor of the supervisor's socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<i32>,
+    /// What the guard itself has to say is for programs to read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub json: bool,
     /// The command, where it is too long to be a part of bwrap's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<Word>>,

@@ -219,6 +219,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             seccomp: around.engine.seccomp,
             report: None,
             signal_mask: None,
+            json: false,
             command: None,
         },
         because,

@@ -30,25 +30,46 @@ impl MountEntry {
 /// All mounts, in the kernel's order: one that covers another comes later. A line that is not understood is left out, as is what
 /// is mounted where this process does not see it.
 pub fn parse(table: &[u8]) -> Vec<MountEntry> {
-    table.split(|b| *b == b'\n').filter_map(entry).collect()
+    lines(table).filter_map(|line| entry(line)?).collect()
 }
 
-/// `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda rw`, where the fields before `-` vary in number.
-fn entry(line: &[u8]) -> Option<MountEntry> {
+/// The same for who must know of each mount: a line that is not understood is an error.
+pub fn parse_all(table: &[u8]) -> Result<Vec<MountEntry>, String> {
+    let entries = lines(table).map(|line| entry(line).ok_or_else(|| String::from_utf8_lossy(line).into_owned()));
+    entries.filter_map(Result::transpose).collect()
+}
+
+fn lines(table: &[u8]) -> impl Iterator<Item = &[u8]> {
+    table.split(|b| *b == b'\n').filter(|line| !line.is_empty())
+}
+
+/// `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda rw`, where the fields before `-` vary in number. `None` if it is
+/// something else, `Some(None)` for a mount that cannot be seen.
+fn entry(line: &[u8]) -> Option<Option<MountEntry>> {
     let mut fields = line.split(|b| *b == b' ');
     let mut text = || fields.next().map(|field| String::from_utf8_lossy(field).into_owned());
     let id = text()?.parse().ok()?;
     let parent = text()?.parse().ok()?;
     let device = text()?;
-    let (root, point) = (path(fields.next()?), path(fields.next()?)?);
+    let (root, written) = (path(fields.next()?), fields.next()?);
     let options = String::from_utf8_lossy(fields.next()?).into_owned();
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    Some(MountEntry { id, parent, device, root, point, options, kind: String::from_utf8_lossy(kind).into_owned() })
+    let kind = String::from_utf8_lossy(kind).into_owned();
+    if is_out_of_sight(written) {
+        return Some(None);
+    }
+    let point = path(written)?;
+    Some(Some(MountEntry { id, parent, device, root, point, options, kind }))
+}
+
+/// Removed, or outside of what this process has as its root.
+fn is_out_of_sight(written: &[u8]) -> bool {
+    written.ends_with(b"//deleted") || written == b"/.." || written.starts_with(b"/../")
 }
 
 /// Blanks, tabs, newlines and backslashes are written as `\040` and so on.
 fn path(written: &[u8]) -> Option<AbsPath> {
-    if written.ends_with(b"//deleted") || written == b"/.." || written.starts_with(b"/../") {
+    if is_out_of_sight(written) {
         return None;
     }
     let mut bytes = Vec::with_capacity(written.len());
@@ -101,6 +122,18 @@ mod tests {
             ]
         );
         assert!(read[0].has("noatime") && !read[0].has("ro") && read[1].has("ro"));
+    }
+
+    #[test]
+    fn who_must_know_each_mount_is_told_of_a_line_that_is_not_understood() {
+        let good = "36 35 98:0 /mnt1 /mnt2 rw - ext3 /dev/root rw\n37 35 0:5 / /gone//deleted ro - tmpfs tmpfs rw\n";
+        assert_eq!(parse_all(good.as_bytes()).map(|all| all.len()), Ok(1));
+        for bad in
+            ["x 35 98:0 / /a rw - ext3 d rw", "36 35 98:0 / /a", "36 35 98:0 / a rw - ext3 d rw", "36 35 98:0 / /a rw"]
+        {
+            assert_eq!(parse_all(format!("{good}{bad}\n").as_bytes()), Err(bad.to_owned()));
+            assert_eq!(parse(format!("{good}{bad}\n").as_bytes()).len(), 1);
+        }
     }
 
     #[test]

@@ -25,6 +25,11 @@ impl Output {
         Self { format, quiet: options.quiet }
     }
 
+    /// Whether programs read what we say.
+    pub(super) fn is_json(&self) -> bool {
+        matches!(self.format, Format::Json)
+    }
+
     /// Writes a result. A reader that has gone away (`| head`) is no failure of ours.
     pub(super) fn print(&self, text: &[u8]) -> ExitCode {
         let mut stdout = io::stdout().lock();

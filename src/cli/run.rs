@@ -6,8 +6,8 @@ use clap::error::ErrorKind;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::launch::{self, Outcome, Supervisor, exit_code};
-use crate::lower::Argv;
+use crate::launch::{self, Basis, Outcome, Supervisor, exit_code};
+use crate::lower::{Argv, Engine};
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
 use crate::protection::{self, Lack};
@@ -25,34 +25,50 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         let _ = mistake(ErrorKind::MissingRequiredArgument, message).print();
         return ExitCode::from(exit_code::USAGE);
     }
-    let prepared = match prepare(host, arguments, output, None) {
-        Ok(prepared) => prepared,
-        Err(code) => return ExitCode::from(code),
-    };
-    if let Some(form) = form {
-        return print_as(form, &prepared.argv, output);
-    }
-    match prepared.start(host, arguments.options.exec, output) {
-        Err(diagnostic) => fail(diagnostic, output),
-        Ok((Outcome::Unavailable(why), supervisor)) => {
-            // The next one must find the caller's signal mask, not ours.
-            drop(supervisor);
-            match prepare(host, arguments, output, Some(why)) {
-                Ok(prepared) => prepared.start(host, false, output).map_or_else(
-                    |diagnostic| fail(diagnostic, output),
-                    |(outcome, supervisor)| conclude(outcome, supervisor, output),
-                ),
-                Err(code) => ExitCode::from(code),
-            }
+    let mut before = Before::default();
+    loop {
+        let prepared = match prepare(host, arguments, output, &before) {
+            Ok(prepared) => prepared,
+            Err(code) => return ExitCode::from(code),
+        };
+        if let Some(form) = form {
+            return print_as(form, &prepared.argv, output);
         }
-        Ok((outcome, supervisor)) => conclude(outcome, supervisor, output),
+        // The next attempt must find the caller's signal mask, so the supervisor of this one goes first.
+        match prepared.start(host, arguments.options.exec, output) {
+            Err(diagnostic) => return fail(diagnostic, output),
+            Ok((Outcome::Unavailable(why), supervisor)) if before.without_guard.is_none() => {
+                drop(supervisor);
+                before.without_guard = Some(why);
+            }
+            Ok((Outcome::Changed(_), supervisor)) if before.changed < RETRIES => {
+                drop(supervisor);
+                before.changed += 1;
+            }
+            Ok((outcome, supervisor)) => return conclude(outcome, supervisor, output),
+        }
     }
+}
+
+/// Files come and go while a sandbox is set up (an editor's `.env.tmp`), and the guard refuses a plan that is out of date. What then
+/// does not help is to try for ever.
+const RETRIES: usize = 3;
+
+/// What earlier attempts came to.
+#[derive(Default)]
+struct Before {
+    /// The second stage cannot work here, for this reason.
+    without_guard: Option<String>,
+    /// How often something had changed since it was looked at.
+    changed: usize,
 }
 
 /// All that a start needs.
 struct Prepared {
     session: Session,
+    request: Request,
     compiled: Compiled,
+    engine: Engine,
     argv: Argv,
 }
 
@@ -62,12 +78,21 @@ impl Prepared {
     fn start(mut self, host: &Host, exec: bool, output: &Output) -> Result<(Outcome, Supervisor), Diagnostic> {
         if exec {
             launch::note_identities(host, &mut self.argv)?;
+            if let Some(guard) = &mut self.argv.guard {
+                guard.plan.json = output.is_json();
+            }
             return Err(launch::exec(&self.argv));
         }
         let supervisor = Supervisor::new()?;
         let undo = launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?;
-        let outcome = match launch::note_identities(host, &mut self.argv) {
-            Ok(()) => supervisor.run(host, &self.argv),
+        let thorough = undo.has_company();
+        let note = if thorough { launch::note_all_identities } else { launch::note_identities };
+        let outcome = match note(host, &mut self.argv) {
+            Ok(()) => {
+                let Self { session, request, engine, argv, .. } = &self;
+                let basis = Basis { host, session, request, engine };
+                supervisor.run_if(host, argv, &|| basis.confirm(argv, &undo, thorough))
+            }
             Err(diagnostic) => Outcome::Failed(diagnostic),
         };
         output.report(&undo.finish());
@@ -85,7 +110,7 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
 fn conclude(outcome: Outcome, supervisor: Supervisor, output: &Output) -> ExitCode {
     match outcome {
         Outcome::Ended(ending) => supervisor.conclude(ending),
-        Outcome::Failed(diagnostic) => fail(diagnostic, output),
+        Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic) => fail(diagnostic, output),
         Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), output),
     }
 }
@@ -98,8 +123,8 @@ fn fail(diagnostic: Diagnostic, output: &Output) -> ExitCode {
 
 /// Everything up to the start. All diagnostics have been shown when this returns.
 ///
-/// `without_guard`: a first attempt showed that the second stage cannot work here, for this reason.
-fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: Option<String>) -> Result<Prepared, u8> {
+/// `before`: what earlier attempts showed.
+fn prepare(host: &Host, arguments: &Arguments, output: &Output, before: &Before) -> Result<Prepared, u8> {
     let options = &arguments.options;
     let will_run = options.print_args.is_none();
     let fail = |diagnostic: Diagnostic| {
@@ -121,9 +146,9 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
     }
     let mut diagnostics = Diagnostics::default();
-    let request = Request { no_guard: options.no_guard || without_guard.is_some(), ..options.request() };
+    let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
     let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
-    let argv = compiled.as_ref().and_then(|compiled| {
+    let lowered = compiled.as_ref().and_then(|compiled| {
         if options.debug {
             output.debug(&debug::stages(compiled));
         }
@@ -138,16 +163,19 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         if options.debug {
             output.debug(&debug::engine(&engine, compiled));
         }
-        Some(compiled.argv(&session, &engine, &arguments.command, &mut diagnostics))
+        let argv = compiled.argv(&session, &engine, &arguments.command, &mut diagnostics);
+        Some((engine, argv))
     });
-    if let (Some(why), Some(compiled)) = (without_guard, &compiled) {
+    if before.without_guard.is_some() || before.changed > 0 {
         // The first attempt said the rest.
         diagnostics.keep_errors();
+    }
+    if let (Some(why), Some(compiled)) = (before.without_guard.clone(), &compiled) {
         let lack = Lack { protection: Protection::Guard, why };
         protection::report(&[lack], &compiled.policy.require, &mut diagnostics);
     }
     output.report(&diagnostics);
-    let (Some(compiled), Some(argv), false) = (compiled, argv, diagnostics.has_errors()) else {
+    let (Some(compiled), Some((engine, argv)), false) = (compiled, lowered, diagnostics.has_errors()) else {
         return Err(exit_code::OWN_FAILURE);
     };
     if options.debug {
@@ -158,5 +186,5 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, without_guard: O
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(fail)?;
     }
-    Ok(Prepared { session, compiled, argv })
+    Ok(Prepared { session, request, compiled, engine, argv })
 }

@@ -142,6 +142,8 @@ codes! {
     ForeignProject = "foreign-project", Error;
     /// A standard stream is an open directory.
     OpenDirectory = "open-directory", Error;
+    /// A standard stream gives the command more than a stream.
+    UnsafeStream = "unsafe-stream", Error;
     /// No `bwrap` on PATH.
     BwrapMissing = "bwrap-missing", Error;
     /// The first `bwrap` on PATH lies where the command could have put it.
@@ -156,7 +158,7 @@ codes! {
     ProtectionRequired = "protection-required", Error;
     /// This machine does not let the second stage do its work.
     GuardUnavailable = "guard-unavailable", Error;
-    /// The second stage found other mounts than those that were planned.
+    /// What is mounted is not what was planned.
     GuardRefused = "guard-refused", Error;
     /// The command does not exist, or not inside.
     CommandNotFound = "command-not-found", Error;

@@ -10,6 +10,7 @@ mod mounts;
 mod namespaces;
 pub mod report;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
@@ -22,10 +23,10 @@ use std::process::{Command, ExitCode};
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
-use crate::guard_plan::GuardPlan;
+use crate::guard_plan::{Expectation, GuardPlan, Identity};
 use crate::launch::signals::Mask;
 use crate::launch::{self, exit_code};
-use crate::path::shown;
+use crate::path::{AbsPath, shown};
 use crate::seccomp;
 
 use report::Report;
@@ -37,6 +38,8 @@ pub(crate) use confine::{can_scope, scope};
 enum Failure {
     /// This machine does not let us do it: nothing has been given up yet, and a start without the guard may still work.
     Unavailable(String),
+    /// What was to be hidden has changed since it was planned.
+    Changed(String),
     /// Something is not as it must be.
     Refused(String),
     CannotExecute {
@@ -58,6 +61,7 @@ impl Failure {
     fn report(self) -> Report {
         match self {
             Self::Unavailable(why) => Report::Unavailable(why),
+            Self::Changed(why) => Report::Changed(why),
             Self::Refused(why) => Report::Refused(why),
             Self::CannotExecute { program, error } => {
                 let message = format!("`{}` cannot be executed inside: {}", shown(&program), reason(&error));
@@ -74,7 +78,7 @@ impl Failure {
             )
             .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up"),
             Report::CannotExecute { errno, message } => launch::cannot_execute_inside(errno, message),
-            Report::Refused(why) => refusal(&why),
+            Report::Refused(why) | Report::Changed(why) => refusal(&why),
             Report::Ready => refusal("the second stage did not end as it should"),
         }
     }
@@ -85,11 +89,15 @@ impl Failure {
 pub fn main(words: &[OsString]) -> ExitCode {
     let (plan, command) = match read(words) {
         Ok(read) => read,
-        Err(e) => return say(&refusal(&format!("the plan of the second stage cannot be read: {}", reason(&e)))),
+        Err(e) => {
+            let problem = refusal(&format!("the plan of the second stage cannot be read: {}", reason(&e)));
+            return say(&problem, TEXT);
+        }
     };
+    let format = if plan.json { Format::Json } else { TEXT };
     let supervisor = match plan.report.map(descriptors::inherited).transpose() {
         Ok(supervisor) => supervisor,
-        Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e)))),
+        Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), format),
     };
     let failure = match start(&plan, &command, supervisor.as_ref()) {
         Ok(never) => match never {},
@@ -101,7 +109,7 @@ pub fn main(words: &[OsString]) -> ExitCode {
             let _ = failure.report().send(supervisor.as_fd());
             ExitCode::from(exit_code::OWN_FAILURE)
         }
-        None => say(&failure.diagnostic()),
+        None => say(&failure.diagnostic(), format),
     }
 }
 
@@ -128,8 +136,15 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if !ablate::is_off(Mitigation::PrivatePropagation) {
         mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     }
+    // What must be at a path before it is hidden, where that was noted.
+    let hidden = plan.expect.iter().filter(|expected| expected.access == Expectation::Hidden);
+    let covered: BTreeMap<&AbsPath, Identity> =
+        hidden.filter_map(|expected| Some((&expected.path, expected.identity?))).collect();
     for tightening in &plan.mounts {
-        mounts::tighten(tightening).map_err(|e| Failure::refused(&format!("`{}`", tightening.path()), reason(&e)))?;
+        mounts::tighten(tightening, covered.get(tightening.path()).copied()).map_err(|e| {
+            let why = format!("`{}`: {}", tightening.path(), reason(&e));
+            if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
+        })?;
     }
     if !ablate::is_off(Mitigation::GuardCheck) {
         check::check(&plan.expect).map_err(Failure::Refused)?;
@@ -173,10 +188,12 @@ pub(crate) fn refusal(why: &str) -> Diagnostic {
         .help("something changed while it was set up; start again, and look at who changes it if it stays so")
 }
 
+const TEXT: Format = Format::Text { color: false };
+
 /// Says it to whoever reads standard error, and gives the exit code for it.
-fn say(diagnostic: &Diagnostic) -> ExitCode {
+fn say(diagnostic: &Diagnostic, format: Format) -> ExitCode {
     let mut diagnostics = Diagnostics::default();
     diagnostics.push(diagnostic.clone());
-    let _ = io::stderr().write_all(render(&diagnostics, Format::Text { color: false }).as_bytes());
+    let _ = io::stderr().write_all(render(&diagnostics, format).as_bytes());
     ExitCode::from(exit_code::of(diagnostic.code))
 }

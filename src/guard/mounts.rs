@@ -3,12 +3,13 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
 
-use crate::guard_plan::Tightening;
+use crate::guard_plan::{Identity, Tightening};
 use crate::path::AbsPath;
 
 /// Nothing that is mounted on the host from now on appears here.
@@ -16,11 +17,34 @@ pub(super) fn detach_from_host() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-pub(super) fn tighten(tightening: &Tightening) -> io::Result<()> {
-    let point = match (open(tightening.path()), tightening) {
-        (Err(e), Tightening::MaskIfThere(_)) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        (opened, _) => opened?,
-    };
+/// `covered`: what must be there before it is hidden. Another sandbox may have put something else there, for us to hide in its place.
+pub(super) fn tighten(tightening: &Tightening, covered: Option<Identity>) -> io::Result<()> {
+    let made = tighten_once(tightening, covered);
+    // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing to hide
+    // any more, or something else.
+    match (made, tightening) {
+        (Err(e), Tightening::MaskIfThere(_)) if is_gone(&e) => match tighten_once(tightening, None) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            made => made,
+        },
+        (made, _) => made,
+    }
+}
+
+/// By its path, no such file; or, to a remount by its path, nothing that is a mount.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    let stale = [Errno::NOENT, Errno::INVAL, Errno::STALE].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|number| stale.contains(&number))
+}
+
+fn tighten_once(tightening: &Tightening, covered: Option<Identity>) -> io::Result<()> {
+    let point = open(tightening.path())?;
+    if let Some(covered) = covered {
+        let found = rustix::fs::statat(&point, c"", AtFlags::EMPTY_PATH)?;
+        if (Identity { device: found.st_dev, inode: found.st_ino }) != covered {
+            return Err(Errno::STALE.into());
+        }
+    }
     match tightening {
         Tightening::Mask(path) | Tightening::MaskIfThere(path) => {
             mount_bind("/dev/null", by_descriptor(&point))?;

@@ -22,6 +22,8 @@ pub enum Report {
     Ready,
     /// The sandbox is not as planned: nothing may run in it.
     Refused(String),
+    /// Something that was to be hidden is not there any more, or is something else. A plan that is made anew may do.
+    Changed(String),
     /// This machine does not let the guard do its work.
     Unavailable(String),
     /// The command could not be executed.
@@ -33,6 +35,7 @@ impl Report {
         let (tag, number, text) = match self {
             Report::Ready => (b'R', None, ""),
             Report::Refused(why) => (b'N', None, why.as_str()),
+            Report::Changed(why) => (b'C', None, why.as_str()),
             Report::Unavailable(why) => (b'U', None, why.as_str()),
             Report::CannotExecute { errno, message } => (b'X', Some(*errno), message.as_str()),
         };
@@ -51,6 +54,7 @@ impl Report {
         match tag {
             b'R' => rest.is_empty().then_some(Report::Ready),
             b'N' => Some(Report::Refused(text(rest)?)),
+            b'C' => Some(Report::Changed(text(rest)?)),
             b'U' => Some(Report::Unavailable(text(rest)?)),
             b'X' => {
                 let (number, rest) = rest.split_first_chunk()?;
@@ -92,6 +96,7 @@ mod tests {
             Report::Ready,
             Report::Refused(String::new()),
             Report::Refused("`/a` is not read-only".into()),
+            Report::Changed("`/a`: no such file or directory".into()),
             Report::Unavailable("möglich ist nichts".into()),
             Report::CannotExecute { errno: 13, message: "`x` cannot be executed".into() },
             Report::CannotExecute { errno: -1, message: String::new() },

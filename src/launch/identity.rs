@@ -9,10 +9,17 @@ use crate::guard_plan::{Expectation, Expected, Identity};
 use crate::host::Host;
 use crate::path::AbsPath;
 
-/// Notes what is at each path where another file would matter: what can be written, and what is narrower than its surroundings.
-pub(super) fn note(host: &Host, expected: &mut [Expected]) -> Result<(), (AbsPath, io::Error)> {
+/// Notes what is at each path where another file would matter: what can be written, and what is narrower than its surroundings; if `thorough`,
+/// also what is to be hidden.
+pub(super) fn note(host: &Host, expected: &mut [Expected], thorough: bool) -> Result<(), (AbsPath, io::Error)> {
     for expected in expected {
-        if expected.access == Expectation::Rw || (expected.access == Expectation::Ro && expected.required) {
+        let counts = match expected.access {
+            Expectation::Rw => true,
+            Expectation::Ro => expected.required,
+            Expectation::Hidden => thorough,
+            Expectation::Own => false,
+        };
+        if counts {
             let path = expected.source.as_ref().unwrap_or(&expected.path);
             expected.identity = identity(host, path).map_err(|e| (path.clone(), e))?;
         }

@@ -4,13 +4,16 @@
 mod aftermath;
 mod availability;
 mod before;
+mod beside;
 mod bwrap;
 mod command;
 mod identity;
 mod libraries;
 mod own_sandbox;
 mod process;
+mod read_only;
 pub(crate) mod signals;
+mod streams;
 mod supervise;
 mod terminal;
 pub mod undo;
@@ -39,8 +42,10 @@ use crate::session::Session;
 use crate::trust;
 
 use signals::{Mask, Shield};
+use streams::Streams;
 
 pub use availability::explain_refusal;
+pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
 pub use own_sandbox::own_sandbox;
 pub use supervise::{Ending, Outcome, Supervisor};
@@ -103,7 +108,7 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
     if let Some(refusal) = trust::refusal(host, &compiled.layers, widening) {
         return Err(refusal);
     }
-    refuse_open_directories()?;
+    streams::check()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
     if let Some(name) = argv.command.first() {
@@ -119,18 +124,20 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
 /// Notes which files and folders the plan means, for the guard to compare. The very last step: whatever is swapped from here
 /// on is noticed.
 pub fn note_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
+    note(host, argv, false)
+}
+
+/// The same, and what is to be hidden as well, which matters where another sandbox may be at work ([`Basis::confirm`]).
+pub fn note_all_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
+    note(host, argv, true)
+}
+
+fn note(host: &Host, argv: &mut Argv, thorough: bool) -> Result<(), Diagnostic> {
     let Some(guard) = &mut argv.guard else { return Ok(()) };
-    identity::note(host, &mut guard.plan.expect).map_err(|(path, e)| {
+    identity::note(host, &mut guard.plan.expect, thorough).map_err(|(path, e)| {
         Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
             .help("start again; if it stays so, see who changes it")
     })
-}
-
-/// `agent-sandbox … < ~/.ssh` would hand the command a way into that folder, past every mount.
-fn refuse_open_directories() -> Result<(), Diagnostic> {
-    let Some(name) = descriptors::directory_among_standard() else { return Ok(()) };
-    Err(Diagnostic::new(Code::OpenDirectory, format!("{name} is a directory, through which the command could leave"))
-        .help("redirect it from or to a file"))
 }
 
 /// Root loses its power over other people's files inside, so such a project would be unwritable, and git would
@@ -190,17 +197,22 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
 /// It inherits the standard streams, and no other descriptor than those that the argv names: all that this process has
 /// open past standard error are marked close-on-exec here. Its environment is that of the argv alone. Set neither a working
 /// directory, nor arguments, nor variables: the argv has them, and the command could read the variables of bwrap.
+///
+/// A standard stream that is a file open for reading is replaced by one that can only be read; what the caller sets on the result
+/// replaces that.
 pub fn command(argv: &Argv) -> io::Result<Command> {
-    command_with(argv, None)
+    let streams = Streams::new().map_err(|diagnostic| io::Error::other(diagnostic.message))?;
+    command_with(argv, None, &streams)
 }
 
 /// The same with one more descriptor, under the number that it shall have.
-fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Command> {
+fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
     descriptors::close_on_exec()?;
     let words = argv.words();
     let mut bwrap = Command::new(&words[0]);
     bwrap.args(&words[1..]).env_clear().envs(&argv.environment.variables);
     descriptors::pass(&mut bwrap, &argv.all_data(), more)?;
+    streams.give(&mut bwrap)?;
     before::prepare(&mut bwrap, argv.before);
     // The second stage has switches, too.
     #[cfg(feature = "ablate")]
@@ -208,8 +220,8 @@ fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>) -> io::Result<Comma
     Ok(bwrap)
 }
 
-fn shielded(argv: &Argv, more: Option<(OwnedFd, RawFd)>, shield: Shield) -> io::Result<Command> {
-    let mut bwrap = command_with(argv, more)?;
+fn shielded(argv: &Argv, more: Option<(OwnedFd, RawFd)>, streams: &Streams, shield: Shield) -> io::Result<Command> {
+    let mut bwrap = command_with(argv, more, streams)?;
     signals::shield(&mut bwrap, shield);
     Ok(bwrap)
 }
@@ -219,9 +231,13 @@ fn shielded(argv: &Argv, more: Option<(OwnedFd, RawFd)>, shield: Shield) -> io::
 /// Nobody is left who could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command, if the guard starts it; what is
 /// sent to this process ends it without its handlers.
 pub fn exec(argv: &Argv) -> Diagnostic {
+    let streams = match Streams::new() {
+        Ok(streams) => streams,
+        Err(diagnostic) => return diagnostic,
+    };
     let prepared = match &argv.guard {
-        None => command(argv),
-        Some(_) => shielded(&argv.told(None, Mask::current()), None, Shield::Alone),
+        None => command_with(argv, None, &streams),
+        Some(_) => shielded(&argv.told(None, Mask::current()), None, &streams, Shield::Alone),
     };
     match prepared {
         Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),

@@ -82,6 +82,19 @@ impl Process {
     }
 }
 
+/// The numbers of this process's children.
+pub(super) fn children() -> Vec<Pid> {
+    let text = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    text.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
+}
+
+/// Whether it has process numbers of its own, as the first process of a sandbox has.
+pub(super) fn numbers_anew(pid: Pid) -> bool {
+    let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+    let theirs = namespace(&pid.as_raw_nonzero().to_string());
+    theirs.is_some() && theirs != namespace("self")
+}
+
 /// Fields 4 and 52 in the numbering of proc(5).
 const PARENT: usize = 1;
 const EXIT_CODE: usize = 49;

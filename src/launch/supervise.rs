@@ -31,8 +31,9 @@ use crate::host::Host;
 use crate::lower::Argv;
 use crate::path::AbsPath;
 
-use super::process::Process;
+use super::process::{self, Process};
 use super::signals::{self, Received, Shield, Signals};
+use super::streams::Streams;
 use super::terminal::{self, Foreground};
 use super::{availability, cannot_execute, cannot_execute_inside, shielded};
 
@@ -43,6 +44,8 @@ pub enum Outcome {
     Ended(Ending),
     /// It did not, or bwrap was lost under it.
     Failed(Diagnostic),
+    /// What the rules name has changed since it was looked at. Nothing ran, and a plan that is made anew may do.
+    Changed(Diagnostic),
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),
 }
@@ -71,7 +74,13 @@ impl Supervisor {
 
     /// Runs the command and returns when nothing inside lives any more. See [`super::ready_to_supervise`] for what comes first.
     pub fn run(&self, host: &Host, argv: &Argv) -> Outcome {
-        match self.start(argv) {
+        self.run_if(host, argv, &|| Ok(()))
+    }
+
+    /// The same, but `confirm` is asked when all mounts are made and the command is next: if it says why not, nothing runs. Without a guard
+    /// nobody tells when that is, and it is not asked.
+    pub fn run_if(&self, host: &Host, argv: &Argv, confirm: &dyn Fn() -> Result<(), String>) -> Outcome {
+        match self.start(argv, confirm) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
             Ok(mut run) => {
                 let foreground = Foreground::now();
@@ -82,6 +91,7 @@ impl Supervisor {
                 let status = run.bwrap.wait();
                 let status = ended.and(status);
                 run.end_all();
+                run.streams.hand_back();
                 foreground.iter().for_each(Foreground::take_back);
                 match status {
                     Ok(status) => run.outcome(status, host, &argv.program),
@@ -108,24 +118,29 @@ impl Supervisor {
         }
     }
 
-    fn start(&self, argv: &Argv) -> Result<Run<'_>, Diagnostic> {
+    fn start<'a>(&'a self, argv: &Argv, confirm: Confirm<'a>) -> Result<Run<'a>, Diagnostic> {
         // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
         // the command.
         let before = self.signals.before();
+        let streams = Streams::new()?;
         let (mut bwrap, socket) = match &argv.guard {
-            None => (shielded(argv, None, Shield::No(before)), None),
+            None => (shielded(argv, None, &streams, Shield::No(before)), None),
             Some(guard) => {
                 let (ours, theirs) = channel().map_err(|e| cannot("make a socket", &e))?;
                 let number = guard.descriptor + 1;
                 let argv = argv.told(Some(number), before);
-                (shielded(&argv, Some((theirs, number)), Shield::Supervised), Some(ours))
+                (shielded(&argv, Some((theirs, number)), &streams, Shield::Supervised), Some(ours))
             }
         };
         let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
+        let children_before = if socket.is_none() { process::children() } else { Vec::new() };
         let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
         match process.and_then(Process::open) {
-            Ok(process) => Ok(Run::new(&self.signals, child, process, socket)),
+            Ok(process) => {
+                let run = Run::new(&self.signals, child, process, socket, streams, confirm);
+                Ok(Run { children_before, ..run })
+            }
             Err(e) => {
                 let _ = child.kill().and_then(|()| child.wait());
                 Err(cannot("hold a process by a descriptor (Linux 5.3)", &e))
@@ -171,10 +186,24 @@ struct Run<'a> {
     /// We have just continued the command ourselves, which may have undone a stop.
     continued_late: bool,
     watch: Watch,
+    streams: Streams,
+    confirm: Confirm<'a>,
+    /// Processes that have nothing to do with this run, if there is no guard.
+    children_before: Vec<Pid>,
 }
 
+/// Whether the command may start, once the sandbox stands; otherwise why not.
+type Confirm<'a> = &'a dyn Fn() -> Result<(), String>;
+
 impl<'a> Run<'a> {
-    fn new(signals: &'a Signals, bwrap: Child, bwrap_process: Process, socket: Option<OwnedFd>) -> Self {
+    fn new(
+        signals: &'a Signals,
+        bwrap: Child,
+        bwrap_process: Process,
+        socket: Option<OwnedFd>,
+        streams: Streams,
+        confirm: Confirm<'a>,
+    ) -> Self {
         Self {
             signals,
             bwrap,
@@ -190,6 +219,9 @@ impl<'a> Run<'a> {
             continued: false,
             continued_late: false,
             watch: Watch::new(),
+            streams,
+            confirm,
+            children_before: Vec::new(),
         }
     }
 
@@ -256,11 +288,16 @@ impl<'a> Run<'a> {
                         self.pass_on(signal);
                     }
                     // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
-                    if self.target.is_some() {
-                        let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
-                    } else {
-                        self.failure = Some(Report::Refused("the supervisor cannot hold the command".to_owned()));
-                        self.socket = None;
+                    let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
+                    let held = self.target.as_ref().ok_or_else(lost);
+                    match held.and_then(|_| (self.confirm)().map_err(Report::Changed)) {
+                        Ok(()) => {
+                            let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
+                        }
+                        Err(why) => {
+                            self.failure = Some(why);
+                            self.socket = None;
+                        }
                     }
                 }
                 Ok(Some((report, _))) => self.failure = Some(report),
@@ -337,7 +374,10 @@ impl<'a> Run<'a> {
 
     /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
     fn end_all(&mut self) {
-        if let Some(init) = &self.init {
+        // Without a guard nobody named the first process, but it is ours by now: bwrap has ended, and we collect what it leaves.
+        let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::numbers_anew(*pid);
+        let orphans = process::children().into_iter().filter(|_| !self.guarded).filter(adopted);
+        for init in orphans.filter_map(|pid| Process::open(pid).ok()).chain(self.init.take()) {
             init.signal(Signal::KILL);
             init.wait_until_ended();
         }
@@ -346,6 +386,7 @@ impl<'a> Run<'a> {
     fn outcome(self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
         match self.failure {
             Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
+            Some(Report::Changed(why)) => return Outcome::Changed(guard::refusal(&why)),
             Some(Report::Refused(why)) => return Outcome::Failed(guard::refusal(&why)),
             Some(Report::CannotExecute { errno, message }) => {
                 return Outcome::Failed(cannot_execute_inside(errno, message));

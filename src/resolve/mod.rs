@@ -13,6 +13,7 @@ mod reserved;
 mod runtime;
 mod sockets;
 mod tracked;
+mod visited;
 mod walk;
 
 use std::ffi::OsStr;
@@ -41,6 +42,7 @@ pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
 pub use runtime::{Runtime, RuntimeMount};
+pub use visited::Visited;
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
 const MAX_PATH_BYTES: usize = 4096;
@@ -102,6 +104,8 @@ pub struct Resolution {
     pub state: AbsPath,
     pub can_journal: bool,
     pub runtime: Runtime,
+    /// What was walked through for patterns.
+    pub visited: Visited,
 }
 
 pub fn resolve(
@@ -168,6 +172,7 @@ impl Resolution {
             state: state.clone(),
             can_journal: host.can_create(&state.child(journal::RUNS).child("any")),
             runtime: Runtime::default(),
+            visited: Visited::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::places;
 use crate::rule::{Access, Exactness, Precedence, Rule};
 
 use super::pattern::Component;
+use super::visited::Visited;
 
 /// Below this many directories a second thread costs more than it saves.
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
@@ -53,6 +54,7 @@ pub(super) struct Unreadable {
 pub(super) struct Walked {
     pub hits: Vec<Hit>,
     pub unreadable: Vec<Unreadable>,
+    pub visited: Visited,
     /// The starts that a walk from above has reached.
     entered: BTreeSet<AbsPath>,
 }
@@ -88,7 +90,7 @@ pub(super) fn walk(
         literals.insert(literal.path.clone(), ());
     }
     let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
-    let mut walked = Walked::default();
+    let mut walked = Walked { visited: Visited::begin(), ..Walked::default() };
     // Parents first: a start below another is met on the way, unless nothing led there.
     for (prefix, states) in starts.iter() {
         if !walked.entered.contains(prefix) && walker.leads_within(prefix) {
@@ -123,7 +125,8 @@ impl Walker<'_> {
         let mut tasks = vec![first];
         for _ in 0..DIRECTORIES_BEFORE_THREADS {
             let Some(task) = tasks.pop() else { return };
-            self.visit(&task, &mut tasks, walked);
+            let was_there = self.visit(&task, &mut tasks, walked);
+            walked.visited.note(task.directory, was_there);
         }
         if tasks.is_empty() {
             return;
@@ -140,6 +143,7 @@ impl Walker<'_> {
                         walked.hits.extend(part.hits);
                         walked.unreadable.extend(part.unreadable);
                         walked.entered.extend(part.entered);
+                        walked.visited.add(part.visited);
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -155,7 +159,8 @@ impl Walker<'_> {
             if let Some(task) = shared.tasks.pop() {
                 shared.working += 1;
                 drop(shared);
-                self.visit(&task, &mut found, &mut walked);
+                let was_there = self.visit(&task, &mut found, &mut walked);
+                walked.visited.note(task.directory, was_there);
                 shared = lock(queue);
                 shared.working -= 1;
                 shared.tasks.append(&mut found);
@@ -168,20 +173,25 @@ impl Walker<'_> {
         }
     }
 
-    fn visit(&self, task: &Task, tasks: &mut Vec<Task>, walked: &mut Walked) {
+    /// Whether there was such a directory.
+    fn visit(&self, task: &Task, tasks: &mut Vec<Task>, walked: &mut Walked) -> bool {
         if self.starts.get(&task.directory).is_some() {
             walked.entered.insert(task.directory.clone());
         }
         let entries = match self.host.read_dir(&task.directory) {
             Ok(entries) => entries,
             // Gone since it was listed, or a prefix that does not exist: nothing is there to match.
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return,
-            Err(error) => return self.report_unreadable(task, &error, walked),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return false,
+            Err(error) => {
+                self.report_unreadable(task, &error, walked);
+                return true;
+            }
         };
         let starts_below = self.starts.below(&task.directory).next().is_some();
         for entry in entries {
             self.step(task, &entry, starts_below, tasks, walked);
         }
+        true
     }
 
     fn report_unreadable(&self, task: &Task, error: &io::Error, walked: &mut Walked) {

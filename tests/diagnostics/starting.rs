@@ -75,6 +75,13 @@ cases! {
         let folder = fs::File::open(place.path()).unwrap();
         stderr(&place.agent_sandbox().args(["--", "true"]).stdin(folder).output().unwrap())
     };
+    UnsafeStream a_file_that_is_not_even_opened_is_refused {
+        let place = Place::in_tmp();
+        place.write("file", "");
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let file = rustix::fs::open(place.path().join("file"), flags, rustix::fs::Mode::empty()).unwrap();
+        stderr(&place.agent_sandbox().args(["--", "true"]).stdin(file).output().unwrap())
+    };
 
     CommandNotFound a_command_in_quotes_is_told_so command(&tree(["usr/bin/"]), "ls -la");
     CommandNotFound a_command_that_is_nowhere_may_be_misspelt command(&tree(["usr/bin/"]), "grpe");

@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Output;
 
 use crate::sandbox::{failed, policy, python, run, sandbox, shell, shell_with, succeeded, write};
-use crate::support::{Place, stdout, write_program};
+use crate::support::{Place, stderr, stdout, write_program};
 
 everywhere!(
     no_user_namespace_can_be_made_inside,
@@ -14,7 +14,9 @@ everywhere!(
     a_command_of_many_words_runs,
     a_mount_that_bwrap_left_out_is_noticed,
     a_folder_that_was_swapped_is_noticed,
+    what_goes_while_the_sandbox_is_set_up_is_looked_for_again,
     what_bwrap_left_writable_is_closed,
+    without_supervision_the_second_stage_speaks_as_it_is_told,
     a_library_that_the_policy_hides_is_named,
     the_kernels_settings_cannot_be_changed,
     what_reaches_past_mounts_is_refused,
@@ -102,6 +104,23 @@ fn a_folder_that_was_swapped_is_noticed(place: &Place) {
     failed(&with_bwrap(place, &swapped("mkdir out"), &plant), 125, "/out` is no longer the file or folder that it was");
 }
 
+fn what_goes_while_the_sandbox_is_set_up_is_looked_for_again(place: &Place) {
+    policy(place, "exclude = ['**/.env*']");
+    write(place, "sub/.env", "secret");
+    write(place, "sub/.env.tmp", "secret");
+    // An editor that saves: its temporary file goes, or is there again at each start.
+    let gone = "case \"$*\" in *die-with-parent*) rm -f sub/.env.tmp; echo >>starts;; esac; words=(\"$@\")";
+    let look = ["--", "sh", "-c", "cat sub/.env 2>/dev/null || echo hidden"];
+    assert_eq!(succeeded(with_bwrap(place, gone, &look)), "hidden\n");
+    assert_eq!(fs::read_to_string(place.project().join("starts")).unwrap(), "\n\n");
+    let other = "case \"$*\" in *die-with-parent*) rm -f sub/.env.[0-9]*; echo >sub/.env.$$; echo >>starts;; esac; words=(\"$@\")";
+    write(place, "sub/.env.1", "secret");
+    let output = with_bwrap(place, other, &look);
+    failed(&output, 125, "error[guard-refused]: the sandbox is not as planned: `");
+    assert!(stderr(&output).contains("/sub/.env."), "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches("error[").count(), 1, "{}", stderr(&output));
+}
+
 fn what_bwrap_left_writable_is_closed(place: &Place) {
     policy(place, "");
     let open = r#"words=("$@"); for i in "${!words[@]}"; do
@@ -115,6 +134,19 @@ fn what_bwrap_left_writable_is_closed(place: &Place) {
     };
     assert!(!attempt(&[]));
     assert!(attempt(&["--no-guard"]));
+}
+
+fn without_supervision_the_second_stage_speaks_as_it_is_told(place: &Place) {
+    policy(place, "");
+    write_program(&place.project().join("tool"), "#!/no/such/interpreter\n");
+    place.give_away();
+    let said = |flags: &[&str]| {
+        let output = run(place, &[flags, &["--exec", "--", "./tool"]].concat());
+        assert_eq!(output.status.code(), Some(127), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(said(&[]).starts_with("error[command-not-found]: "));
+    assert!(said(&["--message-format=json"]).starts_with('{'));
 }
 
 fn a_library_that_the_policy_hides_is_named(place: &Place) {

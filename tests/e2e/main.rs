@@ -7,6 +7,7 @@
 #[macro_use]
 mod situations;
 
+mod beside;
 mod environment;
 mod git;
 mod guard;
@@ -19,6 +20,7 @@ mod process;
 mod random;
 mod sandbox;
 mod start;
+mod streams;
 mod supervised;
 mod surroundings;
 mod tools;

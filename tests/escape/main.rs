@@ -11,6 +11,7 @@ mod situations;
 mod scene;
 
 mod autorun;
+mod beside;
 mod git;
 mod kernel;
 mod masks;
@@ -26,6 +27,7 @@ mod soak;
 mod sockets;
 mod spellings;
 mod start;
+mod streams;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -73,6 +73,13 @@ impl Undo {
         said
     }
 
+    /// Whether there is another run of this user that may be alive: one that has put something up. What killed runs left was swept when
+    /// this one was prepared.
+    pub fn has_company(&self) -> bool {
+        let own = self.standing.as_ref().map(|standing| &standing.journal.path);
+        crate::journal::names(&self.host, &self.state).iter().any(|name| Some(name) != own)
+    }
+
     fn take_away(&mut self) -> Vec<(AbsPath, Outcome)> {
         self.standing.take().map_or_else(Vec::new, |standing| take_away(&self.host, &self.state, standing))
     }

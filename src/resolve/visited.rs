@@ -1,0 +1,108 @@
+//! Which directories a walk has read, and whether they are still as they were then. A walk takes time, and another sandbox may move a folder
+//! meanwhile from where the walk has not been to where it was already: then nobody has seen what lies in it.
+
+use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::host::Host;
+use crate::path::AbsPath;
+
+/// Seconds and nanoseconds.
+type Moment = (i64, i64);
+
+#[derive(Clone, Debug, Default)]
+pub struct Visited {
+    /// When the walk began. `None` if there was none.
+    began: Option<Moment>,
+    directories: Vec<AbsPath>,
+    /// Where a pattern would have begun, and nothing was.
+    missing: Vec<AbsPath>,
+}
+
+impl Visited {
+    pub(super) fn begin() -> Self {
+        Self { began: Some(now()), ..Self::default() }
+    }
+
+    pub(super) fn note(&mut self, directory: AbsPath, was_there: bool) {
+        if was_there { &mut self.directories } else { &mut self.missing }.push(directory);
+    }
+
+    /// What another thread has read.
+    pub(super) fn add(&mut self, other: Self) {
+        self.directories.extend(other.directories);
+        self.missing.extend(other.missing);
+    }
+
+    /// A directory in which something came, went or was renamed since the walk began, or which is itself another one now. `None` means that
+    /// for a moment all of them were, together, as the walk found them.
+    pub fn changed<'v>(&'v self, host: &Host) -> Option<&'v AbsPath> {
+        let began = self.began?;
+        let look = |path: &AbsPath| statat(CWD, host.real(path), AtFlags::SYMLINK_NOFOLLOW);
+        // Nobody can set this time, and every rename sets it: of both folders, and of what is moved.
+        let is_older = |directory: &AbsPath| {
+            look(directory).is_ok_and(|found| (found.st_ctime, found.st_ctime_nsec.cast_signed()) < began)
+        };
+        let is_directory =
+            |path: &AbsPath| look(path).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+        let changed = self.directories.iter().find(|directory| !is_older(directory));
+        changed.or_else(|| self.missing.iter().find(|path| is_directory(path)))
+    }
+}
+
+/// By the clock that file systems take their times from, which ticks a few hundred times in a second: what changes from now on is not
+/// older than this.
+fn now() -> Moment {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    (now.tv_sec, now.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Waits until the clock has ticked, so that what was made before is older than what comes.
+    fn tick() {
+        let before = now();
+        while now() <= before {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn each_kind_of_change_is_seen() {
+        type Change = fn(&std::path::Path);
+        let changes: [(&str, Change); 7] = [
+            ("nothing", |_| {}),
+            ("a folder where there was none", |at| fs::create_dir(at.join("c")).unwrap()),
+            ("a new file", |at| fs::write(at.join("a/new"), "").unwrap()),
+            ("a file that went", |at| fs::remove_file(at.join("a/file")).unwrap()),
+            ("a folder that came", |at| fs::rename(at.join("elsewhere/moved"), at.join("a/b/moved")).unwrap()),
+            ("a folder that went", |at| fs::rename(at.join("a/b"), at.join("elsewhere/b")).unwrap()),
+            ("there and back again", |at| {
+                fs::rename(at.join("a/b"), at.join("elsewhere/b")).unwrap();
+                fs::rename(at.join("elsewhere/b"), at.join("a/b")).unwrap();
+            }),
+        ];
+        for (name, change) in changes {
+            let folder = tempfile::tempdir().unwrap();
+            for path in ["a/b", "elsewhere/moved"] {
+                fs::create_dir_all(folder.path().join(path)).unwrap();
+            }
+            fs::write(folder.path().join("a/file"), "").unwrap();
+            tick();
+            let mut visited = Visited::begin();
+            for (path, was_there) in [("/a", true), ("/a/b", true), ("/c", false)] {
+                visited.note(AbsPath::normalize(path).unwrap(), was_there);
+            }
+            change(folder.path());
+            assert_eq!(visited.changed(&Host::at(folder.path())).is_some(), name != "nothing", "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_walk_nothing_changes() {
+        assert_eq!(Visited::default().changed(&Host::system()), None);
+    }
+}
