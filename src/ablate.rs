@@ -78,6 +78,8 @@ mitigations! {
     OwnExecutable = "own-executable";
     /// A removed `.git/HEAD` is put back.
     HeadRestore = "head-restore";
+    /// A repository that was planted where git enters by itself is moved aside.
+    NestedRepositories = "nested-repositories";
     /// What changed and matters is said at the end.
     Reports = "reports";
 }

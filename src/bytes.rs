@@ -1,15 +1,18 @@
 //! Words and paths in JSON. Both are bytes on Linux, and JSON has only text.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::path::AbsPath;
 
 /// A string, or, where it is not UTF-8, `{ "bytes": [ … ] }`.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Written {
     Text(String),
@@ -30,6 +33,12 @@ impl Written {
             Self::Bytes { bytes } => OsString::from_vec(bytes),
         }
     }
+}
+
+/// A word as a value: what prints and what reads back agree on its form.
+pub fn value(word: &OsStr) -> Value {
+    // Both forms can be written as JSON.
+    serde_json::to_value(Written::of(word)).unwrap_or_default()
 }
 
 /// One word of a command.
@@ -60,5 +69,25 @@ impl<'de> Deserialize<'de> for AbsPath {
         let normal = AbsPath::normalize(&word);
         // Another spelling of a path was not written by us.
         normal.filter(|normal| normal.as_os_str() == word).ok_or_else(|| D::Error::custom("not a path"))
+    }
+}
+
+impl JsonSchema for Word {
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::json_schema(generator)
+    }
+}
+
+impl JsonSchema for AbsPath {
+    fn schema_name() -> Cow<'static, str> {
+        "Path".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::json_schema(generator)
     }
 }

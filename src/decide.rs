@@ -46,9 +46,26 @@ pub struct Decision {
 /// Where our own files are protected, it is for this reason.
 pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
 
-/// All decisions, parents before children.
+/// A rule that reached a path and has no say there, and not for its rank.
+#[derive(Clone, Debug)]
+pub struct SetAside {
+    pub found: Match,
+    pub why: SetAsideBecause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetAsideBecause {
+    /// It came through a link, or for another name, and is no stricter than what governs without it (SPEC G5, W3).
+    DoesNotTighten,
+    /// A glob that does not reach into the excluded directory around (SPEC G3).
+    OutOfReach,
+    /// A stronger one at the same path is out of reach, so nothing weaker opens it either.
+    BehindOneOutOfReach,
+}
+
+/// All decisions, parents before children, and what had no say in them.
 #[derive(Clone, Debug, Default)]
-pub struct Decisions(PathMap<Decision>);
+pub struct Decisions(PathMap<Decision>, Vec<SetAside>);
 
 impl Decisions {
     pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &Decision)> {
@@ -57,6 +74,11 @@ impl Decisions {
 
     pub fn get(&self, path: &AbsPath) -> Option<&Decision> {
         self.0.get(path)
+    }
+
+    /// Rules without a say at `path`.
+    pub fn set_aside<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d SetAside> {
+        self.1.iter().filter(move |aside| aside.found.path == *path)
     }
 
     /// Whether something strictly below `path` is not excluded.
@@ -79,6 +101,11 @@ impl Decisions {
         self.0.nearest_above(path).map(|(_, decision)| decision)
     }
 
+    /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
+    pub fn reaches(&self, fixed_prefix: &AbsPath, matched: &AbsPath) -> bool {
+        self.excluded_around(matched).is_none_or(|excluded| fixed_prefix.is_within(excluded))
+    }
+
     /// The excluded directory that `path` lies in, if nothing between the two re-opens it.
     fn excluded_around(&self, path: &AbsPath) -> Option<&AbsPath> {
         let (at, decision) = self.0.nearest_above(path)?;
@@ -92,14 +119,25 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     let (through_links, mut counting): (Vec<&Match>, Vec<&Match>) =
         named.into_iter().partition(|found| found.only_tightens());
     let mut decisions = settle(&counting);
+    let mut aside = Vec::new();
     if !through_links.is_empty() {
-        counting.extend(through_links.into_iter().filter(|found| tightens(found, &decisions)));
+        let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
+            through_links.into_iter().partition(|found| tightens(found, &decisions));
+        aside.extend(idle.into_iter().map(|found| {
+            let is_reached = in_reach(found, &decisions);
+            set_aside(found, if is_reached { SetAsideBecause::DoesNotTighten } else { SetAsideBecause::OutOfReach })
+        }));
+        counting.extend(tightening);
         decisions = settle(&counting);
     }
     if !aliases.is_empty() {
-        counting.extend(aliases.into_iter().filter(|found| tightens_alias(found, &decisions)));
+        let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
+            aliases.into_iter().partition(|found| tightens_alias(found, &decisions));
+        aside.extend(idle.into_iter().map(|found| set_aside(found, SetAsideBecause::DoesNotTighten)));
+        counting.extend(tightening);
         decisions = settle(&counting);
     }
+    decisions.1.extend(aside);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, diagnostics);
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
@@ -108,7 +146,8 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
 
 /// Whether a rule that can only tighten does. `decisions` are those that came through no link.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
-    !ablate::is_off(Mitigation::ExcludeThroughLink)
+    let came_through_link = !found.links.is_empty();
+    !(came_through_link && ablate::is_off(Mitigation::ExcludeThroughLink))
         && found.rule.access > governed(&found.path, decisions)
         && in_reach(found, decisions)
 }
@@ -141,6 +180,16 @@ fn settle(matches: &[&Match]) -> Decisions {
     let mut decisions = Decisions::default();
     for (path, mut candidates) in at_path {
         candidates.sort_by_cached_key(|candidate| Reverse(rank(candidate, may_win(candidate, &decisions))));
+        let is_out = candidates.first().is_some_and(|strongest| !may_win(strongest, &decisions));
+        let aside: Vec<SetAside> = candidates
+            .iter()
+            .filter_map(|found| match may_win(found, &decisions) {
+                false => Some(set_aside(found, SetAsideBecause::OutOfReach)),
+                true if is_out => Some(set_aside(found, SetAsideBecause::BehindOneOutOfReach)),
+                true => None,
+            })
+            .collect();
+        decisions.1.extend(aside);
         // A glob that is out of reach re-opens nothing, and where it is the strongest, nothing weaker does in its stead:
         // otherwise hiding a folder could open something in it.
         if let Some((winner, losers)) = candidates.split_first()
@@ -158,10 +207,13 @@ fn settle(matches: &[&Match]) -> Decisions {
     decisions
 }
 
+fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
+    SetAside { found: found.clone(), why }
+}
+
 /// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it.
 fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
-    let excluded = decisions.excluded_around(&candidate.matched);
-    candidate.exactness != Exactness::Glob || excluded.is_none_or(|excluded| candidate.fixed_prefix.is_within(excluded))
+    candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
 }
 
 /// What only tightens has been checked where its link lies. An exclude out of reach changes nothing at its path, but it

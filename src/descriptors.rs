@@ -11,7 +11,13 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::ablate::{self, Mitigation};
-use crate::lower::Data;
+
+/// A descriptor and what is read from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    pub descriptor: i32,
+    pub content: Vec<u8>,
+}
 
 /// Marks every descriptor past standard error as not inherited.
 pub(crate) fn close_on_exec() -> io::Result<()> {
@@ -50,7 +56,7 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Option<(OwnedFd, Ra
 }
 
 /// A file in memory that nobody can change any more.
-fn holding(content: &[u8]) -> io::Result<OwnedFd> {
+pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
     if content.is_empty() {
         return Ok(fs::File::open("/dev/null")?.into());
     }

@@ -1,8 +1,10 @@
 //! What the guard, the second stage inside, is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Word;
+use crate::identity::Identity;
 use crate::path::AbsPath;
 
 /// The word that asks our binary to be the guard.
@@ -11,6 +13,9 @@ pub const SUBCOMMAND: &str = "__guard";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
+    /// Directories of the sandbox's own that get their mode here, because bwrap cannot give it to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<OwnDirectory>,
     /// Made on top of bwrap's mounts, in this order.
     pub mounts: Vec<Tightening>,
     /// What must be at each mount point in the end.
@@ -45,9 +50,34 @@ impl GuardPlan {
     }
 }
 
+/// A directory on a tmpfs that bwrap made for the sandbox, and what becomes of it before anything is mounted by the guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OwnDirectory {
+    pub path: AbsPath,
+    #[serde(with = "octal")]
+    pub mode: u32,
+    /// It is the root of a tmpfs, which becomes read-only once all modes are set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sealed: bool,
+}
+
+/// Modes as people write them.
+mod octal {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(mode: &u32, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{mode:04o}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+        u32::from_str_radix(&String::deserialize(deserializer)?, 8).map_err(D::Error::custom)
+    }
+}
+
 /// A mount that takes something away and opens nothing. Only such mounts can be made inside: a read-only mount of bwrap's
 /// cannot be made writable again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tightening {
     /// A file that cannot be opened.
@@ -60,6 +90,16 @@ pub enum Tightening {
 }
 
 impl Tightening {
+    /// For people.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Mask(_) => "mask",
+            Self::MaskIfThere(_) => "mask if there",
+            Self::Hide(_) => "hide",
+            Self::ReadOnly(_) => "read-only",
+        }
+    }
+
     pub fn path(&self) -> &AbsPath {
         match self {
             Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
@@ -92,11 +132,4 @@ pub enum Expectation {
     Hidden,
     /// A place of the sandbox's own: `/tmp`, `/dev`, `/proc`.
     Own,
-}
-
-/// A file as the kernel knows it, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    pub device: u64,
-    pub inode: u64,
 }

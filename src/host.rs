@@ -54,6 +54,7 @@ pub struct DirEntry {
     /// Of the entry itself; a symlink counts as a file.
     pub kind: FileKind,
     pub is_symlink: bool,
+    pub is_socket: bool,
 }
 
 impl Host {
@@ -229,7 +230,8 @@ impl Host {
             .map(|entry| {
                 let entry = entry?;
                 let file_type = entry.file_type()?;
-                Ok(DirEntry { name: entry.file_name(), kind: kind_of(file_type), is_symlink: file_type.is_symlink() })
+                let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
+                Ok(DirEntry { name: entry.file_name(), kind: kind_of(file_type), is_symlink, is_socket })
             })
             .collect()
     }

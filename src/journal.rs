@@ -4,14 +4,17 @@
 //! will be made under which temporary name, then what was made. A line that a killed run could not finish counts as
 //! not written. `launch::undo` writes them.
 
-use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 
+use rustix::fs::{AtFlags, statat};
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::Word;
 use crate::host::Host;
+use crate::identity::Identity;
 use crate::path::AbsPath;
+use crate::unfollowed::{holds, is_empty, open_parent};
 
 /// The folder of the journals, in the state folder.
 pub const RUNS: &str = "runs";
@@ -20,23 +23,10 @@ pub const SUFFIX: &str = ".journal";
 /// No run makes this much.
 const LARGEST: u64 = 1 << 20;
 
-/// Which file it is, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    pub device: u64,
-    pub inode: u64,
-}
-
-impl Identity {
-    pub fn of(found: &fs::Metadata) -> Self {
-        Self { device: found.dev(), inode: found.ino() }
-    }
-}
-
 /// Something that a run has made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    path: Bytes,
+    path: Word,
     #[serde(flatten)]
     pub identity: Identity,
     /// Of a file; absent for a directory.
@@ -50,7 +40,7 @@ pub struct Record {
 impl Record {
     pub fn new(path: &AbsPath, identity: Identity, content: Option<&[u8]>, is_parent: bool) -> Self {
         let content = content.map(|content| String::from_utf8_lossy(content).into_owned());
-        Self { path: Bytes::of(path), identity, content, is_parent }
+        Self { path: word(path), identity, content, is_parent }
     }
 
     /// The same, for a run that needs it too.
@@ -61,7 +51,7 @@ impl Record {
 
     /// `None` if the journal was tampered with.
     pub fn path(&self) -> Option<AbsPath> {
-        self.path.path()
+        AbsPath::normalize(&self.path.0)
     }
 
     pub fn content(&self) -> Option<&[u8]> {
@@ -72,21 +62,21 @@ impl Record {
 /// Something that is made under a name of its own first, so that it is known before it stands where it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    temporary: Bytes,
+    temporary: Word,
     /// What is made below the temporary name, and itself: relative paths, parents first.
-    inside: Vec<(Bytes, bool)>,
+    inside: Vec<(Word, bool)>,
 }
 
 impl Intent {
     /// `inside`: relative to `temporary`, and whether it is a directory.
     pub fn new(temporary: &AbsPath, inside: impl IntoIterator<Item = (std::path::PathBuf, bool)>) -> Self {
-        let inside = inside.into_iter().map(|(path, is_directory)| (Bytes(path.into_os_string()), is_directory));
-        Self { temporary: Bytes::of(temporary), inside: inside.collect() }
+        let inside = inside.into_iter().map(|(path, is_directory)| (Word(path.into_os_string()), is_directory));
+        Self { temporary: word(temporary), inside: inside.collect() }
     }
 
     /// All that was to be made, parents first, and whether it is a directory.
     pub fn paths(&self) -> Vec<(AbsPath, bool)> {
-        let Some(top) = self.temporary.path() else { return Vec::new() };
+        let Some(top) = AbsPath::normalize(&self.temporary.0) else { return Vec::new() };
         self.inside.iter().map(|(path, is_directory)| (top.join(&path.0), *is_directory)).collect()
     }
 }
@@ -122,57 +112,28 @@ impl Journal {
     }
 }
 
-/// A path in JSON: text, or its bytes where it is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Bytes(std::ffi::OsString);
-
-impl Bytes {
-    fn of(path: &AbsPath) -> Self {
-        Self(path.as_os_str().to_owned())
-    }
-
-    fn path(&self) -> Option<AbsPath> {
-        AbsPath::normalize(&self.0)
-    }
+fn word(path: &AbsPath) -> Word {
+    Word(path.as_os_str().to_owned())
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Spelled {
-    Text(String),
-    Bytes { bytes: Vec<u8> },
-}
-
-impl Serialize for Bytes {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.to_str() {
-            Some(text) => Spelled::Text(text.to_owned()),
-            None => Spelled::Bytes { bytes: self.0.as_bytes().to_vec() },
-        }
-        .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let bytes = match Spelled::deserialize(deserializer)? {
-            Spelled::Text(text) => text.into_bytes(),
-            Spelled::Bytes { bytes } => bytes,
-        };
-        Ok(Self(std::ffi::OsString::from_vec(bytes)))
-    }
-}
-
-/// The names of the journals in `state`, sorted.
+/// The names of the journals in `state`, sorted. A folder that cannot be read has none.
 pub fn names(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
+    read_names(host, state).unwrap_or_default()
+}
+
+/// The same for who must not mistake a failure for an empty folder.
+pub fn read_names(host: &Host, state: &AbsPath) -> io::Result<Vec<AbsPath>> {
     let folder = state.child(RUNS);
-    // No folder, no runs. One that cannot be read belongs to somebody else.
-    let entries = host.read_dir(&folder).unwrap_or_default();
+    let entries = match host.read_dir(&folder) {
+        // No folder, no runs.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
     let is_journal = |name: &std::ffi::OsStr| name.as_bytes().ends_with(SUFFIX.as_bytes());
     let mut names: Vec<AbsPath> =
         entries.iter().filter(|entry| is_journal(&entry.name)).map(|entry| folder.child(&entry.name)).collect();
     names.sort();
-    names
+    Ok(names)
 }
 
 /// The placeholders that stand on this host, as runs have made them: for everybody else nothing is there.
@@ -186,23 +147,25 @@ pub fn standing(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
     standing
 }
 
-/// Whether what the run made is still there, and nothing was put into it.
-fn is_unchanged(host: &Host, record: &Record) -> bool {
-    let Some(path) = record.path() else { return false };
-    let Ok(found) = fs::symlink_metadata(host.real(&path)) else { return false };
-    Identity::of(&found) == record.identity
-        && match record.content() {
-            None => record.is_parent || host.read_dir(&path).is_ok_and(|entries| entries.is_empty()),
-            Some(content) => {
-                let read = host.read_regular(&path, content.len() as u64);
-                read.ok().flatten().is_some_and(|read| read == content)
-            }
-        }
+/// Whether what `record` names is still that and as it was made: nothing was put into it. A symlink on the way is not followed.
+pub fn is_unchanged(host: &Host, record: &Record) -> bool {
+    let unchanged = || -> io::Result<bool> {
+        let Some(path) = record.path() else { return Ok(false) };
+        let (folder, name) = open_parent(host, &path)?;
+        let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(Identity::of_stat(&found) == record.identity
+            && match record.content() {
+                None => record.is_parent || is_empty(&folder, name)?,
+                Some(content) => holds(&folder, name, &found, content)?,
+            })
+    };
+    unchanged().unwrap_or(false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     fn abs(path: impl AsRef<std::path::Path>) -> AbsPath {
         AbsPath::normalize(path).unwrap()

@@ -44,24 +44,33 @@ mod ablate;
 // The vocabulary that all stages share.
 pub mod bytes;
 pub mod diagnostic;
+mod exit_code;
 pub mod guard_plan;
 pub mod origin;
 pub mod path;
 pub mod placeholder;
 pub mod places;
+mod quoting;
+pub mod report;
 pub mod rule;
 
 // The world outside, as values.
 mod descriptors;
 pub mod host;
+pub mod identity;
 pub mod journal;
 pub mod mountinfo;
+mod scope;
 pub mod session;
+mod signal_mask;
+mod unfollowed;
 
 // The stages.
 pub mod config;
 
 pub mod layers;
+
+mod state;
 
 pub mod presets;
 
@@ -79,6 +88,9 @@ pub mod lower;
 
 pub mod protection;
 
+// What one policy opens beyond another.
+pub mod compare;
+
 // What the project's own file opens, and whether the user agreed.
 pub mod trust;
 
@@ -92,3 +104,6 @@ pub mod print;
 
 // What an argv means, independently of all the above.
 pub mod model;
+
+// What people and tools ask about a policy.
+pub mod audit;

@@ -1,20 +1,26 @@
 //! From a plan to words. OWNS the spelling of bwrap's flags; pure.
 
+mod flags;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 use crate::ablate::{self, Mitigation};
 use crate::bytes::Word;
+pub use crate::descriptors::Data;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::environment::Environment;
-use crate::guard_plan::{self, GuardPlan, Tightening};
+use crate::guard_plan::{self, GuardPlan, OwnDirectory, Tightening};
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
-use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Purpose};
+use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Planned, Purpose, Stages};
 use crate::resolve::NewFile;
 use crate::seccomp;
+
+pub use flags::Features;
+use flags::{DISABLE_USERNS, PERMS};
 
 /// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
 const MAX_WORDS: usize = 9000;
@@ -84,13 +90,6 @@ pub struct Before {
     pub private_mounts: bool,
 }
 
-/// A descriptor and what is read from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Data {
-    pub descriptor: i32,
-    pub content: Vec<u8>,
-}
-
 impl Argv {
     /// All words, bwrap first.
     pub fn words(&self) -> Vec<OsString> {
@@ -141,8 +140,8 @@ pub struct Engine {
     pub landlock: bool,
     /// The kernel can filter system calls.
     pub seccomp: bool,
-    /// bwrap itself can forbid further user namespaces. Asked only where there is no second stage to do that.
-    pub disable_userns: bool,
+    /// The flags that bwrap has.
+    pub features: Features,
     /// The caller may make a mount namespace without a user namespace: root, outside of most containers.
     pub own_mounts: bool,
 }
@@ -176,18 +175,20 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         }
     }
     let plain = !around.guard;
-    if plain && !around.nested && around.engine.disable_userns {
-        operations.push(always(["--disable-userns"], "no user namespaces inside"));
+    let features = &around.engine.features;
+    let disable_userns = features.has(DISABLE_USERNS);
+    if plain && !around.nested && disable_userns {
+        operations.push(always([DISABLE_USERNS], "no user namespaces inside"));
     }
     let stages = plan.stages(around.guard);
-    let mut data = Vec::new();
-    operations.extend(stages.bwrap.iter().map(|planned| Operation {
-        words: words(&planned.mount, &mut data),
-        purpose: planned.purpose.clone(),
-        because: planned.because.clone(),
-    }));
+    let perms = plain || features.has(PERMS);
+    let own = if perms { Vec::new() } else { own_directories(plan, &stages) };
+    let is_later = |mount: &Mount| own.iter().any(|own| own.sealed && *mount == Mount::Seal { path: own.path.clone() });
+    let by_bwrap = stages.bwrap.iter().copied().filter(|planned| !is_later(&planned.mount));
+    let (mounts, mut data) = self::operations(by_bwrap, perms);
+    operations.extend(mounts);
     if plain && around.engine.seccomp {
-        let program = seccomp::program(around.nested || around.engine.disable_userns).unwrap_or_default();
+        let program = seccomp::program(around.nested || disable_userns).unwrap_or_default();
         let descriptor = next_descriptor(&data);
         data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
         operations.push(Operation {
@@ -211,6 +212,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         .unzip();
     let guard = around.guard.then(|| Guard {
         plan: GuardPlan {
+            own,
             mounts,
             expect: plan.expected(),
             proc_read_only: read_only_in_proc(around.as_root),
@@ -245,7 +247,40 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         guard.plan.command = Some(argv.command.iter().cloned().map(Word).collect());
     }
     refuse_too_many_words(&argv, diagnostics);
+    flags::refuse_unknown(&argv, features, diagnostics);
     argv
+}
+
+/// What bwrap mounts, one operation for each in the order of the plan, and what is read from descriptors for that.
+pub fn mounts(stages: &Stages) -> (Vec<Operation>, Vec<Data>) {
+    operations(stages.bwrap.iter().copied(), true)
+}
+
+fn operations<'p>(planned: impl Iterator<Item = &'p Planned>, perms: bool) -> (Vec<Operation>, Vec<Data>) {
+    let mut data = Vec::new();
+    let operation = |planned: &'p Planned| Operation {
+        words: words(&planned.mount, perms, &mut data),
+        purpose: planned.purpose.clone(),
+        because: planned.because.clone(),
+    };
+    let operations = planned.map(operation).collect();
+    (operations, data)
+}
+
+/// What the second stage does in place of `--perms`: the modes of our own directories. A mask must be sealed after that, so its seal is the second
+/// stage's, too. What a later mount covers is not seen, and must not be changed: it is the host's.
+fn own_directories(plan: &Plan, stages: &Stages) -> Vec<OwnDirectory> {
+    let mounts = || stages.bwrap.iter().map(|planned| &planned.mount);
+    let own = |mount: &Mount| match mount {
+        Mount::Tmpfs { path, mode } | Mount::Directory { path, mode }
+            if *mode != DEFAULT_MODE && !plan.view(path).shows_host() =>
+        {
+            let sealed = mounts().any(|mount| matches!(mount, Mount::Seal { path: sealed } if sealed == path));
+            Some(OwnDirectory { path: path.clone(), mode: *mode, sealed })
+        }
+        _ => None,
+    };
+    mounts().filter_map(own).collect()
 }
 
 /// Where root, even without capabilities, could change the kernel's settings. For a user only the limit of namespaces matters.
@@ -263,7 +298,7 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
     Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
 }
 
-fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
+fn words(mount: &Mount, perms: bool, data: &mut Vec<Data>) -> Vec<OsString> {
     match mount {
         Mount::Bind { path, kind, if_gone } => {
             let flag = match (kind, if_gone) {
@@ -280,8 +315,8 @@ fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
             spelled(["--ro-bind".as_ref(), executable.as_os_str(), path.as_os_str()])
         }
         Mount::Elsewhere { path, source } => spelled(["--bind".as_ref(), source.as_os_str(), path.as_os_str()]),
-        Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
-        Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
+        Mount::Tmpfs { path, mode } => with_mode(*mode, perms, "--tmpfs", path),
+        Mount::Directory { path, mode } => with_mode(*mode, perms, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
         Mount::MaskFile { path, .. } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
         Mount::DataFile { path, content } => {
@@ -295,12 +330,13 @@ fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
     }
 }
 
-fn with_mode(mode: u32, flag: &str, path: &AbsPath) -> Vec<OsString> {
-    /// What bwrap uses when nothing is said.
-    const DEFAULT: u32 = 0o755;
+/// What bwrap uses when nothing is said.
+const DEFAULT_MODE: u32 = 0o755;
+
+fn with_mode(mode: u32, perms: bool, flag: &str, path: &AbsPath) -> Vec<OsString> {
     let mut words = Vec::new();
-    if mode != DEFAULT {
-        words = spelled(["--perms".as_ref(), format!("{mode:04o}").as_ref()]);
+    if mode != DEFAULT_MODE && perms {
+        words = spelled([PERMS.as_ref(), format!("{mode:04o}").as_ref()]);
     }
     words.extend(spelled([flag.as_ref(), path.as_os_str()]));
     words

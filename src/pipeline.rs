@@ -83,6 +83,11 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
 }
 
 impl Compiled {
+    pub fn stages(&self) -> Stages<'_> {
+        let Self { layers, policy, resolution, decisions, plan, environment, .. } = self;
+        Stages { layers, policy, resolution, decisions, plan, environment }
+    }
+
     /// The argv that runs `command` under this policy.
     pub fn argv(
         &self,
@@ -92,11 +97,7 @@ impl Compiled {
         diagnostics: &mut Diagnostics,
     ) -> Argv {
         protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
-        let own = self.layers.own_files.iter().filter(|own| own.is_missing);
-        // Only where a rule would have let the command make it.
-        let own = own.filter(|own| self.decisions.get(&own.path).is_some()).map(|own| own.path.clone());
-        let mut create: Vec<AbsPath> = self.resolution.create.iter().cloned().chain(own).collect();
-        create.sort();
+        let create = self.created();
         let around = Surroundings {
             engine,
             cwd: &self.layers.project.cwd,
@@ -110,6 +111,16 @@ impl Compiled {
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)
+    }
+
+    /// The directories that are made before the start.
+    pub fn created(&self) -> Vec<AbsPath> {
+        let own = self.layers.own_files.iter().filter(|own| own.is_missing);
+        // Only where a rule would have let the command make it.
+        let own = own.filter(|own| self.decisions.get(&own.path).is_some()).map(|own| own.path.clone());
+        let mut create: Vec<AbsPath> = self.resolution.create.iter().cloned().chain(own).collect();
+        create.sort();
+        create
     }
 
     /// What protects beyond mounts, and is not to be had.

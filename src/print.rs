@@ -2,17 +2,20 @@
 //! read in a terminal carry them escaped where they could forge a line.
 
 mod environment;
+mod placeholders;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Value, json};
 
+use crate::bytes::value as json_word;
 use crate::diagnostic::{Code, Diagnostic, listed};
 use crate::guard_plan::Tightening;
 use crate::lower::{Argv, Data};
 use crate::path::{AbsPath, shown};
-use crate::placeholder::{self, Item};
+use crate::placeholder;
+use crate::quoting::{quote, quote_for_people};
 use crate::resolve::NewFile;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +156,8 @@ fn escape_line(word: &OsStr) -> Vec<u8> {
 type Quote = fn(&OsStr) -> Vec<u8>;
 
 fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
-    let mut out = Vec::new();
+    let items = placeholder::items(&argv.placeholders);
+    let mut out = if items.is_empty() { Vec::new() } else { placeholders::wait_for_signals() };
     for directory in &argv.create {
         // As `launch` makes them: each missing parent is for this user alone too, and without them nothing starts.
         out.extend(b"(umask 077 && mkdir -p -- ");
@@ -177,9 +181,8 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
         ];
         out.extend(parts.concat());
     }
-    let items = placeholder::items(&argv.placeholders);
     if !items.is_empty() {
-        out.extend(put_up(&items, quote));
+        out.extend(placeholders::put_up(&items, quote));
     }
     let binary = argv.data.iter().find(|data| data.content.contains(&0));
     if let Some(data) = binary {
@@ -217,13 +220,16 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
             documents.extend(format!("{end}\n").bytes());
         }
     }
-    out.push(b'\n');
+    // Also where the shell ends at the first failure, what was put up is taken away.
+    let end: &[u8] = if items.is_empty() { b"\n" } else { placeholders::NOTE_STATUS };
+    out.extend(if binary.is_some() { b"\n" } else { end });
     out.extend(documents);
     if let Some(data) = binary {
-        out.extend(format!("}} {}<&0\n", kept_input(data)).bytes());
+        out.extend(format!("}} {}<&0", kept_input(data)).bytes());
+        out.extend(end);
     }
     if !items.is_empty() {
-        out.extend(take_away(&items, quote));
+        out.extend(placeholders::take_away(&items, quote));
     }
     out
 }
@@ -247,86 +253,8 @@ fn end_of(content: &[u8]) -> String {
     end
 }
 
-/// What stands at blocked paths, as far as a script can do it: without the journal by which a killed run is swept.
-fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
-    let mut out = Vec::new();
-    let directories: Vec<OsString> = paths(items.iter().filter(|item| item.content.is_none()));
-    if !directories.is_empty() {
-        out.extend([b"mkdir -- ".to_vec(), quote_all(&directories, quote), b" &&\n".to_vec()].concat());
-    }
-    for item in items {
-        if let Some(content) = item.content {
-            let (content, path) = (quote(OsStr::from_bytes(content)), quote(item.path.as_os_str()));
-            out.extend([&b"(set -C && printf %s "[..], &content, b" >", &path, b") &&\n"].concat());
-        }
-    }
-    out.extend(b"{\n");
-    out
-}
-
-/// Takes away what is as it was, and ends as the command did.
-fn take_away(items: &[Item], quote: Quote) -> Vec<u8> {
-    let mut out = b"status=$?\n".to_vec();
-    for item in items {
-        if let Some(content) = item.content {
-            let (content, path) = (quote(OsStr::from_bytes(content.trim_ascii_end())), quote(item.path.as_os_str()));
-            out.extend([&b"test \"$(cat "[..], &path, b")\" = ", &content, b" && rm -f ", &path, b"\n"].concat());
-        }
-    }
-    let directories: Vec<OsString> = paths(items.iter().rev().filter(|item| item.content.is_none()));
-    if !directories.is_empty() {
-        out.extend([b"rmdir -- ".to_vec(), quote_all(&directories, quote), b" 2>/dev/null\n".to_vec()].concat());
-    }
-    out.extend(b"(exit $status)\n}\n");
-    out
-}
-
-fn paths<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<OsString> {
-    items.map(|item| item.path.as_os_str().to_owned()).collect()
-}
-
 fn quote_all(words: &[OsString], quote: Quote) -> Vec<u8> {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(&b' ')
-}
-
-/// A word as `quote` writes it, or as `$'…'` where it holds what a terminal obeys or cannot show. Shells that know this
-/// form read the same bytes back.
-fn quote_for_people(word: &OsStr) -> Vec<u8> {
-    let bytes = word.as_bytes();
-    if shown(word).as_bytes() == bytes {
-        return quote(word);
-    }
-    let mut out = b"$'".to_vec();
-    for byte in bytes {
-        match byte {
-            b'\n' => out.extend(b"\\n"),
-            b'\t' => out.extend(b"\\t"),
-            b'\'' | b'\\' => out.extend([b'\\', *byte]),
-            b' '..=b'~' => out.push(*byte),
-            byte => out.extend(format!("\\x{byte:02x}").bytes()),
-        }
-    }
-    out.push(b'\'');
-    out
-}
-
-/// A word as a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and paths are bytes; the
-/// tests read our output back with it.
-fn quote(word: &OsStr) -> Vec<u8> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(byte);
-    let bytes = word.as_bytes();
-    if !bytes.is_empty() && bytes.iter().all(plain) {
-        return bytes.to_vec();
-    }
-    let mut out = vec![b'\''];
-    for byte in bytes {
-        match byte {
-            b'\'' => out.extend(b"'\\''"),
-            byte => out.push(*byte),
-        }
-    }
-    out.push(b'\'');
-    out
 }
 
 fn json_form(argv: &Argv) -> Vec<u8> {
@@ -367,12 +295,15 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     format!("{all:#}\n").into_bytes()
 }
 
-/// A string, or, where the word is not UTF-8 and JSON has no way to hold it, its bytes.
-fn json_word(word: &OsStr) -> Value {
-    match word.to_str() {
-        Some(text) => json!(text),
-        None => json!({ "bytes": word.as_bytes() }),
-    }
+/// Some words of an argv on one line.
+pub fn words_for_people(words: &[OsString]) -> String {
+    String::from_utf8_lossy(&quote_all(words, quote_for_people)).into_owned()
+}
+
+/// A mount of the second stage on one line.
+pub fn tightening_for_people(tightening: &Tightening) -> String {
+    let path = quote_for_people(tightening.path().as_os_str());
+    format!("guard: {} {}", tightening.word(), String::from_utf8_lossy(&path))
 }
 
 fn annotated(argv: &Argv) -> Vec<u8> {
@@ -397,16 +328,18 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         let command = quote_all(&inside, quote_for_people);
         lines.push(([b"  -- ".to_vec(), command].concat(), String::new()));
     }
+    for own in argv.guard.iter().flat_map(|guard| &guard.plan.own) {
+        let path = quote_for_people(own.path.as_os_str());
+        let what = if own.sealed { ", then read-only" } else { "" };
+        let words = [format!("# guard: mode {:04o}{what} ", own.mode).into_bytes(), path].concat();
+        lines.push((words, "this bwrap has no `--perms`".to_owned()));
+    }
     let by_guard = argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because));
     for (tightening, (purpose, because)) in by_guard {
-        let (word, path) = match tightening {
-            Tightening::Mask(path) => ("mask", path),
-            Tightening::MaskIfThere(path) => ("mask if there", path),
-            Tightening::Hide(path) => ("hide", path),
-            Tightening::ReadOnly(path) => ("read-only", path),
-        };
-        let path = quote_for_people(path.as_os_str());
-        lines.push(([format!("# guard: {word} ").into_bytes(), path].concat(), purpose.explained(because)));
+        lines.push((
+            [b"# ".to_vec(), tightening_for_people(tightening).into_bytes()].concat(),
+            purpose.explained(because),
+        ));
     }
     for dropped in &argv.dropped {
         let path = quote_for_people(dropped.path.as_os_str());

@@ -48,7 +48,7 @@ fn name(protection: Protection) -> &'static str {
 }
 
 /// What an attacker gains.
-fn leaves_open(protection: Protection) -> &'static str {
+pub(crate) fn leaves_open(protection: Protection) -> &'static str {
     match protection {
         Protection::Guard => "mounts are neither compared with the plan nor locked",
         Protection::Seccomp => {

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::origin::Origin;
 use crate::path::AbsPath;
 
@@ -58,7 +61,8 @@ pub enum HardLinks {
 }
 
 /// Where a rule comes from, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
     /// What every sandbox has, whatever the rules.
     Base,
@@ -83,7 +87,8 @@ impl LayerKind {
 }
 
 /// How a rule named the path that it applies to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Exactness {
     /// Not at all: it is a part of the base, and any rule beats it.
     Base,
@@ -156,6 +161,11 @@ pub enum Mask {
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
     pub skip_directories: Vec<String>,
+    /// Only where a file of this name lies beside them.
+    pub skip_beside: Option<String>,
+    /// It was found by way of something that a command could have written, so it opens nothing: it counts where it is stricter
+    /// than what governs its path without it.
+    pub only_tightens: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
     /// Leave alone what the git index holds with the same content.
@@ -190,7 +200,8 @@ pub struct AlsoAt {
 }
 
 /// What a sandbox has beyond its mounts, and what a policy can insist on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Protection {
     /// The second stage, which checks and locks the mounts.
     Guard,

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::origin::Source;
 use crate::path::{AbsPath, shown};
 
 /// The calling process: what the compiler would otherwise have to ask the operating system for.
@@ -68,6 +70,8 @@ pub struct Request {
     /// `--config FILE`, instead of the project's own file.
     pub config: Option<PathBuf>,
     pub no_project_config: bool,
+    /// The policy as it would be if the project's own file said this. Nothing of it runs.
+    pub supposed: Option<Arc<Source>>,
     pub ro: Vec<OsString>,
     pub rw: Vec<OsString>,
     pub exclude: Vec<OsString>,
@@ -81,4 +85,6 @@ pub struct Request {
     pub no_placeholders: bool,
     /// bwrap alone, without a second stage inside.
     pub no_guard: bool,
+    /// `--cwd`, as written, for what is said to be typed.
+    pub cwd: Option<PathBuf>,
 }

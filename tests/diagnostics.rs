@@ -13,10 +13,14 @@ macro_rules! cases {
 
 #[path = "diagnostics/aftermath.rs"]
 mod aftermath;
+#[path = "diagnostics/comparing.rs"]
+mod comparing;
 #[path = "diagnostics/files.rs"]
 mod files;
 #[path = "diagnostics/inputs.rs"]
 mod inputs;
+#[path = "diagnostics/lint.rs"]
+mod lint;
 #[path = "diagnostics/paths.rs"]
 mod paths;
 #[path = "diagnostics/starting.rs"]
@@ -49,7 +53,17 @@ fn every_snapshot_has_a_case() {
 }
 
 fn cases() -> Vec<(Code, &'static str)> {
-    [aftermath::CASES, files::CASES, inputs::CASES, paths::CASES, starting::CASES, trust::CASES].concat()
+    [
+        aftermath::CASES,
+        comparing::CASES,
+        files::CASES,
+        inputs::CASES,
+        lint::CASES,
+        paths::CASES,
+        starting::CASES,
+        trust::CASES,
+    ]
+    .concat()
 }
 
 fn snapshot(code: Code, sentence: &str) -> String {
@@ -67,7 +81,8 @@ fn the_names_of_the_codes_are_unique_and_searchable() {
 /// The text holds the one code, keeps to the style of `src/diagnostic/mod.rs`, and is the reviewed one.
 fn assert_says(code: Code, sentence: &str, text: &str) {
     let start = format!("{}[{}]: ", code.severity().name(), code.name());
-    let titles: Vec<&str> = text.lines().filter(|l| l.starts_with("error[") || l.starts_with("warning[")).collect();
+    let titles: Vec<&str> =
+        text.lines().filter(|l| ["error[", "warning[", "note["].iter().any(|level| l.starts_with(level))).collect();
     assert!(matches!(titles.as_slice(), [title] if title.starts_with(&start)), "only {start:?} in:\n{text}");
     assert_style(titles[0].strip_prefix(&start).unwrap());
     let help = text.lines().filter_map(|line| line.trim_start().strip_prefix("= help: ")).collect::<Vec<_>>();

@@ -3,6 +3,10 @@
 
 mod support;
 
+#[path = "docs/advice.rs"]
+mod advice;
+#[path = "docs/answers.rs"]
+mod answers;
 #[path = "docs/examples.rs"]
 mod examples;
 #[path = "docs/markdown.rs"]

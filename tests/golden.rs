@@ -10,6 +10,13 @@
 
 mod support;
 
+#[path = "golden_audit/explain.rs"]
+mod explain;
+#[path = "advice/cases.rs"]
+mod lint;
+#[path = "golden_audit/show.rs"]
+mod show;
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -17,12 +24,13 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use agent_sandbox::audit::diff::diff;
 use agent_sandbox::cli;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::environment::{Fate, Outcome};
 use agent_sandbox::lower::Argv;
 use agent_sandbox::model::View;
-use agent_sandbox::origin::Origin;
+use agent_sandbox::origin::{Origin, Source};
 use agent_sandbox::path::shown;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::placeholder;
@@ -59,6 +67,39 @@ fn every_snapshot_belongs_to_a_case() {
         .filter(|name| !cases().contains(name))
         .collect();
     assert!(stale.is_empty(), "snapshots without a folder in tests/golden: {stale:?}");
+}
+
+/// What the project's file of a case changes beside the policy without it, as `diff --json` has it.
+const COMPARED: [&str; 9] = [
+    "nesting",
+    "tmp-host",
+    "env-layers",
+    "missing-block",
+    "missing-create",
+    "sockets-allowed",
+    "preset-all-removed-in-part",
+    "device",
+    "odd-names",
+];
+
+#[test]
+fn what_a_project_file_changes_is_in_its_snapshot() {
+    let settings = support::snapshots("diff");
+    for name in COMPARED {
+        let case = Case::read(name);
+        let project = fs::read_to_string(case.tree.real("home/u/proj/.agent-sandbox.toml")).unwrap();
+        let compile = |text: String| {
+            let source = Source { name: ".agent-sandbox.toml".to_owned(), text };
+            let request = Request { supposed: Some(source.into()), ..case.request.clone() };
+            let (compiled, diagnostics) = case.tree.compile_as(&case.session, &request);
+            assert!(!diagnostics.has_errors(), "{name}");
+            compiled.unwrap()
+        };
+        let (old, new) = (compile(String::new()), compile(project));
+        let found = diff(("nothing", &old.stages()), (".agent-sandbox.toml", &new.stages()));
+        let text = format!("{}\n\n{}\n", case.why, serde_json::to_string_pretty(&found).unwrap());
+        settings.bind(|| insta::assert_snapshot!(name, text));
+    }
 }
 
 fn cases() -> BTreeSet<String> {
@@ -122,8 +163,13 @@ impl Case {
     fn add(&self, entry: &str) {
         match String::from_utf8(unescape(entry)) {
             Ok(entry) => self.tree.add(&entry),
-            // A name that is no text is an empty file in a folder that exists.
-            Err(bytes) => fs::write(self.tree.real(PathBuf::from(OsString::from_vec(bytes.into_bytes()))), "").unwrap(),
+            // A name or a content that is no text: a file in a folder that exists.
+            Err(bytes) => {
+                let bytes = bytes.into_bytes();
+                let end = bytes.windows(3).position(|part| part == b" = ");
+                let (name, content) = end.map_or((&bytes[..], &b""[..]), |end| (&bytes[..end], &bytes[end + 3..]));
+                fs::write(self.tree.real(PathBuf::from(OsString::from_vec(name.to_vec()))), content).unwrap();
+            }
         }
     }
 
@@ -143,6 +189,12 @@ impl Case {
         assert_eq!(plain, all, "{name}");
         assert_eq!(views(false, false), plain, "{name}, by the second stage");
         assert_eq!(views(true, false), plain, "{name}, all mounts, by the second stage");
+    }
+
+    /// What can be run.
+    fn compiled(&self) -> Option<Compiled> {
+        let (compiled, diagnostics) = self.tree.compile_as(&self.session, &self.request);
+        compiled.filter(|_| !diagnostics.has_errors())
     }
 
     fn compile(&self) -> String {

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{ArgMatches, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::print::Form;
 use crate::session::Request;
+
+use super::subcommand::Subcommand;
 
 /// Run a command in a sandbox compiled from a policy file
 ///
@@ -19,8 +21,8 @@ use crate::session::Request;
 #[command(
     name = "agent-sandbox",
     version,
-    disable_help_subcommand = true,
-    override_usage = "agent-sandbox [OPTIONS] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] --print-args[=FORM] [--] COMMAND [ARGS]…\n       agent-sandbox check [FILE]\n       agent-sandbox trust\n       agent-sandbox schema\n       agent-sandbox sweep",
+    override_usage = "agent-sandbox [OPTIONS] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] --print-args[=FORM] [--] COMMAND [ARGS]…\n       agent-sandbox [OPTIONS] SUBCOMMAND …",
+    subcommand_help_heading = "Subcommands",
     after_help = AFTER_HELP
 )]
 pub(super) struct Arguments {
@@ -81,6 +83,9 @@ pub(super) struct Options {
     /// How to show errors and warnings
     #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
     pub message_format: MessageFormat,
+    /// When to use colours: `auto` is on a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: ColorChoice,
 }
 
 /// What a policy consists of besides its files, and which of these count. Also `check` takes them.
@@ -147,37 +152,13 @@ pub(super) enum MessageFormat {
     Json,
 }
 
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Subcommand {
-    /// Validate configuration files and show everything that is wrong at once
-    ///
-    /// Without FILE: the files that a run here would use. Exit code 1 when there are errors.
-    Check {
-        /// A project file to validate, as it would apply in its own folder
-        file: Option<PathBuf>,
-    },
-    /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
-    ///
-    /// Shows the list and records it, with the hash of the file. A run is refused while a file opens more than was
-    /// agreed to. Flags that go with every run count here, too.
-    Trust,
-    /// Print the JSON schema of the configuration file
-    Schema,
-    /// Remove what a run that was killed has left at blocked paths
-    ///
-    /// The next run does so as well. What was changed meanwhile is left, and named.
-    Sweep,
-    /// Report what can be read and written, for paths given on standard input, each ended by a NUL byte
-    #[command(name = "__probe", hide = true)]
-    Probe,
-}
-
 impl Options {
     pub(super) fn request(&self) -> Request {
         let policy = &self.policy;
         Request {
             config: policy.config.clone(),
             no_project_config: policy.no_project_config,
+            supposed: None,
             ro: policy.ro.clone(),
             rw: policy.rw.clone(),
             exclude: policy.exclude.clone(),
@@ -187,17 +168,29 @@ impl Options {
             no_optimize: self.no_optimize,
             no_guard: self.no_guard,
             no_placeholders: self.exec,
+            cwd: self.cwd.clone(),
         }
     }
 }
 
 /// All of `words` understood, or a mistake: nothing that was written is dropped in silence.
 pub(super) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
-    let matches = Arguments::command().try_get_matches_from(words)?;
+    let matches = Arguments::command().color(color_asked(words)).try_get_matches_from(words)?;
     let arguments = Arguments::from_arg_matches(&matches)?;
     refuse_misplaced_value(words, &arguments)?;
     refuse_misplaced_flag(&matches, &arguments)?;
     Ok(arguments)
+}
+
+/// Help and mistakes are shown before all words are understood, and in colours that `--color` chooses.
+fn color_asked(words: &[OsString]) -> ColorChoice {
+    let ours = words.iter().take_while(|word| *word != "--");
+    let values =
+        ours.zip(words.iter().skip(1)).filter_map(|(word, next)| match word.to_str()?.strip_prefix("--color")? {
+            "" => next.to_str(),
+            value => value.strip_prefix('='),
+        });
+    values.last().and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
 }
 
 /// A mistake that clap does not know.
@@ -241,34 +234,14 @@ fn refuse_misplaced_flag(matches: &ArgMatches, arguments: &Arguments) -> Result<
         .filter(|flag| !flag.is_global_set() && written(flag.get_id().as_str()))
         .find(|flag| !subcommand.takes(flag.get_id().as_str()));
     let Some(flag) = misplaced.and_then(|flag| flag.get_long()) else { return Ok(()) };
-    let (name, usage) = match subcommand {
-        Subcommand::Check { file: None } => ("check", "check"),
-        Subcommand::Check { file: Some(_) } => ("check", "check FILE"),
-        Subcommand::Trust => ("trust", "trust"),
-        Subcommand::Schema => ("schema", "schema"),
-        Subcommand::Sweep => ("sweep", "sweep"),
-        Subcommand::Probe => ("__probe", "__probe"),
-    };
+    let name = matches.subcommand_name().unwrap_or_default();
+    let usage = if let Subcommand::Check { file: Some(_) } = subcommand { "check FILE" } else { name };
     let message = format!(
         "`--{flag}` does not go with the subcommand `{usage}`\n\n  tip: write `-- {name}` for a command of that name"
     );
     Err(mistake(ErrorKind::ArgumentConflict, message))
 }
 
-impl Subcommand {
-    /// Whether a flag that stands before it, and is none of the global ones, means something to it.
-    fn takes(&self, flag: &str) -> bool {
-        match self {
-            Subcommand::Check { file: None } => is_of_policy(flag),
-            // FILE says which file, as these two do; and only the project's own needs trust.
-            Subcommand::Check { file: Some(_) } | Subcommand::Trust => {
-                is_of_policy(flag) && !["config", "no_project_config"].contains(&flag)
-            }
-            Subcommand::Schema | Subcommand::Sweep | Subcommand::Probe => false,
-        }
-    }
-}
-
-fn is_of_policy(flag: &str) -> bool {
+pub(super) fn is_of_policy(flag: &str) -> bool {
     Policy::augment_args(clap::Command::new("")).get_arguments().any(|of_policy| of_policy.get_id() == flag)
 }

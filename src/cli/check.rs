@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::exit_code;
 use crate::path::shown;
 use crate::pipeline;
 use crate::session::{Request, Session};
@@ -65,5 +66,10 @@ fn summary(compiled: &pipeline::Compiled) -> String {
     let files: Vec<String> =
         compiled.layers.layers.iter().filter_map(|layer| layer.file.as_ref()).map(|file| file.to_string()).collect();
     let read = if files.is_empty() { "no configuration file, defaults only".to_owned() } else { files.join(", ") };
-    format!("ok: {read}\n")
+    let idle = match lint::idle_rules(compiled) {
+        0 => String::new(),
+        1 => " (1 rule matches nothing here; see `agent-sandbox lint`)".to_owned(),
+        idle => format!(" ({idle} rules match nothing here; see `agent-sandbox lint`)"),
+    };
+    format!("ok: {read}{idle}\n")
 }

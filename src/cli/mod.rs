@@ -2,33 +2,66 @@
 
 mod args;
 mod check;
+mod completions;
 mod debug;
+mod diff;
+mod doctor;
+mod explain;
+mod init;
+mod lint;
+mod man;
 mod output;
 mod probe;
 mod run;
+mod schema;
+mod show;
+mod style;
+mod subcommand;
 mod sweep;
 mod trust;
+mod verify;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::config;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::exit_code;
 use crate::guard;
 use crate::guard_plan;
 use crate::host::Host;
-use crate::launch::{exit_code, is_inside};
+use crate::launch::is_inside;
 use crate::path::AbsPath;
+use crate::pipeline::{self, Compiled};
 use crate::session::{Request, Session};
 
-use args::Subcommand;
+use args::Options;
+pub use explain::plain as explained;
 use output::Output;
+pub use show::{Folding, plain as shown};
+use subcommand::Subcommand;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
 fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
     let executable = std::env::current_exe().ok().and_then(AbsPath::normalize);
     Ok(Session { executable, ..Session::of_this_process(cwd)? })
+}
+
+/// The policy that these options give here, with everything said that is to be said about it. `Err` where it cannot be run.
+fn compile(host: &Host, options: &Options, output: &Output) -> Result<(Session, Compiled), ExitCode> {
+    let session = session(options.cwd.as_deref()).map_err(|diagnostic| {
+        output.report_one(diagnostic);
+        ExitCode::from(exit_code::OWN_FAILURE)
+    })?;
+    let mut diagnostics = Diagnostics::default();
+    let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
+    output.report(&diagnostics);
+    let compiled = compiled.filter(|_| !diagnostics.has_errors());
+    let compiled = compiled.ok_or(ExitCode::from(exit_code::OWN_FAILURE))?;
+    if options.debug {
+        output.debug(&debug::stages(&compiled));
+    }
+    Ok((session, compiled))
 }
 
 /// What a command line asks for. `words` are those that `main` takes: the name of the program comes first.
@@ -53,15 +86,27 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
             return ExitCode::from(if e.use_stderr() { exit_code::USAGE } else { 0 });
         }
     };
-    let output = Output::new(&arguments.options);
+    let options = &arguments.options;
+    let output = Output::new(options);
     let host = Host::system();
     match &arguments.subcommand {
-        Some(Subcommand::Schema) => output.print(format!("{:#}\n", config::schema()).as_bytes()),
-        Some(Subcommand::Sweep) => sweep::run(&host, &arguments.options, &output),
+        Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
+        Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
         Some(Subcommand::Probe) => probe::run(&output),
+        Some(Subcommand::DoctorProbe) => doctor::answer(&output),
+        Some(Subcommand::VerifyProbe { on_host }) => verify::answer(*on_host, &output),
         Some(Subcommand::Check { file }) => check::run(&host, &arguments, file.as_deref(), &output),
-        Some(Subcommand::Trust) => trust::run(&host, &arguments, &output),
-        None if arguments.options.check => {
+        Some(Subcommand::Explain(arguments)) => explain::run(&host, options, arguments, &output),
+        Some(Subcommand::Show(arguments)) => show::run(&host, options, arguments, &output),
+        Some(Subcommand::Diff(arguments)) => diff::run(&host, options, arguments, &output),
+        Some(Subcommand::Verify(arguments)) => verify::run(&host, options, arguments, &output),
+        Some(Subcommand::Doctor(arguments)) => doctor::run(&host, options, arguments, &output),
+        Some(Subcommand::Init(arguments)) => init::run(&host, options, arguments, &output),
+        Some(Subcommand::Trust(arguments)) => trust::run(&host, options, arguments, &output),
+        Some(Subcommand::Lint(arguments)) => lint::run(&host, options, arguments, &output),
+        Some(Subcommand::Completions(arguments)) => completions::run(arguments, &output),
+        Some(Subcommand::Man(arguments)) => man::run(arguments, &output),
+        None if options.check => {
             let (answer, code) = if is_inside(&host) { ("inside sandbox\n", 0) } else { ("outside sandbox\n", 1) };
             output.print(answer.as_bytes());
             ExitCode::from(code)

@@ -3,26 +3,38 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::ColorChoice;
 use serde_json::json;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
-use crate::launch::exit_code;
+use crate::exit_code;
 
 use super::args::{MessageFormat, Options};
+use super::style::Paint;
 
 pub(super) struct Output {
     format: Format,
     quiet: bool,
+    paint: Paint,
 }
 
 impl Output {
     pub(super) fn new(options: &Options) -> Self {
-        let color = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let has_color = |is_terminal: bool| match options.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
         let format = match options.message_format {
-            MessageFormat::Text => Format::Text { color },
+            MessageFormat::Text => Format::Text { color: has_color(io::stderr().is_terminal()) },
             MessageFormat::Json => Format::Json,
         };
-        Self { format, quiet: options.quiet }
+        Self { format, quiet: options.quiet, paint: Paint(has_color(io::stdout().is_terminal())) }
+    }
+
+    /// For results.
+    pub(super) fn paint(&self) -> Paint {
+        self.paint
     }
 
     /// Whether programs read what we say.
@@ -44,6 +56,13 @@ impl Output {
                 ExitCode::from(exit_code::OWN_FAILURE)
             }
         }
+    }
+
+    /// Writes a result for tools.
+    pub(super) fn print_json(&self, value: &impl serde::Serialize) -> ExitCode {
+        // Every type that is printed can be written as JSON.
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.print(format!("{text}\n").as_bytes())
     }
 
     /// Shows what the stages had to say; warnings unless the caller wants quiet.

@@ -1,12 +1,15 @@
 //! `agent-sandbox -- CMD` and `--print-args`: the main job.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::{self, Basis, Outcome, Supervisor, exit_code};
+use crate::launch::undo::Traces;
+use crate::launch::{self, Basis, GivenStreams, Outcome, Supervisor};
 use crate::lower::{Argv, Engine};
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
@@ -14,9 +17,10 @@ use crate::protection::{self, Lack};
 use crate::rule::Protection;
 use crate::session::{Request, Session};
 
-use super::args::{Arguments, mistake};
+use super::args::{Arguments, Options, mistake};
 use super::debug;
 use super::output::Output;
+use super::subcommand;
 
 pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
     let form = arguments.options.print_args.map(Form::from);
@@ -25,27 +29,51 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
         let _ = mistake(ErrorKind::MissingRequiredArgument, message).print();
         return ExitCode::from(exit_code::USAGE);
     }
+    let options = &arguments.options;
+    let command = |_: &Compiled| arguments.command.clone();
+    if let Some(form) = form {
+        return match prepare(host, options, &command, Leaves::WhatRulesAskFor, output, &Before::default()) {
+            Ok(prepared) => print_as(form, &prepared.argv, output),
+            Err(code) => ExitCode::from(code),
+        };
+    }
+    match start(host, options, &command, Leaves::WhatRulesAskFor, output, &mut |_| Ok(GivenStreams::default())) {
+        Ok((outcome, supervisor)) => conclude(outcome, supervisor, &arguments.command, output),
+        Err(code) => ExitCode::from(code),
+    }
+}
+
+/// What stays on the host after a run, of what is made before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    WhatRulesAskFor,
+    Nothing,
+}
+
+/// Prepares and runs a command: on bwrap alone where the second stage proves impossible, and anew where something changed meanwhile. All
+/// failures before there is an outcome have been shown; then the exit code is what is left.
+pub(super) fn start(
+    host: &Host,
+    options: &Options,
+    command: &dyn Fn(&Compiled) -> Vec<OsString>,
+    leaves: Leaves,
+    output: &Output,
+    streams: &mut dyn FnMut(&Prepared) -> Result<GivenStreams, Diagnostic>,
+) -> Result<(Outcome, Supervisor), u8> {
     let mut before = Before::default();
     loop {
-        let prepared = match prepare(host, arguments, output, &before) {
-            Ok(prepared) => prepared,
-            Err(code) => return ExitCode::from(code),
-        };
-        if let Some(form) = form {
-            return print_as(form, &prepared.argv, output);
-        }
+        let prepared = prepare(host, options, command, leaves, output, &before)?;
         // The next attempt must find the caller's signal mask, so the supervisor of this one goes first.
-        match prepared.start(host, arguments.options.exec, output) {
-            Err(diagnostic) => return fail(diagnostic, output),
-            Ok((Outcome::Unavailable(why), supervisor)) if before.without_guard.is_none() => {
+        match prepared.start(host, options.exec, output, streams).map_err(|diagnostic| said(diagnostic, output))? {
+            (Outcome::Unavailable(why), supervisor) if before.without_guard.is_none() => {
                 drop(supervisor);
                 before.without_guard = Some(why);
             }
-            Ok((Outcome::Changed(_), supervisor)) if before.changed < RETRIES => {
+            (Outcome::Changed(_), supervisor) if before.changed < RETRIES => {
                 drop(supervisor);
                 before.changed += 1;
             }
-            Ok((outcome, supervisor)) => return conclude(outcome, supervisor, output),
+            started => return Ok(started),
         }
     }
 }
@@ -64,18 +92,26 @@ struct Before {
 }
 
 /// All that a start needs.
-struct Prepared {
-    session: Session,
+pub(super) struct Prepared {
+    pub(super) session: Session,
     request: Request,
-    compiled: Compiled,
+    pub(super) compiled: Compiled,
     engine: Engine,
-    argv: Argv,
+    pub(super) argv: Argv,
+    /// Goes with this, and takes with it what would stay.
+    _traces: Option<Traces>,
 }
 
 impl Prepared {
     /// Returns when the command has ended, if at all, and all that was put up for it is gone. Signals wait while the supervisor
-    /// lives: what is put up is taken away again.
-    fn start(mut self, host: &Host, exec: bool, output: &Output) -> Result<(Outcome, Supervisor), Diagnostic> {
+    /// lives: what is put up is taken away again. `streams` are asked for when everything stands on which the command will be started.
+    fn start(
+        mut self,
+        host: &Host,
+        exec: bool,
+        output: &Output,
+        streams: &mut dyn FnMut(&Prepared) -> Result<GivenStreams, Diagnostic>,
+    ) -> Result<(Outcome, Supervisor), Diagnostic> {
         if exec {
             launch::note_identities(host, &mut self.argv)?;
             if let Some(guard) = &mut self.argv.guard {
@@ -87,11 +123,12 @@ impl Prepared {
         let undo = launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?;
         let thorough = undo.has_company();
         let note = if thorough { launch::note_all_identities } else { launch::note_identities };
-        let outcome = match note(host, &mut self.argv) {
-            Ok(()) => {
+        let noted = note(host, &mut self.argv);
+        let outcome = match noted.and_then(|()| streams(&self)) {
+            Ok(streams) => {
                 let Self { session, request, engine, argv, .. } = &self;
                 let basis = Basis { host, session, request, engine };
-                supervisor.run_if(host, argv, &|| basis.confirm(argv, &undo, thorough))
+                supervisor.run_with(host, argv, streams, &|| basis.confirm(argv, &undo, thorough))
             }
             Err(diagnostic) => Outcome::Failed(diagnostic),
         };
@@ -107,31 +144,47 @@ fn print_as(form: Form, argv: &Argv, output: &Output) -> ExitCode {
     output.print(&print::print(argv, form))
 }
 
-fn conclude(outcome: Outcome, supervisor: Supervisor, output: &Output) -> ExitCode {
+fn conclude(outcome: Outcome, supervisor: Supervisor, command: &[OsString], output: &Output) -> ExitCode {
     match outcome {
         Outcome::Ended(ending) => supervisor.conclude(ending),
-        Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic) => fail(diagnostic, output),
-        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), output),
+        Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic) => fail(diagnostic, command, output),
+        Outcome::Unavailable(why) => fail(Diagnostic::new(Code::StartFailed, why), command, output),
     }
 }
 
-fn fail(diagnostic: Diagnostic, output: &Output) -> ExitCode {
+fn fail(diagnostic: Diagnostic, command: &[OsString], output: &Output) -> ExitCode {
+    ExitCode::from(said(with_tip(diagnostic, command), output))
+}
+
+fn said(diagnostic: Diagnostic, output: &Output) -> u8 {
     let code = exit_code::of(diagnostic.code);
     output.report_one(diagnostic);
-    ExitCode::from(code)
+    code
+}
+
+/// Who mistypes a subcommand has asked for a command that does not exist.
+fn with_tip(diagnostic: Diagnostic, command: &[OsString]) -> Diagnostic {
+    let is_not_found = diagnostic.code == Code::CommandNotFound;
+    let command = command.first().filter(|_| is_not_found).and_then(|command| command.to_str());
+    match command.and_then(subcommand::nearest) {
+        Some(name) => diagnostic.help(format!("did you mean `agent-sandbox {name}`?")),
+        None => diagnostic,
+    }
 }
 
 /// Everything up to the start. All diagnostics have been shown when this returns.
 ///
 /// `before`: what earlier attempts showed.
-fn prepare(host: &Host, arguments: &Arguments, output: &Output, before: &Before) -> Result<Prepared, u8> {
-    let options = &arguments.options;
+fn prepare(
+    host: &Host,
+    options: &Options,
+    command: &dyn Fn(&Compiled) -> Vec<OsString>,
+    leaves: Leaves,
+    output: &Output,
+    before: &Before,
+) -> Result<Prepared, u8> {
     let will_run = options.print_args.is_none();
-    let fail = |diagnostic: Diagnostic| {
-        let code = exit_code::of(diagnostic.code);
-        output.report_one(diagnostic);
-        code
-    };
+    let fail = |diagnostic: Diagnostic| said(diagnostic, output);
     let session = super::session(options.cwd.as_deref()).map_err(fail)?;
     if session.executable.is_none() && !options.no_guard {
         return Err(fail(
@@ -155,7 +208,8 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, before: &Before)
         if !will_run {
             compiled.warn_of_widening(host, &mut diagnostics);
         }
-        if let Some(warning) = launch::own_sandbox(host, compiled, &arguments.command) {
+        let command = command(compiled);
+        if let Some(warning) = launch::own_sandbox(host, compiled, &command) {
             diagnostics.push(warning);
         }
         let engine =
@@ -163,7 +217,10 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, before: &Before)
         if options.debug {
             output.debug(&debug::engine(&engine, compiled));
         }
-        let argv = compiled.argv(&session, &engine, &arguments.command, &mut diagnostics);
+        if will_run && leaves == Leaves::WhatRulesAskFor {
+            launch::remember(host, &compiled.layers, &engine);
+        }
+        let argv = compiled.argv(&session, &engine, &command, &mut diagnostics);
         Some((engine, argv))
     });
     if before.without_guard.is_some() || before.changed > 0 {
@@ -175,16 +232,18 @@ fn prepare(host: &Host, arguments: &Arguments, output: &Output, before: &Before)
         protection::report(&[lack], &compiled.policy.require, &mut diagnostics);
     }
     output.report(&diagnostics);
-    let (Some(compiled), Some((engine, argv)), false) = (compiled, lowered, diagnostics.has_errors()) else {
+    let (Some(compiled), Some((engine, mut argv)), false) = (compiled, lowered, diagnostics.has_errors()) else {
         return Err(exit_code::OWN_FAILURE);
     };
     if options.debug {
         output.debug(&debug::argv(&argv));
     }
+    let traces =
+        (leaves == Leaves::Nothing).then(|| launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv));
     if will_run {
         // Without the second stage nobody tells whether the command has started, so whether it can is tried before.
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
-        ready(host, &session, &compiled, &argv).map_err(fail)?;
+        ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     }
-    Ok(Prepared { session, request, compiled, engine, argv })
+    Ok(Prepared { session, request, compiled, engine, argv, _traces: traces })
 }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::exit_code;
 use crate::host::Host;
-use crate::launch::exit_code;
 use crate::launch::undo::{self, Outcome};
 use crate::layers;
 
@@ -21,20 +21,25 @@ pub(super) fn run(host: &Host, options: &Options, output: &Output) -> ExitCode {
         })
     });
     match swept {
-        Ok(_) if options.quiet => ExitCode::SUCCESS,
         Ok(outcomes) => {
+            let is_stuck = outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Stuck(_)));
             let mut text = String::new();
             for (path, outcome) in outcomes {
                 // Writing to a `String` cannot fail.
                 let _ = match outcome {
                     Outcome::Removed => writeln!(text, "removed {path}"),
                     Outcome::Left(why) => writeln!(text, "left {path}: {why}"),
+                    Outcome::Stuck(why) => writeln!(text, "could not remove {path}: {why}"),
                     Outcome::InUse => writeln!(text, "left {path}: another run relies on it"),
                     Outcome::Filled => writeln!(text, "left {path}: it was made on the way, and holds something now"),
                     Outcome::Gone => Ok(()),
                 };
             }
-            output.print(text.as_bytes())
+            if text.is_empty() {
+                text.push_str("nothing to remove\n");
+            }
+            let printed = if options.quiet { ExitCode::SUCCESS } else { output.print(text.as_bytes()) };
+            if is_stuck { ExitCode::FAILURE } else { printed }
         }
         Err(diagnostic) => {
             output.report_one(diagnostic);

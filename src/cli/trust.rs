@@ -1,20 +1,73 @@
 //! `agent-sandbox trust`: agree to what the project's file opens.
 
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::host::Host;
-use crate::launch::{exit_code, is_inside};
+use crate::audit::consents::{Consent, Status, Unusable, consents};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::exit_code;
+use crate::host::{FileKind, Host};
+use crate::launch::is_inside;
+use crate::layers;
+use crate::path::{AbsPath, shown};
+use crate::pipeline;
+use crate::session::Request;
 use crate::trust::{self, Widening};
-use crate::{path::AbsPath, pipeline};
 
-use super::args::Arguments;
+use super::args::Options;
 use super::debug;
 use super::output::Output;
+use super::style::Paint;
 
-pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
-    match agree(host, arguments, output) {
-        Ok(said) => output.print(said.as_bytes()),
+/// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
+///
+/// Shows what the file opens, and records that you agree: to this much, and to the file as it is now, to the byte. It asks nothing. A
+/// file that only tightens needs no consent. A run of a file that opens more than was agreed to is refused, with the same list. Flags
+/// that go with the run go here, too.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// Show all that you have agreed to, in all projects, and whether it is still in force
+    #[arg(long, conflicts_with = "revoke")]
+    list: bool,
+    /// Take back the consent to FILE; without FILE, to the project's file here
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    revoke: Option<Option<PathBuf>>,
+    /// With `--list`: print one JSON object, see `agent-sandbox schema trust`
+    #[arg(long, requires = "list")]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  agent-sandbox trust                      agree to what the file here opens
+  agent-sandbox --print-args -- true       show the same list, and record nothing
+  agent-sandbox trust --list
+  agent-sandbox trust --revoke ~/old/.agent-sandbox.toml
+
+Exit codes: 0; 1 if there was no consent to revoke; 125 if it could not be done.";
+
+impl Arguments {
+    /// Whether the policy here matters, and so do flags of it.
+    pub(super) fn is_about_policy(&self) -> bool {
+        !self.list && self.revoke.is_none()
+    }
+}
+
+pub(super) fn run(host: &Host, options: &Options, arguments: &Arguments, output: &Output) -> ExitCode {
+    let said = match &arguments.revoke {
+        // What is recorded can be read inside, but what is so inside says little about the host, and nothing can be changed.
+        _ if is_inside(host) => Err(Some(inside(arguments))),
+        Some(file) => revoke(host, options, file.as_deref()).map_err(Some),
+        None if arguments.list => list(host, options, arguments, output.paint()).map(answered).map_err(Some),
+        None => agree(host, options, output).map(answered),
+    };
+    match said {
+        Ok((said, code)) => {
+            let printed = output.print(said.as_bytes());
+            if printed == ExitCode::SUCCESS { code } else { printed }
+        }
         Err(diagnostic) => {
             if let Some(diagnostic) = diagnostic {
                 output.report_one(diagnostic);
@@ -24,20 +77,98 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
     }
 }
 
-/// What to tell the user. `Err(None)` where everything has been said.
-fn agree(host: &Host, arguments: &Arguments, output: &Output) -> Result<String, Option<Diagnostic>> {
-    if is_inside(host) {
-        return Err(Some(
-            Diagnostic::new(Code::AlreadyInside, "nothing can be trusted from inside a sandbox")
-                .help("run `agent-sandbox trust` outside"),
-        ));
+fn answered(said: String) -> (String, ExitCode) {
+    (said, ExitCode::SUCCESS)
+}
+
+fn inside(arguments: &Arguments) -> Diagnostic {
+    let (message, words) = match &arguments.revoke {
+        Some(_) => ("nothing can be revoked from inside a sandbox", "trust --revoke"),
+        None if arguments.list => ("consents are not listed inside a sandbox", "trust --list"),
+        None => ("nothing can be trusted from inside a sandbox", "trust"),
+    };
+    Diagnostic::new(Code::AlreadyInside, message).help(format!("run `agent-sandbox {words}` outside"))
+}
+
+fn list(host: &Host, options: &Options, arguments: &Arguments, paint: Paint) -> Result<String, Diagnostic> {
+    let session = super::session(options.cwd.as_deref())?;
+    let found = consents(host, &layers::state_folder(host, &session)?)?;
+    if arguments.json {
+        // A value of ours is always JSON.
+        return Ok(serde_json::to_string_pretty(&found).unwrap_or_default() + "\n");
     }
-    let session = super::session(arguments.options.cwd.as_deref())?;
+    let mut out = String::new();
+    // Writing to a `String` cannot fail.
+    for Consent { file, status, grants, .. } in &found.consents {
+        let status = match status {
+            Status::InForce => paint.good("in force"),
+            Status::Changed => paint.warning("not in force: the file has changed"),
+            Status::Gone => paint.warning("not in force: the file is gone"),
+            Status::Unreadable => paint.warning("not in force: the file cannot be read"),
+        };
+        let _ = writeln!(out, "{}  {status}", paint.heading(file));
+        for grant in grants {
+            let _ = writeln!(out, "  {grant}");
+        }
+        out.push('\n');
+    }
+    for Unusable { record, because } in &found.unusable {
+        let _ = writeln!(out, "{record}  {}: {because}\n", paint.bad("no consent"));
+    }
+    let in_force = found.consents.iter().filter(|consent| consent.status == Status::InForce).count();
+    let _ = match found.consents.len() {
+        0 => writeln!(out, "no consents"),
+        1 => writeln!(out, "1 consent, {in_force} in force"),
+        more => writeln!(out, "{more} consents, {in_force} in force"),
+    };
+    Ok(out)
+}
+
+/// Where there was nothing to take back, the answer is no.
+fn revoke(host: &Host, options: &Options, file: Option<&Path>) -> Result<(String, ExitCode), Diagnostic> {
+    let session = super::session(options.cwd.as_deref())?;
+    let file = match file {
+        Some(file) => named(host, file)?,
+        None => {
+            let request = Request { no_project_config: true, ..options.request() };
+            let mut diagnostics = Diagnostics::default();
+            let found = layers::discover(host, &session, &request, &mut diagnostics);
+            let Some(layers) = found else {
+                let said = diagnostics.iter().next().cloned();
+                return Err(said.unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here")));
+            };
+            let own = layers.project.root.child(layers::PROJECT_FILE);
+            host.resolve(own.as_path()).map_or(own, |found| found.path)
+        }
+    };
+    Ok(match trust::revoke(host, &layers::state_folder(host, &session)?, &file)? {
+        Some(at) => answered(format!("revoked: the consent to {file} was removed from {at}\n")),
+        None => (format!("there was no consent to {file}\n"), ExitCode::FAILURE),
+    })
+}
+
+/// A file that the user names, which need not exist any more. A folder stands for the project's file in it.
+fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
+    let unfit = |e: std::io::Error| {
+        let message = format!("cannot tell which file `{}` is: {}", shown(file.as_os_str()), reason(&e));
+        Diagnostic::new(Code::TrustFailed, message).help("name it as `agent-sandbox trust --list` does")
+    };
+    let found = std::path::absolute(file).and_then(|absolute| host.resolve(&absolute)).map_err(unfit)?;
+    if found.kind != Some(FileKind::Directory) {
+        return Ok(found.path);
+    }
+    let own = found.path.child(layers::PROJECT_FILE);
+    Ok(host.resolve(own.as_path()).map_err(unfit)?.path)
+}
+
+/// What to tell the user. `Err(None)` where everything has been said.
+fn agree(host: &Host, options: &Options, output: &Output) -> Result<String, Option<Diagnostic>> {
+    let session = super::session(options.cwd.as_deref())?;
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(host, &session, &arguments.options.request(), &mut diagnostics);
+    let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
     output.report(&diagnostics);
     let compiled = compiled.filter(|_| !diagnostics.has_errors()).ok_or(None)?;
-    if arguments.options.debug {
+    if options.debug {
         output.debug(&debug::stages(&compiled));
     }
     match &compiled.widening {

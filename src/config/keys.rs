@@ -49,6 +49,7 @@ pub(super) const PRESET: Keys<PresetDefinition> = &[
 pub(super) const BUILTIN: Keys<BuiltinPreset> = &[
     ("description", |walk, key, value, it| it.description = walk.text(key, value).unwrap_or_default()),
     ("skip-directories", |walk, key, value, it| it.skip_directories = walk.texts(key, value)),
+    ("skip-beside", |walk, key, value, it| it.skip_beside = walk.text(key, value)),
     ("leave-tracked", |walk, key, value, it| {
         it.leave_tracked = walk.boolean(key, value).is_some_and(|given| given.value);
     }),

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::origin::{Origin, Sourced};
 use crate::rule::{HardLinks, IfMissing, Mask, Protection};
@@ -109,7 +110,8 @@ pub struct Env {
 }
 
 /// Which `/tmp` the command sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tmp {
     Private,
     Host,
@@ -229,6 +231,8 @@ pub struct BuiltinPreset {
     pub description: String,
     /// Names of directories that its globs do not enter.
     pub skip_directories: Vec<String>,
+    /// Only where a file of this name lies beside them.
+    pub skip_beside: Option<String>,
     /// Its globs leave alone what the git index holds with the same content.
     pub leave_tracked: bool,
     pub relative_to: RelativeTo,

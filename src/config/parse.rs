@@ -32,6 +32,7 @@ pub fn parse_builtin(name: &str, source: &Arc<Source>, diagnostics: &mut Diagnos
         definition: PresetDefinition::empty(Origin::Preset { name: name.to_owned(), place: start }),
         description: String::new(),
         skip_directories: Vec::new(),
+        skip_beside: None,
         leave_tracked: false,
         relative_to: RelativeTo::default(),
     };

@@ -2,6 +2,8 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
+    /// Good to know; nothing is wrong.
+    Note,
     Warning,
     Error,
 }
@@ -9,6 +11,7 @@ pub enum Severity {
 impl Severity {
     pub fn name(self) -> &'static str {
         match self {
+            Severity::Note => "note",
             Severity::Warning => "warning",
             Severity::Error => "error",
         }
@@ -30,6 +33,11 @@ macro_rules! codes {
 
             pub fn severity(self) -> Severity {
                 match self { $(Code::$variant => Severity::$severity,)+ }
+            }
+
+            /// What it stands for, in a sentence.
+            pub fn description(self) -> &'static str {
+                match self { $(Code::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }
         }
     };
@@ -133,6 +141,10 @@ codes! {
     /// Consent could not be recorded.
     TrustFailed = "trust-failed", Error;
 
+    // Comparing.
+    /// One of two policies could not be had, or not be compiled.
+    NoComparison = "no-comparison", Error;
+
     // Starting it.
     /// Started inside a sandbox.
     AlreadyInside = "already-inside", Error;
@@ -148,6 +160,8 @@ codes! {
     BwrapMissing = "bwrap-missing", Error;
     /// The first `bwrap` on PATH lies where the command could have put it.
     BwrapUntrusted = "bwrap-untrusted", Error;
+    /// A flag that the policy needs and this `bwrap` does not have.
+    BwrapTooOld = "bwrap-too-old", Error;
     /// This machine does not let us make a sandbox.
     SandboxUnavailable = "sandbox-unavailable", Error;
     /// The command brings a sandbox of its own, which cannot work inside.
@@ -172,6 +186,8 @@ codes! {
     StartFailed = "start-failed", Error;
     /// bwrap was killed, and the command with it.
     SandboxLost = "sandbox-lost", Error;
+    /// A sandbox was started to be examined, and could not be.
+    VerifyFailed = "verify-failed", Error;
 
     // After it.
     /// Something that a rule would have protected came to exist during the run.
@@ -180,8 +196,40 @@ codes! {
     CommandsChanged = "commands-changed", Warning;
     /// The repository would not have been one for git any more, and was repaired.
     RepositoryRepaired = "repository-repaired", Warning;
+    /// A repository that git would enter and obey is new, and was moved aside.
+    PlantedRepository = "planted-repository", Warning;
     /// A file was replaced while a rule covered it.
     ReplacedDuringRun = "replaced-during-run", Warning;
     /// What stood at a blocked path is no longer ours to remove.
     PlaceholderLeft = "placeholder-left", Warning;
+
+    // What `lint` finds.
+    /// A rule that loses at every path that it names.
+    ShadowedRule = "shadowed-rule", Warning;
+    /// A rule that applies to nothing on this host.
+    UnusedRule = "unused-rule", Warning;
+    /// A protected path is missing, and nothing stops the command from creating it.
+    UnblockedPath = "unblocked-path", Warning;
+    /// A rule whose surroundings give the same access.
+    RedundantRule = "redundant-rule", Note;
+    /// A pattern that somebody may have meant as a name, because something has that very name.
+    GlobAsName = "glob-as-name", Warning;
+    /// A preset that is defined and that nothing names.
+    UnusedPreset = "unused-preset", Warning;
+    /// A protected file has other names, by which it can be read or changed, and no rule minds.
+    HardLink = "hard-link", Warning;
+    /// A file that looks like a secret stays readable.
+    VisibleSecret = "visible-secret", Warning;
+    /// The same, and git holds its content.
+    TrackedSecret = "tracked-secret", Note;
+    /// A socket that the command can see, and so connect to.
+    VisibleSocket = "visible-socket", Warning;
+    /// The command can put programs into a folder that is on PATH.
+    WritablePath = "writable-path", Warning;
+
+    // What `init` cannot do.
+    /// There is a policy file already.
+    AlreadyThere = "already-there", Error;
+    /// The policy file could not be written.
+    InitFailed = "init-failed", Error;
 }

@@ -21,11 +21,13 @@ pub struct Diagnostic {
     /// What belongs to the message and would make it too long: one line for each.
     pub notes: Box<[String]>,
     pub help: Option<String>,
+    /// It is only good to know here, whatever its code says.
+    pub is_note: bool,
 }
 
 impl Diagnostic {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), origin: None, notes: Box::default(), help: None }
+        Self { code, message: message.into(), origin: None, notes: Box::default(), help: None, is_note: false }
     }
 
     #[must_use]
@@ -46,8 +48,15 @@ impl Diagnostic {
         self
     }
 
+    /// Nothing that has to be mended, where `is_so`.
+    #[must_use]
+    pub fn as_note(mut self, is_so: bool) -> Self {
+        self.is_note = is_so;
+        self
+    }
+
     pub fn severity(&self) -> Severity {
-        self.code.severity()
+        if self.is_note { Severity::Note } else { self.code.severity() }
     }
 }
 

@@ -47,6 +47,7 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     let level = match diagnostic.severity() {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let title = level.primary_title(printable(&diagnostic.message)).id(diagnostic.code.name());
     let mut group = Group::with_title(title);

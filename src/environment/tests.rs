@@ -21,7 +21,9 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
     let mut diagnostics = Diagnostics::default();
     let root = AbsPath::root().join("home/u/proj");
     let project = Project {
+        git_top: None,
         git_named: Default::default(),
+        git_nested: Default::default(),
         cwd: root.clone(),
         home: AbsPath::root().join("home/u"),
         root: root.clone(),

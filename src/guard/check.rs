@@ -10,7 +10,8 @@ use rustix::mount::MountFlags;
 
 use super::mounts;
 use crate::ablate::{self, Mitigation};
-use crate::guard_plan::{Expectation, Expected, Identity};
+use crate::guard_plan::{Expectation, Expected};
+use crate::identity::Identity;
 use crate::mountinfo::{self, MountEntry};
 use crate::path::AbsPath;
 

@@ -8,7 +8,7 @@ mod check;
 mod confine;
 mod mounts;
 mod namespaces;
-pub mod report;
+mod own;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -23,15 +23,17 @@ use std::process::{Command, ExitCode};
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
-use crate::guard_plan::{Expectation, GuardPlan, Identity};
-use crate::launch::signals::Mask;
-use crate::launch::{self, exit_code};
+use crate::exit_code;
+use crate::guard_plan::{Expectation, GuardPlan};
+use crate::identity::Identity;
 use crate::path::{AbsPath, shown};
+use crate::report::{self, Report, cannot_execute_inside, refusal};
+use crate::scope;
 use crate::seccomp;
+use crate::signal_mask::Mask;
 
-use report::Report;
-
-pub(crate) use confine::{can_scope, scope};
+pub(crate) use confine::drop_capabilities;
+pub(crate) use namespaces::enter as enter_namespaces;
 
 /// Why the command was not started.
 #[derive(Debug)]
@@ -77,7 +79,7 @@ impl Failure {
                 format!("the second stage of the sandbox cannot work on this machine: {why}"),
             )
             .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up"),
-            Report::CannotExecute { errno, message } => launch::cannot_execute_inside(errno, message),
+            Report::CannotExecute { errno, message } => cannot_execute_inside(errno, message),
             Report::Refused(why) | Report::Changed(why) => refusal(&why),
             Report::Ready => refusal("the second stage did not end as it should"),
         }
@@ -136,6 +138,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if !ablate::is_off(Mitigation::PrivatePropagation) {
         mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     }
+    own::prepare(&plan.own).map_err(|(path, e)| Failure::refused(&format!("`{path}`"), reason(&e)))?;
     // What must be at a path before it is hidden, where that was noted.
     let hidden = plan.expect.iter().filter(|expected| expected.access == Expectation::Hidden);
     let covered: BTreeMap<&AbsPath, Identity> =
@@ -166,7 +169,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
         confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
     }
     if plan.landlock && !ablate::is_off(Mitigation::LandlockScope) {
-        confine::scope().map_err(|e| Failure::refused("Landlock", e))?;
+        scope::apply().map_err(|e| Failure::refused("Landlock", e))?;
     }
     descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
     if let Some(supervisor) = supervisor {
@@ -180,12 +183,6 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     }
     let error = Command::new(program).args(arguments).exec();
     Err(Failure::CannotExecute { program: program.clone(), error })
-}
-
-/// Nothing starts on other mounts than those that were planned.
-pub(crate) fn refusal(why: &str) -> Diagnostic {
-    Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
-        .help("something changed while it was set up; start again, and look at who changes it if it stays so")
 }
 
 const TEXT: Format = Format::Text { color: false };

@@ -9,7 +9,8 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
 
-use crate::guard_plan::{Identity, Tightening};
+use crate::guard_plan::Tightening;
+use crate::identity::Identity;
 use crate::path::AbsPath;
 
 /// Nothing that is mounted on the host from now on appears here.

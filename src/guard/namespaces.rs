@@ -7,7 +7,7 @@ use rustix::thread::UnshareFlags;
 
 /// Enters a new user namespace, as the same user, and a mount namespace that belongs to it. Every mount that exists by then
 /// is locked: nobody inside can unmount it, or make it writable.
-pub(super) fn enter() -> io::Result<()> {
+pub(crate) fn enter() -> io::Result<()> {
     let uid = rustix::process::getuid().as_raw();
     let gid = rustix::process::getgid().as_raw();
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;

@@ -2,6 +2,7 @@
 //! was.
 
 mod keys;
+mod nested;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -9,14 +10,15 @@ use std::collections::BTreeMap;
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::{FileKind, Host};
-use crate::journal::Identity;
+use crate::identity::Identity;
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
-use crate::plan::View;
+use crate::plan::{Plan, View};
 use crate::rule::{Access, Exactness, LayerKind, Precedence};
 
-use super::undo::{identity, look};
+use crate::unfollowed::look;
 use keys::Keys;
+use nested::NestedWatch;
 use repository::Repository;
 
 /// No more than this many paths in one sentence.
@@ -31,6 +33,8 @@ pub(super) struct Watch {
     covered: Vec<(AbsPath, Option<Identity>)>,
     keys: Vec<Keys>,
     repository: Option<Repository>,
+    nested: Option<NestedWatch>,
+    plan: Plan,
 }
 
 impl Watch {
@@ -45,7 +49,12 @@ impl Watch {
             compiled.resolution.matches.iter().filter(|found| {
                 !found.rule.refinements.report_keys.is_empty() && plan.view(&found.path) == View::HostRw
             });
-        let repository = compiled.layers.project.repository.as_ref();
+        let project = &compiled.layers.project;
+        let repository = project.repository.as_ref();
+        let nested = || {
+            let repository = project.repository.clone().zip(project.git_top.clone());
+            NestedWatch::new(&project.root, repository, &project.git_nested)
+        };
         Self {
             root: compiled.layers.project.root.clone(),
             absent: absent(compiled),
@@ -54,6 +63,8 @@ impl Watch {
             repository: repository
                 .filter(|repository| is_open(&repository.git_dir.child("HEAD")))
                 .map(|repository| Repository::new(&repository.git_dir, &repository.common_dir)),
+            nested: compiled.policy.presets.contains_key("git").then(nested),
+            plan: plan.clone(),
         }
     }
 
@@ -82,6 +93,10 @@ impl Watch {
         }
         if let Some(repository) = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore)) {
             repository.finish(host, said);
+        }
+        // After that: only in a repository there is an index.
+        if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
+            nested.finish(host, |path| self.plan.view_around(path) == View::HostRw, said);
         }
     }
 
@@ -137,7 +152,7 @@ impl Watch {
 }
 
 /// What rules would protect if it existed, where the command can make it exist.
-fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
+pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
     let mut strongest: BTreeMap<&AbsPath, (Precedence, String)> = BTreeMap::new();
     for (rule, path) in &compiled.resolution.absent {
         let candidate = (rule.precedence(Exactness::Exact), rule.origin.to_string());
@@ -175,5 +190,5 @@ fn exists(host: &Host, path: &AbsPath) -> bool {
 }
 
 fn seen_at(host: &Host, path: &AbsPath) -> Option<Identity> {
-    look(host, path).ok().flatten().map(|found| identity(&found))
+    look(host, path).ok().flatten().map(|found| Identity::of_stat(&found))
 }

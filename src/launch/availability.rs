@@ -9,10 +9,13 @@ use std::process::{Command, Stdio};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
+use crate::layers::Layers;
 use crate::path::{AbsPath, shown};
 use crate::session::Session;
 
-pub(super) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
+use super::features;
+
+pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
         return Ok(());
     }
@@ -28,14 +31,24 @@ pub(super) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(
 }
 
 /// The same, and where the files leave a doubt, a trial start: for who cannot find out afterwards.
-pub(super) fn check_with_trial(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
+pub(super) fn check_with_trial(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    bwrap: &AbsPath,
+) -> Result<(), Diagnostic> {
     check(host, session, bwrap)?;
     let doubtful = (is_restricted(host) && !session.is_root()) || in_container(host, session);
-    if doubtful && !is_setuid(host, bwrap) { trial(host, bwrap) } else { Ok(()) }
+    if !doubtful || is_setuid(host, bwrap) || features::has_worked(host, session, layers, bwrap) {
+        return Ok(());
+    }
+    trial(host, bwrap)?;
+    features::remember_that_it_works(host, session, layers, bwrap);
+    Ok(())
 }
 
 /// AppArmor restricts user namespaces.
-fn is_restricted(host: &Host) -> bool {
+pub(crate) fn is_restricted(host: &Host) -> bool {
     setting(host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
 }
 
@@ -44,18 +57,18 @@ fn unavailable(message: &str) -> Diagnostic {
 }
 
 /// An installation with the setuid bit needs no user namespaces.
-fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
+pub(crate) fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
     const SETUID: u32 = 0o4000;
     std::fs::metadata(host.real(bwrap)).is_ok_and(|found| found.permissions().mode() & SETUID != 0)
 }
 
 /// A kernel setting; `None` where this kernel does not have it.
-fn setting(host: &Host, path: &str) -> Option<String> {
+pub(crate) fn setting(host: &Host, path: &str) -> Option<String> {
     let text = std::fs::read_to_string(host.real(&AbsPath::root().join(path))).ok()?;
     Some(text.trim().to_owned())
 }
 
-fn in_container(host: &Host, session: &Session) -> bool {
+pub(crate) fn in_container(host: &Host, session: &Session) -> bool {
     let marked = |path: &str| std::fs::exists(host.real(&AbsPath::root().join(path))).unwrap_or(false);
     session.var("container").is_some() || marked(".dockerenv") || marked("run/.containerenv")
 }

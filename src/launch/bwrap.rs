@@ -1,5 +1,6 @@
 //! Which bwrap. It decides everything, so it must not be one that the command could have planted.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -45,9 +46,19 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"))
 }
 
-/// Whether this bwrap has a flag. Its help tells; a version would only let us guess.
-pub(super) fn knows(bwrap: &AbsPath, flag: &str) -> Result<bool, Diagnostic> {
-    let help = Command::new(bwrap.as_path()).arg("--help").stdin(Stdio::null()).output();
-    let help = help.map_err(|e| super::cannot_execute(bwrap, &e))?;
-    Ok(String::from_utf8_lossy(&help.stdout).split_whitespace().any(|word| word == flag))
+/// All flags that its help names. A version would only let us guess.
+pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
+    let help = asked(bwrap, "--help")?;
+    Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())
+}
+
+/// What it calls itself: `bubblewrap 0.8.0`.
+pub(crate) fn version(bwrap: &AbsPath) -> Result<String, Diagnostic> {
+    Ok(asked(bwrap, "--version")?.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+fn asked(bwrap: &AbsPath, flag: &str) -> Result<String, Diagnostic> {
+    let said = Command::new(bwrap.as_path()).arg(flag).stdin(Stdio::null()).output();
+    let said = said.map_err(|e| super::cannot_execute(bwrap, &e))?;
+    Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }

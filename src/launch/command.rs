@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::host::{FileKind, Host};
 use crate::path::{AbsPath, shown};
 use crate::pipeline::Compiled;
+use crate::places;
 use crate::plan::Plan;
 
 /// What stands at one place where the command could be.
@@ -29,6 +30,10 @@ pub(super) fn check(
     environment: &Environment,
     name: &OsStr,
 ) -> Result<(), Diagnostic> {
+    // It is there inside only.
+    if compiled.guard && name == places::GUARD {
+        return Ok(());
+    }
     let mut hidden = None;
     let mut not_executable = None;
     for candidate in candidates(environment, &compiled.layers.project.cwd, name) {

@@ -5,8 +5,9 @@ use std::io;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2};
 
-use crate::guard_plan::{Expectation, Expected, Identity};
+use crate::guard_plan::{Expectation, Expected};
 use crate::host::Host;
+use crate::identity::Identity;
 use crate::path::AbsPath;
 
 /// Notes what is at each path where another file would matter: what can be written, and what is narrower than its surroundings; if `thorough`,
@@ -37,5 +38,5 @@ fn identity(host: &Host, path: &AbsPath) -> io::Result<Option<Identity>> {
         Err(e) => return Err(e.into()),
     };
     let found = rustix::fs::statat(&opened, c"", AtFlags::EMPTY_PATH)?;
-    Ok(Some(Identity { device: found.st_dev, inode: found.st_ino }))
+    Ok(Some(Identity::of_stat(&found)))
 }

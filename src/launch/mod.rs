@@ -2,20 +2,21 @@
 //! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
 mod aftermath;
-mod availability;
+pub(crate) mod availability;
 mod before;
 mod beside;
-mod bwrap;
+pub(crate) mod bwrap;
 mod command;
+pub(crate) mod features;
 mod identity;
 mod libraries;
 mod own_sandbox;
 mod process;
 mod read_only;
-pub(crate) mod signals;
+mod signals;
 mod streams;
 mod supervise;
-mod terminal;
+pub(crate) mod terminal;
 pub mod undo;
 
 use std::fs;
@@ -24,12 +25,9 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::io::Errno;
-
 use crate::ablate::{self, Mitigation};
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::guard;
 use crate::host::Host;
 use crate::layers::Project;
 use crate::lower::{Argv, Engine};
@@ -37,35 +35,22 @@ use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
 use crate::resolve::NewFile;
+use crate::scope;
 use crate::seccomp;
 use crate::session::Session;
+use crate::signal_mask::Mask;
 use crate::trust;
 
-use signals::{Mask, Shield};
+use signals::Shield;
 use streams::Streams;
 
+pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
 pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
+pub use features::remember;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Ending, Outcome, Supervisor};
-
-/// Exit codes as `env`, `timeout` and `docker run` use them.
-pub(crate) mod exit_code {
-    pub(crate) const OWN_FAILURE: u8 = 125;
-    pub(crate) const NOT_EXECUTABLE: u8 = 126;
-    pub(crate) const NOT_FOUND: u8 = 127;
-    pub(crate) const USAGE: u8 = 2;
-
-    /// That of a run which ended with this.
-    pub(crate) fn of(code: crate::diagnostic::Code) -> u8 {
-        match code {
-            crate::diagnostic::Code::CommandNotFound => NOT_FOUND,
-            crate::diagnostic::Code::CommandNotExecutable => NOT_EXECUTABLE,
-            _ => OWN_FAILURE,
-        }
-    }
-}
+pub use supervise::{Ending, GivenStreams, Outcome, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
@@ -74,12 +59,16 @@ pub fn is_inside(host: &Host) -> bool {
 /// What this machine has to carry the policy out with.
 pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
     let bwrap = find_bwrap(host, session, compiled)?;
-    // The kernel has it, and we know the numbers of this architecture.
-    let seccomp = rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok();
-    let disable_userns = !compiled.guard && bwrap::knows(&bwrap, "--disable-userns")?;
+    let seccomp = has_seccomp();
+    let features = features::of(host, &compiled.layers, &bwrap)?;
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
-    Ok(Engine { bwrap, landlock: guard::can_scope(), seccomp, disable_userns, own_mounts })
+    Ok(Engine { bwrap, landlock: scope::is_available(), seccomp, features, own_mounts })
+}
+
+/// The kernel has it, and we know the numbers of this architecture.
+pub(crate) fn has_seccomp() -> bool {
+    rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
 }
 
 /// What must be true of the caller before anything is compiled for a run.
@@ -97,7 +86,7 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    availability::check_with_trial(host, session, &argv.program)?;
+    availability::check_with_trial(host, session, &compiled.layers, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
 }
 
@@ -253,14 +242,4 @@ fn cannot_prepare(error: &io::Error) -> Diagnostic {
 fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {
     Diagnostic::new(Code::StartFailed, format!("cannot execute `{bwrap}`: {}", reason(error)))
         .help(format!("`{bwrap} --version` must run; reinstall bubblewrap if it does not"))
-}
-
-/// The command was there when we looked, and could not be executed inside.
-pub(crate) fn cannot_execute_inside(errno: i32, message: String) -> Diagnostic {
-    if errno == Errno::NOENT.raw_os_error() {
-        Diagnostic::new(Code::CommandNotFound, message)
-            .help("see that the interpreter it names is there and visible inside")
-    } else {
-        Diagnostic::new(Code::CommandNotExecutable, message).help("see that it is made for this machine")
-    }
 }

@@ -9,19 +9,18 @@
 //! All of the supervision's unsafe code about signals is here: `rustix` has neither masks nor dispositions.
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
-use std::num::ParseIntError;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::null_mut;
-use std::str::FromStr;
 
 use libc::{c_int, sigset_t};
 use rustix::io::Errno;
 use rustix::process::Signal;
+
+use crate::signal_mask::{Mask, bit, change_mask, set_of};
 
 /// Faults of this very process, what the kernel uses to limit it, and what `std` and `wait` rely on.
 const LEFT_ALONE: [c_int; 10] = [
@@ -36,47 +35,6 @@ const LEFT_ALONE: [c_int; 10] = [
     libc::SIGPIPE,
     libc::SIGCHLD,
 ];
-
-/// Which signals a process has blocked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mask(u64);
-
-impl Mask {
-    /// That of this thread.
-    pub(crate) fn current() -> Self {
-        change_mask(libc::SIG_BLOCK, &set_of(&[])).map_or(Self(0), |set| Self::of(&set))
-    }
-
-    fn of(set: &sigset_t) -> Self {
-        // SAFETY: only asks an initialised set; a number that is no signal is no member.
-        let is_in = |number: &c_int| unsafe { libc::sigismember(set, *number) == 1 };
-        Self((1..=64).filter(is_in).map(bit).fold(0, |all, bit| all | bit))
-    }
-
-    fn set(self) -> sigset_t {
-        set_of(&(1..=64).filter(|number| self.0 & bit(*number) != 0).collect::<Vec<_>>())
-    }
-
-    /// For the guard, just before it executes the command: undoes what [`shield`] did.
-    pub(crate) fn restore(self) {
-        let _ = change_mask(libc::SIG_SETMASK, &self.set());
-    }
-}
-
-/// One word, which the guard is given.
-impl fmt::Display for Mask {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{:x}", self.0)
-    }
-}
-
-impl FromStr for Mask {
-    type Err = ParseIntError;
-
-    fn from_str(word: &str) -> Result<Self, ParseIntError> {
-        u64::from_str_radix(word, 16).map(Self)
-    }
-}
 
 /// While it exists, signals that are sent to us wait to be read.
 pub(super) struct Signals {
@@ -235,30 +193,6 @@ fn waiting() -> sigset_t {
     }
 }
 
-fn set_of(numbers: &[c_int]) -> sigset_t {
-    let mut set = MaybeUninit::<sigset_t>::uninit();
-    // SAFETY: `sigemptyset` initialises the set, and `sigaddset` changes an initialised one.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        for number in numbers {
-            libc::sigaddset(set.as_mut_ptr(), *number);
-        }
-        set.assume_init()
-    }
-}
-
-/// The mask as it was before.
-fn change_mask(how: c_int, set: &sigset_t) -> io::Result<sigset_t> {
-    let mut before = MaybeUninit::<sigset_t>::uninit();
-    // SAFETY: both sets are valid for the call, which initialises `before` when it returns 0.
-    unsafe {
-        match libc::pthread_sigmask(how, set, before.as_mut_ptr()) {
-            0 => Ok(before.assume_init()),
-            error => Err(io::Error::from_raw_os_error(error)),
-        }
-    }
-}
-
 fn set_default(number: c_int) {
     // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask. Nothing of ours handles signals.
     unsafe {
@@ -279,24 +213,9 @@ fn is_ignored(number: c_int) -> bool {
     }
 }
 
-fn bit(number: c_int) -> u64 {
-    1_u64.checked_shl(number.unsigned_abs().wrapping_sub(1)).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mask_reads_as_it_was_written() {
-        for numbers in [&[][..], &[1], &[2, 15, 64], &[libc::SIGKILL - 1, 34]] {
-            let mask = Mask::of(&set_of(numbers));
-            assert_eq!(mask.to_string().parse(), Ok(mask));
-            assert_eq!(Mask::of(&mask.set()), mask);
-        }
-        assert_eq!(Mask::of(&set_of(&[1, 2])).to_string(), "3");
-        assert!("".parse::<Mask>().is_err() && "x".parse::<Mask>().is_err());
-    }
 
     #[test]
     fn every_signal_has_one_default_action_at_most() {

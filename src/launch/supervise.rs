@@ -26,16 +26,16 @@ use rustix::net::{
 use rustix::process::{DumpableBehavior, Pid, Signal, getpid, set_child_subreaper, set_dumpable_behavior};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::guard::{self, report, report::Report};
 use crate::host::Host;
 use crate::lower::Argv;
 use crate::path::AbsPath;
+use crate::report::{self, Report, cannot_execute_inside};
 
 use super::process::{self, Process};
 use super::signals::{self, Received, Shield, Signals};
 use super::streams::Streams;
 use super::terminal::{self, Foreground};
-use super::{availability, cannot_execute, cannot_execute_inside, shielded};
+use super::{availability, cannot_execute, shielded};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -58,6 +58,14 @@ pub enum Ending {
     Killed(i32),
 }
 
+/// What the command gets instead of the caller's standard streams.
+#[derive(Debug, Default)]
+pub struct GivenStreams {
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+}
+
 /// From its making on, signals wait until the run, or its drop, deals with them: what is prepared before a run and
 /// cleaned up after it is not interrupted. To be made and used by the main thread, with no other running.
 pub struct Supervisor {
@@ -74,13 +82,20 @@ impl Supervisor {
 
     /// Runs the command and returns when nothing inside lives any more. See [`super::ready_to_supervise`] for what comes first.
     pub fn run(&self, host: &Host, argv: &Argv) -> Outcome {
-        self.run_if(host, argv, &|| Ok(()))
+        self.run_with(host, argv, GivenStreams::default(), &|| Ok(()))
     }
 
-    /// The same, but `confirm` is asked when all mounts are made and the command is next: if it says why not, nothing runs. Without a guard
-    /// nobody tells when that is, and it is not asked.
-    pub fn run_if(&self, host: &Host, argv: &Argv, confirm: &dyn Fn() -> Result<(), String>) -> Outcome {
-        match self.start(argv, confirm) {
+    /// The same with other streams than the caller's, none of which may be one that somebody has to read while the command runs. `confirm`
+    /// is asked when all mounts are made and the command is next: if it says why not, nothing runs. Without a guard nobody tells when that
+    /// is, and it is not asked.
+    pub fn run_with(
+        &self,
+        host: &Host,
+        argv: &Argv,
+        given: GivenStreams,
+        confirm: &dyn Fn() -> Result<(), String>,
+    ) -> Outcome {
+        match self.start(argv, given, confirm) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
             Ok(mut run) => {
                 let foreground = Foreground::now();
@@ -118,7 +133,7 @@ impl Supervisor {
         }
     }
 
-    fn start<'a>(&'a self, argv: &Argv, confirm: Confirm<'a>) -> Result<Run<'a>, Diagnostic> {
+    fn start<'a>(&'a self, argv: &Argv, given: GivenStreams, confirm: Confirm<'a>) -> Result<Run<'a>, Diagnostic> {
         // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
         // the command.
         let before = self.signals.before();
@@ -134,6 +149,15 @@ impl Supervisor {
         };
         let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
         let children_before = if socket.is_none() { process::children() } else { Vec::new() };
+        if let Some(stdin) = given.stdin {
+            bwrap.stdin(stdin);
+        }
+        if let Some(stdout) = given.stdout {
+            bwrap.stdout(stdout);
+        }
+        if let Some(stderr) = given.stderr {
+            bwrap.stderr(stderr);
+        }
         let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
         match process.and_then(Process::open) {
@@ -386,8 +410,8 @@ impl<'a> Run<'a> {
     fn outcome(self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
         match self.failure {
             Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
-            Some(Report::Changed(why)) => return Outcome::Changed(guard::refusal(&why)),
-            Some(Report::Refused(why)) => return Outcome::Failed(guard::refusal(&why)),
+            Some(Report::Changed(why)) => return Outcome::Changed(report::refusal(&why)),
+            Some(Report::Refused(why)) => return Outcome::Failed(report::refusal(&why)),
             Some(Report::CannotExecute { errno, message }) => {
                 return Outcome::Failed(cannot_execute_inside(errno, message));
             }

@@ -31,7 +31,7 @@ impl Foreground {
     }
 }
 
-pub(super) fn open() -> Option<OwnedFd> {
+pub(crate) fn open() -> Option<OwnedFd> {
     rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 

@@ -6,7 +6,9 @@
 //! access to that place before. Nothing here starts `git`: its configuration can name programs to run.
 
 pub(crate) mod config;
+pub(crate) mod index;
 mod named;
+pub(crate) mod nested;
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,6 +23,7 @@ use crate::path::{AbsPath, shown};
 pub(crate) const SMALL_FILE: u64 = 1 << 20;
 
 pub use named::{Named, named};
+pub use nested::{Nested, NestedRepositories};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {

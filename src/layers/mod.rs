@@ -5,6 +5,7 @@
 
 pub mod git;
 mod root;
+mod text;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -20,10 +21,13 @@ use crate::rule::LayerKind;
 use crate::session::{Request, Session};
 
 pub use root::is_unsafe_root;
+pub use text::project_source;
+pub(crate) use text::unreadable;
+use text::{shown_name, text};
 
-const PROJECT_FILE: &str = ".agent-sandbox.toml";
+pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// Nobody writes a policy of this size; something else was named by mistake.
-const MAX_CONFIG_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
 
 /// Where the command runs, and what belongs to it.
@@ -36,10 +40,14 @@ pub struct Project {
     /// subfolder, but not take this one away, so protections start here.
     pub outermost: AbsPath,
     pub repository: Option<git::Repository>,
+    /// The folder whose `.git` leads to the repository.
+    pub git_top: Option<AbsPath>,
     /// `.git` in the root where it is a file that points elsewhere. Git obeys it, and never writes it.
     pub git_pointer: Option<AbsPath>,
     /// What git's settings name in the work tree.
     pub git_named: git::Named,
+    /// Repositories in the project besides its own.
+    pub git_nested: git::NestedRepositories,
 }
 
 /// One source of rules and settings.
@@ -100,14 +108,18 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
     let git_pointer = git_pointer(host, &search.root);
     let top = search.root_and_above().iter().find(|folder| host.exists(&folder.child(".git")).unwrap_or(false));
+    let git_top = top.cloned();
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
     let named_by_user = session.path_var("GIT_CONFIG_GLOBAL");
     let git_settings = [home.child(".gitconfig"), configuration.join("git/config")]
         .into_iter()
         .chain(named_by_user)
         .collect::<Vec<_>>();
-    let git_named =
-        repository.as_ref().zip(top).map(|(repository, top)| git::named(host, repository, top, &home, &git_settings));
+    let git_nested = git::nested::nested(host, &search.root, repository.as_ref().zip(top));
+    let in_work_trees = repository.iter().cloned().zip(top.cloned());
+    let in_work_trees: Vec<(git::Repository, AbsPath)> =
+        in_work_trees.chain(git_nested.found.iter().map(git::Nested::repository)).collect();
+    let git_named = git::named(host, &in_work_trees, &home, &git_settings);
     let mut reader =
         Reader { host, cwd: &cwd, diagnostics, layers: Vec::new(), own_files: Vec::new(), absent: Vec::new() };
 
@@ -127,6 +139,12 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
             reader.protect(&project_file);
         }
         None if request.no_project_config => reader.protect(&project_file),
+        None if request.supposed.is_some() => {
+            reader.protect(&project_file);
+            if let Some(source) = &request.supposed {
+                reader.take(LayerKind::Project, Arc::clone(source), &search.root, None);
+            }
+        }
         None => {
             if let Outcome::Read(layer) = reader.read(LayerKind::Project, &project_file, &search.root) {
                 layer.needs_trust = true;
@@ -148,8 +166,10 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
             root: search.root,
             outermost: search.outermost,
             repository,
+            git_top,
             git_pointer,
-            git_named: git_named.unwrap_or_default(),
+            git_named,
+            git_nested,
         },
         layers,
         own_files,
@@ -232,42 +252,32 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// What `source` says is a layer.
+    fn take(&mut self, kind: LayerKind, source: Arc<Source>, base: &AbsPath, file: Option<AbsPath>) {
+        let config = config::parse(&source, self.diagnostics);
+        let (protective_only, needs_trust) = (false, false);
+        let (base, source) = (base.clone(), Some(source));
+        self.layers.push(Layer { kind, base, config, protective_only, needs_trust, file, source });
+    }
+
     /// Reads `file` as a layer. Whatever keeps an existing file from being read is an error: a policy that was not understood
     /// must not run.
     fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Outcome<'_> {
-        let problem = match self.host.read_regular(file, MAX_CONFIG_BYTES) {
-            Ok(Some(bytes)) => match String::from_utf8(bytes) {
-                Ok(text) => {
-                    self.protect(file);
-                    let source = Arc::new(Source { name: self.shown_name(file), text });
-                    let config = config::parse(&source, self.diagnostics);
-                    let (base, file, source) = (base.clone(), Some(file.clone()), Some(source));
-                    let (protective_only, needs_trust) = (false, false);
-                    self.layers.push(Layer { kind, base, config, protective_only, needs_trust, file, source });
-                    return self.layers.last_mut().map_or(Outcome::Failed, Outcome::Read);
-                }
-                Err(_) => "it is not UTF-8".to_owned(),
-            },
-            Ok(None) if self.is_link(file) => "it is a symlink that leads nowhere".to_owned(),
+        let problem = match text(self.host, file) {
+            Ok(Some(text)) => {
+                self.protect(file);
+                let source = Arc::new(Source { name: shown_name(file, self.cwd), text });
+                self.take(kind, source, base, Some(file.clone()));
+                return self.layers.last_mut().map_or(Outcome::Failed, Outcome::Read);
+            }
             Ok(None) => {
                 self.absent.push(file.clone());
                 return Outcome::Absent;
             }
-            Err(e) => reason(&e),
+            Err(problem) => problem,
         };
-        self.diagnostics.push(
-            Diagnostic::new(Code::UnreadableConfig, format!("cannot read `{}`: {problem}", self.shown_name(file)))
-                .help("make it a readable TOML file, or remove it"),
-        );
+        self.diagnostics.push(unreadable(&shown_name(file, self.cwd), &problem));
         Outcome::Failed
-    }
-
-    /// Whether the file itself is a symlink: somebody meant a policy to be there. A link on the way says nothing; many people
-    /// have one at `~/.config`.
-    fn is_link(&self, file: &AbsPath) -> bool {
-        let folder = file.parent().and_then(|folder| self.host.resolve(folder.as_path()).ok());
-        let entry = folder.zip(file.file_name()).map(|(folder, name)| folder.path.child(name));
-        entry.is_some_and(|entry| self.host.exists(&entry).unwrap_or(true))
     }
 
     /// The file named with `--config`, which must exist.
@@ -334,14 +344,6 @@ impl Reader<'_> {
                 self.protect(state);
                 state.clone()
             }
-        }
-    }
-
-    /// Relative to the working directory where that is shorter, as compilers do.
-    fn shown_name(&self, file: &AbsPath) -> String {
-        match file.relative_to(self.cwd) {
-            Some(relative) => shown(relative.as_os_str()),
-            None => file.to_string(),
         }
     }
 }

@@ -22,6 +22,29 @@ pub(super) fn call(command: &[OsString]) -> Option<(i32, &[OsString])> {
     Some((descriptor.to_str()?.parse().ok()?, rest)).filter(|_| is_call)
 }
 
+/// A directory of the sandbox's own that gets its mode from the second stage, and is then sealed or not.
+pub(super) struct Own {
+    pub(super) path: AbsPath,
+    pub(super) mode: u32,
+    pub(super) sealed: bool,
+}
+
+/// What a plan does before its mounts. Whatever is not understood is an error.
+pub(super) fn own(plan: &[u8]) -> Result<Vec<Own>, ModelError> {
+    let plan: Value = serde_json::from_slice(plan).map_err(|_| invalid("it is not JSON"))?;
+    let Some(own) = plan.get("own") else { return Ok(Vec::new()) };
+    let entries = own.as_array().ok_or(invalid("its own directories are no list"))?;
+    let read = |entry: &Value| {
+        let sealed = match entry.get("sealed") {
+            None => Some(false),
+            Some(sealed) => sealed.as_bool(),
+        };
+        let mode = entry.get("mode").and_then(Value::as_str).and_then(|mode| u32::from_str_radix(mode, 8).ok());
+        Some(Own { path: path(entry.get("path")?)?, mode: mode?, sealed: sealed? })
+    };
+    entries.iter().map(|entry| read(entry).ok_or(invalid("a directory of its own is not understood"))).collect()
+}
+
 /// The mounts of a plan, in order. Whatever is not understood is an error.
 pub(super) fn steps(plan: &[u8]) -> Result<Vec<Step>, ModelError> {
     let plan: Value = serde_json::from_slice(plan).map_err(|_| invalid("it is not JSON"))?;

@@ -125,6 +125,9 @@ impl Model {
         }
         if let Some((descriptor, command)) = guard::call(&invocation.command) {
             let plan = descriptors.get(&descriptor).ok_or(ModelError::MissingPlan { descriptor })?;
+            let own = guard::own(plan)?;
+            own.iter().try_for_each(|own| mounts.set_mode(&own.path, own.mode))?;
+            own.iter().filter(|own| own.sealed).try_for_each(|own| mounts.remount_read_only(&own.path))?;
             for step in guard::steps(plan)? {
                 mounts.tighten(&step, &exists)?;
             }

@@ -107,6 +107,17 @@ impl Mounts {
         self.mount(path, Modes::MOUNT_POINT, mount)
     }
 
+    /// The second stage changes the mode of what it can open, if it is on a tmpfs of this argv that can be written.
+    pub(super) fn set_mode(&mut self, path: &AbsPath, mode: u32) -> Result<(), ModelError> {
+        match self.governing_tmpfs(path) {
+            Some((_, Tmpfs { nodes, writable: true })) if nodes.contains_key(path) => {
+                nodes.insert(path.clone(), Node::Directory { mode });
+                Ok(())
+            }
+            _ => Err(ModelError::NothingToTighten { path: path.clone() }),
+        }
+    }
+
     /// What is at `path` for a process that owns the tmpfs directories and has no capabilities.
     pub(super) fn view(&self, path: &AbsPath) -> View {
         let mut reopenable = None;
@@ -212,7 +223,7 @@ impl Mounts {
     /// Only this one mount: those below it, and the submounts that a bind brings along, keep what they
     /// have. For anything but a tmpfs that can be seen the words do not tell what happens: which submounts
     /// a bind has, whether the host has a mount of its own there, or a hidden mount of the same name.
-    fn remount_read_only(&mut self, dest: &AbsPath) -> Result<(), ModelError> {
+    pub(super) fn remount_read_only(&mut self, dest: &AbsPath) -> Result<(), ModelError> {
         match self.visible.get_mut(dest) {
             Some(Mount::Tmpfs(tmpfs)) => {
                 tmpfs.writable = false;

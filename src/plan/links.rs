@@ -40,19 +40,8 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
                 .at(&decision.origin)
                 .help("name the target itself, or move the link to a place that is not writable"),
             );
-        } else if decision.access.is_protective()
-            && !decision.shows_socket
-            && decision.exactness == Exactness::Exact
-            && decision.layer != LayerKind::Preset
-        {
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::ReplaceableLink,
-                    format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced"),
-                )
-                .at(&decision.origin)
-                .help("put the file itself there, or make the folder of the link read-only"),
-            );
+        } else if decision.access.is_protective() && !decision.shows_socket && is_said_at_once(decision) {
+            diagnostics.push(hangs_on_link(path, link, decision));
         }
     }
     for file in own {
@@ -66,6 +55,32 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
             );
         }
     }
+}
+
+/// What a user named. Presets and patterns meet many links, and most people have no say in them.
+fn is_said_at_once(decision: &Decision) -> bool {
+    decision.exactness == Exactness::Exact && decision.layer != LayerKind::Preset
+}
+
+/// The other protections that hang on a link which a command can replace: those that [`check_links`] leaves to a linter.
+pub fn unsaid_links(plan: &Plan, decisions: &Decisions) -> Vec<Diagnostic> {
+    let unsaid = decisions.iter().filter(|(_, decision)| {
+        decision.access.is_protective() && !decision.shows_socket && !is_said_at_once(decision)
+    });
+    unsaid
+        .filter_map(|(path, decision)| {
+            writable_link(plan, &decision.links).map(|link| hangs_on_link(path, link, decision))
+        })
+        .collect()
+}
+
+fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnostic {
+    Diagnostic::new(
+        Code::ReplaceableLink,
+        format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced"),
+    )
+    .at(&decision.origin)
+    .help("put the file itself there, or make the folder of the link read-only")
 }
 
 /// Whether `decision` opens what another rule hides, by way of a symlink. The link may have been another one a moment ago: a sandbox with

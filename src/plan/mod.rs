@@ -22,7 +22,7 @@ use crate::rule::{Access, LayerKind, Mask};
 
 pub use executable::check_executable;
 pub use hard_links::check_hard_links;
-pub use links::{check_links, is_refused_through_link};
+pub use links::{check_links, is_refused_through_link, unsaid_links};
 use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::Told;

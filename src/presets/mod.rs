@@ -356,6 +356,8 @@ impl<'a> Selection<'a> {
                         for entry in entries {
                             let refinements = Refinements {
                                 skip_directories: preset.skip_directories.clone(),
+                                skip_beside: preset.skip_beside.clone(),
+                                only_tightens: false,
                                 except: entry.except.iter().map(Into::into).collect(),
                                 leave_tracked: preset.leave_tracked,
                                 mask: entry.mask,

@@ -1,16 +1,29 @@
 //! The few names that built-in data may use for places that only discovery knows.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::config::Entry;
-use crate::layers::{Project, git::Repository};
+use crate::layers::Project;
+use crate::layers::git::nested::{Form, FoundBy};
+use crate::layers::git::{Nested, Repository};
 use crate::path::AbsPath;
 use crate::rule::{Access, LayerKind, Refinements, Rule};
 
 #[cfg(test)]
-pub(super) const VARIABLES: [&str; 6] =
-    ["$GIT_DIR", "$GIT_COMMON_DIR", "$GIT_OTHER_REFS", "$GIT_POINTER", "$GIT_NAMED_HOOKS", "$GIT_INCLUDED"];
+pub(super) const VARIABLES: [&str; 10] = [
+    "$GIT_DIR",
+    "$GIT_COMMON_DIR",
+    "$GIT_OTHER_REFS",
+    "$GIT_POINTER",
+    "$GIT_NAMED_HOOKS",
+    "$GIT_INCLUDED",
+    "$GIT_NAMED_PROGRAMS",
+    "$GIT_NESTED",
+    "$GIT_NESTED_WORKTREE",
+    "$GIT_NESTED_POINTER",
+];
 
 /// The rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
 /// there is none, no rule at all.
@@ -50,10 +63,17 @@ pub(super) fn rules(
         }
         // Only in the project: elsewhere it is read-only anyway, and must not be shown where it is hidden.
         ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, project)
-            .map(|folder| rule(folder, "./".into(), refinements.clone()))
+            .map(|folder| rule(folder, "./".into(), tightening(&refinements)))
             .collect(),
         ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, project)
-            .map(|file| rule(file, ".".into(), refinements.clone()))
+            .map(|file| rule(file, ".".into(), tightening(&refinements)))
+            .collect(),
+        ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, project)
+            .map(|file| rule(file, ".".into(), tightening(&refinements)))
+            .collect(),
+        ("$GIT_NESTED" | "$GIT_NESTED_WORKTREE" | "$GIT_NESTED_POINTER", _) => nested(name, project)
+            .into_iter()
+            .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
             .collect(),
         _ => vec![rule(base, entry.path.clone(), refinements)],
     }
@@ -61,6 +81,27 @@ pub(super) fn rules(
 
 fn in_project<'p>(paths: &'p [AbsPath], project: &'p Project) -> impl Iterator<Item = &'p AbsPath> {
     paths.iter().filter(|path| path.is_below(&project.root))
+}
+
+/// What a command may have chosen by what it wrote.
+fn tightening(refinements: &Refinements) -> Refinements {
+    Refinements { only_tightens: true, ..refinements.clone() }
+}
+
+/// The git directories of nested repositories, or what leads there, in places that can be written. Sorted.
+fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
+    let repository = project.repository.as_ref();
+    let main: Vec<&AbsPath> = repository.iter().flat_map(|main| [&main.git_dir, &main.common_dir]).collect();
+    let can_be_written = |place: &AbsPath| {
+        !main.contains(&place) && (place.is_below(&project.root) || main.iter().any(|folder| place.is_below(folder)))
+    };
+    let of_one = |nested: &Nested| match (name, nested.found_by) {
+        ("$GIT_NESTED_POINTER", _) if nested.form == Form::Pointer => vec![nested.folder.child(".git")],
+        ("$GIT_NESTED_WORKTREE", FoundBy::Worktrees) => vec![nested.git_dir.clone()],
+        ("$GIT_NESTED", FoundBy::Index | FoundBy::Folder) => vec![nested.git_dir.clone(), nested.common_dir.clone()],
+        _ => Vec::new(),
+    };
+    project.git_nested.found.iter().flat_map(of_one).filter(can_be_written).collect()
 }
 
 /// All refs but the current branch, as folders with the one name in each that stays open.

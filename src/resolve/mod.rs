@@ -5,6 +5,7 @@ mod also_at;
 mod create;
 mod docker;
 mod globs;
+mod later;
 mod loose;
 mod mounts;
 mod pattern;
@@ -38,10 +39,12 @@ use walk::WalkPattern;
 
 pub use also_at::SecondPlace;
 pub use create::NewFile;
+pub use later::{Matching, Patterns};
 pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
 pub use runtime::{Runtime, RuntimeMount};
+pub(crate) use tracked::TrackedFiles;
 pub use visited::Visited;
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
@@ -72,7 +75,8 @@ impl Match {
     /// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
     /// can write the link's folder chose the target.
     pub fn only_tightens(&self) -> bool {
-        !self.links.is_empty() && self.rule.access.is_protective() && !self.rule.shows_socket
+        let is_doubtful = !self.links.is_empty() || self.rule.refinements.only_tightens;
+        is_doubtful && self.rule.access.is_protective() && !self.rule.shows_socket
     }
 }
 
@@ -425,6 +429,29 @@ fn anchored<'t>(rule: &'t Rule, home: &'t AbsPath) -> (&'t AbsPath, &'t OsStr) {
         [b'~', b'/', rest @ ..] => (home, OsStr::from_bytes(trim_slashes(rest))),
         _ => (&rule.base, &rule.text),
     }
+}
+
+/// Whether the text of a rule is a pattern by its looks.
+pub(crate) fn looks_like_pattern(text: &OsStr) -> bool {
+    pattern::has_metacharacter(text)
+}
+
+/// What exists under the very text of a pattern, or under the first components of it, up to the first that has a wildcard:
+/// `app/[id]` for `app/[id]/**`. With how many bytes of the text name it.
+pub(crate) fn named_like_pattern(host: &Host, home: &AbsPath, rule: &Rule) -> Option<(AbsPath, usize)> {
+    let (anchor, text) = anchored(rule, home);
+    let bytes = text.as_bytes();
+    // Escapes are how one says that a name is meant.
+    if !pattern::has_metacharacter(text) || bytes.contains(&b'\\') {
+        return None;
+    }
+    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    let has_wildcard = |end: &usize| pattern::has_metacharacter(OsStr::from_bytes(&bytes[..*end]));
+    let first = slashes.into_iter().find(has_wildcard);
+    [bytes.len()].into_iter().chain(first).find_map(|end| {
+        let found = host.resolve(&anchor.as_path().join(OsStr::from_bytes(&bytes[..end]))).ok()?;
+        found.kind.map(|_| (found.path, rule.text.len() - (bytes.len() - end)))
+    })
 }
 
 /// `~//x` must not become the absolute path `/x`.

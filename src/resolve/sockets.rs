@@ -58,7 +58,8 @@ impl Resolver<'_> {
         let names = self.names_of_sockets(session);
         let sockets = Finder::new(self, &patterns).find(names);
         for (path, why) in sockets {
-            if let Some(pattern) = patterns.iter().find(|pattern| matches(pattern, &path)) {
+            if let Some(pattern) = patterns.iter().find(|pattern| matches(&pattern.prefix, &pattern.components, &path))
+            {
                 let fixed_prefix = pattern.prefix.clone();
                 self.socket(pattern.rule, path, Exactness::Glob, pattern.links.clone(), fixed_prefix);
             } else {
@@ -299,15 +300,15 @@ impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
     }
 }
 
-/// Whether `pattern` matches the whole of `path`. All states at once, so that no pattern takes long.
-fn matches(pattern: &WalkPattern, path: &AbsPath) -> bool {
-    let Some(below) = path.relative_to(&pattern.prefix) else { return false };
-    let end = pattern.components.len();
+/// Whether a pattern matches the whole of `path`. All states at once, so that no pattern takes long.
+pub(super) fn matches(prefix: &AbsPath, components: &[Component], path: &AbsPath) -> bool {
+    let Some(below) = path.relative_to(prefix) else { return false };
+    let end = components.len();
     let mut states = vec![false; end + 1];
     states[0] = true;
     for name in below.iter() {
         let mut next = vec![false; end + 1];
-        for (at, component) in pattern.components.iter().enumerate() {
+        for (at, component) in components.iter().enumerate() {
             let is_deep = matches!(component, Component::AnyDepth);
             if states[at] && is_deep {
                 next[at] = true;
@@ -331,14 +332,9 @@ mod tests {
     use super::*;
 
     fn allowed(text: &str, path: &str) -> bool {
-        let rule = Arc::new(Rule::exact(Access::Ro, AbsPath::root(), LayerKind::User, Origin::BuiltIn("")));
         let Ok(Pattern::Globs(globs)) = pattern::parse(OsStr::new(text)) else { return false };
-        globs.into_iter().any(|glob| {
-            let prefix = AbsPath::root().join(&glob.prefix);
-            let components = glob.components;
-            let pattern = WalkPattern { rule: &rule, prefix, links: Vec::new(), components, literal: None };
-            matches(&pattern, &AbsPath::root().join(path))
-        })
+        let path = AbsPath::root().join(path);
+        globs.into_iter().any(|glob| matches(&AbsPath::root().join(&glob.prefix), &glob.components, &path))
     }
 
     #[test]

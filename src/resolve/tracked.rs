@@ -15,8 +15,6 @@
 //! - What remains: a content whose full hash is known though the content is not (a hash printed somewhere, a partial
 //!   clone without that blob). An abbreviated hash is not enough.
 
-mod index;
-
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -26,48 +24,31 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::host::{FileKind, Host};
-use crate::layers::git;
+use crate::layers::git::index::{HashKind, Index};
+use crate::layers::git::nested::git_dir_in;
+use crate::layers::git::{self, index};
 use crate::path::AbsPath;
-use index::Index;
 
 /// Larger files are not hashed. Secrets are small, and a large one that stays masked is the safe side.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// The index of a repository with a million files has about 100 MB.
-const LARGEST_INDEX: u64 = 256 << 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HashKind {
-    Sha1,
-    Sha256,
-}
-
-impl HashKind {
-    fn length(self) -> usize {
-        match self {
-            HashKind::Sha1 => 20,
-            HashKind::Sha256 => 32,
-        }
-    }
-
-    fn blob_id(self, content: &[u8]) -> Vec<u8> {
-        let header = format!("blob {}\0", content.len());
-        match self {
-            HashKind::Sha1 => Sha1::new().chain_update(header).chain_update(content).finalize().to_vec(),
-            HashKind::Sha256 => Sha256::new().chain_update(header).chain_update(content).finalize().to_vec(),
-        }
+fn blob_id(kind: HashKind, content: &[u8]) -> Vec<u8> {
+    let header = format!("blob {}\0", content.len());
+    match kind {
+        HashKind::Sha1 => Sha1::new().chain_update(header).chain_update(content).finalize().to_vec(),
+        HashKind::Sha256 => Sha256::new().chain_update(header).chain_update(content).finalize().to_vec(),
     }
 }
 
 /// The answers of the repositories met so far; each index is read once.
-pub(super) struct TrackedFiles<'h> {
+pub(crate) struct TrackedFiles<'h> {
     host: &'h Host,
     /// By work tree. `None`: there is a repository, and its index tells us nothing.
     indexes: BTreeMap<AbsPath, Option<Index>>,
 }
 
 impl<'h> TrackedFiles<'h> {
-    pub(super) fn new(host: &'h Host) -> Self {
+    pub(crate) fn new(host: &'h Host) -> Self {
         Self { host, indexes: BTreeMap::new() }
     }
 
@@ -76,7 +57,7 @@ impl<'h> TrackedFiles<'h> {
     ///
     /// Every doubt is a no: no repository, an index that cannot be read or understood, a symlink on the way, an entry
     /// that is unmerged, skipped in the work tree or only intended.
-    pub(super) fn holds(&mut self, path: &AbsPath) -> bool {
+    pub(crate) fn holds(&mut self, path: &AbsPath) -> bool {
         self.is_held(path).unwrap_or(false)
     }
 
@@ -94,7 +75,7 @@ impl<'h> TrackedFiles<'h> {
         let Some(index) = index else { return Ok(false) };
         let Some(id) = index.blob_id(name.as_os_str().as_bytes()) else { return Ok(false) };
         let Some(content) = host.read_regular(path, LARGEST_FILE)? else { return Ok(false) };
-        Ok(index.hash_kind().blob_id(&content) == id)
+        Ok(blob_id(index.hash_kind(), &content) == id)
     }
 
     /// The nearest folder above `path` with anything named `.git`, valid or not: a broken one is a doubt, and a
@@ -110,34 +91,12 @@ impl<'h> TrackedFiles<'h> {
 }
 
 fn read_index(host: &Host, work_tree: &AbsPath) -> io::Result<Option<Index>> {
-    let Some(git_dir) = git_dir_of(host, work_tree)? else { return Ok(None) };
+    let Some((git_dir, _)) = git_dir_in(host, work_tree)? else { return Ok(None) };
     let common_dir = match git::read_path(host, &git_dir.child("commondir"))? {
         Some(text) => host.resolve(&git_dir.as_path().join(OsStr::from_bytes(&text)))?.path,
         None => git_dir.clone(),
     };
-    let config = git::read_config(host, &common_dir.child("config"))?;
-    let hash_kind = match git::config::last_value(&config, "extensions", "objectformat")?.as_deref() {
-        None | Some(b"sha1") => HashKind::Sha1,
-        Some(b"sha256") => HashKind::Sha256,
-        Some(_) => return Ok(None),
-    };
-    let bytes = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)?;
-    Ok(bytes.and_then(|bytes| Index::parse(bytes, hash_kind)))
-}
-
-fn git_dir_of(host: &Host, work_tree: &AbsPath) -> io::Result<Option<AbsPath>> {
-    let dot_git = host.resolve(work_tree.child(".git").as_path())?;
-    match dot_git.kind {
-        Some(FileKind::Directory) => Ok(Some(dot_git.path)),
-        Some(FileKind::File) if dot_git.links.is_empty() => {
-            let text = host.read_regular(&dot_git.path, git::SMALL_FILE)?.unwrap_or_default();
-            match git::pointer_path(&text) {
-                Some(path) => Ok(Some(host.resolve(&work_tree.as_path().join(path))?.path)),
-                None => Ok(None),
-            }
-        }
-        _ => Ok(None),
-    }
+    index::read(host, &git_dir, &common_dir)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::thread;
 use crate::host::{DirEntry, FileKind, Host, Resolved};
 use crate::path::{AbsPath, PathMap};
 use crate::places;
-use crate::rule::{Access, Exactness, Precedence, Rule};
+use crate::rule::{Access, Exactness, Precedence, Refinements, Rule};
 
 use super::pattern::Component;
 use super::visited::Visited;
@@ -188,8 +188,8 @@ impl Walker<'_> {
             }
         };
         let starts_below = self.starts.below(&task.directory).next().is_some();
-        for entry in entries {
-            self.step(task, &entry, starts_below, tasks, walked);
+        for entry in &entries {
+            self.step(task, entry, &entries, starts_below, tasks, walked);
         }
         true
     }
@@ -205,11 +205,19 @@ impl Walker<'_> {
     }
 
     /// Advances all states over one name.
-    fn step(&self, task: &Task, entry: &DirEntry, starts_below: bool, tasks: &mut Vec<Task>, walked: &mut Walked) {
+    fn step(
+        &self,
+        task: &Task,
+        entry: &DirEntry,
+        beside: &[DirEntry],
+        starts_below: bool,
+        tasks: &mut Vec<Task>,
+        walked: &mut Walked,
+    ) {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
-            self.advance(*state, entry, &mut next, &mut hit);
+            self.advance(*state, entry, beside, &mut next, &mut hit);
         }
         let enter = is_directory(entry) && (starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
@@ -230,12 +238,18 @@ impl Walker<'_> {
         walked.hits.extend(hits);
     }
 
-    fn advance(&self, state: State, entry: &DirEntry, next: &mut Vec<State>, hit: &mut Vec<usize>) {
+    fn advance(
+        &self,
+        state: State,
+        entry: &DirEntry,
+        beside: &[DirEntry],
+        next: &mut Vec<State>,
+        hit: &mut Vec<usize>,
+    ) {
         let pattern = &self.patterns[state.pattern];
         let refinements = &pattern.rule.refinements;
         let last = pattern.components.len() - 1;
-        let enterable =
-            is_directory(entry) && !refinements.skip_directories.iter().any(|skip| entry.name == skip.as_str());
+        let enterable = is_directory(entry) && !is_skipped(refinements, entry, beside);
         let mut push = |at: usize| {
             let state = State { at, ..state };
             if enterable && !next.contains(&state) {
@@ -311,6 +325,12 @@ impl Walker<'_> {
             || self.literals.below(path).next().is_some()
             || states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
     }
+}
+
+fn is_skipped(refinements: &Refinements, entry: &DirEntry, beside: &[DirEntry]) -> bool {
+    let lies_beside = |name: &String| beside.iter().any(|other| other.name == name.as_str());
+    refinements.skip_directories.iter().any(|skip| entry.name == skip.as_str())
+        && refinements.skip_beside.as_ref().is_none_or(lies_beside)
 }
 
 fn is_directory(entry: &DirEntry) -> bool {

@@ -1,10 +1,12 @@
 //! Whether the user has agreed to what the project's file opens, and what is said where they have not.
 
+use std::ffi::OsStr;
+
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::layers::Layers;
 
-use super::{Granted, Widening, record};
+use super::{Granted, Widening, record, typed};
 
 /// Why a run with this file must not start; `None` where it may.
 pub fn refusal(host: &Host, layers: &Layers, widening: Option<&Widening>) -> Option<Diagnostic> {
@@ -18,13 +20,13 @@ pub fn warning(host: &Host, layers: &Layers, widening: Option<&Widening>) -> Opt
 
 fn said(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
     let Missing { why, grants } = missing(host, layers, widening)?;
-    let name = &widening.name;
-    Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants.into_iter().map(ToString::to_string)).help(
-        format!(
-            "`agent-sandbox trust` records that you agree; `--config {name}` uses the file this once, \
-                 `--no-project-config` does without it"
-        ),
-    ))
+    let Widening { name, command, .. } = widening;
+    let help = format!(
+        "`{command}` records that you agree; `--config {}` uses the file this once, `--no-project-config` does without it",
+        typed::in_shell(OsStr::new(name))
+    );
+    let grants = grants.into_iter().map(ToString::to_string);
+    Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants).help(help))
 }
 
 /// Consent that is not there: why, and to what.

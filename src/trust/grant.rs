@@ -2,47 +2,18 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Word;
+use crate::compare::Openness;
 use crate::origin::Origin;
 use crate::path::{AbsPath, shown};
-use crate::plan::View;
-
-/// How much of the host a command gets at a path, least first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Openness {
-    /// Nothing, whether a mask or a place of the sandbox's own stands there.
-    Hidden,
-    ReadOnly,
-    Writable,
-}
-
-impl From<View> for Openness {
-    fn from(view: View) -> Self {
-        match view {
-            View::HostRw => Openness::Writable,
-            View::HostRo => Openness::ReadOnly,
-            View::Masked | View::Fresh | View::Dev | View::Proc => Openness::Hidden,
-        }
-    }
-}
-
-impl fmt::Display for Openness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Openness::Hidden => "hidden",
-            Openness::ReadOnly => "read-only",
-            Openness::Writable => "writable",
-        })
-    }
-}
 
 /// One thing that a project's file opens. Also what is recorded when the user agrees to it (`TECHNICAL_STEERING.md`,
 /// "The record of consent").
-// `sockets` are paths that are shown. A record that names a variant which is not known here is no consent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+// A record that names a variant which is not known here is no consent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Grant {
     /// The network: off → on.
@@ -61,6 +32,8 @@ pub enum Grant {
     Create { path: AbsPath },
     /// Device nodes at this path work.
     Device { path: AbsPath },
+    /// A socket of the host can be used. Who agreed to a folder has not agreed to the services that listen in it.
+    Socket { path: AbsPath },
     /// What the host has at this path and below it, as far as it is `from` without the file, is `to`.
     Path { path: AbsPath, from: Openness, to: Openness },
 }
@@ -88,7 +61,8 @@ impl fmt::Display for Grant {
             Grant::OtherNames { path } => write!(f, "`{path}`: protected under this one of its names alone"),
             Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
             Grant::Create { path } => write!(f, "`{path}`: missing → created"),
-            Grant::Device { path } => write!(f, "device `{path}`: hidden → usable"),
+            Grant::Device { path } => write!(f, "device `{path}`: hidden → can be used"),
+            Grant::Socket { path } => write!(f, "socket `{path}`: hidden → can be used"),
             Grant::Path { path, from, to } => write!(f, "`{path}`: {from} → {to}"),
         }
     }
@@ -135,6 +109,9 @@ mod tests {
         assert!(device("dev/dri").covers(&device("dev/dri/card0")));
         assert!(!device("dev/dri/card0").covers(&device("dev/dri")));
         assert!(!path("dev", Hidden, Writable).covers(&device("dev/dri")));
+        let socket = |at: &str| Grant::Socket { path: AbsPath::root().join(at) };
+        assert!(socket("run/a").covers(&socket("run/a")));
+        assert!(!path("run", Hidden, Writable).covers(&socket("run/a")) && !socket("run").covers(&socket("run/a")));
     }
 
     #[test]
@@ -149,6 +126,7 @@ mod tests {
             Grant::Preset { name: "secrets".to_owned() },
             Grant::Create { path: odd.clone() },
             Grant::Device { path: AbsPath::root() },
+            Grant::Socket { path: AbsPath::root() },
             Grant::Path { path: odd, from: Openness::Hidden, to: Openness::ReadOnly },
         ];
         let written = serde_json::to_string(&grants).unwrap();

@@ -10,34 +10,20 @@ mod compare;
 mod consent;
 mod grant;
 mod record;
+mod typed;
 
 use sha2::{Digest, Sha256};
 
 use crate::config::ConfigFile;
-use crate::decide::Decisions;
-use crate::environment::Environment;
 use crate::host::Host;
-use crate::layers::{Layer, Layers};
+use crate::layers::Layer;
 use crate::path::AbsPath;
-use crate::plan::Plan;
-use crate::presets::Policy;
-use crate::resolve::Resolution;
 use crate::session::{Request, Session};
 
+pub use crate::compare::{Openness, Stages};
 pub use consent::{refusal, warning};
-pub use grant::{Grant, Granted, Openness};
-pub use record::{Record, record};
-
-/// What the stages came to: of the whole policy, or of all but the project's file.
-#[derive(Clone, Copy)]
-pub struct Stages<'a> {
-    pub layers: &'a Layers,
-    pub policy: &'a Policy,
-    pub resolution: &'a Resolution,
-    pub decisions: &'a Decisions,
-    pub plan: &'a Plan,
-    pub environment: &'a Environment,
-}
+pub use grant::{Grant, Granted};
+pub use record::{Found, Record, record, records, revoke};
 
 /// What the project's file opens.
 #[derive(Clone, Debug)]
@@ -50,6 +36,8 @@ pub struct Widening {
     pub sha256: String,
     /// Empty where it only tightens.
     pub grants: Vec<Granted>,
+    /// What the user types to agree to just this.
+    pub command: String,
 }
 
 /// Compares the policy with what it would be without the project's file. `None` where there is no such file, or nothing is
@@ -68,10 +56,12 @@ pub fn widening(host: &Host, session: &Session, full: &Stages, request: &Request
         name: source.name.clone(),
         sha256: hex(&source.text),
         grants: compare::grants(&base.stages(), full, layer),
+        command: typed::command(request),
     })
 }
 
-fn hex(content: impl AsRef<[u8]>) -> String {
+/// The hash of a file's content, as it is recorded.
+pub(crate) fn hex(content: impl AsRef<[u8]>) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -152,6 +152,18 @@ fn warnings_are_shown_and_are_no_failure() {
 }
 
 #[test]
+fn rules_that_match_nothing_are_counted() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nro = ['gone', '*.none', '.']\n");
+    let ran = run(&place, ["check"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.out.ends_with(".agent-sandbox.toml (2 rules match nothing here; see `agent-sandbox lint`)\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn checking_needs_no_bwrap_and_creates_nothing() {
     let place = Place::in_tmp();
     let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
@@ -161,15 +173,39 @@ fn checking_needs_no_bwrap_and_creates_nothing() {
     assert!(!place.project().join("made").exists());
 }
 
+/// What `agent-sandbox schema WHAT` describes, and the name of the file in `schema/`.
+const SCHEMAS: &[(&str, &str)] = &[
+    ("config", "agent-sandbox"),
+    ("diff", "diff"),
+    ("doctor", "doctor"),
+    ("explain", "explain"),
+    ("lint", "lint"),
+    ("show", "show"),
+    ("trust", "trust"),
+    ("verify", "verify"),
+];
+
 #[test]
 fn the_schema_in_the_tree_is_the_one_that_is_printed() {
-    let printed = ran(["schema"]);
-    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
-    let parsed: Value = serde_json::from_str(&printed.out).unwrap();
-    jsonschema::meta::validate(&parsed).unwrap();
-    let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/schema/agent-sandbox.schema.json"));
-    assert!(
-        kept.unwrap() == printed.out,
-        "the schema is stale: cargo run -- schema > schema/agent-sandbox.schema.json"
-    );
+    for (what, file) in SCHEMAS {
+        let printed = ran(["schema", what]);
+        assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
+        let parsed: Value = serde_json::from_str(&printed.out).unwrap();
+        jsonschema::meta::validate(&parsed).unwrap();
+        let kept = std::fs::read_to_string(format!("{}/schema/{file}.schema.json", env!("CARGO_MANIFEST_DIR")));
+        assert!(
+            kept.unwrap() == printed.out,
+            "the schema is stale: cargo run -- schema {what} > schema/{file}.schema.json"
+        );
+    }
+    assert_eq!(ran(["schema"]).out, ran(["schema", "config"]).out);
+}
+
+/// An answer in JSON is what its schema says.
+#[track_caller]
+pub fn assert_fits(what: &str, answer: &Value) {
+    let schema: Value = serde_json::from_str(&ran(["schema", what]).out).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mistakes: Vec<String> = validator.iter_errors(answer).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(mistakes.is_empty(), "{mistakes:?} in {answer:#}");
 }

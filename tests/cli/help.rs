@@ -20,8 +20,15 @@ fn the_long_help_explains_every_value() {
 #[test]
 fn subcommands_have_their_own_help() {
     assert_help("help-check", ["check", "--help"]);
+    assert_help("help-diff", ["diff", "--help"]);
     assert_help("help-trust", ["trust", "--help"]);
     assert_help("help-schema", ["schema", "--help"]);
+    assert_help("help-lint", ["lint", "--help"]);
+    assert_help("help-init", ["init", "--help"]);
+    assert_help("help-explain", ["explain", "--help"]);
+    assert_help("help-show", ["show", "--help"]);
+    assert_help("help-verify", ["verify", "--help"]);
+    assert_help("help-doctor", ["doctor", "--help"]);
 }
 
 #[test]

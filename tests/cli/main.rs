@@ -6,11 +6,16 @@ mod support;
 
 mod ablation;
 mod check;
+mod diff;
 mod embedding;
 mod exit_codes;
+mod explain;
 mod help;
+mod init;
+mod lint;
 mod parsing;
 mod print_args;
+mod show;
 mod streams;
 mod surroundings;
 mod trust;

@@ -220,7 +220,7 @@ fn flags_of_a_run_do_not_go_with_a_subcommand() {
 #[test]
 fn every_flag_is_tried_before_a_subcommand() {
     let help = ran(["--help"]).out;
-    let everywhere = ["--cwd", "--debug", "--quiet", "--message-format", "--help", "--version"];
+    let everywhere = ["--cwd", "--debug", "--quiet", "--message-format", "--color", "--help", "--version"];
     let flags = help.lines().filter(|line| line.trim_start().starts_with('-') && !line.contains(": "));
     for line in flags {
         let name = line.split_whitespace().find(|word| word.starts_with("--")).unwrap();

@@ -98,6 +98,116 @@ fn a_long_list_is_cut_for_people_and_whole_for_tools_and_for_trust() {
     assert_eq!(run(&place, ["trust"]).out.matches(": read-only → writable (").count(), 25);
 }
 
+/// The command to type leads to the run that was refused: its flags are part of what was refused.
+#[test]
+fn the_command_to_type_makes_the_same_run_start() {
+    let place = Place::in_tmp();
+    place.write("home/data/file", "host");
+    place.write("home/code/project/sub dir/.agent-sandbox.toml", "[presets.mine]\nrw = [\"~/data\"]\n");
+    let flags = ["-C", "sub dir", "--preset", "mine", "--network=false"];
+    let refused = run(&place, flags.iter().chain(&["--", "true"]));
+    assert_eq!((refused.code, refused.codes()), (Some(125), vec!["untrusted-policy"]));
+    let typed = "agent-sandbox -C 'sub dir' --preset mine --network=false trust";
+    assert!(refused.err.contains(&format!("= help: `{typed}` records that you agree")), "{}", refused.err);
+    let script = typed.replacen("agent-sandbox", crate::support::binary().to_str().unwrap(), 1);
+    let agreed = crate::Ran::of(&place.command("/bin/sh").args(["-c", &script]).output().unwrap());
+    assert_eq!((agreed.code, agreed.err.as_str()), (Some(0), ""));
+    let same: Vec<&str> = refused.err.lines().filter_map(|line| line.trim().strip_prefix("= note: ")).collect();
+    let listed: Vec<&str> = agreed.out.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    assert_eq!(same, listed, "the list is the same");
+    assert_eq!(run(&place, flags.iter().chain(&["--", "true"])).code, Some(0));
+}
+
+#[test]
+fn consents_are_listed_with_what_became_of_their_files() {
+    let place = widening();
+    let list = || run(&place, ["trust", "--list"]);
+    assert_eq!((list().code, list().out.as_str()), (Some(0), "no consents\n"));
+    assert!(!place.home().join(".local").exists(), "looking makes nothing");
+    place.trust();
+    let other = "home/code/other/.agent-sandbox.toml";
+    let gone = "home/code/gone/.agent-sandbox.toml";
+    for file in [other, gone] {
+        place.write(file, "[filesystem]\nrw = [\"~/data\"]\n");
+        let folder = place.path().join(file).parent().unwrap().to_owned();
+        assert_eq!(run(&place, ["-C", folder.to_str().unwrap(), "trust"]).code, Some(0));
+    }
+    place.write(other, "[filesystem]\nrw = []\n");
+    fs::remove_file(place.path().join(gone)).unwrap();
+    place.write("home/.local/state/agent-sandbox/trust/forged.json", "{}");
+    let listed = list();
+    assert_eq!((listed.code, listed.err.as_str()), (Some(0), ""));
+    snapshots("cli").bind(|| insta::assert_snapshot!("trust-list", stable(&listed.out, &place)));
+    let json: Value = serde_json::from_str(&run(&place, ["trust", "--list", "--json"]).out).unwrap();
+    crate::check::assert_fits("trust", &json);
+    let status: Vec<&str> =
+        json["consents"].as_array().unwrap().iter().map(|c| c["status"].as_str().unwrap()).collect();
+    assert_eq!(status, ["gone", "changed", "in-force"]);
+    assert_eq!(json["unusable"][0]["because"], "it is damaged");
+}
+
+#[test]
+fn consent_is_taken_back() {
+    let place = widening();
+    let none = run(&place, ["trust", "--revoke"]);
+    assert_eq!((none.code, none.err.as_str()), (Some(1), ""));
+    assert!(none.out.starts_with("there was no consent to ") && none.out.contains(FILE), "{}", none.out);
+    // By the project, by the file, by its folder, and after the file is gone.
+    let project = place.project();
+    let absolute = place.path().join(FILE);
+    for words in
+        [&["trust", "--revoke"][..], &["trust", "--revoke", absolute.to_str().unwrap()], &["trust", "--revoke", "."]]
+    {
+        place.trust();
+        assert_eq!(run(&place, ["--", "true"]).code, Some(0));
+        let revoked = run(&place, words);
+        assert_eq!((revoked.code, revoked.err.as_str()), (Some(0), ""), "{words:?}");
+        assert!(revoked.out.starts_with("revoked: "), "{}", revoked.out);
+        assert_eq!(run(&place, ["--", "true"]).codes(), ["untrusted-policy"], "{words:?}");
+    }
+    place.trust();
+    fs::remove_file(project.join(".agent-sandbox.toml")).unwrap();
+    assert_eq!(run(&place, ["trust", "--revoke", absolute.to_str().unwrap()]).code, Some(0));
+    assert_eq!(run(&place, ["trust", "--list"]).out, "no consents\n");
+    for words in [&["--rw", "x", "trust", "--list"][..], &["--network", "trust", "--revoke"], &["trust", "--json"]] {
+        assert_eq!(run(&place, words).code, Some(2), "{words:?}");
+    }
+    assert_eq!(run(&place, ["trust", "--list", "--revoke"]).code, Some(2));
+}
+
+/// What a link in the place of a record leads to is not ours to remove, nor is anything in a folder that others can write.
+#[test]
+fn only_records_of_our_own_are_removed() {
+    let place = widening();
+    place.trust();
+    let folder = place.home().join(".local/state/agent-sandbox/trust");
+    let record = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let precious = place.home().join("precious.json");
+    fs::rename(&record, &precious).unwrap();
+    std::os::unix::fs::symlink(&precious, &record).unwrap();
+    place.give_away();
+    let listed = run(&place, ["trust", "--list"]).out;
+    assert!(listed.contains("no consent: too many"), "{listed}");
+    assert_eq!(run(&place, ["trust", "--revoke"]).code, Some(0));
+    assert!(precious.exists() && record.symlink_metadata().is_err());
+    place.trust();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    for words in [["trust", "--revoke"], ["trust", "--list"]] {
+        let ran = run(&place, words);
+        assert_eq!((ran.code, ran.codes()), (Some(125), vec!["trust-failed"]), "{words:?}");
+        assert!(ran.err.contains("others can write there"), "{}", ran.err);
+    }
+    assert!(record.exists());
+    // Another folder in its place, through a link.
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let moved = place.home().join("moved");
+    fs::rename(&folder, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &folder).unwrap();
+    place.give_away();
+    assert_eq!(run(&place, ["trust", "--revoke"]).codes(), ["trust-failed"]);
+    assert_eq!(fs::read_dir(&moved).unwrap().count(), 1);
+}
+
 /// Flags of the policy go with it as with a run; which file it is about is no question.
 #[test]
 fn trust_takes_the_flags_of_a_policy_but_no_other_file() {

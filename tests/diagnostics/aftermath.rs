@@ -41,6 +41,20 @@ cases! {
         fs::remove_file(tree.real("home/u/proj/x/HEAD")).unwrap();
     });
 
+    PlantedRepository a_repository_that_names_programs_is_moved_aside after(&repository(), "", |tree| {
+        plant(tree, "[core]\n\tfsmonitor = ./evil\n\tbare = false\n[remote \"o\"]\n\turl = ext::sh\n");
+    });
+    PlantedRepository what_cannot_be_moved_aside_is_said after(&repository(), "", |tree| {
+        plant(tree, "[core]\n\tfsmonitor = ./evil\n");
+        for number in 1..1000 {
+            let name = if number == 1 { ".git.held".to_owned() } else { format!(".git.held-{number}") };
+            tree.add(&format!("home/u/proj/new/{name}"));
+        }
+    });
+    PlantedRepository an_index_that_tells_nothing_is_moved_aside after(&repository(), "", |tree| {
+        tree.add("home/u/proj/.git/index = DIRC, or so");
+    });
+
     ReplacedDuringRun a_file_that_the_host_replaced_was_open after(&tree(["home/u/proj/.env = A=1"]), "", |tree| {
         tree.add("home/u/proj/new = A=2");
         fs::rename(tree.real("home/u/proj/new"), tree.real("home/u/proj/.env")).unwrap();
@@ -75,6 +89,21 @@ fn repository() -> Tree {
         "home/u/proj/.git/config.worktree",
         "home/u/proj/.git/commondir = ./\n",
     ])
+}
+
+/// A repository with these settings, which the index names.
+fn plant(tree: &Tree, settings: &str) {
+    tree.add("home/u/proj/new/.git/HEAD = ref: refs/heads/main\n");
+    tree.add("home/u/proj/new/.git/objects/");
+    fs::write(tree.real("home/u/proj/new/.git/config"), settings).unwrap();
+    let mut index = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
+    index.extend([0; 24]);
+    index.extend(0o160_000_u32.to_be_bytes());
+    index.extend([0; 32]);
+    index.extend(b"\0\x03new");
+    index.resize(12 + 72, 0);
+    index.extend([0; 20]);
+    fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
 }
 
 /// What is said when `change` happens between start and end.

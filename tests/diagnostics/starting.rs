@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::launch;
-use agent_sandbox::lower::{Argv, Engine};
+use agent_sandbox::lower::{Argv, Engine, Features};
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
 use agent_sandbox::session::{Request, Session};
@@ -34,6 +34,8 @@ cases! {
         write_program(&tree.real("home/u/proj/bin/bwrap"), "#!/bin/sh\n");
         find_bwrap(&tree, "/home/u/proj/bin:/usr/bin")
     };
+    BwrapTooOld a_flag_that_bwrap_lacks_is_named_with_a_release_that_has_it without_flags(&["--perms"]);
+    BwrapTooOld flags_that_bwrap_lacks_are_named_together without_flags(&["--remount-ro", "--perms"]);
     BwrapUntrusted a_bwrap_in_a_writable_cache_is_not_used {
         let tree = tree([]);
         write_program(&tree.real("home/u/.cache/tools/bwrap"), "#!/bin/sh\n");
@@ -69,6 +71,10 @@ cases! {
         stderr(&Place::in_tmp().agent_sandbox().args(["__guard", "99", "--", "true"]).output().unwrap())
     };
     GuardUnavailable a_second_stage_that_gets_no_namespace_names_the_way_without_it without_namespaces();
+
+    VerifyFailed a_probe_without_questions_has_no_answer {
+        stderr(&Place::in_tmp().agent_sandbox().arg("__verify").output().unwrap())
+    };
 
     OpenDirectory a_directory_on_standard_input_is_refused {
         let place = Place::in_tmp();
@@ -142,6 +148,12 @@ cases! {
         with_bwrap("#!/bin/sh\n[ \"$1\" = --unshare-all ] || exit 1\n");
     StartFailed a_bwrap_that_is_gone_at_the_trial_is_named
         unavailable(&tree([".dockerenv"]), "/nowhere/bwrap");
+}
+
+/// What is said of a bwrap that lacks these.
+fn without_flags(flags: &[&str]) -> String {
+    let features = flags.iter().fold(Features::all(), |features, flag| features.without(flag));
+    said_of(&tree([]), &session("/home/u/proj"), &Engine { features, ..engine() })
 }
 
 /// What a machine says that has an old kernel.

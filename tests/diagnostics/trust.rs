@@ -1,5 +1,8 @@
 //! What the project's own file opens.
 
+use std::os::unix::fs::PermissionsExt;
+
+use agent_sandbox::audit::consents::consents;
 use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::session::Request;
@@ -41,6 +44,24 @@ cases! {
         let compiled = compiled(&tree);
         one(trust::record(&tree.host(), &compiled.layers, &compiled.widening.unwrap()).unwrap_err())
     };
+    TrustFailed consent_that_cannot_be_revoked_says_where {
+        let tree = widening(WIDENS);
+        agree(&tree);
+        let compiled = compiled(&tree);
+        let (state, file) = (compiled.layers.state, compiled.widening.unwrap().file);
+        open_to_others(&tree, "home/u/.local/state/agent-sandbox/trust");
+        one(trust::revoke(&tree.host(), &state, &file).unwrap_err())
+    };
+    TrustFailed consents_that_cannot_be_believed_are_not_listed {
+        let tree = widening(WIDENS);
+        agree(&tree);
+        open_to_others(&tree, "home/u/.local/state/agent-sandbox");
+        one(consents(&tree.host(), &compiled(&tree).layers.state).unwrap_err())
+    };
+}
+
+fn open_to_others(tree: &Tree, path: &str) {
+    std::fs::set_permissions(tree.real(path), std::fs::Permissions::from_mode(0o777)).unwrap();
 }
 
 fn widening(text: &str) -> Tree {

@@ -48,7 +48,7 @@ fn a_command_of_many_words_runs(place: &Place) {
 }
 
 /// Runs with a `bwrap` that is a script of ours, which ends by starting the real one.
-fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
+pub fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
     let folder = place.path().join("bin");
     write_program(&folder.join("bwrap"), &format!("#!/bin/bash\n{script}\nexec /usr/bin/bwrap \"${{words[@]}}\"\n"));
     place.give_away();
@@ -57,7 +57,7 @@ fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
 }
 
 /// Leaves out the words `$1 PATH PATH` (or `$1 PATH`) whose path ends with `$2`.
-const DROP: &str = r#"
+pub const DROP: &str = r#"
 drop() {
     kept=()
     while [ $# -gt 0 ]; do
@@ -71,6 +71,10 @@ drop() {
 }
 drop "$@"
 "#;
+
+/// Forbids the second stage its namespaces, as AppArmor's profile for bwrap does.
+pub const NO_NAMESPACES: &str = r#"words=(); for word in "$@"; do
+    [ "$word" = --chdir ] && [[ "$*" != *--disable-userns* ]] && words+=(--disable-userns); words+=("$word"); done"#;
 
 fn a_mount_that_bwrap_left_out_is_noticed(place: &Place) {
     write(place, "hidden/secret", "canary");

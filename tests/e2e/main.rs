@@ -8,9 +8,13 @@
 mod situations;
 
 mod beside;
+mod diff;
+mod doctor;
 mod environment;
+mod features;
 mod git;
 mod guard;
+mod init;
 mod inputs;
 mod levels;
 mod names;
@@ -19,6 +23,7 @@ mod pins;
 mod process;
 mod random;
 mod sandbox;
+mod script;
 mod start;
 mod streams;
 mod supervised;
@@ -26,6 +31,8 @@ mod surroundings;
 mod tools;
 mod trust;
 mod undo;
+mod unfinished;
+mod verify;
 
 #[path = "../support/mod.rs"]
 mod support;

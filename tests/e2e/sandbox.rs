@@ -74,6 +74,15 @@ pub fn failed(output: &Output, code: i32, cause: &str) {
     assert_eq!(stdout(output), "", "nothing was run");
 }
 
+/// An answer in JSON is as its schema says.
+#[track_caller]
+pub fn assert_fits(schema: &str, answer: &Value) {
+    let text = fs::read_to_string(format!("{}/schema/{schema}.schema.json", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap();
+    let mistakes: Vec<String> = validator.iter_errors(answer).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+}
+
 /// What the probe finds at a path: `ok`, or the number of the error, for reading and for writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {

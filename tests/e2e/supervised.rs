@@ -308,7 +308,10 @@ fn killing_bwrap_is_reported(place: &Place) {
 /// A bwrap that never comes as far as the command.
 fn a_start_that_hangs_can_be_ended(place: &Place) {
     policy(place, "");
-    write_program(&place.path().join("bin/bwrap"), "#!/bin/sh\necho started\nexec sleep 60\n");
+    write_program(
+        &place.path().join("bin/bwrap"),
+        "#!/bin/sh\n[ \"$1\" != --help ] || exit\necho started\nexec sleep 60\n",
+    );
     let mut command = sandbox(place);
     command.env("PATH", format!("{}:/usr/bin:/bin", place.path().join("bin").display())).args(["--", "true"]);
     for signal in [Signal::TERM, Signal::INT] {

@@ -96,8 +96,8 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
     }
     assert_eq!(
         shell(place, "echo inside >~/made/deep/file && ls -A ~"),
-        ".cache\n.config\n.npm\ncode\nmade\n",
-        ".config holds the policy"
+        ".cache\n.config\n.local\n.npm\ncode\nmade\n",
+        ".config holds the policy, and .local our state"
     );
     assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");
     assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
@@ -114,7 +114,7 @@ fn a_device_can_be_granted(place: &Place) {
     let rules = format!("[filesystem]\nrw = ['/dev/full', '{}']\n", extra.unwrap_or("/dev/full"));
     write(place, ".agent-sandbox.toml", rules);
     let granted = succeeded(place.agent_sandbox().arg("trust").output().unwrap());
-    assert!(granted.contains("\n  device `/dev/full`: hidden → usable (.agent-sandbox.toml:2:"), "{granted}");
+    assert!(granted.contains("\n  device `/dev/full`: hidden → can be used (.agent-sandbox.toml:2:"), "{granted}");
     assert!(!granted.contains("writable"), "a device is said once: {granted}");
     let said = shell(place, "head -c 3 /dev/full | od -An -tx1; echo x | dd of=/dev/full 2>&1 || true");
     assert!(said.starts_with(" 00 00 00\n") && said.contains("No space left on device"), "{said}");

@@ -18,6 +18,7 @@ everywhere!(
     consent_cannot_be_planted_where_there_is_none_yet,
     a_record_that_somebody_damaged_or_replaced_is_no_consent,
     trust_is_not_given_inside,
+    trust_is_neither_listed_nor_revoked_inside,
 );
 
 const WIDENS: &str = "[filesystem]\nrw = ['~/data']\n";
@@ -156,10 +157,11 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     let script = "cd ~/.local/state && touch beside; mkdir -p agent-sandbox/trust && touch agent-sandbox/trust/forged; \
         rmdir agent-sandbox; mv agent-sandbox x; ls; ls agent-sandbox";
     let output = run(place, &["--rw", place.home().join(".local/state").to_str().unwrap(), "--", "sh", "-c", script]);
-    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nruns\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nprobes\nruns\n", "{}", stderr(&output));
     let state = place.home().join(".local/state/agent-sandbox");
-    let names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["runs"], "the journals of runs, which we keep");
+    let mut names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["probes", "runs"], "what we know of bwrap, and the journals of runs");
     // Where the folder cannot be made inside, the command does not make it.
     fs::remove_dir_all(&state).unwrap();
     shell(place, "! mkdir ~/.local/state/agent-sandbox/trust 2>/dev/null");
@@ -202,4 +204,25 @@ fn trust_is_not_given_inside(place: &Place) {
     let script = format!("printf '%s' \"{WIDENS}\" >{FILE}; '{}' trust", binary.display());
     failed(&run(place, &["--", "sh", "-c", &script]), 125, "error[already-inside]");
     refused(place);
+}
+
+/// Not by the product, and not by hand: what is recorded can be read, and no more.
+fn trust_is_neither_listed_nor_revoked_inside(place: &Place) {
+    with_data(place);
+    place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nrw = ['~/.local']\n");
+    write(place, FILE, WIDENS);
+    place.trust();
+    let records = place.home().join(".local/state/agent-sandbox/trust");
+    let before = crate::sandbox::snapshot(&records);
+    let binary = crate::support::binary();
+    for (words, said) in
+        [("--list", "consents are not listed inside"), ("--revoke", "nothing can be revoked from inside")]
+    {
+        let output = run(place, &["--", binary.to_str().unwrap(), "trust", words]);
+        failed(&output, 125, "error[already-inside]");
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    shell(place, "cd ~/.local/state/agent-sandbox/trust && ! rm -f *.json 2>/dev/null && cat *.json >/dev/null");
+    assert_eq!(crate::sandbox::snapshot(&records), before);
+    succeeded(run(place, &["--", "true"]));
 }

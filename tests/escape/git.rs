@@ -24,10 +24,8 @@ for_everybody!("git-preset":
 // What is missing and must not be made.
 for_everybody!("placeholders": leading_the_repository_elsewhere, making_the_settings_of_a_worktree);
 
-for_everybody!("head-restore": planting_a_bare_repository);
-
 /// A repository with one commit, and the defaults.
-fn repository(scene: &Scene) {
+pub fn repository(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     scene.host(&["git", "init", "-q", "-b", "main"]);
     identify(scene);
@@ -36,7 +34,7 @@ fn repository(scene: &Scene) {
     scene.host(&["git", "commit", "-qm", "first"]);
 }
 
-fn identify(scene: &Scene) {
+pub fn identify(scene: &Scene) {
     scene.write_home(".gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n");
 }
 
@@ -90,7 +88,7 @@ fn naming_a_program_in_the_settings_of_a_worktree(scene: &Scene) -> Verdict {
     then_use_git(scene, "config.worktree")
 }
 
-fn with_submodule(scene: &Scene) {
+pub fn with_submodule(scene: &Scene) {
     repository(scene);
     let library = scene.home().join("library").to_str().unwrap().to_owned();
     scene.host(&["git", "init", "-q", &library]);
@@ -173,9 +171,4 @@ fn leading_a_linked_worktree_elsewhere(scene: &Scene) -> Verdict {
 fn leading_the_pointer_of_a_linked_worktree_elsewhere(scene: &Scene) -> Verdict {
     with_linked_worktree(scene);
     then_use_git(scene, "worktree-pointer")
-}
-
-fn planting_a_bare_repository(scene: &Scene) -> Verdict {
-    repository(scene);
-    then_use_git(scene, "bare")
 }

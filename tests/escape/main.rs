@@ -11,6 +11,7 @@ mod situations;
 mod scene;
 
 mod autorun;
+mod bare;
 mod beside;
 mod git;
 mod kernel;
@@ -18,6 +19,7 @@ mod masks;
 mod missing;
 mod moves;
 mod namespaces;
+mod nested;
 mod next_run;
 mod outcome;
 mod processes;

@@ -23,6 +23,15 @@ macro_rules! for_everybody {
     )+ };
 }
 
+/// Where root is not hindered by what the attack relies on.
+macro_rules! for_user {
+    ($control:literal: $($attack:ident),+ $(,)?) => { $(
+        mod $attack {
+            user_test!(as_user, outside_tmp, $control, super::$attack);
+        }
+    )+ };
+}
+
 macro_rules! for_root {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {

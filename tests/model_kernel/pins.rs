@@ -172,3 +172,15 @@ fn a_pin_holds_wherever_the_directory_shows() {
     assert_eq!(attempt(&flags, &attempts), ["EBUSY", "done"]);
     assert_eq!(["/srv/a", "/srv/b"].map(|path| model.can_rename(&abs(path))), [false, true]);
 }
+
+/// What `agent-sandbox verify` relies on: an attempt that cannot succeed tells a mount from none.
+#[test]
+fn a_full_directory_is_asked_for_mounts_before_it_is_asked_for_content() {
+    let scene = Scene::new();
+    let [a, ab, b] = ["a", "a/b", "b"].map(|path| scene.at(path));
+    for (shape, flags) in scene.pinned() {
+        let attempts = [["rmdir", &a, ""], ["rmdir", &ab, ""], ["rmdir", &b, ""]];
+        assert_eq!(attempt(&flags, &attempts), ["EBUSY", "EBUSY", "ENOTEMPTY"], "{shape}");
+    }
+    assert!(fs::metadata(&a).is_ok() && fs::metadata(&b).is_ok());
+}

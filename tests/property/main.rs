@@ -5,6 +5,8 @@
 mod support;
 
 mod access;
+mod diff;
+mod explain;
 mod forms;
 mod found;
 mod generate;

@@ -1,5 +1,8 @@
 //! Who makes a mount, bwrap or the second stage after it, must not change what it means.
 
+use agent_sandbox::diagnostic::Diagnostics;
+use agent_sandbox::lower::{Engine, Features};
+use agent_sandbox::model::Model;
 use agent_sandbox::session::Session;
 use proptest::prelude::*;
 
@@ -29,4 +32,34 @@ fn with_and_without_the_second_stage_the_argv_means_the_same() {
         Ok(true)
     });
     assert!(delegated.get() > 100, "the second stage had hardly anything to do: {}", delegated.get());
+}
+
+/// What an old bwrap cannot do is the second stage's.
+#[test]
+fn without_perms_the_argv_means_the_same() {
+    let delegated = std::cell::Cell::new(0);
+    for_all(&generate::scene(), |scene| {
+        let stage = scene.build();
+        let alone = support::session(scene.cwd.to_str().unwrap());
+        let guarded = Session { executable: Some(support::abs("/usr/bin/agent-sandbox")), ..alone };
+        let (compiled, diagnostics) = stage.compile_as(&guarded, &scene.request());
+        if diagnostics.has_errors() {
+            return Ok(false);
+        }
+        let mut refused = Diagnostics::default();
+        let old = Engine { features: Features::all().without("--perms"), ..support::engine() };
+        let argv = compiled.argv(&guarded, &old, &["true".into()], &mut refused);
+        prop_assert!(!refused.has_errors());
+        let guard = argv.guard.as_ref().unwrap();
+        delegated.set(delegated.get() + guard.plan.own.iter().filter(|own| own.sealed).count());
+        let descriptors = [(guard.descriptor, guard.plan.to_text().into_bytes())].into();
+        let by_old = Model::read_whole(&argv.words(), &descriptors, |_| true).unwrap();
+        let by_new = support::model(&compiled, &guarded);
+        for path in places(&stage) {
+            let path = support::abs(path);
+            prop_assert_eq!(by_old.view(&path), by_new.view(&path), "{}", path);
+        }
+        Ok(true)
+    });
+    assert!(delegated.get() > 3, "hardly any mask had to be sealed: {}", delegated.get());
 }

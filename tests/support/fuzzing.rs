@@ -103,7 +103,7 @@ impl Target {
                 bwrap: abs("/usr/bin/bwrap"),
                 landlock: true,
                 seccomp: true,
-                disable_userns: true,
+                features: agent_sandbox::lower::Features::all(),
                 own_mounts: false,
             },
             &["true".into()],

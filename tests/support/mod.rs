@@ -1,6 +1,8 @@
 //! What several suites need: real trees in temporary folders, and the built binary run as an ordinary user.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod effective;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
-use agent_sandbox::lower::{Argv, Engine};
+use agent_sandbox::lower::{Argv, Engine, Features};
 use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline::{self, Compiled};
@@ -63,6 +65,16 @@ impl Tree {
         }
     }
 
+    /// Makes a folder a repository of git that tracks what is in it.
+    pub fn track(&self, folder: &str) {
+        for words in [&["init", "-q"][..], &["add", "-A"]] {
+            let mut git = Command::new("git");
+            git.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.root.path());
+            git.env("GIT_CONFIG_NOSYSTEM", "1").current_dir(self.real(folder)).args(words);
+            assert!(git.status().unwrap().success());
+        }
+    }
+
     fn make_parent(&self, path: &str) -> PathBuf {
         let real = self.real(path);
         fs::create_dir_all(real.parent().unwrap()).unwrap();
@@ -96,7 +108,7 @@ pub fn session(cwd: &str) -> Session {
 
 /// A machine that can do everything.
 pub fn engine() -> Engine {
-    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true, disable_userns: true, own_mounts: false }
+    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true, features: Features::all(), own_mounts: false }
 }
 
 /// The argv that runs `true`.

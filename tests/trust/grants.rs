@@ -225,7 +225,7 @@ fn settings_that_the_user_has_off_can_be_turned_on() {
             "docker: off → on, which is as good as root (.agent-sandbox.toml:2:10)",
             "`/run/systemd/resolve`: hidden → read-only (.agent-sandbox.toml:1:11)",
             "`/tmp`: hidden → writable (.agent-sandbox.toml:4:7)",
-            "`/var/run/docker.sock`: hidden → writable (.agent-sandbox.toml:2:10)",
+            "socket `/var/run/docker.sock`: hidden → can be used (.agent-sandbox.toml:2:10)",
         ],
     );
 }
@@ -355,4 +355,21 @@ fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
     let grants: Vec<String> = widening.grants.iter().map(ToString::to_string).collect();
     assert_eq!(grants, compiled.widening.unwrap().grants.iter().map(ToString::to_string).collect::<Vec<_>>());
     assert!(matches!(grants.as_slice(), [one] if one.contains("/home/u/.run/agent")), "{grants:?}");
+}
+
+/// `ro` shows it, and who can see it can use it: "read-only" would say something else.
+#[test]
+fn a_socket_that_shows_can_be_used() {
+    let tree = tree();
+    tree.add("home/u/.run/agent=");
+    assert_opens(&tree, "sockets = ['~/.run/agent']\n[filesystem]\nexclude = ['~/data']\n", &[]);
+    user(&tree, "[filesystem]\nexclude = ['~/.run']\n");
+    assert_opens(
+        &tree,
+        "sockets = ['~/.run/agent']\n[filesystem]\nro = ['~/.run']\n",
+        &[
+            "`/home/u/.run`: hidden → read-only (.agent-sandbox.toml:3:7)",
+            "socket `/home/u/.run/agent`: hidden → can be used (.agent-sandbox.toml:1:12)",
+        ],
+    );
 }

@@ -1,7 +1,7 @@
 //! git, as it is used all day.
 
 use crate::support::Place;
-use crate::{inside, output_inside, outside};
+use crate::{inside, output_inside, outside, succeeded};
 
 for_both!(
     branches_are_made_merged_and_rebased,
@@ -10,6 +10,8 @@ for_both!(
     a_local_remote_is_fetched_and_pushed_to,
     a_worktree_is_added_and_removed,
     a_submodule_is_worked_in,
+    a_submodule_is_fetched_and_updated,
+    a_repository_in_the_repository_is_worked_in,
     hooks_of_the_host_run_and_cannot_be_changed,
     settings_cannot_be_changed,
 );
@@ -90,7 +92,7 @@ fn a_worktree_is_added_and_removed(place: &Place) {
     assert_eq!(outside(place, "git log --format=%s other; git worktree list | wc -l"), "second\nfirst\n1\n");
 }
 
-/// `submodule add` and `submodule update` write configuration, and belong outside.
+/// `submodule add` and `submodule init` write configuration, and belong outside.
 fn a_submodule_is_worked_in(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
     outside(place, INIT);
@@ -106,6 +108,54 @@ fn a_submodule_is_worked_in(place: &Place) {
     assert_eq!(
         outside(place, "git -C library log -1 --format=%s; git log -1 --format=%s; git status -s"),
         "second\nnewer library\n"
+    );
+}
+
+/// One that was registered outside is cloned inside, and works from then on. Of one that is there, `submodule update` would write
+/// the settings, though they stay as they are; its commits are checked out in it.
+fn a_submodule_is_fetched_and_updated(place: &Place) {
+    outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
+    outside(place, INIT);
+    outside(
+        place,
+        "git -c protocol.file.allow=always submodule --quiet add \"$PWD/../library\" a/logs; git commit -qm module
+         git submodule --quiet deinit -f a/logs; rm -rf .git/modules; git submodule --quiet init",
+    );
+    let update = "git -c protocol.file.allow=always submodule --quiet update; git -C a/logs log --format=%s";
+    let output = output_inside(place, update);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "what git itself writes into a new one does no harm");
+    assert_eq!(succeeded(output), "first\n");
+    outside(place, "cd ../library; echo two >>file; git commit -qam second");
+    inside(
+        place,
+        "cd a/logs; git checkout -q main; git -c protocol.file.allow=always pull -q --ff-only origin main
+         git checkout -q -b topic; echo three >>file; git commit -qam third; cd ../..; git add a/logs; git commit -qm newer
+         git checkout -q HEAD~1; git -C a/logs checkout -q HEAD~2; test -z \"$(git status -s)\"
+         git checkout -q main; git -C a/logs checkout -q topic; git submodule status | grep -q '^ '",
+    );
+    assert_eq!(
+        outside(
+            place,
+            "git -C a/logs log -1 --format=%s; git log -1 --format=%s; git status -s; git -C a/logs fsck 2>&1"
+        ),
+        "third\nnewer\n"
+    );
+}
+
+/// As `git add` makes it of a folder that has a repository, and as several clones side by side in a folder.
+fn a_repository_in_the_repository_is_worked_in(place: &Place) {
+    outside(place, &format!("mkdir one; cd one; {INIT}"));
+    let work = "cd one; git checkout -q -b topic; echo two >>file; git commit -qam second; git checkout -q main
+                git merge -q --ff-only topic; git branch -q -d topic; git stash list; git gc -q; git status -s";
+    inside(place, work);
+    outside(place, &format!("{INIT}; git -c advice.addEmbeddedRepo=false add one; git commit -qm embedded"));
+    inside(
+        place,
+        &format!("{}; cd ..; git commit -qam newer", work.replace("two", "three").replace("second", "third")),
+    );
+    assert_eq!(
+        outside(place, "git -C one log --format=%s; git log -1 --format=%s; git status -s; git -C one fsck 2>&1"),
+        "third\nsecond\nfirst\nnewer\n"
     );
 }
 

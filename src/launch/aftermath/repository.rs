@@ -15,7 +15,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
 use crate::path::AbsPath;
 
-use super::super::undo::open_folder;
+use crate::unfollowed::open_folder;
 
 /// More than any name of a branch.
 const LARGEST_HEAD: u64 = 1 << 16;

@@ -6,6 +6,7 @@
 
 mod place;
 mod runs;
+mod temporary;
 #[cfg(test)]
 mod tests;
 
@@ -23,11 +24,15 @@ use crate::pipeline::Compiled;
 use crate::placeholder::{self, Item};
 use crate::session::Session;
 
+use crate::identity::Identity;
+use crate::journal::is_unchanged;
+use crate::unfollowed::look;
+
 use super::aftermath::Watch;
 use runs::{Other, Own};
 
 pub use place::Outcome;
-pub(super) use place::{identity, look, open_folder};
+pub use temporary::{Traces, leave_nothing};
 
 /// What has to be done when the command has ended. Dropping it takes placeholders away without a word.
 pub struct Undo {
@@ -42,6 +47,8 @@ pub struct Undo {
 struct Standing {
     journal: Own,
     records: Vec<Record>,
+    /// What was made under another name first.
+    intents: Vec<Intent>,
     /// Each of them, open: as long as it is, its inode is not given to another file.
     held: Vec<OwnedFd>,
 }
@@ -65,9 +72,7 @@ impl Undo {
     pub fn finish(mut self) -> Diagnostics {
         let mut said = std::mem::take(&mut self.said);
         for (path, outcome) in self.take_away() {
-            if let Outcome::Left(why) = outcome {
-                said.push(left(&path, &why));
-            }
+            left(&path, &outcome).into_iter().for_each(|diagnostic| said.push(diagnostic));
         }
         self.watch.finish(&self.host, &mut said);
         said
@@ -85,14 +90,21 @@ impl Undo {
     }
 }
 
-/// The last one out removes what stands.
+/// The last one out removes what stands. What cannot be removed stays in the journal, for the next run or sweep.
 fn take_away(host: &Host, state: &AbsPath, standing: Standing) -> Vec<(AbsPath, Outcome)> {
-    let Standing { journal, records, held: _held } = standing;
-    // Who cannot tell what others rely on removes nothing. The journal stays, and the next run sweeps.
-    let Ok(_locked) = runs::lock(host, state) else { return Vec::new() };
-    let others = runs::others(host, state, Some(&journal.path));
-    let outcomes = remove_all(host, &records, &others, &[]);
-    let _ = std::fs::remove_file(host.real(&journal.path));
+    let Standing { mut journal, records, intents: _, held: _held } = standing;
+    let locked =
+        runs::lock(host, state).and_then(|locked| Ok((locked, runs::others(host, state, Some(&journal.path))?)));
+    let (_locked, others) = match locked {
+        Ok(locked) => locked,
+        // Who cannot tell what others rely on removes nothing.
+        Err(e) => {
+            let stuck = || Outcome::Stuck(format!("the journals in `{state}` cannot be read: {}", reason(&e)));
+            return records.iter().filter_map(Record::path).map(|path| (path, stuck())).collect();
+        }
+    };
+    let Removal { outcomes, unfinished } = remove_all(host, &records, &others, &[]);
+    journal.close(host, unfinished);
     outcomes
 }
 
@@ -108,43 +120,67 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, Outcome)>
         return Ok(Vec::new());
     }
     let _locked = runs::lock(host, state)?;
-    let others = runs::others(host, state, None);
+    let others = runs::others(host, state, None)?;
     Ok(sweep_dead(host, &others, &[]))
 }
 
 fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(AbsPath, Outcome)> {
     let mut outcomes = Vec::new();
     for dead in others.iter().filter(|other| !other.is_live) {
-        for (path, is_directory) in dead.journal.intents.iter().flat_map(|intent| intent.paths().into_iter().rev()) {
-            place::remove_named(host, &path, is_directory);
+        let is_clean = remove_temporary(host, &dead.journal.intents);
+        let removal = remove_all(host, &dead.journal.records, others, own);
+        outcomes.extend(removal.outcomes);
+        if is_clean && removal.unfinished.is_empty() {
+            let _ = std::fs::remove_file(host.real(&dead.path));
+        } else if removal.unfinished.len() < dead.journal.records.len() {
+            dead.note(removal.unfinished);
         }
-        outcomes.extend(remove_all(host, &dead.journal.records, others, own));
-        let _ = std::fs::remove_file(host.real(&dead.path));
     }
     outcomes
 }
 
+/// Removes what was made under names that only one run uses. `false` if something may go at the next attempt.
+fn remove_temporary(host: &Host, intents: &[Intent]) -> bool {
+    let paths = intents.iter().flat_map(|intent| intent.paths().into_iter().rev());
+    paths.fold(true, |is_clean, (path, is_directory)| place::remove_named(host, &path, is_directory) && is_clean)
+}
+
+/// What became of records, and which of them still stand only because they could not be removed now, parents first.
+struct Removal {
+    outcomes: Vec<(AbsPath, Outcome)>,
+    unfinished: Vec<Record>,
+}
+
 /// Removes `records`, children first, but for what a living run or this one relies on.
-fn remove_all(host: &Host, records: &[Record], others: &[Other], own: &[Record]) -> Vec<(AbsPath, Outcome)> {
+fn remove_all(host: &Host, records: &[Record], others: &[Other], own: &[Record]) -> Removal {
     let live = || others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
     let is_used = |record: &Record| live().chain(own).any(|used| is_same(used, record));
     // A run that was killed before it put its own in place met one that another run had put there, or made room for it.
     let is_of_another = |record: &Record| {
         let all = others.iter().flat_map(|other| &other.journal.records).chain(own);
         let mut others = all.filter(|other| other.path() == record.path() && other.identity != record.identity);
-        others.any(|other| place::is_unchanged(host, other))
+        others.any(|other| is_unchanged(host, other))
     };
-    let mut outcomes = Vec::new();
+    let mut removal = Removal { outcomes: Vec::new(), unfinished: Vec::new() };
     for record in records.iter().rev() {
         let Some(path) = record.path() else { continue };
-        let outcome = match is_used(record) {
+        let mut outcome = match is_used(record) {
             true => Outcome::InUse,
             false if is_of_another(record) => Outcome::Gone,
             false => place::remove(host, record),
         };
-        outcomes.push((path, outcome));
+        // It is not empty because of what is stuck in it, and goes with that.
+        let holds_stuck = removal.unfinished.iter().filter_map(Record::path).any(|stuck| stuck.is_below(&path));
+        if holds_stuck && matches!(outcome, Outcome::Filled | Outcome::Left(_)) {
+            outcome = Outcome::Stuck("something in it could not be removed".to_owned());
+        }
+        if matches!(outcome, Outcome::Stuck(_)) {
+            removal.unfinished.push(record.clone());
+        }
+        removal.outcomes.push((path, outcome));
     }
-    outcomes
+    removal.unfinished.reverse();
+    removal
 }
 
 fn is_same(one: &Record, other: &Record) -> bool {
@@ -172,26 +208,24 @@ fn put_up(
         Err(_) if items.is_empty() => return Ok(None),
         locked => locked.map_err(in_state)?,
     };
-    let others = runs::others(host, state, None);
+    let others = match runs::others(host, state, None) {
+        Err(_) if items.is_empty() => return Ok(None),
+        others => others.map_err(in_state)?,
+    };
     let is_new = |record: &&Record| {
         let path = record.path();
         path.as_ref().is_some_and(|path| relied_on.contains(path) && !items.iter().any(|item| item.path == *path))
     };
     let living = others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
-    let joined: Vec<Record> = living
-        .filter(is_new)
-        .filter(|record| place::is_unchanged(host, record))
-        .map(|record| record.joined(false))
-        .collect();
+    let joined: Vec<Record> =
+        living.filter(is_new).filter(|record| is_unchanged(host, record)).map(|record| record.joined(false)).collect();
     let standing = match items {
         [] if joined.is_empty() => None,
         items => Some(Standing::new(host, state, items, joined, &others)?),
     };
     let own = standing.as_ref().map_or(&[][..], |standing| &standing.records);
     for (path, outcome) in sweep_dead(host, &others, own) {
-        if let Outcome::Left(why) = outcome {
-            said.push(left(&path, &why));
-        }
+        left(&path, &outcome).into_iter().for_each(|diagnostic| said.push(diagnostic));
     }
     drop(locked);
     Ok(standing)
@@ -210,17 +244,20 @@ impl Standing {
         for item in items {
             let known = others.iter().flat_map(|other| &other.journal.records);
             let known = known.filter(|record| record.path().as_ref() == Some(&item.path));
-            match known.into_iter().find(|record| place::is_unchanged(host, record)) {
+            match known.into_iter().find(|record| is_unchanged(host, record)) {
                 Some(record) => records.push(record.joined(item.is_parent)),
                 None => missing.push(item),
             }
         }
         let in_state = |e| (state.clone(), e);
         let journal = Own::create(host, state).map_err(in_state)?;
-        let mut standing = Self { journal, records, held: Vec::new() };
+        let mut standing = Self { journal, records, intents: Vec::new(), held: Vec::new() };
         if let Err(failed) = standing.make(host, &missing) {
-            remove_all(host, &standing.records, others, &[]);
-            let _ = std::fs::remove_file(host.real(&standing.journal.path));
+            let Self { mut journal, records, intents, .. } = standing;
+            let unfinished = remove_all(host, &records, others, &[]).unfinished;
+            if remove_temporary(host, &intents) {
+                journal.close(host, unfinished);
+            }
             return Err(failed);
         }
         let paths = standing.records.iter().filter_map(Record::path);
@@ -231,18 +268,15 @@ impl Standing {
     /// Makes what is missing, each tree under a temporary name first. What appeared since we looked stays as it is.
     fn make(&mut self, host: &Host, missing: &[&Item]) -> Result<(), Failed> {
         let trees = trees(host, missing, &self.journal.tag)?;
-        let intents = trees.iter().map(Tree::intent).collect();
+        self.intents = trees.iter().map(Tree::intent).collect();
         let journal_path = self.journal.path.clone();
         let in_journal = |e| (journal_path.clone(), e);
-        self.journal.write(&Line::WillMake(intents)).map_err(in_journal)?;
+        self.journal.write(&Line::WillMake(self.intents.clone())).map_err(in_journal)?;
         let made = trees.iter().try_for_each(|tree| tree.make(host, &mut self.records));
         // Also what was made before a failure, so that it can be taken away.
         self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
         let noted = self.records.clone();
         let placed = made.and_then(|()| trees.iter().try_for_each(|tree| tree.place(host, &mut self.records)));
-        if placed.is_err() {
-            trees.iter().for_each(|tree| tree.remove_temporary(host));
-        }
         if self.records != noted {
             self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
         }
@@ -311,7 +345,7 @@ impl Tree<'_> {
         match place::put_in_place(host, &self.temporary, top) {
             Ok(()) => {
                 // A command of another run may have been faster than the rename.
-                let found = look(host, top).map_err(failed)?.map(|found| identity(&found));
+                let found = look(host, top).map_err(failed)?.map(|found| Identity::of_stat(&found));
                 let expected = records.iter().find(|record| record.path().as_ref() == Some(top));
                 match expected.map(|record| record.identity) == found {
                     true => Ok(()),
@@ -339,9 +373,8 @@ impl Tree<'_> {
     }
 
     fn remove_temporary(&self, host: &Host) {
-        for (path, is_directory) in self.intent().paths().into_iter().rev() {
-            place::remove_named(host, &path, is_directory);
-        }
+        // What stays is in the journal.
+        remove_temporary(host, &[self.intent()]);
     }
 }
 
@@ -361,7 +394,18 @@ fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Error) -> Diag
     }
 }
 
-fn left(path: &AbsPath, why: &str) -> Diagnostic {
-    Diagnostic::new(Code::PlaceholderLeft, format!("what stood at `{path}` during a run is not removed: {why}"))
-        .help("look at it, and remove it if it is not yours")
+/// What to say of something that is still there.
+fn left(path: &AbsPath, outcome: &Outcome) -> Option<Diagnostic> {
+    let (message, help) = match outcome {
+        Outcome::Left(why) => (
+            format!("what stood at `{path}` during a run is not removed: {why}"),
+            "look at it, and remove it if it is not yours",
+        ),
+        Outcome::Stuck(why) => (
+            format!("what stood at `{path}` during a run could not be removed: {why}"),
+            "see to the cause: the next start removes it, or `agent-sandbox sweep`",
+        ),
+        Outcome::Removed | Outcome::Gone | Outcome::InUse | Outcome::Filled => return None,
+    };
+    Some(Diagnostic::new(Code::PlaceholderLeft, message).help(help))
 }

@@ -10,12 +10,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use crate::host::Host;
-use crate::journal::{self, Identity, Journal, Line, RUNS, SUFFIX};
+use crate::identity::Identity;
+use crate::journal::{self, Journal, Line, RUNS, Record, SUFFIX};
 use crate::path::AbsPath;
 
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// The lock of the folder, until it is dropped.
 pub(super) struct Locked {
@@ -85,6 +87,16 @@ impl Own {
         text.push(b'\n');
         self.file.write_all(&text)
     }
+
+    /// The end of this run: the journal goes, unless something still stands. Then it counts as that of a killed run.
+    pub(super) fn close(&mut self, host: &Host, unfinished: Vec<Record>) {
+        if unfinished.is_empty() {
+            let _ = fs::remove_file(host.real(&self.path));
+        } else {
+            // If it cannot be noted that some of it is gone, the next sweep finds that out.
+            let _ = self.write(&Line::Made(unfinished));
+        }
+    }
 }
 
 /// The journal of another run.
@@ -93,25 +105,46 @@ pub(super) struct Other {
     pub journal: Journal,
     pub is_live: bool,
     /// Holds the lock, if the run has ended.
-    _file: Option<File>,
+    file: Option<File>,
+}
+
+impl Other {
+    /// Notes that only this still stands.
+    pub(super) fn note(&self, unfinished: Vec<Record>) {
+        if let (Some(mut file), Ok(mut text)) = (self.file.as_ref(), serde_json::to_vec(&Line::Made(unfinished))) {
+            // Its last line may be torn.
+            text.insert(0, b'\n');
+            text.push(b'\n');
+            let _ = file.write_all(&text);
+        }
+    }
 }
 
 /// All journals but `own`. The lock of the folder must be held.
-pub(super) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> Vec<Other> {
-    let names = journal::names(host, state).into_iter().filter(|name| Some(name) != own);
-    names.filter_map(|name| other(host, name)).collect()
+///
+/// An error where one cannot be read now: whoever took it for absent would remove what another run relies on.
+pub(super) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> io::Result<Vec<Other>> {
+    let names = journal::read_names(host, state)?.into_iter().filter(|name| Some(name) != own);
+    names.filter_map(|name| other(host, name).transpose()).collect()
 }
 
-/// `None` for one that has gone meanwhile. One that cannot be opened or read counts as alive, whatever it holds.
-fn other(host: &Host, path: AbsPath) -> Option<Other> {
+/// `None` for one that has gone meanwhile. One that belongs to somebody else counts as alive, whatever it holds.
+fn other(host: &Host, path: AbsPath) -> io::Result<Option<Other>> {
     match read_other(host, path.clone()) {
-        Ok(other) => Some(other),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Ok(other) => Ok(Some(other)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) if is_for_now(&e) => Err(e),
         Err(_) => {
             let text = fs::read(host.real(&path)).unwrap_or_default();
-            Some(Other { journal: Journal::parse(&text), path, is_live: true, _file: None })
+            Ok(Some(Other { journal: Journal::parse(&text), path, is_live: true, file: None }))
         }
     }
+}
+
+/// This process or this machine has no room for one more open file, or cannot read the disk.
+fn is_for_now(error: &io::Error) -> bool {
+    let now = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO];
+    now.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 fn read_other(host: &Host, path: AbsPath) -> io::Result<Other> {
@@ -119,5 +152,5 @@ fn read_other(host: &Host, path: AbsPath) -> io::Result<Other> {
     let is_live = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
-    Ok(Other { path, journal: Journal::parse(&text), is_live, _file: Some(file) })
+    Ok(Other { path, journal: Journal::parse(&text), is_live, file: Some(file) })
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::*;
-use crate::journal::Identity;
+use crate::identity::Identity;
 
 struct Scene {
     folder: TempDir,
@@ -130,7 +130,7 @@ fn killed_after(scene: &Scene, steps: usize) {
     let wanted: Vec<&Item> = items.iter().collect();
     let lock = runs::lock(&scene.host, &scene.state).unwrap();
     let journal = Own::create(&scene.host, &scene.state).unwrap();
-    let mut standing = Standing { journal, records: vec![], held: vec![] };
+    let mut standing = Standing { journal, records: vec![], intents: vec![], held: vec![] };
     let trees = trees(&scene.host, &wanted, &standing.journal.tag).unwrap();
     if steps > 0 {
         standing.journal.write(&Line::WillMake(trees.iter().map(Tree::intent).collect())).unwrap();

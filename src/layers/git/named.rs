@@ -1,11 +1,12 @@
-//! What a repository's settings name in its work tree, and git then runs or obeys: hooks that are kept there, and included settings.
+//! What a repository's settings name in its work tree, and git then runs or obeys: hooks that are kept there, included settings,
+//! and programs.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Repository, config, read_config};
-use crate::host::Host;
+use crate::host::{FileKind, Host};
 use crate::path::AbsPath;
 
 /// git gives up at the same depth.
@@ -18,23 +19,32 @@ pub struct Named {
     pub hooks: Vec<AbsPath>,
     /// `include.path` and `includeIf.….path`, whatever the condition: files.
     pub included: Vec<AbsPath>,
+    /// Files that stand in a command which git runs by itself. These exist.
+    pub programs: Vec<AbsPath>,
 }
 
-/// `top` is the work tree, where relative hooks start. `users` are the user's own settings: they may keep hooks in every work tree.
-pub fn named(host: &Host, repository: &Repository, top: &AbsPath, home: &AbsPath, users: &[AbsPath]) -> Named {
-    let mut search = Search { host, top, home, found: Named::default() };
-    for file in users {
-        search.read(file, MAX_DEPTH);
+/// Of each repository and its work tree, where relative paths start. `users` are the user's own settings: they may keep hooks in
+/// every work tree.
+pub fn named(host: &Host, repositories: &[(Repository, AbsPath)], home: &AbsPath, users: &[AbsPath]) -> Named {
+    let mut all = Named::default();
+    for (repository, top) in repositories {
+        let mut search = Search { host, top, home, found: Named::default() };
+        for file in users {
+            search.read(file, MAX_DEPTH);
+        }
+        for file in [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")] {
+            search.read(&file, MAX_DEPTH);
+        }
+        let Named { hooks, included, programs } = search.found;
+        all.hooks.extend(hooks);
+        all.included.extend(included);
+        all.programs.extend(programs);
     }
-    for file in [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")] {
-        search.read(&file, MAX_DEPTH);
+    for paths in [&mut all.hooks, &mut all.included, &mut all.programs] {
+        paths.sort();
+        paths.dedup();
     }
-    let Named { mut hooks, mut included } = search.found;
-    hooks.sort();
-    hooks.dedup();
-    included.sort();
-    included.dedup();
-    Named { hooks, included }
+    all
 }
 
 struct Search<'a> {
@@ -62,8 +72,20 @@ impl Search<'_> {
                     self.found.included.push(included.clone());
                     self.read(&included, depth - 1);
                 }
+            } else if is_command(&section, &name) {
+                let programs = self.programs(&value);
+                self.found.programs.extend(programs);
             }
         }
+    }
+
+    /// The files in the work tree that the words of a command name. A shell reads most of these commands, and `sh ./tools/clean`
+    /// runs the file as much as `./tools/clean` does. A word without a slash is looked for on the PATH, or means nothing to us.
+    fn programs(&self, command: &[u8]) -> Vec<AbsPath> {
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'!;|&()<>=".contains(byte);
+        let words = command.split(ends).filter(|word| word.contains(&b'/'));
+        let in_tree = words.filter_map(|word| self.path(word, self.top)).filter(|path| path.is_below(self.top));
+        in_tree.filter(|path| matches!(self.host.kind(path), Ok(Some(FileKind::File)))).collect()
     }
 
     /// Where a value leads. `~/` is the home, as for git.
@@ -81,4 +103,28 @@ impl Search<'_> {
 fn is_include(section: &[u8]) -> bool {
     let name = section.split(|byte| *byte == b' ' || *byte == b'"').next().unwrap_or_default();
     name.eq_ignore_ascii_case(b"include") || name.eq_ignore_ascii_case(b"includeif")
+}
+
+/// Whether git runs the value without being asked for it by name: by what everybody does all day (`status`, `add`, `commit`,
+/// `fetch`, `log`), or for what comes out of it.
+fn is_command(section: &[u8], name: &[u8]) -> bool {
+    let section = section.to_ascii_lowercase();
+    let section = section.split(|byte| matches!(byte, b' ' | b'"' | b'.')).next().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    match section {
+        b"core" => matches!(
+            name.as_slice(),
+            b"fsmonitor" | b"sshcommand" | b"editor" | b"pager" | b"askpass" | b"gitproxy" | b"alternaterefscommand"
+        ),
+        b"filter" => matches!(name.as_slice(), b"clean" | b"smudge" | b"process"),
+        b"diff" => matches!(name.as_slice(), b"textconv" | b"command" | b"external"),
+        b"merge" => name == b"driver",
+        b"gpg" => matches!(name.as_slice(), b"program" | b"defaultkeycommand"),
+        b"credential" => name == b"helper",
+        b"sequence" => name == b"editor",
+        b"interactive" => name == b"difffilter",
+        b"pager" => true,
+        b"remote" => matches!(name.as_slice(), b"uploadpack" | b"receivepack"),
+        _ => false,
+    }
 }

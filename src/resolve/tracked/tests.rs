@@ -111,7 +111,7 @@ fn forged(entries: &[(&str, u16)], extension: &[u8]) -> Vec<u8> {
         bytes.extend([0; 24]);
         bytes.extend(0o100_644_u32.to_be_bytes());
         bytes.extend([0; 12]);
-        bytes.extend(HashKind::Sha1.blob_id(b"guess"));
+        bytes.extend(blob_id(HashKind::Sha1, b"guess"));
         bytes.extend((u16::try_from(name.len().min(0xfff)).unwrap() | stage << 12).to_be_bytes());
         bytes.extend(name.as_bytes());
         let length = bytes.len() - start;
@@ -125,7 +125,7 @@ fn forged(entries: &[(&str, u16)], extension: &[u8]) -> Vec<u8> {
 /// Whether the forged index is accepted, and then whether it holds `a`.
 fn forged_holds_a(entries: &[(&str, u16)], extension: &[u8]) -> Option<bool> {
     let index = Index::parse(forged(entries, extension), HashKind::Sha1)?;
-    Some(index.blob_id(b"a") == Some(&HashKind::Sha1.blob_id(b"guess")))
+    Some(index.blob_id(b"a") == Some(&blob_id(HashKind::Sha1, b"guess")))
 }
 
 #[test]

@@ -41,14 +41,6 @@ worktree-pointer)
     monitor >>evil/config
     echo "gitdir: $PWD/evil" >.git
     ;;
-bare)
-    # Without HEAD, .git is no repository, and the folder around it is looked at instead.
-    rm -f .git/HEAD || mv .git/HEAD .git/HEAD.aside
-    mkdir -p objects refs/heads
-    echo 'ref: refs/heads/main' >HEAD
-    printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' "$PWD" >config
-    monitor >>config
-    ;;
 *) exit 1 ;;
 esac
 echo done

@@ -1,4 +1,4 @@
-//! What the guard tells the supervisor, and the one word that comes back.
+//! What the guard tells the supervisor, the one word that comes back, and how people are told.
 //!
 //! One message is one packet of a `SOCK_SEQPACKET` pair. The guard's end is closed by the exec of the command, so the
 //! supervisor knows that whatever it reads was written by us, and that the end of the stream without a message means
@@ -9,6 +9,8 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::diagnostic::{Code, Diagnostic};
 
 /// No message is longer; what does not fit is cut.
 pub const MAX_BYTES: usize = 4096;
@@ -82,6 +84,22 @@ pub fn ready(socket: BorrowedFd) -> io::Result<()> {
             Ok((_, length)) if &answer[..length] == GO => return Ok(()),
             Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
         }
+    }
+}
+
+/// Nothing starts on other mounts than those that were planned.
+pub(crate) fn refusal(why: &str) -> Diagnostic {
+    Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
+        .help("something changed while it was set up; start again, and look at who changes it if it stays so")
+}
+
+/// The command was there when we looked, and could not be executed inside.
+pub(crate) fn cannot_execute_inside(errno: i32, message: String) -> Diagnostic {
+    if errno == Errno::NOENT.raw_os_error() {
+        Diagnostic::new(Code::CommandNotFound, message)
+            .help("see that the interpreter it names is there and visible inside")
+    } else {
+        Diagnostic::new(Code::CommandNotExecutable, message).help("see that it is made for this machine")
     }
 }
 

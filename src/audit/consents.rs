@@ -1,0 +1,91 @@
+//! All that a user has agreed to.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::Host;
+use crate::layers::MAX_CONFIG_BYTES;
+use crate::path::AbsPath;
+use crate::trust::{self, Found, Grant, hex};
+
+/// The recorded consents of one user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Consents {
+    /// Where they are recorded.
+    pub state: AbsPath,
+    /// By the file that they are about.
+    pub consents: Vec<Consent>,
+    /// Records that are none: damaged, or not the user's own.
+    pub unusable: Vec<Unusable>,
+}
+
+/// Consent to what one project's file opens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Consent {
+    pub file: AbsPath,
+    pub status: Status,
+    /// Of the content that was agreed to.
+    pub sha256: String,
+    /// What was agreed to.
+    pub grants: Vec<Grant>,
+    /// Where this is recorded.
+    pub record: AbsPath,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// The file says what was agreed to.
+    InForce,
+    /// The file says something else now: the consent does not count.
+    Changed,
+    /// There is no such file any more, or a symlink in its place.
+    Gone,
+    /// The file is there and cannot be read.
+    Unreadable,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unusable {
+    pub record: AbsPath,
+    pub because: String,
+}
+
+pub fn consents(host: &Host, state: &AbsPath) -> Result<Consents, Diagnostic> {
+    let found = trust::records(host, state).map_err(|e| {
+        Diagnostic::new(Code::TrustFailed, format!("cannot read what is recorded in `{state}`: {}", reason(&e)))
+            .help(format!("`{state}` must be a folder that you own and that nobody else can write"))
+    })?;
+    let mut all = Consents { state: state.clone(), consents: Vec::new(), unusable: Vec::new() };
+    for Found { at, record } in found {
+        match record {
+            Ok(record) => all.consents.push(Consent {
+                status: status(host, &record.file, &record.sha256),
+                file: record.file,
+                sha256: record.sha256,
+                grants: record.grants,
+                record: at,
+            }),
+            Err(e) => all.unusable.push(Unusable { record: at, because: reason(&e) }),
+        }
+    }
+    all.consents.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(all)
+}
+
+fn status(host: &Host, file: &AbsPath, agreed: &str) -> Status {
+    // Consent is to a file that no symlink leads to: through one, it is another file now.
+    let is_itself = host.resolve(file.as_path()).map(|found| found.path == *file && found.kind.is_some());
+    match is_itself {
+        Ok(false) => return Status::Gone,
+        Err(_) => return Status::Unreadable,
+        Ok(true) => {}
+    }
+    match host.read_regular(file, MAX_CONFIG_BYTES) {
+        Ok(Some(content)) if hex(&content) == agreed => Status::InForce,
+        Ok(Some(_)) => Status::Changed,
+        Ok(None) => Status::Gone,
+        Err(_) => Status::Unreadable,
+    }
+}

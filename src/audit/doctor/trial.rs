@@ -1,0 +1,122 @@
+//! A real start of the smallest command, as a run does it: only that tells whether a run would work.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::host::Host;
+use crate::launch::{self, Ending, GivenStreams, Outcome, Supervisor};
+use crate::layers;
+use crate::lower::Engine;
+use crate::pipeline::{self, Compiled};
+use crate::places;
+use crate::session::{Request, Session};
+
+/// A policy that only looks, for this machine, and what there is to carry it out with.
+pub(super) struct Trial {
+    pub session: Session,
+    pub compiled: Compiled,
+    pub engine: Result<Engine, Diagnostic>,
+}
+
+/// How it went.
+pub(super) enum Went {
+    Well,
+    /// On bwrap alone; why the second stage did not.
+    WithoutGuard(String),
+    Badly(Diagnostic),
+}
+
+/// What would be compiled here, but for the project's own rules, which are not the machine's.
+pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnostic> {
+    let session = in_harmless_place(host, session);
+    let compiled = compile(host, &session, session.executable.is_none())?;
+    let engine = launch::engine(host, &session, &compiled);
+    Ok(Trial { session, compiled, engine })
+}
+
+/// Everything is within `/`, also bwrap, which must not come from the project. Who asks there asks about the machine.
+fn in_harmless_place(host: &Host, session: &Session) -> Session {
+    let mut said = Diagnostics::default();
+    let request = Request { no_project_config: true, ..Request::default() };
+    let is_unsafe = |said: &Diagnostics| said.iter().any(|one| one.code == Code::UnsafeRoot);
+    // An unsafe root is found before anything is read.
+    let _ = layers::discover(host, session, &request, &mut said).map(|layers| {
+        crate::presets::expand(&layers, session, &mut said);
+    });
+    match session.path_var("HOME").filter(|_| is_unsafe(&said)) {
+        Some(home) => Session { cwd: host.resolve(home.as_path()).map_or(home, |found| found.path), ..session.clone() },
+        None => session.clone(),
+    }
+}
+
+fn compile(host: &Host, session: &Session, no_guard: bool) -> Result<Compiled, Diagnostic> {
+    let request = Request {
+        no_project_config: true,
+        presets: vec!["!@all".into()],
+        ro: vec![session.cwd.as_os_str().to_owned()],
+        no_guard,
+        ..Request::default()
+    };
+    let mut said = Diagnostics::default();
+    let compiled = pipeline::compile(host, session, &request, &mut said);
+    let error = said.iter().find(|one| one.severity() == Severity::Error).cloned();
+    match (compiled, error) {
+        (Some(compiled), None) => Ok(compiled),
+        (_, Some(error)) => Err(error),
+        (None, None) => Err(Diagnostic::new(Code::StartFailed, "there is no policy to start with")),
+    }
+}
+
+impl Trial {
+    pub(super) fn start(&self, host: &Host, allow_root: bool) -> Went {
+        let engine = match (launch::check_caller(host, &self.session, allow_root), &self.engine) {
+            (Err(refusal), _) => return Went::Badly(refusal),
+            (_, Err(lacking)) => return Went::Badly(lacking.clone()),
+            (Ok(()), Ok(engine)) => engine,
+        };
+        match self.run(host, &self.compiled, engine) {
+            Err(diagnostic) | Ok(Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic)) => Went::Badly(diagnostic),
+            Ok(Outcome::Ended(ending)) => self.judge(ending, Went::Well),
+            Ok(Outcome::Unavailable(why)) => {
+                let alone = compile(host, &self.session, true)
+                    .and_then(|alone| self.run(host, &alone, &launch::engine(host, &self.session, &alone)?));
+                match alone {
+                    Err(diagnostic) | Ok(Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic)) => {
+                        Went::Badly(diagnostic)
+                    }
+                    Ok(Outcome::Unavailable(why)) => Went::Badly(Diagnostic::new(Code::StartFailed, why)),
+                    Ok(Outcome::Ended(ending)) => self.judge(ending, Went::WithoutGuard(why)),
+                }
+            }
+        }
+    }
+
+    fn judge(&self, ending: Ending, well: Went) -> Went {
+        match ending {
+            Ending::Exited(0) => well,
+            ending => Went::Badly(Diagnostic::new(Code::StartFailed, format!("a sandbox was started, and {ending}"))),
+        }
+    }
+
+    fn run(&self, host: &Host, compiled: &Compiled, engine: &Engine) -> Result<Outcome, Diagnostic> {
+        let guard = || Some(places::at(places::GUARD));
+        let program = if compiled.guard { guard() } else { self.session.executable.clone() };
+        let program = program.unwrap_or_else(|| places::at("/bin/true"));
+        let command = [program.as_os_str().to_owned(), "--version".into()];
+        let mut said = Diagnostics::default();
+        let mut argv = compiled.argv(&self.session, engine, &command, &mut said);
+        // What of the kernel's protections is lacking has a line of its own.
+        let _traces = launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv);
+        let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
+        ready(host, &self.session, compiled, &argv)?;
+        let supervisor = Supervisor::new()?;
+        let undo = launch::undo::prepare(host, &self.session, compiled, &argv)?;
+        launch::note_identities(host, &mut argv)?;
+        let nowhere = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
+        let streams = GivenStreams { stdin: nowhere(), stdout: nowhere(), stderr: nowhere() };
+        let outcome = supervisor.run_with(host, &argv, streams, &|| Ok(()));
+        undo.finish();
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,227 @@
+//! Why the other rules have no say.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::decide::{Decision, SetAside, SetAsideBecause};
+use crate::path::AbsPath;
+use crate::plan::{Mount, Purpose};
+use crate::resolve::{Match, Matching};
+use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
+
+use super::super::ruling::{Ruling, is_winner};
+use super::{Explainer, Looked};
+
+/// A rule that does not decide, and why.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Loser {
+    pub rule: Ruling,
+    pub why: Why,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It is about a folder farther away. It would govern if the winner were not there.
+    NextInLine,
+    /// It is about a folder still farther away.
+    LessSpecific,
+    /// It is a pattern, and the winner names the path.
+    Glob,
+    /// Its layer comes before that of the winner.
+    EarlierLayer,
+    /// In the same layer the more restrictive rule wins.
+    LessStrict,
+    /// Both say the same with the same right; which one is called the winner is a matter of spelling.
+    Equal,
+    /// A symlink led here, or another mount: then a rule only tightens, and this one is not stricter than what governs.
+    DoesNotTighten,
+    /// A pattern does not reach into an excluded directory.
+    OutOfReach,
+    /// A stronger pattern does not reach into the excluded directory, and nothing weaker opens it in its stead.
+    BehindOneOutOfReach,
+    /// Our own files stay at least read-only.
+    OwnFile,
+    /// Git has this very content, so the preset leaves the file alone.
+    LeftAlone,
+    /// Nothing is there.
+    Missing,
+    /// Nothing is there, and no placeholder is needed: the command cannot make it, or a stronger rule opens it.
+    NothingToBlock,
+    /// Nothing is there, and no placeholder can be noted in the state folder, so the command can make it.
+    CannotBlock,
+    /// `rw` patterns do not follow symlinks.
+    LinkNotFollowed,
+    /// The pattern matches a symlink that leads to nothing.
+    DanglingLink,
+    /// Patterns are expanded at the start: what is made during a run is matched in the next one.
+    ExpandedAtStart,
+}
+
+impl Why {
+    /// For people.
+    pub fn told(self) -> &'static str {
+        match self {
+            Why::NextInLine => "less specific; governs if that rule goes",
+            Why::LessSpecific => "less specific",
+            Why::Glob => "a pattern; the other names the path",
+            Why::EarlierLayer => "its layer comes earlier",
+            Why::LessStrict => "less strict, in the same layer",
+            Why::Equal => "equal, and later by spelling",
+            Why::DoesNotTighten => "came by a link or another mount, and only tightens",
+            Why::OutOfReach => "a pattern does not reach into what is excluded",
+            Why::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
+            Why::OwnFile => "our own files stay read-only",
+            Why::LeftAlone => "left alone: git has this content",
+            Why::Missing => "nothing was there to apply to",
+            Why::NothingToBlock => "nothing was there to apply to, and nothing to block",
+            Why::CannotBlock => "cannot be blocked: the state folder cannot be written",
+            Why::LinkNotFollowed => "a `rw` pattern does not follow a symlink",
+            Why::DanglingLink => "the symlink leads to nothing",
+            Why::ExpandedAtStart => "would match, but patterns are expanded at the start",
+        }
+    }
+}
+
+impl Explainer<'_> {
+    /// From the path itself upwards.
+    pub(super) fn losers(&self, looked: &Looked) -> Vec<Loser> {
+        let mut losers = self.at_links(looked);
+        let unmatched = self.unmatched(looked.path);
+        let winner_at = looked.won.map(|(at, _)| at);
+        // Without the winner, the best of these would win first.
+        let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty());
+        let mut next = if has_rivals { Why::LessSpecific } else { Why::NextInLine };
+        for at in looked.path.ancestors() {
+            losers.extend(unmatched.iter().filter(|loser| loser.rule.at == at).cloned());
+            losers.extend(self.without_effect(&at));
+            let Some(decision) = self.compiled.decisions.get(&at) else { continue };
+            if winner_at == Some(&at) {
+                losers.extend(decision.losers.iter().map(|found| self.outranked(found, decision)));
+            } else {
+                losers.push(Loser { rule: Ruling::of_decision(self.compiled, &at, decision), why: next });
+                next = Why::LessSpecific;
+            }
+        }
+        losers.extend(self.base(looked).map(|rule| Loser { rule, why: next }));
+        losers
+    }
+
+    /// Patterns that met a symlink on the way and did not follow it.
+    fn at_links(&self, looked: &Looked) -> Vec<Loser> {
+        let met = self.compiled.resolution.missing.iter().filter(|(_, path)| looked.links.contains(path));
+        let why = |rule: &Rule| if rule.access == Access::Rw { Why::LinkNotFollowed } else { Why::DanglingLink };
+        met.map(|(rule, path)| Loser { rule: by_glob(rule, path), why: why(rule) }).collect()
+    }
+
+    /// Rules about `at` that came to nothing.
+    fn without_effect(&self, at: &AbsPath) -> Vec<Loser> {
+        let resolution = &self.compiled.resolution;
+        let decision = self.compiled.decisions.get(at);
+        let lost: &[Match] = decision.map_or(&[], |decision| &decision.losers);
+        let mut losers = Vec::new();
+        let left = resolution.left_alone.iter().filter(|(_, path)| path == at);
+        losers.extend(left.map(|(rule, path)| Loser { rule: by_glob(rule, path), why: Why::LeftAlone }));
+        let aside: Vec<&SetAside> = self.compiled.decisions.set_aside(at).collect();
+        let is_ranked = |found: &Match| lost.iter().any(|lost| is_same(lost, found));
+        for SetAside { found, why } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
+            losers.push(Loser { rule: Ruling::of_match(found), why: set_aside(*why) });
+        }
+        // What was decided and then taken back.
+        let is_counted = |found: &Match| {
+            is_ranked(found)
+                || decision.is_some_and(|decision| is_winner(found, decision))
+                || aside.iter().any(|aside| is_same(&aside.found, found))
+        };
+        let taken_back: Vec<&Match> =
+            resolution.matches.iter().filter(|found| found.path == *at && !is_counted(found)).collect();
+        let is_blocked = resolution.placeholders.iter().any(|placeholder| placeholder.path == *at);
+        let why = |rule: &Rule| match rule.if_missing {
+            _ if !is_blocked => Why::OwnFile,
+            IfMissing::Block if !resolution.can_journal => Why::CannotBlock,
+            IfMissing::Block => Why::NothingToBlock,
+            _ => Why::Missing,
+        };
+        losers.extend(taken_back.iter().map(|found| Loser { rule: Ruling::of_match(found), why: why(&found.rule) }));
+        let is_match = |rule: &Arc<Rule>| {
+            resolution.matches.iter().any(|found| found.path == *at && Arc::ptr_eq(&found.rule, rule))
+        };
+        let absent = resolution.absent.iter().filter(|(rule, path)| path == at && !is_match(rule));
+        losers.extend(absent.map(|(rule, path)| Loser { rule: Ruling::of_rule(rule, path), why: Why::Missing }));
+        losers
+    }
+
+    /// Patterns that no walk has brought here: it does not look into what is excluded as a whole, nor into the future.
+    fn unmatched(&self, path: &AbsPath) -> Vec<Loser> {
+        let resolution = &self.compiled.resolution;
+        let is_known = |rule: &Rule, at: &AbsPath| {
+            let mut found = resolution.matches.iter().map(|found| (&found.rule, &found.matched));
+            let mut left = resolution.left_alone.iter().map(|(rule, path)| (rule, path));
+            let is_this = |(by, matched): (&Arc<Rule>, &AbsPath)| matched == at && by.origin == rule.origin;
+            found.any(is_this) || left.any(is_this)
+        };
+        let is_there = |at: &AbsPath| !matches!(self.host.kind(at), Ok(None));
+        let matching = self.patterns.matching(path).into_iter().filter(|one| !is_known(one.rule, &one.at));
+        let loser = |Matching { rule, at, fixed_prefix }: Matching| {
+            let why = match self.compiled.decisions.reaches(fixed_prefix, &at) {
+                false => Why::OutOfReach,
+                true if is_there(&at) => return None,
+                true => Why::ExpandedAtStart,
+            };
+            Some(Loser { rule: by_glob(rule, &at), why })
+        };
+        matching.filter_map(loser).collect()
+    }
+
+    /// A rule at the path of the winner.
+    fn outranked(&self, found: &Match, winner: &Decision) -> Loser {
+        let own = found.rule.precedence(found.exactness);
+        let best = Precedence { exactness: winner.exactness, layer: winner.layer, access: winner.access };
+        let is_out = || self.compiled.decisions.set_aside(&found.path).any(|aside| is_same(&aside.found, found));
+        let why = if own.exactness < best.exactness {
+            Why::Glob
+        } else if own.layer < best.layer {
+            Why::EarlierLayer
+        } else if own.access < best.access {
+            Why::LessStrict
+        } else if is_out() {
+            Why::OutOfReach
+        } else {
+            Why::Equal
+        };
+        Loser { rule: Ruling::of_match(found), why }
+    }
+
+    /// What every sandbox has there, where a rule decides.
+    fn base(&self, looked: &Looked) -> Option<Ruling> {
+        looked.won?;
+        let is_base = |mount: &Mount| !matches!(mount, Mount::Seal { .. } | Mount::Directory { .. });
+        let planned = self.compiled.plan.mounts.iter().rfind(|planned| {
+            let is_around = looked.path.is_within(planned.mount.path());
+            planned.purpose == Purpose::Base && is_base(&planned.mount) && is_around
+        })?;
+        // A rule on `/` says what is so anyway.
+        let is_decided = self.compiled.decisions.get(planned.mount.path()).is_some();
+        (!is_decided).then(|| Ruling::of_base(&self.inside, planned))
+    }
+}
+
+fn by_glob(rule: &Rule, at: &AbsPath) -> Ruling {
+    let by = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Glob };
+    Ruling { by, ..Ruling::of_rule(rule, at) }
+}
+
+fn is_same(one: &Match, other: &Match) -> bool {
+    Arc::ptr_eq(&one.rule, &other.rule) && one.matched == other.matched && one.alias_of == other.alias_of
+}
+
+fn set_aside(why: SetAsideBecause) -> Why {
+    match why {
+        SetAsideBecause::DoesNotTighten => Why::DoesNotTighten,
+        SetAsideBecause::OutOfReach => Why::OutOfReach,
+        SetAsideBecause::BehindOneOutOfReach => Why::BehindOneOutOfReach,
+    }
+}

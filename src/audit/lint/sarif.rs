@@ -1,0 +1,125 @@
+//! Findings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines they are about.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::diagnostic::{Code, Severity};
+use crate::layers::Layers;
+use crate::origin::{Origin, Place};
+use crate::path::AbsPath;
+
+use super::{CODES, Finding, Lint};
+
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The project, to which the paths in it are relative.
+const PROJECT: &str = "%SRCROOT%";
+
+/// `layers` are those of the policy; `None` where there is no project.
+pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
+    let mut codes: Vec<Code> =
+        CODES.into_iter().chain(lint.findings.iter().map(|found| found.diagnostic.code)).collect();
+    codes.sort();
+    codes.dedup();
+    let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();
+    let result = |found: &Finding| {
+        let index = codes.iter().position(|code| *code == found.diagnostic.code).unwrap_or_default();
+        result(found, index, layers)
+    };
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "columnKind": "unicodeCodePoints",
+            "results": lint.findings.iter().map(result).collect::<Vec<_>>(),
+        }],
+    })
+}
+
+fn rule(code: Code) -> Value {
+    json!({
+        "id": code.name(),
+        "shortDescription": { "text": code.description() },
+        "defaultConfiguration": { "level": level(code.severity()) },
+    })
+}
+
+fn level(severity: Severity) -> &'static str {
+    severity.name()
+}
+
+fn result(found: &Finding, index: usize, layers: Option<&Layers>) -> Value {
+    let said = &found.diagnostic;
+    let more = said.notes.iter().map(|note| format!("\nnote: {note}"));
+    let help = said.help.iter().map(|help| format!("\nhelp: {help}"));
+    let text: String = [said.message.clone()].into_iter().chain(more).chain(help).collect();
+    let mut result = json!({
+        "ruleId": said.code.name(),
+        "ruleIndex": index,
+        "level": level(said.severity()),
+        "message": { "text": text },
+    });
+    if let Some(location) = location(found, layers) {
+        result["locations"] = json!([location]);
+    }
+    result
+}
+
+/// In a file where it was written in one. What comes from a preset or a flag is named, and shown at the path that it is about, or
+/// at the project's file.
+fn location(found: &Finding, layers: Option<&Layers>) -> Option<Value> {
+    let layers = layers?;
+    let root = &layers.project.root;
+    let origin = found.diagnostic.origin.as_ref();
+    if let Some((file, place)) = origin.and_then(|origin| written(origin, layers)) {
+        return Some(json!({
+            "physicalLocation": { "artifactLocation": artifact(file, root), "region": region(place) },
+        }));
+    }
+    let project_file = || layers.layers.iter().find(|layer| layer.needs_trust).and_then(|layer| layer.file.as_ref());
+    let shown_at = found.path.as_ref().or_else(project_file);
+    let mut location = json!({});
+    if let Some(path) = shown_at {
+        location["physicalLocation"] = json!({ "artifactLocation": artifact(path, root) });
+    }
+    if let Some(origin) = origin {
+        location["logicalLocations"] = json!([{ "fullyQualifiedName": origin.to_string() }]);
+    }
+    (shown_at.is_some() || origin.is_some()).then_some(location)
+}
+
+/// The file in which something was written, and where in it.
+fn written<'o>(origin: &'o Origin, layers: &'o Layers) -> Option<(&'o AbsPath, &'o Place)> {
+    let place = match origin {
+        Origin::File(place) => place,
+        Origin::Alias { origin, .. } => return written(origin, layers),
+        Origin::Preset { .. } | Origin::Flag { .. } | Origin::BuiltIn(_) => return None,
+    };
+    let is_source = |source: &Arc<_>| Arc::ptr_eq(source, &place.source);
+    let layer = layers.layers.iter().find(|layer| layer.source.as_ref().is_some_and(is_source))?;
+    Some((layer.file.as_ref()?, place))
+}
+
+fn region(place: &Place) -> Value {
+    let end = Place { source: Arc::clone(&place.source), span: place.span.end..place.span.end };
+    let ((line, column), (end_line, end_column)) = (place.line_column(), end.line_column());
+    json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
+}
+
+fn artifact(path: &AbsPath, root: &AbsPath) -> Value {
+    match path.relative_to(root) {
+        Some(relative) => json!({ "uri": encoded(relative), "uriBaseId": PROJECT }),
+        None => json!({ "uri": format!("file://{}", encoded(path.as_path())) }),
+    }
+}
+
+/// Every byte that does not stand for itself in a path of a URI, as `%XX`: any name can be written so.
+fn encoded(path: &Path) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let bytes = path.as_os_str().as_bytes().iter();
+    bytes.map(|byte| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}

@@ -1,0 +1,223 @@
+//! What looks like a secret. OWNS the list, for `lint`, which reports what stays readable, and `init`, which proposes to hide it.
+//!
+//! A name alone is enough where files of that name hold nothing else. Where many files have the name (`*.pem` are mostly public
+//! certificates), the content decides, and only for formats that are known. Nothing of the content leaves this module.
+
+use std::ffi::OsStr;
+
+use crate::host::Host;
+use crate::path::AbsPath;
+
+/// Keys and credentials are small.
+const LARGEST: u64 = 1 << 18;
+
+/// A reason to take a file for a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// As in "looks like …".
+    pub like: &'static str,
+    /// `@secrets` hides files of this name.
+    pub by_preset: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Name {
+    Is(&'static str),
+    StartsWith(&'static str),
+    EndsWith(&'static str),
+}
+
+#[derive(Clone, Copy)]
+enum Proof {
+    /// The name says it all.
+    Name,
+    /// One of these is in the content.
+    Any(&'static [&'static str]),
+    /// All of these are.
+    All(&'static [&'static str]),
+}
+
+use Name::{EndsWith, Is, StartsWith};
+
+const PRIVATE_KEY: Proof = Proof::Any(&["PRIVATE KEY-----"]);
+const NPM_TOKEN: Proof = Proof::Any(&["_authToken=", "_auth=", "_password="]);
+const CLUSTER: Proof = Proof::Any(&["client-key-data:", "token:", "password:"]);
+const OAUTH: Proof = Proof::Any(&["\"private_key\"", "\"refresh_token\"", "\"client_secret\"", "\"access_token\""]);
+const REGISTRY: Proof = Proof::Any(&["\"auth\":", "\"identitytoken\":"]);
+
+const ENVIRONMENT: &str = "the environment of a deployment";
+
+/// The first that fits counts.
+const NAMES: &[(Name, &str, Proof)] = &[
+    (Is(".env"), ENVIRONMENT, Proof::Name),
+    (StartsWith(".env."), ENVIRONMENT, Proof::Name),
+    (Is("id_rsa"), "a private key of SSH", Proof::Name),
+    (Is("id_dsa"), "a private key of SSH", Proof::Name),
+    (Is("id_ecdsa"), "a private key of SSH", Proof::Name),
+    (Is("id_ed25519"), "a private key of SSH", Proof::Name),
+    (EndsWith(".pem"), "a private key", PRIVATE_KEY),
+    (EndsWith(".key"), "a private key", PRIVATE_KEY),
+    (EndsWith(".p8"), "a private key", PRIVATE_KEY),
+    (EndsWith(".ppk"), "a private key of PuTTY", Proof::Name),
+    (EndsWith(".p12"), "a store of private keys", Proof::Name),
+    (EndsWith(".pfx"), "a store of private keys", Proof::Name),
+    (EndsWith(".jks"), "a store of private keys", Proof::Name),
+    (EndsWith(".kdbx"), "a password store", Proof::Name),
+    (Is("master.key"), "the key to a project's credentials", Proof::Name),
+    (Is(".netrc"), "passwords for remote machines", Proof::Name),
+    (Is(".pgpass"), "passwords of databases", Proof::Name),
+    (Is(".htpasswd"), "passwords of a web server", Proof::Name),
+    (Is(".git-credentials"), "passwords of git remotes", Proof::Name),
+    (Is(".vault-token"), "a token of Vault", Proof::Name),
+    (Is(".npmrc"), "a token of a package registry", NPM_TOKEN),
+    (Is(".pypirc"), "a token of a package registry", Proof::Any(&["password"])),
+    (Is(".dockercfg"), "credentials of a container registry", REGISTRY),
+    (Is("kubeconfig"), "credentials of a cluster", CLUSTER),
+    (EndsWith(".kubeconfig"), "credentials of a cluster", CLUSTER),
+    (EndsWith(".tfstate"), "the state of Terraform, which holds passwords", Proof::Any(&["\"resources\""])),
+    (Is("credentials.json"), "credentials of an application", OAUTH),
+    (Is("token.json"), "a token of an application", OAUTH),
+    (StartsWith("client_secret"), "credentials of an application", OAUTH),
+    (EndsWith(".json"), "the key of a service account", Proof::All(&["\"service_account\"", "\"private_key\""])),
+];
+
+/// What is no secret, although a name above fits.
+const PUBLIC: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
+
+/// Where tools keep credentials in the home. What `@secrets` hides is here too, for who has it off. Not here: the logins of
+/// agents, which they need.
+const IN_HOME: &[(&str, &str, Proof)] = &[
+    (".ssh/id_rsa", "a private key of SSH", Proof::Name),
+    (".ssh/id_ecdsa", "a private key of SSH", Proof::Name),
+    (".ssh/id_ed25519", "a private key of SSH", Proof::Name),
+    (".aws/credentials", "credentials of AWS", Proof::Name),
+    (".azure/msal_token_cache.json", "credentials of Azure", Proof::Name),
+    (".config/gcloud/application_default_credentials.json", "credentials of Google Cloud", Proof::Name),
+    (".config/gcloud/credentials.db", "credentials of Google Cloud", Proof::Name),
+    (".config/gh/hosts.yml", "a token of GitHub", Proof::Any(&["oauth_token"])),
+    (".config/glab-cli/config.yml", "a token of GitLab", Proof::Any(&["token:"])),
+    (".config/hub", "a token of GitHub", Proof::Any(&["oauth_token"])),
+    (".config/git/credentials", "passwords of git remotes", Proof::Name),
+    (".config/containers/auth.json", "credentials of a container registry", REGISTRY),
+    (".docker/config.json", "credentials of a container registry", REGISTRY),
+    (".kube/config", "credentials of a cluster", CLUSTER),
+    (".cargo/credentials.toml", "a token of a package registry", Proof::Any(&["token"])),
+    (".cargo/credentials", "a token of a package registry", Proof::Any(&["token"])),
+    (".gem/credentials", "a token of a package registry", Proof::Any(&["_key:"])),
+    (".config/pip/pip.conf", "a password of a package registry", Proof::Any(&["://__token__:", "password"])),
+    (".config/composer/auth.json", "a token of a package registry", Proof::Any(&["oauth", "password", "bearer"])),
+    (".m2/settings.xml", "a password of a package registry", Proof::Any(&["<password>"])),
+    (".gradle/gradle.properties", "a password of a package registry", Proof::Any(&["assword=", "oken="])),
+    (
+        ".nuget/NuGet/NuGet.Config",
+        "a password of a package registry",
+        Proof::Any(&["ClearTextPassword", "\"Password\""]),
+    ),
+    (".terraform.d/credentials.tfrc.json", "a token of Terraform", Proof::Any(&["\"token\""])),
+    (".config/rclone/rclone.conf", "credentials of remote storage", Proof::Any(&["pass =", "token =", "secret"])),
+    (".s3cfg", "credentials of remote storage", Proof::Any(&["secret_key ="])),
+    (".boto", "credentials of remote storage", Proof::Any(&["secret_access_key", "refresh_token"])),
+    (".my.cnf", "passwords of databases", Proof::Any(&["password"])),
+    (".databrickscfg", "a token of Databricks", Proof::Any(&["token"])),
+    (".kaggle/kaggle.json", "a token of Kaggle", Proof::Any(&["\"key\""])),
+    (".cache/huggingface/token", "a token of Hugging Face", Proof::Name),
+    (".huggingface/token", "a token of Hugging Face", Proof::Name),
+    (".fly/config.yml", "a token of Fly", Proof::Any(&["access_token:"])),
+    (".config/doctl/config.yaml", "a token of DigitalOcean", Proof::Any(&["access-token:"])),
+    (".oci/config", "credentials of Oracle Cloud", Proof::Any(&["key_file"])),
+];
+
+impl Name {
+    fn fits(self, name: &str) -> bool {
+        match self {
+            Is(whole) => name == whole,
+            StartsWith(start) => name.starts_with(start) && !PUBLIC.contains(&name),
+            EndsWith(end) => name.ends_with(end) && name != end,
+        }
+    }
+}
+
+impl Proof {
+    fn holds(self, host: &Host, path: &AbsPath) -> bool {
+        let parts = match self {
+            Proof::Name => return true,
+            Proof::Any(parts) | Proof::All(parts) => parts,
+        };
+        // What we cannot read, the command, which has our rights, cannot either.
+        let Ok(Some(content)) = host.read_regular(path, LARGEST) else { return false };
+        let has = |part: &&str| content.windows(part.len()).any(|window| window == part.as_bytes());
+        match self {
+            Proof::All(_) => parts.iter().all(has),
+            Proof::Any(_) | Proof::Name => parts.iter().any(has),
+        }
+    }
+}
+
+/// Whether the regular file at `path`, which holds no symlinks, looks like a secret.
+pub fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
+    // A secret that tools find has a name that is text.
+    let name = path.file_name().and_then(OsStr::to_str)?;
+    let (_, like, _) = NAMES.iter().find(|(form, _, proof)| form.fits(name) && proof.holds(host, path))?;
+    Some(Looks { like, by_preset: *like == ENVIRONMENT })
+}
+
+/// The places of the home that hold a secret, and what each looks like. Files that lie in the home itself included.
+pub fn in_home(host: &Host, home: &AbsPath) -> Vec<(AbsPath, &'static str)> {
+    let known = IN_HOME.iter().filter_map(|(place, like, proof)| {
+        let found = host.resolve_from(home, place.as_ref()).ok()?;
+        let is_file = found.kind.is_some() && proof.holds(host, &found.path);
+        is_file.then_some((found.path, *like))
+    });
+    let entries = host.read_dir(home).unwrap_or_default();
+    let files = entries.into_iter().filter(|entry| entry.kind == crate::host::FileKind::File && !entry.is_socket);
+    let beside = files.filter_map(|entry| {
+        let found = host.resolve_from(home, entry.name.as_ref()).ok().filter(|found| found.kind.is_some())?;
+        let like = looks(host, &found.path)?.like;
+        Some((found.path, like))
+    });
+    let mut all: Vec<(AbsPath, &str)> = known.chain(beside).collect();
+    all.sort();
+    all.dedup_by(|a, b| a.0 == b.0);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn like(name: &str, content: &str) -> Option<&'static str> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(name), content).unwrap();
+        looks(&Host::at(folder.path()), &AbsPath::root().child(name)).map(|looks| looks.like)
+    }
+
+    #[test]
+    fn names_that_hold_nothing_else_are_enough() {
+        for name in
+            [".env", ".env.local", "id_rsa", "id_ed25519", ".netrc", "store.p12", "passwords.kdbx", "master.key"]
+        {
+            assert!(like(name, "").is_some(), "{name}");
+        }
+        for name in [".env.example", "env", "id_rsa.pub", "main.rs", ".p12", "environment.env.md"] {
+            assert_eq!(like(name, "anything"), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_no_key() {
+        assert_eq!(like("ca.pem", "-----BEGIN CERTIFICATE-----\nMIIB"), None);
+        let key = ["-----BEGIN RSA PRIVATE", " KEY-----\nMIIB"].concat();
+        assert_eq!(like("server.pem", &key), Some("a private key"));
+        assert_eq!(like("slides.key", "PK\u{3}\u{4}"), None, "a presentation");
+    }
+
+    #[test]
+    fn settings_without_a_token_are_no_secret() {
+        assert_eq!(like(".npmrc", "registry=https://registry.example/\n"), None);
+        assert!(like(".npmrc", "//registry.example/:_authToken=x\n").is_some());
+        assert_eq!(like("package.json", "{\"name\": \"service_account\"}"), None);
+        assert!(like("robot.json", "{\"type\": \"service_account\", \"private_key\": \"x\"}").is_some());
+        assert_eq!(like("kubeconfig", "apiVersion: v1\nclusters: []\n"), None);
+        assert!(like("kubeconfig", "users:\n- user:\n    client-key-data: eA==\n").is_some());
+    }
+}

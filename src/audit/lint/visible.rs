@@ -1,0 +1,114 @@
+//! What the command can see and should not: secrets, sockets, other names of hidden files.
+
+use std::collections::BTreeSet;
+
+use crate::audit::entry::entry;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::{FileKind, Host};
+use crate::path::AbsPath;
+use crate::pipeline::Compiled;
+use crate::resolve::TrackedFiles;
+use crate::rule::{Access, HardLinks, LayerKind};
+
+use super::{Finding, secrets, third_party, walk};
+
+/// Secrets and sockets, by a walk of the project and a look at the well-known places of the home. False when the project
+/// was too large to be seen as a whole.
+pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) -> bool {
+    let (plan, project) = (&compiled.plan, &compiled.layers.project);
+    let mut tracked = TrackedFiles::new(host);
+    let mut seen = BTreeSet::new();
+    for (_, path) in compiled.resolution.left_alone.iter().filter(|(_, path)| plan.view(path).shows_host()) {
+        if seen.insert(path.clone()) {
+            findings.push(Finding::on(path, held_by_git(path, "a secret")));
+        }
+    }
+    let enters = |path: &AbsPath| plan.view(path).shows_host() || compiled.decisions.reopens_below(path);
+    let whole = walk::walk(host, &project.root, &third_party(), enters, |path, found| {
+        if found.is_symlink || !plan.view(&path).shows_host() || seen.contains(&path) {
+            return;
+        }
+        if found.is_socket {
+            findings.extend(socket(compiled, &path));
+        } else if let Some(looks) = secrets::looks(host, &path) {
+            let diagnostic = match tracked.holds(&path) {
+                true => held_by_git(&path, looks.like),
+                false => readable(compiled, &path, looks.like),
+            };
+            findings.push(Finding::on(&path, diagnostic));
+            seen.insert(path);
+        }
+    });
+    for (path, like) in secrets::in_home(host, &project.home) {
+        if plan.view(&path).shows_host() && seen.insert(path.clone()) {
+            findings.push(Finding::on(&path, readable(compiled, &path, like)));
+        }
+    }
+    whole
+}
+
+fn readable(compiled: &Compiled, path: &AbsPath, like: &str) -> Diagnostic {
+    let help = match entry(path, &compiled.layers.project) {
+        Some(entry) => format!("hide it with `exclude = [{entry}]`, or move it out of sight"),
+        None => "move it out of sight: its name is no text, so only a pattern can name it".to_owned(),
+    };
+    Diagnostic::new(Code::VisibleSecret, format!("`{path}` looks like {like}, and the command can read it")).help(help)
+}
+
+fn held_by_git(path: &AbsPath, like: &str) -> Diagnostic {
+    Diagnostic::new(
+        Code::TrackedSecret,
+        format!("`{path}` looks like {like}, and stays readable: git holds the same content"),
+    )
+    .help("if it is one, revoke it and take it out of git: a mask over a file would not hide the repository")
+}
+
+/// SPEC W1 leaves those of the project alone.
+fn socket(compiled: &Compiled, path: &AbsPath) -> Option<Finding> {
+    if compiled.decisions.get(path).is_some_and(|decision| decision.shows_socket) {
+        return None;
+    }
+    let help = match entry(path, &compiled.layers.project) {
+        Some(entry) => format!("hide it with `exclude = [{entry}]` if the service does more than the command may"),
+        None => "hide it with an `exclude` if the service does more than the command may".to_owned(),
+    };
+    let message = format!("`{path}` is a socket in the project: the command can use whatever listens on it");
+    Some(Finding::on(path, Diagnostic::new(Code::VisibleSocket, message).help(help)))
+}
+
+/// Files with other names: those for which a rule accepts that, and those in folders that a user hides. (For all other rules it
+/// is an error: SPEC W4.)
+pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) {
+    for (path, decision) in compiled.decisions.iter() {
+        let is_accepted = decision.access.is_protective() && decision.hard_links == HardLinks::Allow;
+        if decision.kind == FileKind::File && decision.names > 1 && is_accepted && !decision.shows_socket {
+            let message = format!(
+                "`{path}` is one of {} hard links to a file, and the rule accepts that `{}` covers this one alone",
+                decision.names, decision.access
+            );
+            let help = format!("`find ~ -xdev -samefile {path}` shows the others");
+            let diagnostic = Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help).as_note(true);
+            findings.push(Finding::on(path, diagnostic));
+        }
+        let hides = decision.access == Access::Exclude && decision.kind == FileKind::Directory;
+        if hides && decision.layer > LayerKind::Preset {
+            let mut others: Vec<AbsPath> = Vec::new();
+            let governs = |at: &AbsPath| compiled.decisions.get(at).is_none();
+            walk::walk(host, path, &[], governs, |file, found| {
+                let is_other = !found.is_symlink && governs(&file);
+                if is_other && host.names(&file).is_ok_and(|names| names.is_some_and(|names| names > 1)) {
+                    others.push(file);
+                }
+            });
+            findings.extend(others.first().map(|first| {
+                let more = match others.len() - 1 {
+                    0 => String::new(),
+                    more => format!(", and so have {more} more"),
+                };
+                let message = format!("`{first}` is hidden with its folder, but has other names (hard links){more}");
+                let help = format!("`find ~ -xdev -samefile {first}` shows them: remove or hide them, too");
+                Finding::on(first, Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help))
+            }));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The project's file as it was at a revision.
+//!
+//! A repository is somebody else's, and its settings can name programs: git is asked only for what is in its objects, by commands
+//! that run no hook, filter or pager, with an environment of our own, and without fetching anything that is missing.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Access, access};
+
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::{FileKind, Host};
+use crate::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project};
+use crate::origin::Source;
+use crate::path::{AbsPath, shown};
+use crate::session::Session;
+
+/// What the project's file said at `revision`; `None` where there was none.
+pub fn source_at(
+    host: &Host,
+    session: &Session,
+    project: &Project,
+    revision: &OsStr,
+) -> Result<Option<Source>, Diagnostic> {
+    let named = format!("git:{}", shown(revision));
+    // Git would take it for an option, or for the index.
+    if revision.is_empty() || revision.as_bytes().starts_with(b"-") {
+        return Err(failed(format!("`{named}` names no revision"), "write `git:HEAD`, `git:main` or `git:COMMIT`"));
+    }
+    let git = Git { program: find(host, session, project)?, session, folder: host.real(&project.root).into() };
+    let commit: OsString = [revision, OsStr::new("^{commit}")].into_iter().collect();
+    let Some(commit) = git.ask(["rev-parse".into(), "--verify".into(), "--quiet".into(), commit])? else {
+        git.must_be_repository()?;
+        return Err(failed(
+            format!("`{named}`: the repository of the project has no such revision"),
+            "name a branch, a tag or a commit that is there: a shallow clone holds few (`git fetch --depth=1 origin main`)",
+        ));
+    };
+    let commit = OsString::from_vec(commit.trim_ascii_end().to_vec());
+    // `100644 blob HASH\tNAME`
+    let listed = git.ask(["ls-tree".into(), "-z".into(), commit, "--".into(), PROJECT_FILE.into()])?;
+    let listed = listed.unwrap_or_default();
+    let mut fields = listed.split(|byte| matches!(byte, b' ' | b'\t'));
+    let (Some(mode), Some(b"blob"), Some(blob)) = (fields.next(), fields.next(), fields.next()) else {
+        return match listed.is_empty() {
+            true => Ok(None),
+            false => Err(failed(format!("`{PROJECT_FILE}` is no file at `{named}`"), "name another revision")),
+        };
+    };
+    if mode == b"120000" {
+        let message = format!("`{PROJECT_FILE}` is a symlink at `{named}`, and where it led is not known");
+        return Err(failed(message, "write what it said to a file, and name that"));
+    }
+    let content = git.ask(["cat-file".into(), "blob".into(), OsStr::from_bytes(blob).to_owned()])?;
+    let name = format!("{named}:{PROJECT_FILE}");
+    let problem = match content.map(String::from_utf8) {
+        Some(Ok(text)) if text.len() as u64 <= MAX_CONFIG_BYTES => return Ok(Some(Source { name, text })),
+        Some(Ok(_)) => "it is too large",
+        Some(Err(_)) => "it is not UTF-8",
+        None => "the repository lacks its content",
+    };
+    Err(failed(format!("cannot read `{name}`: {problem}"), "name another revision, or fetch this one"))
+}
+
+fn failed(message: impl Into<String>, help: &str) -> Diagnostic {
+    Diagnostic::new(Code::NoComparison, message).help(help)
+}
+
+/// The first `git` on PATH, by absolute entries, and none that the project could have brought along.
+fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Diagnostic> {
+    let path = session.var("PATH").unwrap_or_default().as_bytes();
+    let folders = path.split(|byte| *byte == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
+    let found = folders.filter(|folder| folder.is_absolute()).find_map(|folder| {
+        // By its own name: what it is called tells some programs what to be.
+        let program = AbsPath::normalize(folder.join("git"))?;
+        let resolved = host.resolve(program.as_path()).ok()?;
+        let can_run = resolved.kind == Some(FileKind::File) && access(host.real(&program), Access::EXEC_OK).is_ok();
+        let is_foreign = |at: &AbsPath| !at.is_within(&project.outermost);
+        let is_foreign = resolved.links.iter().chain([&resolved.path, &program]).all(is_foreign);
+        (can_run && is_foreign).then_some(program)
+    });
+    found.ok_or_else(|| failed("there is no `git` on PATH", "install git, or name a file instead of a revision"))
+}
+
+struct Git<'a> {
+    program: AbsPath,
+    session: &'a Session,
+    folder: OsString,
+}
+
+impl Git<'_> {
+    /// What git prints; `None` where it fails. It has nothing to say that we do not say ourselves.
+    fn ask<const N: usize>(&self, words: [OsString; N]) -> Result<Option<Vec<u8>>, Diagnostic> {
+        let mut command = Command::new(self.program.as_path());
+        command.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs", "--no-replace-objects"]);
+        command.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+        command.arg("-C").arg(&self.folder).args(words);
+        // Of the caller's only what says who they are: GIT_DIR and its like would lead to another repository.
+        command.env_clear().envs(["HOME", "PATH", "XDG_CONFIG_HOME"].iter().filter_map(|name| {
+            let value = self.session.var(name)?;
+            Some((name, value))
+        }));
+        // A partial clone fetches what it lacks by programs that its settings name. The second is for git before 2.45.
+        command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
+        command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        self.answer(command).map_err(|e| {
+            failed(format!("cannot run `{}`: {}", self.program, reason(&e)), "name a file instead of a revision")
+        })
+    }
+
+    fn answer(&self, mut command: Command) -> std::io::Result<Option<Vec<u8>>> {
+        let mut child = command.spawn()?;
+        let mut content = Vec::new();
+        if let Some(output) = child.stdout.take() {
+            // One byte too many tells that it is too large; git then meets a closed pipe.
+            output.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut content)?;
+        }
+        let status = child.wait()?;
+        let is_whole = status.success() || content.len() as u64 > MAX_CONFIG_BYTES;
+        Ok(is_whole.then_some(content))
+    }
+
+    fn must_be_repository(&self) -> Result<(), Diagnostic> {
+        match self.ask(["rev-parse".into(), "--git-dir".into()])? {
+            Some(_) => Ok(()),
+            None => Err(failed(
+                "git finds no repository that it trusts around the project",
+                "name a file instead of a revision; `git status` says what is wrong",
+            )),
+        }
+    }
+}

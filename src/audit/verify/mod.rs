@@ -1,0 +1,227 @@
+//! Whether the kernel does what the policy says: a real sandbox is asked about each rule, and so is the model of its argv.
+//!
+//! The sandbox is the one that a command would get, with a [`probe`] for a command. Each refusal counts only where the same question on
+//! the host, by the same user, has another answer.
+
+mod expect;
+mod facts;
+pub mod probe;
+
+use std::collections::BTreeMap;
+
+use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::audit::whence::Whence;
+use crate::bytes::Word;
+use crate::host::Host;
+use crate::lower::Argv;
+use crate::model::{Model, ModelError};
+use crate::path::AbsPath;
+use crate::pipeline::Compiled;
+use crate::places;
+use crate::session::Session;
+
+pub use expect::Asked;
+use expect::Control;
+pub use facts::Fact;
+use probe::{Answer, Answers, EMPTY, Kind, Operation, Questions, name_of};
+
+/// The answer of `agent-sandbox verify`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Verification {
+    /// Nothing that was tested is otherwise than the policy says.
+    pub holds: bool,
+    /// The second stage made, checked and locked the mounts.
+    pub second_stage: bool,
+    pub summary: Summary,
+    /// Paths, parents first.
+    pub checks: Vec<Check>,
+    /// What a process inside is, whatever the path.
+    pub facts: Vec<Fact>,
+}
+
+/// How many of the checks and facts came out how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Summary {
+    pub ok: usize,
+    pub mismatch: usize,
+    pub not_testable: usize,
+}
+
+/// One operation at one path.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Check {
+    pub path: AbsPath,
+    pub operation: Operation,
+    /// `rw`, `ro` or `exclude`; absent where it is no rule that asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<String>,
+    pub because: Whence,
+    /// The same, for people.
+    #[serde(skip)]
+    pub reason: String,
+    /// What the policy says.
+    pub expected: Effect,
+    /// What happened inside.
+    pub kernel: Effect,
+    /// How the kernel refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errno: Option<String>,
+    /// What the argv means.
+    pub model: Effect,
+    pub result: Outcome,
+    /// Why it cannot be tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What comes of trying something at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// It works, on what the host has there.
+    Allowed,
+    /// It works, on something of the sandbox's own.
+    Private,
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    Ok,
+    Mismatch,
+    /// The host refuses it, too, so it proves nothing.
+    NotTestable,
+}
+
+/// What is asked, and what for.
+pub struct Examination {
+    model: Model,
+    asked: Vec<Asked>,
+    /// For the probe inside.
+    pub inside: Questions,
+    /// For its like on the host.
+    pub on_host: Questions,
+}
+
+/// To be called when everything stands that the start needs. `socket`: an abstract one that somebody listens on.
+pub fn examination(
+    host: &Host,
+    session: &Session,
+    compiled: &Compiled,
+    argv: &Argv,
+    socket: &str,
+) -> Result<Examination, ModelError> {
+    let descriptors: BTreeMap<i32, Vec<u8>> =
+        argv.all_data().into_iter().map(|data| (data.descriptor, data.content)).collect();
+    let model = Model::read_whole(&argv.words(), &descriptors, |path| !matches!(host.kind(path), Ok(None)))?;
+    let asked = expect::asked(host, compiled, &model);
+    let questions = |questions| Questions {
+        questions,
+        workshop: Some(places::at(places::RUN).child("user").child(session.uid.to_string())),
+        socket: socket.to_owned(),
+        mounts: expect::locked(compiled),
+    };
+    let inside = questions(asked.iter().map(Asked::inside).collect());
+    let on_host = questions(asked.iter().map(Asked::on_host).collect());
+    Ok(Examination { model, asked, inside, on_host })
+}
+
+impl Examination {
+    /// What the answers come to. There is one to each question, in their order.
+    pub fn judge(&self, compiled: &Compiled, argv: &Argv, inside: &Answers, host: &Answers) -> Verification {
+        let answers = inside.answers.iter().zip(&host.answers);
+        let checks: Vec<Check> =
+            self.asked.iter().zip(answers).filter_map(|(asked, (inside, host))| check(asked, inside, host)).collect();
+        let facts = facts::facts(compiled, argv, &self.model, &inside.process, &host.process);
+        let mut summary = Summary::default();
+        for result in checks.iter().map(|check| check.result).chain(facts.iter().map(|fact| fact.result)) {
+            match result {
+                Outcome::Ok => summary.ok += 1,
+                Outcome::Mismatch => summary.mismatch += 1,
+                Outcome::NotTestable => summary.not_testable += 1,
+            }
+        }
+        Verification { holds: summary.mismatch == 0, second_stage: argv.guard.is_some(), summary, checks, facts }
+    }
+}
+
+/// `None` for what is not worth a line.
+fn check(asked: &Asked, inside: &Answer, host: &Answer) -> Option<Check> {
+    let kernel = effect(asked, inside, host);
+    let errno = (inside.errno != 0).then(|| name_of(inside.errno));
+    let is = |answer: &Answer, kind| answer.found.is_some_and(|found| found.kind == kind);
+    // No mount refuses to write to what is no file: a read-only socket can be spoken to.
+    let is_special = is(inside, Kind::Special) && is(host, Kind::Special);
+    if is_special && asked.operation == Operation::Write && asked.expected == Effect::Refused {
+        return None;
+    }
+    let as_it_must = inside.errno == 0
+        || kernel != Effect::Refused
+        || asked.refusals.iter().any(|e| e.raw_os_error() == inside.errno);
+    let agrees = asked.expected == kernel && asked.model == kernel && as_it_must;
+    let note = why_not_testable(asked, host).filter(|_| kernel != Effect::Allowed || asked.expected == Effect::Allowed);
+    let result = match (&note, agrees) {
+        (Some(_), _) if asked.optional => return None,
+        // What the host refuses proves nothing about the kernel; the model can still be wrong.
+        (Some(_), _) if asked.model == asked.expected => Outcome::NotTestable,
+        (None, true) => Outcome::Ok,
+        _ => Outcome::Mismatch,
+    };
+    Some(Check {
+        path: asked.path.clone(),
+        operation: asked.operation,
+        access: asked.access.map(|access| access.key().to_owned()),
+        because: Whence::from(&asked.because),
+        reason: asked.because.to_string(),
+        expected: asked.expected,
+        kernel,
+        errno,
+        model: asked.model,
+        result,
+        note,
+    })
+}
+
+fn effect(asked: &Asked, inside: &Answer, host: &Answer) -> Effect {
+    if asked.operation == Operation::Move {
+        // Full, and nothing else in the way: a rename would have worked.
+        return if is_full(inside) { Effect::Allowed } else { Effect::Refused };
+    }
+    let same = || inside.found.map(|found| found.identity) == host.found.map(|found| found.identity);
+    match inside.errno {
+        0 if same() => Effect::Allowed,
+        0 => Effect::Private,
+        _ => Effect::Refused,
+    }
+}
+
+fn is_full(answer: &Answer) -> bool {
+    [Errno::NOTEMPTY, Errno::EXIST].iter().any(|e| e.raw_os_error() == answer.errno)
+}
+
+/// The control: the same question on the host.
+fn why_not_testable(asked: &Asked, host: &Answer) -> Option<String> {
+    let refused = || format!("the host itself refuses: {}", name_of(host.errno));
+    match (asked.operation, asked.expected) {
+        (_, Effect::Private) => None,
+        _ if asked.control == Control::Workshop => None,
+        (Operation::Move, _) if is_full(host) => None,
+        (Operation::Move, _) if host.errno == EMPTY.raw_os_error() => Some("it is empty".to_owned()),
+        (Operation::Move, _) => Some(refused()),
+        _ if host.found.is_none() => Some("nothing is there".to_owned()),
+        _ => (host.errno != 0).then(refused),
+    }
+}
+
+/// Names for people, in one line.
+fn listed(names: &[Word]) -> String {
+    let shown: Vec<String> = names.iter().map(|Word(name)| crate::path::shown(name)).collect();
+    shown.join(", ")
+}

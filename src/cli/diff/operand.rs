@@ -1,0 +1,109 @@
+//! What can be compared: a file, standard input, a revision, or nothing at all.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::audit::revision;
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::Host;
+use crate::layers::{self, MAX_CONFIG_BYTES, PROJECT_FILE, Project};
+use crate::origin::Source;
+use crate::path::shown;
+use crate::session::Session;
+
+/// Where operands are looked for.
+pub(super) struct Place<'a> {
+    pub(super) host: &'a Host,
+    pub(super) session: &'a Session,
+    pub(super) project: &'a Project,
+    /// A revision without the file is no mistake.
+    pub(super) allow_missing: bool,
+}
+
+/// A text to be compiled in the place of the project's file, and what there is to know about it.
+pub(super) struct Operand {
+    pub(super) source: Arc<Source>,
+    pub(super) note: Option<String>,
+}
+
+impl Operand {
+    fn of(source: Source) -> Self {
+        Self { source: Arc::new(source), note: None }
+    }
+
+    /// A file that says nothing means the same as no file.
+    fn nothing(name: String, note: Option<String>) -> Self {
+        Self { source: Arc::new(Source { name, text: String::new() }), note }
+    }
+}
+
+impl Place<'_> {
+    /// The project's file as it is now.
+    pub(super) fn current(&self) -> Result<Operand, Diagnostic> {
+        let current = layers::project_source(self.host, self.project)?;
+        Ok(current.map_or_else(
+            || {
+                let note = format!("there is no `{PROJECT_FILE}` here now: NEW is the policy without one");
+                Operand::nothing(PROJECT_FILE.to_owned(), Some(note))
+            },
+            Operand::of,
+        ))
+    }
+
+    pub(super) fn named(&self, operand: &OsStr) -> Result<Operand, Diagnostic> {
+        if operand == "-" {
+            return text("standard input", io::stdin().lock()).map(Operand::of);
+        }
+        if operand == "/dev/null" {
+            return Ok(Operand::nothing("/dev/null".to_owned(), None));
+        }
+        match operand.as_bytes().strip_prefix(b"git:") {
+            Some(revision) => self.revision(OsStr::from_bytes(revision)),
+            None => file(Path::new(operand)).map(Operand::of),
+        }
+    }
+
+    fn revision(&self, revision: &OsStr) -> Result<Operand, Diagnostic> {
+        if let Some(source) = revision::source_at(self.host, self.session, self.project, revision)? {
+            return Ok(Operand::of(source));
+        }
+        let name = format!("git:{}", shown(revision));
+        if self.allow_missing {
+            let note = format!("there is no `{PROJECT_FILE}` at `{name}`: it stands for the policy without one");
+            return Ok(Operand::nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
+        }
+        let folder = &self.project.root;
+        Err(Diagnostic::new(Code::NoComparison, format!("`{name}` has no `{PROJECT_FILE}` in `{folder}`"))
+            .help("`--allow-missing` compares with the policy without a project file"))
+    }
+}
+
+/// Any file that the caller names, also the pipe of `<(command)`.
+fn file(path: &Path) -> Result<Source, Diagnostic> {
+    let name = shown(path.as_os_str());
+    match std::fs::File::open(path) {
+        Ok(file) => text(&name, file),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Diagnostic::new(Code::MissingConfig, format!("`{name}` does not exist"))
+                .help("name an existing file, `git:REV`, or `/dev/null` for the policy without a project file"))
+        }
+        Err(e) => Err(layers::unreadable(&name, &reason(&e))),
+    }
+}
+
+fn text(name: &str, from: impl Read) -> Result<Source, Diagnostic> {
+    let mut content = Vec::new();
+    let taken = from.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut content);
+    let problem = match taken.map(|taken| taken as u64 > MAX_CONFIG_BYTES) {
+        Err(e) => reason(&e),
+        Ok(true) => "too large".to_owned(),
+        Ok(false) => match String::from_utf8(content) {
+            Ok(text) => return Ok(Source { name: name.to_owned(), text }),
+            Err(_) => "it is not UTF-8".to_owned(),
+        },
+    };
+    Err(layers::unreadable(name, &problem))
+}

@@ -1,0 +1,142 @@
+//! `agent-sandbox doctor`: what this machine can enforce.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use crate::audit::doctor::{self, Diagnosis, Feature, Finding, Status, probe};
+use crate::exit_code;
+use crate::host::Host;
+
+use super::args;
+use super::output::Output;
+use super::style::Paint;
+
+/// Say what this machine can enforce, and what to do about the rest
+///
+/// Looks at bwrap, the kernel and the surroundings, and starts a real sandbox with the smallest command. Each line is `ok`, `limited` (it
+/// works, with less protection or comfort) or `missing` (nothing runs), with what follows from it and what to do. The project's own
+/// policy does not count: `agent-sandbox check` and `agent-sandbox verify` are for that.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// Print one JSON object: `agent-sandbox schema doctor` describes it
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  agent-sandbox doctor
+  agent-sandbox --allow-root doctor                 in a container, where root is all there is
+  agent-sandbox doctor --json | jq '.findings[] | select(.status != \"ok\")'
+
+Exit codes: 0 if `agent-sandbox -- true` works here, 1 if it does not.";
+
+pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
+    let session = match super::session(options.cwd.as_deref()) {
+        Ok(session) => session,
+        Err(diagnostic) => {
+            output.report_one(diagnostic);
+            return ExitCode::from(exit_code::OWN_FAILURE);
+        }
+    };
+    let diagnosis = doctor::diagnose(host, &session, options.allow_root);
+    let text = if arguments.json { in_json(&diagnosis) } else { in_words(&diagnosis, output.paint()) };
+    let printed = output.print(text.as_bytes());
+    if diagnosis.works { printed } else { ExitCode::FAILURE }
+}
+
+/// The probe: see [`probe`].
+pub(super) fn answer(output: &Output) -> ExitCode {
+    // Every type here can be written as JSON.
+    output.print(&serde_json::to_vec(&probe::attempt()).unwrap_or_default())
+}
+
+fn in_json(diagnosis: &Diagnosis) -> String {
+    serde_json::to_string_pretty(diagnosis).unwrap_or_default() + "\n"
+}
+
+/// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
+fn in_words(diagnosis: &Diagnosis, paint: Paint) -> String {
+    let mut out = String::new();
+    let names = diagnosis.findings.iter().map(|finding| &finding.name);
+    let names = names.chain(diagnosis.bwrap_features.iter().map(|feature| &feature.flag));
+    let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
+    for Finding { name, status, found, effect, remedy } in &diagnosis.findings {
+        let _ = match status {
+            Status::Ok => write!(out, "{:7}", paint.good("ok")),
+            Status::Limited => write!(out, "{:7}", paint.warning("limited")),
+            Status::Missing => write!(out, "{:7}", paint.bad("missing")),
+        };
+        let _ = writeln!(out, "  {:width$}  {found}", paint.heading(name));
+        for (what, text) in [("effect", effect), ("remedy", remedy)] {
+            if let Some(text) = text {
+                let _ = writeln!(out, "{:7}  {:width$}  {}: {text}", "", "", paint.aside(what));
+            }
+        }
+    }
+    if !diagnosis.bwrap_features.is_empty() {
+        let _ = writeln!(out, "\n{}", paint.heading("flags of bwrap"));
+        for Feature { flag, available, used_for } in &diagnosis.bwrap_features {
+            let _ = match available {
+                true => writeln!(out, "{:7}  {flag:width$}  {used_for}", paint.good("ok")),
+                false => writeln!(out, "{:7}  {flag:width$}  {used_for}", paint.aside("without")),
+            };
+        }
+    }
+    let _ = match diagnosis.works {
+        true => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` works here", paint.good("ok")),
+        false => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` does not work here", paint.bad("missing")),
+    };
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(name: &str, status: Status, found: &str, more: Option<(&str, &str)>) -> Finding {
+        let owned = |text: &str| text.to_owned();
+        let (effect, remedy) = more.map(|(effect, remedy)| (owned(effect), owned(remedy))).unzip();
+        Finding { name: owned(name), status, found: owned(found), effect, remedy }
+    }
+
+    #[test]
+    fn a_diagnosis_reads_as_a_list_with_remedies() {
+        let flag = |flag: &str, available| Feature { flag: flag.into(), available, used_for: "something".into() };
+        let mut diagnosis = Diagnosis {
+            works: true,
+            findings: vec![
+                finding("bwrap", Status::Ok, "/usr/bin/bwrap, bubblewrap 0.8.0, not setuid", None),
+                finding("Landlock", Status::Limited, "ABI 5, without scopes", Some(("some are open", "Linux 6.12"))),
+            ],
+            bwrap_features: vec![flag("--perms", true), flag("--overlay", false)],
+        };
+        let expected = "\
+ok       bwrap      /usr/bin/bwrap, bubblewrap 0.8.0, not setuid
+limited  Landlock   ABI 5, without scopes
+                    effect: some are open
+                    remedy: Linux 6.12
+
+flags of bwrap
+ok       --perms    something
+without  --overlay  something
+
+ok: `agent-sandbox -- COMMAND` works here
+";
+        assert_eq!(in_words(&diagnosis, Paint(false)), expected);
+        diagnosis.works = false;
+        diagnosis.findings = vec![finding("trial start", Status::Missing, "no", Some(("nothing runs", "do this")))];
+        diagnosis.bwrap_features.clear();
+        let expected = "\
+missing  trial start  no
+                      effect: nothing runs
+                      remedy: do this
+
+missing: `agent-sandbox -- COMMAND` does not work here
+";
+        assert_eq!(in_words(&diagnosis, Paint(false)), expected);
+        let colours = in_words(&diagnosis, Paint(true));
+        assert!(colours.contains("missing") && colours.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,51 @@
+//! `agent-sandbox schema`: what the configuration file and the answers for tools look like.
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use crate::{audit, config};
+
+use super::output::Output;
+
+/// Print the JSON schema of the configuration file, or of an answer in JSON
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// What the schema is to describe
+    #[arg(value_name = "WHAT", default_value = "config")]
+    of: Described,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Described {
+    /// `.agent-sandbox.toml`, and the other configuration files
+    Config,
+    /// What `diff --json` prints
+    Diff,
+    /// What `doctor --json` prints
+    Doctor,
+    /// What `explain --json` prints
+    Explain,
+    /// What `lint --format json` prints
+    Lint,
+    /// What `show --json` prints
+    Show,
+    /// What `trust --list --json` prints
+    Trust,
+    /// What `verify --json` prints
+    Verify,
+}
+
+pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
+    let schema = match arguments.of {
+        Described::Config => config::schema(),
+        Described::Diff => audit::schema::<audit::diff::Diff>(),
+        Described::Doctor => audit::schema::<audit::doctor::Diagnosis>(),
+        Described::Explain => audit::schema::<audit::explain::Explained>(),
+        Described::Lint => audit::schema::<audit::lint::Report>(),
+        Described::Show => audit::schema::<audit::show::Shown>(),
+        Described::Trust => audit::schema::<audit::consents::Consents>(),
+        Described::Verify => audit::schema::<audit::verify::Verification>(),
+    };
+    output.print(format!("{schema:#}\n").as_bytes())
+}

@@ -1,0 +1,66 @@
+//! Colours on a terminal. What they say is also said in words.
+
+use std::fmt::{self, Display};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::rule::Access;
+
+/// Whether a stream is to be coloured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint(pub(super) bool);
+
+impl Paint {
+    pub(super) fn access<T: Display>(self, access: Access, text: T) -> Painted<T> {
+        let color = match access {
+            Access::Rw => AnsiColor::Green,
+            Access::Ro => AnsiColor::Yellow,
+            Access::Exclude => AnsiColor::Red,
+        };
+        self.with(color.on_default(), text)
+    }
+
+    pub(super) fn good<T: Display>(self, text: T) -> Painted<T> {
+        self.with(AnsiColor::Green.on_default(), text)
+    }
+
+    pub(super) fn bad<T: Display>(self, text: T) -> Painted<T> {
+        self.with(AnsiColor::Red.on_default().bold(), text)
+    }
+
+    pub(super) fn warning<T: Display>(self, text: T) -> Painted<T> {
+        self.with(AnsiColor::Yellow.on_default(), text)
+    }
+
+    pub(super) fn heading<T: Display>(self, text: T) -> Painted<T> {
+        self.with(Style::new().bold(), text)
+    }
+
+    /// What is good to know, and not the answer.
+    pub(super) fn aside<T: Display>(self, text: T) -> Painted<T> {
+        self.with(Style::new().dimmed(), text)
+    }
+
+    fn with<T: Display>(self, style: Style, text: T) -> Painted<T> {
+        Painted { style: self.0.then_some(style), text }
+    }
+}
+
+/// Pads like the text itself: the codes take no room.
+pub(super) struct Painted<T> {
+    style: Option<Style>,
+    text: T,
+}
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.style {
+            None => self.text.fmt(f),
+            Some(style) => {
+                write!(f, "{style}")?;
+                self.text.fmt(f)?;
+                write!(f, "{style:#}")
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The command that agrees to what a run would need.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::quoting::quote_for_people;
+use crate::session::Request;
+
+/// With the flags of the run: what a file opens depends on where it is and on what flags say.
+pub(super) fn command(request: &Request) -> String {
+    let mut words: Vec<OsString> = vec!["agent-sandbox".into()];
+    if let Some(cwd) = &request.cwd {
+        words.extend(flag("-C", cwd.as_os_str()));
+    }
+    let lists =
+        [("--ro", &request.ro), ("--rw", &request.rw), ("--exclude", &request.exclude), ("--preset", &request.presets)];
+    for (name, values) in lists {
+        words.extend(values.iter().flat_map(|value| flag(name, value)));
+    }
+    for (name, value) in [("network", request.network), ("docker", request.docker)] {
+        words.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
+    }
+    words.push("trust".into());
+    let quoted: Vec<String> = words.iter().map(|word| in_shell(word)).collect();
+    quoted.join(" ")
+}
+
+/// A value that looks like a flag is joined to its own.
+fn flag(name: &str, value: &OsStr) -> Vec<OsString> {
+    if value.as_bytes().starts_with(b"-") {
+        let sign = if name.starts_with("--") { "=" } else { "" };
+        return vec![[OsStr::new(name), OsStr::new(sign), value].into_iter().collect()];
+    }
+    vec![name.into(), value.to_owned()]
+}
+
+/// A word as a shell reads it back.
+pub(super) fn in_shell(word: &OsStr) -> String {
+    String::from_utf8_lossy(&quote_for_people(word)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_to_type_has_the_flags_that_count() {
+        assert_eq!(command(&Request::default()), "agent-sandbox trust");
+        let request = Request {
+            cwd: Some("a b".into()),
+            rw: vec!["-x".into(), "~/data".into()],
+            presets: vec!["!@secrets".into()],
+            network: Some(false),
+            no_guard: true,
+            ..Request::default()
+        };
+        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false trust";
+        assert_eq!(command(&request), typed);
+    }
+}

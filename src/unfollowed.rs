@@ -1,0 +1,59 @@
+//! Looking at the host where a command may have been: never through a symlink.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
+
+use crate::host::Host;
+use crate::path::AbsPath;
+
+/// An open folder that no symlink led to.
+pub(crate) fn open_folder(host: &Host, folder: &AbsPath) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat2(CWD, host.real(folder), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+}
+
+/// The folder that `path` lies in, and its name there.
+pub(crate) fn open_parent<'p>(host: &Host, path: &'p AbsPath) -> io::Result<(OwnedFd, &'p OsStr)> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    Ok((open_folder(host, &parent)?, name))
+}
+
+/// What is at `path`, itself; `None` when nothing is.
+pub(crate) fn look(host: &Host, path: &AbsPath) -> io::Result<Option<Stat>> {
+    let found =
+        open_parent(host, path).and_then(|(folder, name)| Ok(statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?));
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether the regular file `found` has this content.
+pub(crate) fn holds(folder: &OwnedFd, name: &OsStr, found: &Stat, content: &[u8]) -> io::Result<bool> {
+    if !FileType::from_raw_mode(found.st_mode).is_file() || usize::try_from(found.st_size) != Ok(content.len()) {
+        return Ok(false);
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(openat(folder, name, flags, Mode::empty())?);
+    let mut read = Vec::new();
+    file.take(content.len() as u64 + 1).read_to_end(&mut read)?;
+    Ok(read == content)
+}
+
+/// Whether nothing is in this directory.
+pub(crate) fn is_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = openat(folder, name, flags, Mode::empty())?;
+    for entry in Dir::read_from(directory)? {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,143 @@
+use crate::support::Tree;
+use crate::{FILE, NOTHING, USER_FILE, codes, found, found_in, tree};
+
+#[test]
+fn an_empty_project_has_no_findings() {
+    assert_eq!(found(&tree([])), NOTHING);
+    assert_eq!(found_in([], ""), NOTHING);
+    assert_eq!(found_in([], "[filesystem]\npresets = ['@lint/all', '@git-strict']\n"), NOTHING);
+}
+
+/// What presets name and a host does not have is not worth a word, in a home that is used as well.
+#[test]
+fn rules_of_built_in_presets_that_match_nothing_are_no_findings() {
+    let tree = tree(["home/u/.claude/settings.json", "home/u/.ssh/id_rsa", "home/u/.cargo/bin/", "home/u/.bashrc"]);
+    assert_eq!(found(&tree), NOTHING);
+}
+
+#[test]
+fn a_rule_that_counts_is_no_finding() {
+    let entries = ["home/u/proj/src/gen/", "home/u/proj/keys/a", "home/u/proj/keys/public", "home/u/data/"];
+    let text =
+        "[filesystem]\nro = ['src']\nrw = ['src/gen', '~/data', 'keys/public']\nexclude = ['keys', '**/*.none']\n";
+    assert_eq!(codes(entries, text), ["note unused-rule"], "the glob alone");
+}
+
+#[test]
+fn what_loses_somewhere_and_counts_elsewhere_is_not_shadowed() {
+    let entries = ["home/u/proj/a/x.lock", "home/u/proj/b/x.lock"];
+    assert_eq!(codes(entries, "[filesystem]\nro = ['**/*.lock']\nrw = ['a/x.lock']\n"), NOTHING);
+    let text = "[filesystem]\nro = ['a/*.lock']\nrw = ['a/x.lock']\n";
+    assert_eq!(codes(entries, text), ["warning shadowed-rule"]);
+}
+
+#[test]
+fn a_rule_that_only_repeats_another_is_a_note() {
+    assert_eq!(
+        found_in(["home/u/proj/src/"], "[filesystem]\nro = ['src', './src']\n"),
+        ["note shadowed-rule: `src` says what other rules say already"]
+    );
+}
+
+#[test]
+fn files_for_many_projects_are_not_blamed_for_this_one() {
+    let tree = tree(["home/u/proj/src/"]);
+    tree.add(&format!(
+        "{USER_FILE} = [filesystem]\nro = ['src', 'Makefile']\nexclude = ['~/none']\n\n[presets.team]\nro = ['x']\n"
+    ));
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['src']\n"));
+    let found = found(&tree);
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(found.iter().all(|found| found.starts_with("note ")), "{found:?}");
+}
+
+/// Without it something else would hold there, although its mount is dropped.
+#[test]
+fn a_rule_that_beats_another_is_not_redundant() {
+    let entries = ["home/u/.netrc", "home/u/.config/x"];
+    assert_eq!(codes(entries, "[filesystem]\nro = ['~/.netrc']\n"), ["warning visible-secret"]);
+    assert_eq!(codes(entries, "[filesystem]\nro = ['~/.config']\n"), ["note redundant-rule"]);
+}
+
+#[test]
+fn a_socket_that_is_shown_is_not_redundant() {
+    let entries = ["home/u/agent.sock="];
+    assert_eq!(codes(entries, "sockets = ['~/agent.sock']\n"), NOTHING);
+    assert_eq!(codes([], "sockets = ['~/agent.sock']\n"), ["note unused-rule"]);
+}
+
+/// `x/a/b` is read-only with `x/a`, but the rule keeps `x` in its place, and the glob does not.
+#[test]
+fn a_rule_that_keeps_folders_in_their_place_is_not_redundant() {
+    let entries = ["home/u/proj/x/a/b/"];
+    assert_eq!(codes(entries, "[filesystem]\nro = ['**/a', 'x/a/b']\n"), NOTHING);
+    assert_eq!(codes(entries, "[filesystem]\nro = ['x/a', 'x/a/b']\n"), ["note redundant-rule"]);
+}
+
+#[test]
+fn what_is_blocked_created_or_required_is_no_finding() {
+    let text =
+        "[filesystem]\nro = [{ path = 'a', if-missing = 'block' }]\nrw = [{ path = 'b', if-missing = 'create' }]\n";
+    assert_eq!(codes([], text), NOTHING);
+}
+
+#[test]
+fn missing_paths_are_told_apart_by_what_follows() {
+    let text = "[filesystem]\nro = ['src/gone', '~/gone']\nrw = ['out']\nexclude = ['*.none']\n";
+    assert_eq!(
+        codes([], text),
+        ["warning unblocked-path", "warning unused-rule", "note unused-rule", "note unused-rule"]
+    );
+}
+
+#[test]
+fn names_that_read_as_patterns_are_told_apart() {
+    let entries = ["home/u/proj/app/[id]/page.tsx", "home/u/proj/app/i/page.tsx"];
+    // Taken as the name, and nothing else matches.
+    assert_eq!(codes(entries, "[filesystem]\nro = ['app/[xy]']\n"), ["note unused-rule"]);
+    assert_eq!(codes(["home/u/proj/app/[id]/p"], "[filesystem]\nro = ['app/[id]']\n"), ["note glob-as-name"]);
+    assert_eq!(codes(entries, "[filesystem]\nro = ['app/[id]']\n"), ["warning ambiguous-pattern"]);
+    assert_eq!(codes(["home/u/proj/app/[id]/p"], "[filesystem]\nro = ['app/[id]/p']\n"), ["note glob-as-name"]);
+    assert_eq!(codes(entries, "[filesystem]\nro = ['app/[id]/*.tsx']\n"), ["warning glob-as-name"]);
+    assert_eq!(codes(entries, "[filesystem]\nro = ['app/\\[id\\]/*.tsx', 'app/i/p*']\n"), NOTHING);
+}
+
+/// `replaceable-link` says at once what a user named; here are patterns and presets as well.
+#[test]
+fn a_protection_that_hangs_on_a_link_is_found_for_presets_and_patterns() {
+    let dotfiles = ["home/u/dotfiles/settings.json", "home/u/.claude/settings.json -> ../dotfiles/settings.json"];
+    assert_eq!(codes(dotfiles, ""), NOTHING, "what is read-only anyway");
+    assert_eq!(codes(dotfiles, "[filesystem]\nrw = ['~/dotfiles']\n"), ["warning replaceable-link"], "by a preset");
+    let by_pattern = ["home/u/keys/a", "home/u/proj/k.pem -> ../keys/a"];
+    let text = "[filesystem]\nexclude = ['*.pem']\n";
+    assert_eq!(codes(by_pattern, text), ["warning replaceable-link"]);
+    assert_eq!(codes(by_pattern, "[filesystem]\nexclude = ['k.pem']\n"), ["warning replaceable-link"], "said once");
+}
+
+#[test]
+fn a_preset_is_named_by_a_list_a_preset_or_a_removal() {
+    let definitions = "[presets.a]\ninclude = ['@b']\n[presets.b]\nro = ['src']\n[presets.c]\nro = ['src']\n";
+    let named = format!("[filesystem]\npresets = ['@a', '!@c']\n\n{definitions}");
+    assert_eq!(codes(["home/u/proj/src/"], &named), NOTHING);
+    assert_eq!(codes(["home/u/proj/src/"], definitions), ["warning unused-preset", "warning unused-preset"]);
+}
+
+#[test]
+fn findings_come_in_the_order_of_the_file() {
+    let text = "[filesystem]\nrw = ['none']\nexclude = ['gone']\nro = ['lost']\n";
+    let found = found_in([], text);
+    let named: Vec<&str> = found.iter().map(|found| found.split('`').nth(1).unwrap()).collect();
+    assert_eq!(named, ["none", "gone", "lost"]);
+}
+
+#[test]
+fn names_that_are_no_text_are_no_obstacle() {
+    use std::os::unix::ffi::OsStrExt;
+    let tree: Tree = tree([]);
+    let folder = tree.real("home/u/proj").join(std::ffi::OsStr::from_bytes(b"\xff\n"));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("id_rsa"), "").unwrap();
+    let found = found(&tree);
+    let expected = "warning visible-secret: `/home/u/proj/\\xff\\n/id_rsa` looks like a private key of SSH, and the command can read it";
+    assert_eq!(found, [expected]);
+}

@@ -1,0 +1,186 @@
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::Place;
+use crate::{Ran, ran, run};
+
+/// What is printed for tools, after it was held against its schema.
+pub(crate) fn checked(what: &str, ran: &Ran) -> Value {
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let value: Value = serde_json::from_str(&ran.out).unwrap();
+    let schema: Value = serde_json::from_str(&crate::ran(["schema", what]).out).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mistakes: Vec<String> = validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    value
+}
+
+/// Everything below a place, with its mode and what it holds.
+pub(crate) fn everything(place: &Place) -> Vec<(PathBuf, u32, Option<Vec<u8>>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![place.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let kind = path.symlink_metadata().unwrap();
+            if kind.is_dir() {
+                folders.push(path.clone());
+            }
+            let content = kind.is_file().then(|| fs::read(&path).unwrap());
+            found.push((path, kind.permissions().mode(), content));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn access(place: &Place, words: &[&str]) -> String {
+    let value = checked("explain", &run(place, words));
+    value["paths"][0]["access"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_path_must_be_given() {
+    let ran = ran(["explain"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+    assert!(ran.err.contains("<PATH>"), "{}", ran.err);
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_said_and_the_rest_is_explained() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/file", "");
+    place.write("home/closed/x", "");
+    symlink("loop", place.project().join("loop")).unwrap();
+    fs::set_permissions(place.home().join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    for (asked, code, said) in [
+        ("file/below", "invalid-path", "`file/below`"),
+        ("loop", "symlink-loop", "`loop`"),
+        ("loop/in", "symlink-loop", "`loop/in`"),
+        ("~/closed/x", "unreadable-path", "`~/closed/x`"),
+        ("", "invalid-path", "empty"),
+    ] {
+        let ran = run(&place, ["explain", asked, "file"]);
+        assert_eq!((ran.code, ran.codes()), (Some(125), vec![code]), "{ran:?}");
+        assert!(ran.err.contains(said), "{}", ran.err);
+        assert!(ran.out.starts_with("file: rw "), "{}", ran.out);
+    }
+    // The folder itself can be asked about.
+    assert_eq!(access(&place, &["explain", "--json", "~/closed"]), "ro");
+    fs::set_permissions(place.home().join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_policy_with_mistakes_explains_nothing() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/.agent-sandbox.toml", "netwrk = false\n");
+    for words in [&["explain", "."][..], &["show"]] {
+        let ran = run(&place, words);
+        assert_eq!((ran.code, ran.out.as_str(), ran.codes()), (Some(125), "", vec!["unknown-key"]));
+    }
+}
+
+#[test]
+fn paths_start_at_the_working_directory_or_the_home_and_flags_count() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/sub/x", "");
+    place.write("home/.ssh/id", "");
+    assert_eq!(access(&place, &["explain", "--json", "sub/x"]), "rw");
+    assert_eq!(access(&place, &["--exclude", "sub", "explain", "--json", "sub/x"]), "exclude");
+    assert_eq!(access(&place, &["-C", "sub", "--ro", "x", "explain", "--json", "x"]), "ro");
+    assert_eq!(access(&place, &["explain", "--json", "~/.ssh/id"]), "exclude");
+    assert_eq!(access(&place, &["explain", "--json", "~//.ssh"]), "exclude");
+    assert_eq!(access(&place, &["explain", "--json", "../../.ssh/new"]), "exclude");
+    let misplaced = run(&place, ["--exec", "explain", "x"]);
+    assert_eq!(misplaced.code, Some(2));
+}
+
+#[test]
+fn a_name_that_is_no_text_is_explained() {
+    let place = Place::in_tmp();
+    let name = OsStr::from_bytes(b"a\xffb\x1b[2J");
+    fs::write(place.project().join(name), "").unwrap();
+    place.give_away();
+    let text = run(&place, [OsStr::new("explain"), name]);
+    assert!(text.out.starts_with("a\\xffb\\u{1b}[2J: rw "), "{}", text.out);
+    assert!(!text.out.contains('\u{1b}'));
+    let value = checked("explain", &run(&place, [OsStr::new("explain"), OsStr::new("--json"), name]));
+    assert_eq!(value["paths"][0]["asked"]["bytes"], serde_json::json!(name.as_bytes()));
+}
+
+#[test]
+fn several_paths_are_separated_and_in_order() {
+    let place = Place::in_tmp();
+    let text = run(&place, ["explain", "a", "/etc", "."]).out;
+    let titles: Vec<&str> = text.split("\n\n").map(|part| part.split(':').next().unwrap()).collect();
+    assert_eq!(titles, ["a", "/etc", "."]);
+    let value = checked("explain", &run(&place, ["explain", "--json", "a", "/etc", "."]));
+    let asked: Vec<&str> =
+        value["paths"].as_array().unwrap().iter().map(|path| path["asked"].as_str().unwrap()).collect();
+    assert_eq!(asked, titles);
+}
+
+#[test]
+fn what_git_has_is_left_alone_and_that_is_said() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/.env", "A=1\n");
+    let git = |words: &[&str]| assert!(place.command("git").args(words).status().unwrap().success(), "{words:?}");
+    git(&["init", "-q"]);
+    git(&["add", ".env"]);
+    let value = checked("explain", &run(&place, ["explain", "--json", ".env"]));
+    let explanation = &value["paths"][0];
+    assert_eq!(explanation["access"], "rw");
+    let losers = explanation["losers"].as_array().unwrap();
+    let why: Vec<&Value> =
+        losers.iter().filter(|loser| loser["rule"]["text"] == "**/.env").map(|loser| &loser["why"]).collect();
+    assert_eq!(why, ["left-alone"]);
+}
+
+#[test]
+fn nothing_is_changed_and_no_bwrap_is_needed() {
+    let place = Place::in_tmp();
+    place.renew_home();
+    let policy = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\nro = [{ path = \"held\", if-missing = \"block\" }]\n";
+    place.write("home/code/project/.agent-sandbox.toml", policy);
+    let before = everything(&place);
+    for words in [&["explain", "made", "held", ".git"][..], &["show"], &["show", "--json"]] {
+        let output = place.agent_sandbox().env("PATH", place.path()).args(words).output().unwrap();
+        let ran = Ran::of(&output);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    }
+    assert_eq!(everything(&place), before);
+}
+
+#[test]
+fn what_a_file_opens_without_consent_is_said_and_explained_all_the_same() {
+    let place = Place::in_tmp();
+    place.write("home/notes/x", "");
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nrw = [\"~/notes\"]\n");
+    for words in [&["explain", "~/notes"][..], &["show"]] {
+        let ran = run(&place, words);
+        assert_eq!((ran.code, ran.codes()), (Some(0), vec!["widening-policy"]));
+        assert!(ran.out.contains(".agent-sandbox.toml:2:7"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn colours_are_for_who_wants_them_and_say_nothing_alone() {
+    let place = Place::in_tmp();
+    for words in [&["explain", "."][..], &["show"]] {
+        let plain = run(&place, words).out;
+        let coloured = run(&place, ["--color=always"].iter().chain(words)).out;
+        assert!(!plain.contains('\u{1b}') && coloured.contains('\u{1b}'));
+        assert_eq!(without_codes(&coloured), plain);
+    }
+}
+
+fn without_codes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + part.split_once('m').map_or("", |(_, rest)| rest))
+}

@@ -1,0 +1,52 @@
+use crate::explain::checked;
+use crate::support::Place;
+use crate::{ran, run};
+
+#[test]
+fn the_tree_and_the_object_say_the_same() {
+    let place = Place::in_tmp();
+    place.write("home/.ssh/id", "");
+    place.write("home/code/project/keys/a", "");
+    let words = ["--exclude", "keys", "--network=false", "show"];
+    let text = run(&place, words).out;
+    let value = checked("show", &run(&place, words.iter().chain(&["--json"])));
+    assert_eq!((&value["network"]["value"], &value["guard"]), (&false.into(), &true.into()));
+    let home = place.home();
+    let access = |path: &str| {
+        let path = home.join(path);
+        let nodes = value["paths"].as_array().unwrap();
+        let node = nodes.iter().find(|node| node["path"] == path.to_str().unwrap());
+        node.unwrap_or_else(|| panic!("{path:?} is not shown"))["access"].as_str().unwrap()
+    };
+    assert_eq!((access(".ssh"), access("code/project"), access("code/project/keys")), ("exclude", "rw", "exclude"));
+    for (name, access, origin) in [(".ssh", "exclude", "@secrets"), ("keys", "exclude", "--exclude keys")] {
+        let line = text.lines().find(|line| line.contains(&format!("─ {name} "))).unwrap();
+        assert!(line.contains(access) && line.ends_with(origin), "{line}");
+    }
+    assert!(text.contains("network     off (--network false)"), "{text}");
+}
+
+/// Names are shown; whoever reads this need not know the caller's secrets.
+#[test]
+fn no_value_of_a_variable_is_shown() {
+    let place = Place::in_tmp();
+    for words in [&["show"][..], &["show", "--json"]] {
+        let output = place.agent_sandbox().env("TOKEN", "hush-hush").args(words).output().unwrap();
+        assert!(output.status.success() && !crate::support::stdout(&output).contains("hush-hush"));
+    }
+}
+
+#[test]
+fn what_is_below_the_depth_is_counted() {
+    let place = Place::in_tmp();
+    let text = run(&place, ["show", "--depth", "1"]).out;
+    assert!(text.lines().last().unwrap().contains(" below: "), "{text}");
+    assert!(!text.contains("@autorun "), "{text}");
+}
+
+#[test]
+fn what_goes_with_the_tree_does_not_go_with_json() {
+    for words in [["show", "--json", "--all"], ["show", "--json", "--depth=1"], ["show", "--depth=x", "--all"]] {
+        assert_eq!(ran(words).code, Some(2), "{words:?}");
+    }
+}

@@ -1,0 +1,80 @@
+//! What `lint` finds, and what keeps `init` from writing.
+
+use agent_sandbox::audit::lint::Lint;
+use agent_sandbox::diagnostic::{Code, Diagnostics};
+use agent_sandbox::session::{Request, Session};
+
+use crate::support::{Place, Tree, session, stderr};
+use crate::{rendered, tree};
+
+/// All findings about a project whose file has this text.
+fn found<const N: usize>(entries: [&str; N], text: &str) -> String {
+    found_as(entries, text, &session("/home/u/proj"))
+}
+
+fn found_as<const N: usize>(entries: [&str; N], text: &str, session: &Session) -> String {
+    let tree: Tree = tree(entries);
+    tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
+    said(&tree, session)
+}
+
+fn said(tree: &Tree, session: &Session) -> String {
+    let (compiled, said) = tree.compile_as(session, &Request::default());
+    let mut lint = Lint::of_stages(&said);
+    lint.look(&tree.host(), &compiled.unwrap());
+    let mut diagnostics = Diagnostics::default();
+    lint.findings.into_iter().for_each(|found| diagnostics.push(found.diagnostic));
+    rendered(&diagnostics)
+}
+
+fn with_path(path: &str) -> Session {
+    let mut session = session("/home/u/proj");
+    session.env.insert("PATH".into(), path.into());
+    session
+}
+
+/// What `init` says where `prepare` has been.
+fn init(prepare: impl Fn(&Place)) -> String {
+    let place = Place::in_tmp();
+    prepare(&place);
+    let output = place.agent_sandbox().arg("init").output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    stderr(&output).replace(place.path().to_str().unwrap(), "/place")
+}
+
+/// A folder that nobody can write to.
+fn close(place: &Place) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(place.project(), std::fs::Permissions::from_mode(0o555)).unwrap();
+}
+
+const KEY: &str = "home/u/proj/server.key = -----BEGIN PRIVATE KEY-----";
+
+fn tracked() -> String {
+    let tree = tree(["home/u/proj/.env = A=1\n"]);
+    tree.track("home/u/proj");
+    said(&tree, &session("/home/u/proj"))
+}
+
+cases! {
+    ShadowedRule a_rule_that_always_loses_is_pointed_out
+        found(["home/u/proj/src/"], "[filesystem]\nro = ['src']\nrw = ['src']\n");
+    UnusedRule a_protection_of_nothing_is_pointed_out found([], "[filesystem]\nexclude = ['~/.shh']\n");
+    UnblockedPath what_could_be_created_is_pointed_out found([], "[filesystem]\nro = ['deploy/keys']\n");
+    RedundantRule a_rule_that_changes_nothing_is_pointed_out
+        found(["home/u/.config/"], "[filesystem]\nro = ['~/.config']\n");
+    GlobAsName a_folder_that_a_pattern_cannot_mean_is_pointed_out
+        found(["home/u/proj/app/[id]/page.tsx"], "[filesystem]\nro = ['app/[id]/**']\n");
+    UnusedPreset a_preset_that_nothing_names_is_pointed_out found([], "[presets.team]\nro = ['Makefile']\n");
+    HardLink another_name_of_a_hidden_file_is_pointed_out
+        found(["home/u/proj/keys/a", "home/u/proj/b => home/u/proj/keys/a"], "[filesystem]\nexclude = ['keys']\n");
+    VisibleSecret a_key_in_sight_is_pointed_out found([KEY], "");
+    TrackedSecret what_git_holds_is_left_alone_and_pointed_out tracked();
+    VisibleSocket a_socket_in_sight_is_pointed_out found(["home/u/proj/dev.sock="], "");
+    WritablePath a_writable_folder_on_path_is_pointed_out
+        found_as(["home/u/proj/bin/"], "", &with_path("/usr/bin:/home/u/proj/bin"));
+    WritablePath a_missing_folder_on_path_is_pointed_out found_as([], "", &with_path("bin"));
+    AlreadyThere a_policy_is_not_overwritten
+        init(|place| place.write("home/code/project/.agent-sandbox.toml", ""));
+    InitFailed a_policy_cannot_be_written_in_a_folder_of_somebody_else init(close);
+}

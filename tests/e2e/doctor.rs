@@ -1,0 +1,139 @@
+//! `agent-sandbox doctor` on machines that lack something, for real.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::guard::{NO_NAMESPACES, with_bwrap};
+use crate::sandbox::{assert_fits, policy, sandbox, snapshot, succeeded};
+use crate::support::{Place, binary, stderr, stdout};
+
+for_both!(
+    a_machine_that_works_is_said_to_work,
+    a_machine_without_bwrap_is_told_how_to_get_it,
+    a_bwrap_that_fails_is_found_by_trying,
+    a_second_stage_that_cannot_work_is_a_limit,
+    a_bwrap_that_a_command_could_have_planted_is_none,
+    user_namespaces_that_are_off_are_named,
+    a_sandbox_is_no_place_for_another,
+    a_state_folder_that_cannot_be_written_is_a_limit,
+);
+
+for_root!(root_without_the_flag_is_told_of_it);
+
+/// What it says, and its exit code.
+#[track_caller]
+fn diagnosis(output: &Output) -> (Value, Option<i32>) {
+    let value = serde_json::from_slice(&output.stdout);
+    let value = value.unwrap_or_else(|e| panic!("{e}: {}{}", stdout(output), stderr(output)));
+    assert_fits("doctor", &value);
+    assert_eq!(stderr(output), "", "all of it is in the answer");
+    let works = value["works"].as_bool().unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!works)));
+    (value, output.status.code())
+}
+
+fn doctor(command: &mut Command) -> (Value, Option<i32>) {
+    diagnosis(&command.args(["doctor", "--json"]).output().unwrap())
+}
+
+#[track_caller]
+fn finding<'a>(diagnosis: &'a Value, name: &str) -> &'a Value {
+    let mut findings = diagnosis["findings"].as_array().unwrap().iter();
+    findings.find(|finding| finding["name"] == name).unwrap_or_else(|| panic!("no {name}: {diagnosis:#}"))
+}
+
+/// It is missing, for this reason, and there is a way out.
+#[track_caller]
+fn is_missing(diagnosis: &Value, name: &str, found: &str) {
+    let finding = finding(diagnosis, name);
+    assert_eq!(finding["status"], "missing", "{finding:#}");
+    assert!(finding["found"].as_str().unwrap().contains(found), "{finding:#}");
+    assert!(finding["effect"].is_string() && finding["remedy"].is_string(), "{finding:#}");
+}
+
+fn a_machine_that_works_is_said_to_work(place: &Place) {
+    place.renew_home();
+    let before = snapshot(place.path());
+    let (found, code) = doctor(&mut sandbox(place));
+    assert_eq!(code, Some(0), "{found:#}");
+    for name in ["caller", "bwrap", "user namespaces", "second stage", "trial start"] {
+        assert_eq!(finding(&found, name)["status"], "ok", "{found:#}");
+    }
+    let has = |flag: &str| {
+        found["bwrap-features"].as_array().unwrap().iter().any(|one| one["flag"] == flag && one["available"] == true)
+    };
+    assert!(has("--perms"), "{found:#}");
+    let text = succeeded(sandbox(place).arg("doctor").output().unwrap());
+    assert!(text.ends_with("ok: `agent-sandbox -- COMMAND` works here\n"), "{text}");
+    // Where nobody would start anything, too: the machine is the same.
+    succeeded(sandbox(place).current_dir("/").arg("doctor").output().unwrap());
+    succeeded(sandbox(place).current_dir(place.home()).arg("doctor").output().unwrap());
+    assert_eq!(snapshot(place.path()), before, "nothing was made");
+}
+
+fn a_machine_without_bwrap_is_told_how_to_get_it(place: &Place) {
+    let (found, _) = doctor(sandbox(place).env("PATH", place.path()));
+    for name in ["bwrap", "trial start"] {
+        is_missing(&found, name, "there is no `bwrap` on PATH");
+    }
+    assert_eq!(found["bwrap-features"], Value::Array(Vec::new()));
+}
+
+fn a_bwrap_that_fails_is_found_by_trying(place: &Place) {
+    let fails = "case \"$1\" in --version|--help) words=(\"$@\") ;; *) echo 'bwrap: No permissions to create new namespace' >&2; exit 1 ;; esac";
+    let (found, code) = diagnosis(&with_bwrap(place, fails, &["doctor", "--json"]));
+    assert_eq!((code, &finding(&found, "bwrap")["status"]), (Some(1), &Value::from("ok")));
+    is_missing(&found, "trial start", "No permissions to create new namespace");
+}
+
+fn a_second_stage_that_cannot_work_is_a_limit(place: &Place) {
+    let (found, code) = diagnosis(&with_bwrap(place, NO_NAMESPACES, &["doctor", "--json"]));
+    assert_eq!(code, Some(0), "{found:#}");
+    let stage = finding(&found, "second stage");
+    assert_eq!(stage["status"], "limited");
+    assert!(stage["effect"].as_str().unwrap().contains("neither compared with the plan nor locked"), "{stage:#}");
+}
+
+fn a_bwrap_that_a_command_could_have_planted_is_none(place: &Place) {
+    crate::support::write_program(&place.project().join("bin/bwrap"), "#!/bin/sh\ntouch was-run\n");
+    place.give_away();
+    let path = format!("{}:/usr/bin:/bin", place.project().join("bin").display());
+    let (found, _) = doctor(sandbox(place).env("PATH", path));
+    is_missing(&found, "bwrap", "which a sandboxed command can write");
+    assert!(!place.project().join("was-run").exists());
+}
+
+/// The limit is set in a namespace of its own, so it touches nobody else.
+fn user_namespaces_that_are_off_are_named(place: &Place) {
+    let limit = "/proc/sys/user/max_user_namespaces";
+    let before = fs::read_to_string(limit).unwrap();
+    let script = format!("echo 0 >{limit} && exec \"$0\" --allow-root doctor --json");
+    let mut command = place.command("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", &script]).arg(binary());
+    let (found, _) = diagnosis(&command.output().unwrap());
+    is_missing(&found, "user namespaces", "`user.max_user_namespaces` is 0");
+    is_missing(&found, "trial start", "user namespaces are off");
+    assert_eq!(fs::read_to_string(limit).unwrap(), before);
+}
+
+fn a_sandbox_is_no_place_for_another(place: &Place) {
+    policy(place, "");
+    let output = sandbox(place).arg("--").arg(binary()).args(["--allow-root", "doctor", "--json"]).output().unwrap();
+    let (found, _) = diagnosis(&output);
+    is_missing(&found, "caller", "this is a sandbox already");
+    assert_eq!(finding(&found, "user namespaces")["status"], "limited");
+}
+
+fn a_state_folder_that_cannot_be_written_is_a_limit(place: &Place) {
+    place.write("home/file", "");
+    let (found, code) = doctor(sandbox(place).env("XDG_STATE_HOME", place.home().join("file/none")));
+    assert_eq!((code, &finding(&found, "state folder")["status"]), (Some(0), &Value::from("limited")), "{found:#}");
+}
+
+fn root_without_the_flag_is_told_of_it(place: &Place) {
+    let (found, _) = doctor(&mut place.agent_sandbox());
+    is_missing(&found, "caller", "refusing to run as root");
+    assert!(finding(&found, "caller")["remedy"].as_str().unwrap().contains("--allow-root"));
+}

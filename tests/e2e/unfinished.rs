@@ -1,0 +1,124 @@
+//! Placeholders that cannot be removed when a run ends stay known, and go later.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use crate::sandbox::{policy, run, sandbox, succeeded};
+use crate::support::{Place, stderr, stdout};
+
+const BLOCKED: &str =
+    "ro = [{ path = 'folder/a/f.json', if-missing = 'block' }, { path = 'other/', if-missing = 'block' }]";
+
+/// Root may search every folder, so only users can be kept from one.
+#[test]
+fn what_a_closed_folder_keeps_is_removed_by_the_next_start() {
+    crate::situations::as_user(Place::outside_tmp, |place| {
+        closed(place);
+        // Of another project: what cannot be looked into cannot be protected.
+        let other = place.home().join("code/other");
+        fs::create_dir(&other).unwrap();
+        place.give_away();
+        let said = sandbox(place).current_dir(&other).args(["--", "true"]).output().unwrap();
+        assert!(stderr(&said).contains(&stuck(place, "folder/a/f.json")), "{}", stderr(&said));
+        assert_eq!((succeeded(said), journals(place)), (String::new(), 1));
+        open(place);
+        assert_eq!(stderr(&run(place, &["--", "true"])), "");
+        assert_eq!((left(place), journals(place)), (0, 0));
+    });
+}
+
+#[test]
+fn what_a_closed_folder_keeps_is_removed_by_a_sweep() {
+    crate::situations::as_user(Place::outside_tmp, |place| {
+        closed(place);
+        let at = |path: &str| place.project().join(path).display().to_string();
+        let said = sweep(place, &[]);
+        let expected = format!(
+            "could not remove {}: permission denied\ncould not remove {}: permission denied\n",
+            at("folder/a/f.json"),
+            at("folder/a")
+        );
+        assert_eq!((stdout(&said), said.status.code()), (expected, Some(1)));
+        assert_eq!(sweep(place, &["--quiet"]).status.code(), Some(1));
+        // What stands there now is somebody's own, although it has the name of what has gone.
+        fs::create_dir(place.project().join("other")).unwrap();
+        place.give_away();
+        open(place);
+        assert_eq!(
+            stdout(&sweep(place, &[])),
+            format!("removed {}\nremoved {}\n", at("folder/a/f.json"), at("folder/a"))
+        );
+        assert!(place.project().join("other").exists());
+        assert_eq!(
+            (stdout(&sweep(place, &[])), left(place), journals(place)),
+            ("nothing to remove\n".to_owned(), 0, 0)
+        );
+    });
+}
+
+/// Without a free descriptor nobody can tell what other runs rely on.
+#[test]
+fn a_run_that_can_open_nothing_leaves_the_rest_to_a_sweep() {
+    crate::situations::as_user(Place::outside_tmp, |place| {
+        prepare(place);
+        let mut command = sandbox(place);
+        command.args(["--", "sh", "-c", "echo started; cat"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let limit = place.command("prlimit").args(["--nofile=3:3", "--pid", &child.id().to_string()]).output();
+        succeeded(limit.unwrap());
+        drop(child.stdin.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(stderr(&output).contains("too many open files"), "{}", stderr(&output));
+        assert_eq!((output.status.code(), left(place), journals(place)), (Some(0), 1, 1));
+        assert_eq!(stdout(&sweep(place, &[])).lines().count(), 3);
+        assert_eq!((left(place), journals(place)), (0, 0));
+    });
+}
+
+fn prepare(place: &Place) {
+    policy(place, BLOCKED);
+    fs::create_dir(place.project().join("folder")).unwrap();
+    place.give_away();
+}
+
+/// A run whose command has closed the folder that a placeholder stands in.
+fn closed(place: &Place) {
+    prepare(place);
+    let ended = run(place, &["--", "chmod", "000", "folder"]);
+    assert!(stderr(&ended).contains(&stuck(place, "folder/a/f.json")), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("the next start removes it, or `agent-sandbox sweep`"), "{}", stderr(&ended));
+    assert_eq!((succeeded(ended), journals(place)), (String::new(), 1));
+    assert!(!place.project().join("other").exists());
+}
+
+fn open(place: &Place) {
+    fs::set_permissions(place.project().join("folder"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn stuck(place: &Place, path: &str) -> String {
+    let path = place.project().join(path);
+    format!("warning[placeholder-left]: what stood at `{}` during a run could not be removed: ", path.display())
+}
+
+fn sweep(place: &Place, flags: &[&str]) -> Output {
+    place.agent_sandbox().arg("sweep").args(flags).output().unwrap()
+}
+
+/// How much of what was put up in `folder` is there.
+fn left(place: &Place) -> usize {
+    entries(&place.project().join("folder"))
+}
+
+fn journals(place: &Place) -> usize {
+    // One of them is the lock.
+    entries(&place.home().join(".local/state/agent-sandbox/runs")).saturating_sub(1)
+}
+
+fn entries(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}

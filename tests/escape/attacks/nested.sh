@@ -1,0 +1,114 @@
+# Makes git on the host enter a repository with settings of ours, which lies in the project. $1 says how.
+evil=$PWD/evil.sh
+printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
+monitor() { printf '[core]\n\tfsmonitor = %s\n' "$evil"; }
+# A repository in the folder $1, with one commit.
+made() { git init -q "$1" && git -C "$1" commit -q --allow-empty -m one; }
+evil() { made "$1" && monitor >>"$1/.git/config"; }
+# Names the folder $1 in the index as a submodule.
+named() { git update-index --add --cacheinfo "160000,$(git -C "$1" rev-parse HEAD),$1"; }
+# A submodule's git directory with other settings; $1 is the one that it is copied from.
+elsewhere() {
+    cp -r "$1" evil
+    rm -f evil/commondir evil/config.worktree
+    printf '[core]\n\trepositoryformatversion = 0\n\tworktree = %s/sub\n' "$PWD" >evil/config
+    monitor >>evil/config
+}
+case $1 in
+# What is there at the start.
+pointer) elsewhere .git/modules/sub && echo "gitdir: $PWD/evil" >sub/.git ;;
+pointer-replaced) elsewhere .git/modules/sub && echo "gitdir: $PWD/evil" >new && mv -f new sub/.git ;;
+folder)
+    elsewhere .git/modules/sub
+    mv sub sub.aside
+    mkdir sub
+    echo "gitdir: $PWD/evil" >sub/.git
+    ;;
+module-commondir)
+    elsewhere .git/modules/sub
+    echo "$PWD/evil" >.git/modules/sub/commondir
+    ;;
+module-moved)
+    elsewhere .git/modules/sub
+    mv .git/modules .git/modules.aside
+    mkdir .git/modules
+    cp -r evil .git/modules/sub
+    ;;
+named-logs) monitor >>.git/modules/logs/config ;;
+named-objects) monitor >>.git/modules/a/objects/config ;;
+deeper) elsewhere .git/modules/sub/modules/deeper && echo "gitdir: $PWD/evil" >sub/deeper/.git ;;
+embedded) monitor >>sub/.git/config ;;
+embedded-hook)
+    mkdir -p sub/.git/hooks
+    cp evil.sh sub/.git/hooks/post-index-change
+    cp evil.sh sub/.git/hooks/pre-commit
+    ;;
+embedded-commondir) elsewhere sub/.git && echo "$PWD/evil" >sub/.git/commondir ;;
+embedded-worktree) monitor >>sub/.git/config.worktree ;;
+embedded-moved)
+    mv sub/.git sub/git.aside
+    cp -r sub/git.aside sub/.git
+    rm -f sub/.git/commondir
+    monitor >>sub/.git/config
+    ;;
+embedded-removed) rm -rf sub; evil sub ;;
+embedded-hooks-in-the-tree) cp evil.sh sub/tools/pre-commit && cp evil.sh sub/tools/post-index-change ;;
+worktree-pointer)
+    cp -r .git evil
+    rm -f evil/commondir
+    monitor >>evil/config
+    echo "gitdir: $PWD/evil" >sub/.git
+    ;;
+worktree-settings) monitor >>.git/worktrees/sub/config.worktree ;;
+program) cp evil.sh tools/program ;;
+program-replaced) rm -f tools/program; cp evil.sh tools/program ;;
+program-moved) mv tools tools.aside; mkdir tools; cp evil.sh tools/program ;;
+# What is planted.
+planted) evil new && named new ;;
+planted-deep) mkdir -p a/b && evil a/b/new && named a/b/new ;;
+planted-in-a-planted-one) made new && evil new/deeper && (cd new && named deeper) && named new ;;
+planted-in-a-submodule) evil sub/deeper && (cd sub && named deeper) ;;
+planted-hook)
+    # A file whose time has changed, so that the index is written and the hook called.
+    made new && echo x >new/x && git -C new add x && git -C new commit -qm two && named new
+    touch -d 2001-01-01 new/x
+    mkdir -p new/.git/hooks
+    cp evil.sh new/.git/hooks/post-index-change
+    ;;
+planted-include) made new && named new && monitor >settings && git -C new config include.path "$PWD/settings" ;;
+planted-worktree-settings)
+    made new && named new
+    git -C new config extensions.worktreeConfig true
+    monitor >new/.git/config.worktree
+    ;;
+planted-commondir)
+    made new && named new
+    cp -r new/.git evil
+    monitor >>evil/config
+    echo "$PWD/evil" >new/.git/commondir
+    ;;
+planted-pointer) evil new && named new && mv new/.git evil && echo "gitdir: $PWD/evil" >new/.git ;;
+planted-link) evil new && named new && mv new/.git evil && ln -s ../evil new/.git ;;
+planted-in-a-split-index) evil new && named new && git update-index --split-index ;;
+planted-as-a-replaced-entry)
+    # The name stands in the shared part alone, where it is a file.
+    echo x >new && git add new && git -c splitIndex.maxPercentChange=100 update-index --split-index
+    rm new && evil new
+    git -c splitIndex.maxPercentChange=100 update-index --replace --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
+    ;;
+planted-in-a-huge-index)
+    # More than anybody wants to read, in an extension that git passes by; and no checksum, which git takes for none.
+    evil new && named new
+    python3 - <<'END'
+size = 300 << 20
+index = open('.git/index', 'rb').read()[:-20] + b'ZZZZ' + size.to_bytes(4, 'big')
+with open('.git/index', 'wb') as file:
+    file.write(index)
+    file.truncate(len(index) + size + 20)
+END
+    ;;
+populated) rm -rf sub; evil sub ;;
+in-another-worktree) evil sub/new && (cd sub && named new) ;;
+*) exit 1 ;;
+esac
+echo done

@@ -1,0 +1,152 @@
+//! `explain` over the hosts and policies of `tests/golden`: text and JSON are snapshots in `snapshots/explain`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use agent_sandbox::audit::explain::{Explained, Explainer, Why};
+use agent_sandbox::audit::schema;
+use agent_sandbox::cli;
+use agent_sandbox::host::FileKind;
+use agent_sandbox::path::AbsPath;
+use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::session::Request;
+
+use super::support::effective::agreeing;
+use super::{Case, Tree, cases, model, support, unescape};
+
+/// What is asked in each case, and answered as text.
+const ASKED: &[(&str, &[&str])] = &[
+    (
+        "defaults",
+        &[
+            ".env",
+            ".git/hooks/pre-commit",
+            "new.txt",
+            "~/.ssh",
+            "/usr",
+            "/tmp/x",
+            "/run",
+            "/run/user/1000",
+            "/dev/null",
+            "/proc/1",
+        ],
+    ),
+    ("layers-on-one-path", &["data", "data/in"]),
+    ("path-over-glob", &["keys/a.pem", "keys/b.pem", "keys/new.pem"]),
+    ("restrictive-within-a-layer", &["a", "b", "x1", "x2"]),
+    ("nesting-with-gaps", &["hidden", "hidden/a", "hidden/a/b/open/new", "hidden/a/c/file"]),
+    ("glob-stays-out-of-excluded", &["hidden/package.json", "hidden/open/package.json", "hidden/new/package.json"]),
+    ("glob-meets-a-link-in-excluded", &["/opt/data", "hidden/link", "hidden/open"]),
+    ("link-to-outside", &["data/in", "up/file", "up"]),
+    ("link-matched-by-glob", &["a.pem", "o.txt", "out/b.pem"]),
+    ("aliases", &["/mnt/home/.ssh/id", "~/.ssh", "/mnt/deep", "Makefile"]),
+    ("hard-links-allowed", &["key", "b.pem"]),
+    ("missing-block", &[".mcp.json", "keys", "keys/new"]),
+    ("missing-skip", &["gone", "gone/in", "new.pem"]),
+    ("missing-create", &["~/.cache/x", "hidden"]),
+    ("missing-block-where-nothing-can-be-made", &["closed/x", "/tmp/x", "opened"]),
+    ("pins-by-kind-of-pattern", &["one/a/x", "b/c/two", "f/g/four/x"]),
+    ("second-place", &["~/.claude.json", "~/.claude/.claude.json"]),
+    ("tmp-host", &["/tmp/new", "/tmp/.X11-unix/X0"]),
+    ("own-files", &[".agent-sandbox.toml"]),
+    ("odd-names", &["odd/line\\nbreak", "odd/stray\\xff", "two words"]),
+];
+
+/// For tools: one of each kind of answer is enough to look at.
+const AS_JSON: &[(&str, &[&str])] = &[
+    ("link-to-outside", &["up/file"]),
+    ("pins-by-kind-of-pattern", &["one/a/x"]),
+    ("missing-block", &[".mcp.json"]),
+    ("odd-names", &["odd/stray\\xff"]),
+];
+
+fn explained(case: &Case, compiled: &Compiled, asked: &[OsString]) -> Explained {
+    let host = case.tree.host();
+    let explainer = Explainer::new(&host, compiled);
+    let explain = |asked: &OsString| explainer.explain(asked).unwrap_or_else(|d| panic!("{asked:?}: {}", d.message));
+    Explained { paths: asked.iter().map(explain).collect() }
+}
+
+fn in_case(name: &str, asked: &[&str]) -> Explained {
+    let case = Case::read(name);
+    let compiled = case.compiled().unwrap_or_else(|| panic!("{name} does not compile"));
+    let asked: Vec<OsString> = asked.iter().map(|path| OsString::from_vec(unescape(path))).collect();
+    explained(&case, &compiled, &asked)
+}
+
+#[test]
+fn what_governs_a_path_is_explained() {
+    support::snapshots("explain").bind(|| {
+        for (name, asked) in ASKED {
+            insta::assert_snapshot!(*name, cli::explained(&in_case(name, asked)));
+        }
+        for (name, asked) in AS_JSON {
+            let json = serde_json::to_string_pretty(&in_case(name, asked)).unwrap();
+            insta::assert_snapshot!(format!("{name}-json"), json);
+        }
+    });
+}
+
+/// At every path that a rule decides, around it and in it, with and without the second stage.
+#[test]
+fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
+    let validator = jsonschema::validator_for(&schema::<Explained>()).unwrap();
+    for name in cases() {
+        let case = Case::read(&name);
+        let Some(compiled) = case.compiled() else { continue };
+        let model = model(&compiled, &case.session);
+        let decided = compiled.decisions.iter().map(|(path, _)| path).chain(compiled.plan.borders());
+        let host = case.tree.host();
+        let is_folder = |path: &AbsPath| host.kind(path).unwrap() == Some(FileKind::Directory);
+        let asked = decided.flat_map(|path| {
+            let inside = is_folder(path).then(|| path.child("zz"));
+            [Some(path.clone()), path.parent(), inside]
+        });
+        let asked: Vec<OsString> = asked.flatten().map(|path| path.as_os_str().to_owned()).collect();
+        let explained = explained(&case, &compiled, &asked);
+        for explanation in &explained.paths {
+            let said = agreeing(&model, &explanation.path);
+            let (path, access) = (&explanation.path, explanation.access);
+            assert!(said.contains(&access), "{name}: {path} is explained as {access}, and the model says {said:?}");
+        }
+        let value = serde_json::to_value(&explained).unwrap();
+        let mistakes: Vec<String> =
+            validator.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert!(mistakes.is_empty(), "{name}: {mistakes:?}");
+    }
+}
+
+/// Each reason for which a rule has no say: what there is, the project's file, what is asked, the rule, and the reason.
+#[test]
+fn each_reason_is_told_where_it_is_one() {
+    let table: &[(&[&str], &str, &str, &str, Why)] = &[
+        (&["x1/"], "rw = ['.']\nro = ['*1', 'x*']", "x1", "x*", Why::Equal),
+        (&["x1/"], "rw = ['x1']\nro = ['*1']", "x1", "*1", Why::Glob),
+        (&["x1/"], "rw = ['x1']\nro = ['x1']", "x1", "x1", Why::LessStrict),
+        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", "a", Why::NextInLine),
+        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", ".", Why::LessSpecific),
+        // Without the winner, its rival at the same path would govern.
+        (&["a/b/"], "rw = ['a', 'a/b']\nro = ['a/b']", "a/b", "a", Why::LessSpecific),
+        (&["d/x", "l -> d/x"], "exclude = ['d']\nro = ['l']", "d/x", "l", Why::DoesNotTighten),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r', 'd/r*']", "d/r", "**/r", Why::OutOfReach),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r']", "d/r/in", "**/r", Why::OutOfReach),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r']\nrw = ['d/r*']", "d/r", "d/r*", Why::BehindOneOutOfReach),
+        (&[], "rw = ['.', '*.toml']", ".agent-sandbox.toml", "*.toml", Why::OwnFile),
+        (&[], "ro = ['gone']", "gone/in", "gone", Why::Missing),
+        (&[], "ro = [{ path = 'gone', if-missing = 'block' }]", "gone", "gone", Why::NothingToBlock),
+        (&["t", "l.txt -> t"], "rw = ['*.txt']", "l.txt", "*.txt", Why::LinkNotFollowed),
+        (&["l.pem -> gone"], "exclude = ['*.pem']", "l.pem", "*.pem", Why::DanglingLink),
+        (&[], "exclude = ['**/.env']", "a/.env", "**/.env", Why::ExpandedAtStart),
+    ];
+    for (entries, policy, asked, text, why) in table {
+        let tree = Tree::new(entries.iter().map(|entry| format!("home/u/proj/{entry}")));
+        tree.add(&format!("home/u/proj/.agent-sandbox.toml = [filesystem]\npresets = ['!@all']\n{policy}"));
+        let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
+        assert!(!diagnostics.has_errors(), "{policy}");
+        let (host, compiled) = (tree.host(), compiled.unwrap());
+        let explanation = Explainer::new(&host, &compiled).explain(asked.as_ref()).map_err(|d| d.message).unwrap();
+        let losers = explanation.losers.iter().map(|loser| (loser.rule.text.as_ref(), loser.why));
+        let told: Vec<Why> = losers.filter(|(of, _)| of.is_some_and(|of| of.0 == *text)).map(|(_, why)| why).collect();
+        assert_eq!(told, [*why], "{text} at {asked} with {policy}: {:?}", explanation.losers);
+    }
+}

@@ -1,0 +1,24 @@
+//! What the model says of a path, in the words of `explain` and `show`.
+
+use agent_sandbox::audit::inside::Effective;
+use agent_sandbox::model::{Model, View};
+use agent_sandbox::path::AbsPath;
+
+/// The answers that agree with the model. The model does not know who hides something: a rule, or the sandbox in its own `/run`.
+pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
+    match model.view(path) {
+        View::Host { writable: true, .. } => vec![Effective::Rw],
+        View::Host { writable: false, .. } | View::Symlink { .. } => vec![Effective::Ro],
+        View::MaskedFile | View::Unreachable { .. } => vec![Effective::Exclude],
+        // An excluded file that reads as empty, or git's list.
+        View::Data if path.as_path().ends_with("info/exclude") => vec![Effective::Ro],
+        View::Data => vec![Effective::Exclude],
+        View::Fresh { writable: true, .. } | View::Absent { creatable: true } => vec![Effective::Private],
+        View::Fresh { .. } | View::Absent { .. } if path.as_path().starts_with("/run") => {
+            vec![Effective::PrivateRo, Effective::Exclude]
+        }
+        View::Fresh { .. } | View::Absent { .. } => vec![Effective::Exclude],
+        View::Dev => vec![Effective::Dev],
+        View::Proc => vec![Effective::Proc],
+    }
+}
