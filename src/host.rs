@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -20,11 +21,13 @@ use crate::path::AbsPath;
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
 const MAX_LINKS: usize = 40;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Host {
     root: PathBuf,
+    /// Who wants to know which directories are read.
+    listener: Option<Arc<Listener>>,
     /// What is at a path, for who compiles: see [`Host::remembering`].
-    seen: Option<Arc<Mutex<HashMap<AbsPath, Option<fs::Metadata>>>>>,
+    seen: Option<Arc<Seen>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +36,17 @@ pub enum FileKind {
     /// A regular file, socket or FIFO: anything that one file mount can cover.
     File,
     Device,
+}
+
+/// What was found at each path, `None` being nothing.
+type Seen = Mutex<HashMap<AbsPath, Option<fs::Metadata>>>;
+
+pub type Listener = dyn Fn(&AbsPath) + Send + Sync;
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Host").field(&self.root).finish()
+    }
 }
 
 /// Where a path leads after all symlinks are followed.
@@ -63,13 +77,19 @@ impl Host {
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), seen: None }
+        Self { root: root.into(), listener: None, seen: None }
     }
 
     /// The same host, at one moment: what is at a path is asked once, and every later question has that answer. Some hundred
     /// rules share a few folders, and are to agree about them. Only for who changes nothing.
     pub fn remembering(&self) -> Self {
-        Self { root: self.root.clone(), seen: Some(Arc::default()) }
+        Self { seen: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The same host; each directory that is read is named to `listener`, by any thread.
+    #[must_use]
+    pub fn telling(self, listener: Arc<Listener>) -> Self {
+        Self { listener: Some(listener), ..self }
     }
 
     /// The path under which this process reaches `path`.
@@ -226,6 +246,9 @@ impl Host {
 
     /// The names in a directory, in no particular order.
     pub fn read_dir(&self, path: &AbsPath) -> io::Result<Vec<DirEntry>> {
+        if let Some(listener) = &self.listener {
+            listener(path);
+        }
         fs::read_dir(self.real(path))?
             .map(|entry| {
                 let entry = entry?;

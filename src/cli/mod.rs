@@ -12,6 +12,7 @@ mod lint;
 mod man;
 mod output;
 mod probe;
+mod progress;
 mod run;
 mod schema;
 mod show;
@@ -88,7 +89,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     };
     let options = &arguments.options;
     let output = Output::new(options);
-    let host = Host::system();
+    let host = output.watch(Host::system());
     match &arguments.subcommand {
         Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
         Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
