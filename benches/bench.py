@@ -97,30 +97,22 @@ class Bench:
             [self.binary, "--print-args=json", "-q", "--", "true"], cwd=cwd, env=self.env, check=True, capture_output=True
         )
         form = json.loads(printed.stdout)
+        contents = {data["descriptor"]: data["content"] for data in form["data"]}
+        contents[form["guard"]["descriptor"]] = json.dumps(form["guard"]["plan"])
         descriptors = []
-        for data in form["data"]:
-            content = data["content"]
-            content = bytes(content["bytes"]) if isinstance(content, dict) else content.encode()
+        for number, content in contents.items():
             memory = os.memfd_create("data")
-            os.write(memory, content)
-            descriptors.append((data["descriptor"], memory))
-        # Away from the numbers that they take in the child.
-        moved = [(number, os.dup2(memory, 100 + number, inheritable=False)) for number, memory in descriptors]
-        for _, memory in descriptors:
+            os.write(memory, bytes(content["bytes"]) if isinstance(content, dict) else content.encode())
+            # Away from the numbers that they take in the child.
+            descriptors.append((number, os.dup2(memory, 100 + number, inheritable=False)))
             os.close(memory)
-        stand_ins = [item for item in form["placeholders"] if not os.path.lexists(item["path"])]
-        for item in stand_ins:
-            if item["kind"] == "directory":
-                os.makedirs(item["path"])
-            else:
-                write("/", item["path"], item.get("content", ""))
         for path in form["create"]:
             os.makedirs(path, exist_ok=True)
         env = {**self.env, **form["environment"]["set"]}
         for name in form["environment"]["unset"]:
             env.pop(name, None)
-        start = Start("raw bwrap and guard", form["argv"], cwd, env, moved)
-        start.stand_ins = stand_ins
+        start = Start("raw bwrap and guard", form["argv"], cwd, env, descriptors)
+        start.stand_ins = [item for item in form["placeholders"] if not os.path.lexists(item["path"])]
         return start
 
     def add(self, case, start, reference=None, goal=None, met=None):
@@ -142,8 +134,7 @@ class Bench:
         case = "default policy, small git project"
         cwd = self.project("small")
         raw = self.raw(cwd)
-        # What they stand for is put up by each of our own runs, and must not be there before.
-        remove(raw.stand_ins)
+        # Each of our own runs puts them up, and takes them away.
         ours, plain = self.ours("agent-sandbox", cwd), self.ours("agent-sandbox --exec", cwd, "--exec")
         first = take_turns([self.bare(cwd), ours, plain, self.compiled("compiling alone", cwd)], self.rounds)
         bare = first["bare bwrap"]
