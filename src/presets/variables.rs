@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::config::Entry;
 use crate::layers::Project;
 use crate::layers::git::nested::{Form, FoundBy};
-use crate::layers::git::{Nested, Repository};
+use crate::layers::git::{Nested, NestedRepositories, Repository};
 use crate::path::AbsPath;
 use crate::rule::{Access, LayerKind, Refinements, Rule};
 
@@ -21,7 +21,7 @@ pub(super) const VARIABLES: [&str; 10] = [
     "$GIT_INCLUDED",
     "$GIT_NAMED_PROGRAMS",
     "$GIT_NESTED",
-    "$GIT_NESTED_WORKTREE",
+    "$GIT_KEPT_WITHIN",
     "$GIT_NESTED_POINTER",
 ];
 
@@ -71,7 +71,7 @@ pub(super) fn rules(
         ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, project)
             .map(|file| rule(file, ".".into(), tightening(&refinements)))
             .collect(),
-        ("$GIT_NESTED" | "$GIT_NESTED_WORKTREE" | "$GIT_NESTED_POINTER", _) => nested(name, project)
+        ("$GIT_NESTED" | "$GIT_KEPT_WITHIN" | "$GIT_NESTED_POINTER", _) => nested(name, project)
             .into_iter()
             .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
             .collect(),
@@ -97,11 +97,12 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     };
     let of_one = |nested: &Nested| match (name, nested.found_by) {
         ("$GIT_NESTED_POINTER", _) if nested.form == Form::Pointer => vec![nested.folder.child(".git")],
-        ("$GIT_NESTED_WORKTREE", FoundBy::Worktrees) => vec![nested.git_dir.clone()],
         ("$GIT_NESTED", FoundBy::Index | FoundBy::Folder) => vec![nested.git_dir.clone(), nested.common_dir.clone()],
         _ => Vec::new(),
     };
-    project.git_nested.found.iter().flat_map(of_one).filter(can_be_written).collect()
+    let NestedRepositories { found, kept_within, .. } = &project.git_nested;
+    let kept_within = kept_within.iter().filter(|_| name == "$GIT_KEPT_WITHIN").cloned();
+    found.iter().flat_map(of_one).chain(kept_within).filter(can_be_written).collect()
 }
 
 /// All refs but the current branch, as folders with the one name in each that stays open.

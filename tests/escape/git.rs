@@ -22,7 +22,12 @@ for_everybody!("git-preset":
 );
 
 // What is missing and must not be made.
-for_everybody!("placeholders": leading_the_repository_elsewhere, making_the_settings_of_a_worktree);
+for_everybody!("placeholders":
+    leading_the_repository_elsewhere,
+    making_the_settings_of_a_worktree,
+    making_the_settings_of_a_worktree_outside,
+    making_the_settings_of_a_submodule_of_a_worktree_outside,
+);
 
 /// A repository with one commit, and the defaults.
 pub fn repository(scene: &Scene) {
@@ -50,6 +55,8 @@ fn then_use_git(scene: &Scene, door: &str) -> Verdict {
         &["git", "commit", "--allow-empty", "-qm", "second"],
         &["git", "-C", "sub", "status"],
         &["git", "-C", "sub", "commit", "--allow-empty", "-qm", "second"],
+        &["git", "-C", "../beside", "status"],
+        &["git", "-C", "../beside/sub", "status"],
     ] {
         said += &scene.try_host(words).err;
     }
@@ -86,6 +93,28 @@ fn naming_a_program_in_the_settings_of_a_worktree(scene: &Scene) -> Verdict {
     scene.host(&["git", "config", "extensions.worktreeConfig", "true"]);
     scene.write(".git/config.worktree", "[user]\n\tname = Other\n");
     then_use_git(scene, "config.worktree")
+}
+
+/// Another worktree of the project's repository, which the command cannot write, but for what git keeps of it in the repository.
+fn with_worktree_beside(scene: &Scene) {
+    with_submodule(scene);
+    scene.host(&["git", "commit", "-qm", "with a submodule"]);
+    scene.host(&["git", "config", "extensions.worktreeConfig", "true"]);
+    scene.host(&["git", "worktree", "add", "-q", "../beside"]);
+    let update =
+        ["git", "-C", "../beside", "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"];
+    scene.host(&update);
+    scene.host(&["git", "-C", "../beside/sub", "config", "extensions.worktreeConfig", "true"]);
+}
+
+fn making_the_settings_of_a_worktree_outside(scene: &Scene) -> Verdict {
+    with_worktree_beside(scene);
+    then_use_git(scene, "beside")
+}
+
+fn making_the_settings_of_a_submodule_of_a_worktree_outside(scene: &Scene) -> Verdict {
+    with_worktree_beside(scene);
+    then_use_git(scene, "beside-module")
 }
 
 pub fn with_submodule(scene: &Scene) {

@@ -61,6 +61,8 @@ pub struct NestedRepositories {
     pub found: Vec<Nested>,
     /// Git directories whose index names nobody knows what.
     pub unclear: Vec<AbsPath>,
+    /// Git directories in that of the project, wherever their work trees are: of other worktrees, and of submodules. Sorted.
+    pub kept_within: Vec<AbsPath>,
 }
 
 /// `top` is the folder whose `.git` leads to `repository`. Without a repository, those in the folders of `root` count.
@@ -70,12 +72,16 @@ pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<(&Repositor
         Some((Repository { git_dir, common_dir, .. }, top)) => {
             search.index(top, git_dir, common_dir);
             search.worktrees(root, git_dir, common_dir);
+            search.modules(&common_dir.child("modules"));
+            search.modules(&git_dir.child("modules"));
         }
         None => search.folders(root),
     }
-    let NestedRepositories { mut found, unclear } = search.all;
+    let NestedRepositories { mut found, unclear, mut kept_within } = search.all;
     found.sort_by(|a, b| a.folder.cmp(&b.folder));
-    NestedRepositories { found, unclear }
+    kept_within.sort();
+    kept_within.dedup();
+    NestedRepositories { found, unclear, kept_within }
 }
 
 struct Search<'a> {
@@ -127,6 +133,10 @@ impl Search<'_> {
         let folder = common_dir.child("worktrees");
         for entry in self.host.read_dir(&folder).unwrap_or_default() {
             let git_dir = folder.child(&entry.name);
+            if entry.kind == FileKind::Directory && git_dir != *own {
+                self.modules(&git_dir.child("modules"));
+                self.all.kept_within.push(git_dir.clone());
+            }
             let Ok(Some(pointer)) = read_path(self.host, &git_dir.child("gitdir")) else { continue };
             let pointer = git_dir.as_path().join(OsStr::from_bytes(&pointer));
             let Some(folder) = self.host.resolve(&pointer).ok().and_then(|found| found.path.parent()) else { continue };
@@ -137,6 +147,21 @@ impl Search<'_> {
             if let Some(nested) = self.at(&folder, FoundBy::Worktrees).filter(leads_back) {
                 self.index(&nested.folder, &nested.git_dir, common_dir);
                 self.all.found.push(nested);
+            }
+        }
+    }
+
+    /// The git directories of submodules in a folder of them. The name of one may have slashes.
+    fn modules(&mut self, folder: &AbsPath) {
+        let mut waiting = vec![folder.clone()];
+        while let Some(folder) = waiting.pop() {
+            let entries = self.host.read_dir(&folder).unwrap_or_default();
+            if entries.iter().any(|entry| entry.name == "HEAD") {
+                waiting.push(folder.child("modules"));
+                self.all.kept_within.push(folder);
+            } else {
+                let folders = entries.iter().filter(|entry| entry.kind == FileKind::Directory);
+                waiting.extend(folders.map(|entry| folder.child(&entry.name)));
             }
         }
     }

@@ -13,6 +13,8 @@ commondir)
     echo ../evil >.git/commondir
     ;;
 config.worktree) monitor >>.git/config.worktree ;;
+beside) monitor >.git/worktrees/beside/config.worktree ;;
+beside-module) monitor >.git/worktrees/beside/modules/sub/config.worktree ;;
 module) monitor >>.git/modules/sub/config ;;
 module-hook) planted .git/modules/sub/hooks/pre-commit ;;
 hookspath)
