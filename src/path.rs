@@ -36,7 +36,7 @@ impl PartialOrd for AbsPath {
 impl Ord for AbsPath {
     fn cmp(&self, other: &Self) -> Ordering {
         let (ours, theirs) = (self.bytes(), other.bytes());
-        let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+        let same = shared_length(ours, theirs);
         // The end of a path and the end of a component come before every character of a name.
         let rank = |byte: Option<&u8>| byte.map_or(0, |byte| if *byte == b'/' { 1 } else { u16::from(*byte) + 2 });
         rank(ours.get(same)).cmp(&rank(theirs.get(same)))
@@ -127,10 +127,30 @@ impl AbsPath {
         self.0.ancestors().map(|p| Self(p.to_path_buf()))
     }
 
+    /// The deepest directory that both lie in, or are.
+    fn shared_with(&self, other: &AbsPath) -> AbsPath {
+        let (ours, theirs) = (self.bytes(), other.bytes());
+        let same = shared_length(ours, theirs);
+        let ends = |path: &[u8]| path.get(same).is_none_or(|byte| *byte == b'/');
+        let end = if ends(ours) && ends(theirs) {
+            same
+        } else {
+            ours[..same].iter().rposition(|byte| *byte == b'/').unwrap_or_default()
+        };
+        Self(PathBuf::from(OsStr::from_bytes(&ours[..end.max(1)])))
+    }
+
     /// What is left of this path below `base`; `None` when it is not within `base`.
     pub fn relative_to(&self, base: &AbsPath) -> Option<&Path> {
         self.0.strip_prefix(&base.0).ok()
     }
+}
+
+/// How many bytes the two begin with alike. Paths of one host often share a long beginning.
+fn shared_length(a: &[u8], b: &[u8]) -> usize {
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+    let start = words.take_while(|(a, b)| a == b).count() * 8;
+    start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()
 }
 
 /// The order of a path and of its owned form is the same, so a map can be asked without making an `AbsPath`.
@@ -195,12 +215,21 @@ impl<T> PathMap<T> {
 
     /// The entry at `path`, or else at its nearest ancestor that has one.
     pub fn nearest(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
-        path.0.ancestors().find_map(|ancestor| self.0.get_key_value(ancestor))
+        self.around(path, self.0.range::<AbsPath, _>(..=path).next_back()?)
     }
 
     /// The entry at the nearest ancestor of `path` that has one, `path` itself left out.
     pub fn nearest_above(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
-        path.0.ancestors().skip(1).find_map(|ancestor| self.0.get_key_value(ancestor))
+        self.around(path, self.0.range::<AbsPath, _>(..path).next_back()?)
+    }
+
+    /// The nearest entry that `path` lies in, where `last` is the last one before it. What lies between an ancestor and `path` lies in
+    /// that ancestor, so all that remains after a look is where the two ways part.
+    fn around<'m>(&'m self, path: &AbsPath, mut last: (&'m AbsPath, &'m T)) -> Option<(&'m AbsPath, &'m T)> {
+        while !path.is_within(last.0) {
+            last = self.0.range::<AbsPath, _>(..=&path.shared_with(last.0)).next_back()?;
+        }
+        Some(last)
     }
 
     /// The entries at `path` and below it.
@@ -275,6 +304,22 @@ mod tests {
             assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()), "{a} {b}");
             assert_eq!(a == b, a.as_path() == b.as_path());
             assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
+            let shared = a.ancestors().find(|above| b.is_within(above)).unwrap();
+            assert_eq!(a.shared_with(&b), shared, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_entry_is_the_one_that_a_search_upwards_finds() {
+        let names = ["/", "/a", "/a/b", "/a/b/c", "/a-b", "/a/b/c/d/e", "/ab", "/a/bc", "/a/b-c/d", "/b", "/a/b/c-d"];
+        for chosen in 0..1_u32 << names.len() {
+            let within = |index: usize| chosen >> index & 1 == 1;
+            let map: PathMap<()> = (0..names.len()).filter(|i| within(*i)).map(|i| (abs(names[i]), ())).collect();
+            for path in names.iter().map(|name| abs(name)) {
+                let upwards = |from: usize| path.ancestors().skip(from).find(|above| map.get(above).is_some());
+                assert_eq!(map.nearest(&path).map(|(at, ())| at.clone()), upwards(0), "{path}");
+                assert_eq!(map.nearest_above(&path).map(|(at, ())| at.clone()), upwards(1), "{path}");
+            }
         }
     }
 
