@@ -148,9 +148,16 @@ impl AbsPath {
 
 /// How many bytes the two begin with alike. Paths of one host often share a long beginning.
 fn shared_length(a: &[u8], b: &[u8]) -> usize {
-    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
-    let start = words.take_while(|(a, b)| a == b).count() * 8;
-    start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()
+    let mut same = 0;
+    for (x, y) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            // The first byte is the lowest.
+            return same + difference.trailing_zeros() as usize / 8;
+        }
+        same += 8;
+    }
+    same + a[same..].iter().zip(&b[same..]).take_while(|(x, y)| x == y).count()
 }
 
 /// The order of a path and of its owned form is the same, so a map can be asked without making an `AbsPath`.
