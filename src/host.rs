@@ -4,11 +4,15 @@
 //! tree in a temporary directory and compiles for that, so that no mock is needed and snapshots hold stable
 //! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Access, OFlags, access};
 
@@ -17,9 +21,13 @@ use crate::path::AbsPath;
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
 const MAX_LINKS: usize = 40;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Host {
     root: PathBuf,
+    /// Who wants to know which directories are read.
+    listener: Option<Arc<Listener>>,
+    /// What is at a path, for who compiles: see [`Host::remembering`].
+    seen: Option<Arc<Seen>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +36,17 @@ pub enum FileKind {
     /// A regular file, socket or FIFO: anything that one file mount can cover.
     File,
     Device,
+}
+
+/// What was found at each path, `None` being nothing.
+type Seen = Mutex<HashMap<AbsPath, Option<fs::Metadata>>>;
+
+pub type Listener = dyn Fn(&AbsPath) + Send + Sync;
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Host").field(&self.root).finish()
+    }
 }
 
 /// Where a path leads after all symlinks are followed.
@@ -58,14 +77,30 @@ impl Host {
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), listener: None, seen: None }
+    }
+
+    /// The same host, at one moment: what is at a path is asked once, and every later question has that answer. Some hundred
+    /// rules share a few folders, and are to agree about them. Only for who changes nothing.
+    pub fn remembering(&self) -> Self {
+        Self { seen: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The same host; each directory that is read is named to `listener`, by any thread.
+    #[must_use]
+    pub fn telling(self, listener: Arc<Listener>) -> Self {
+        Self { listener: Some(listener), ..self }
     }
 
     /// The path under which this process reaches `path`.
     pub fn real(&self, path: &AbsPath) -> PathBuf {
+        self.reached(path).into_owned()
+    }
+
+    fn reached<'p>(&self, path: &'p AbsPath) -> Cow<'p, Path> {
         match path.relative_to(&AbsPath::root()) {
-            Some(relative) => self.root.join(relative),
-            None => self.root.clone(),
+            Some(relative) if self.root.as_os_str() != "/" => Cow::Owned(self.root.join(relative)),
+            _ => Cow::Borrowed(path.as_path()),
         }
     }
 
@@ -95,13 +130,12 @@ impl Host {
                 kind = None;
                 continue;
             }
-            let real = self.real(&next);
-            match fs::symlink_metadata(&real) {
-                Ok(found) if found.file_type().is_symlink() => {
+            match self.metadata(&next)? {
+                Some(found) if found.file_type().is_symlink() => {
                     if links.len() == MAX_LINKS {
                         return Err(rustix::io::Errno::LOOP.into());
                     }
-                    let target = fs::read_link(&real)?;
+                    let target = fs::read_link(self.reached(&next))?;
                     links.push(next);
                     if target.is_absolute() {
                         at = AbsPath::root();
@@ -109,16 +143,15 @@ impl Host {
                     }
                     ahead.extend(components_reversed(&target));
                 }
-                Ok(found) => {
+                Some(found) => {
                     kind = Some(kind_of(found.file_type()));
                     names = found.nlink();
                     at = next;
                 }
-                Err(e) if is_absent(&e) => {
+                None => {
                     kind = None;
                     at = next;
                 }
-                Err(e) => return Err(e),
             }
         }
         // What is not there has no other names; `names` is still that of a folder on the way.
@@ -132,11 +165,19 @@ impl Host {
     }
 
     fn metadata(&self, path: &AbsPath) -> io::Result<Option<fs::Metadata>> {
-        match fs::symlink_metadata(self.real(path)) {
-            Ok(found) => Ok(Some(found)),
-            Err(e) if is_absent(&e) => Ok(None),
-            Err(e) => Err(e),
+        let lock = || self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(known) = lock().and_then(|seen| seen.get(path).cloned()) {
+            return Ok(known);
         }
+        let found = match fs::symlink_metadata(self.reached(path)) {
+            Ok(found) => Some(found),
+            Err(e) if is_absent(&e) => None,
+            Err(e) => return Err(e),
+        };
+        if let Some(mut seen) = lock() {
+            seen.insert(path.clone(), found.clone());
+        }
+        Ok(found)
     }
 
     /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are
@@ -205,6 +246,9 @@ impl Host {
 
     /// The names in a directory, in no particular order.
     pub fn read_dir(&self, path: &AbsPath) -> io::Result<Vec<DirEntry>> {
+        if let Some(listener) = &self.listener {
+            listener(path);
+        }
         fs::read_dir(self.real(path))?
             .map(|entry| {
                 let entry = entry?;

@@ -37,6 +37,7 @@ pub struct Compiled {
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
 /// complete, but must not be run while `diagnostics` holds an error.
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
+    let host = &host.remembering();
     let layers = layers::discover(host, session, request, diagnostics)?;
     let mut policy = presets::expand(&layers, session, diagnostics);
     if request.no_placeholders {

@@ -4,19 +4,16 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
+use rustix::io::Errno;
 
 use crate::host::Host;
 use crate::path::AbsPath;
 
 /// An open folder that no symlink led to.
 pub(crate) fn open_folder(host: &Host, folder: &AbsPath) -> io::Result<OwnedFd> {
-    const FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-    let mut at = openat(CWD, host.real(&AbsPath::root()), FLAGS, Mode::empty())?;
-    for name in folder.as_path().iter().skip(1) {
-        at = openat(&at, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
-    }
-    Ok(at)
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat2(CWD, host.real(folder), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// The folder that `path` lies in, and its name there.
@@ -29,12 +26,12 @@ pub(crate) fn open_parent<'p>(host: &Host, path: &'p AbsPath) -> io::Result<(Own
 
 /// What is at `path`, itself; `None` when nothing is.
 pub(crate) fn look(host: &Host, path: &AbsPath) -> io::Result<Option<Stat>> {
-    let found =
-        open_parent(host, path).and_then(|(folder, name)| Ok(statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?));
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(e),
+    // The last component may be a symlink, which is then what is opened. Most of what is asked for is not there: one call.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(opened) => Ok(Some(fstat(&opened)?)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(e) => Err(e.into()),
     }
 }
 

@@ -44,6 +44,8 @@ is_there() {
     case $1 in
     # No command, but a part of Python that some systems leave out.
     python3-venv) /usr/bin/python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
+    # Debian calls it otherwise, because it has another program of that name.
+    fd) command -v fd >/dev/null 2>&1 || command -v fdfind >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
@@ -59,6 +61,7 @@ package_of() {
     dnf:python3-venv | zypper:python3-venv) echo python3 ;;
     apk:python3-venv) echo py3-pip ;;
     *:node) echo nodejs ;;
+    apt-get:fd | dnf:fd) echo fd-find ;;
     dnf:vim) echo vim-enhanced ;;
     apk:unshare) echo util-linux-misc ;;
     apk:setpriv) echo setpriv ;;

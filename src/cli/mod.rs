@@ -13,6 +13,7 @@ mod man;
 mod misplaced;
 mod output;
 mod probe;
+mod progress;
 mod run;
 mod schema;
 mod show;
@@ -111,7 +112,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     };
     let options = &arguments.options;
     let output = Output::new(options);
-    let host = Host::system();
+    let host = output.watch(Host::system());
     match &arguments.subcommand {
         Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
         Some(Subcommand::Sweep) => sweep::run(&host, options, &output),

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::ColorChoice;
 use serde::Serialize;
@@ -9,14 +10,17 @@ use serde_json::json;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
 use crate::exit_code;
+use crate::host::Host;
 
 use super::args::{MessageFormat, Options};
+use super::progress::Progress;
 use super::style::Paint;
 
 pub(super) struct Output {
     format: Format,
     quiet: bool,
     paint: Paint,
+    progress: Option<Arc<Progress<io::Stderr>>>,
 }
 
 impl Output {
@@ -30,7 +34,24 @@ impl Output {
             MessageFormat::Text => Format::Text { color: has_color(io::stderr().is_terminal()) },
             MessageFormat::Json => Format::Json,
         };
-        Self { format, quiet: options.quiet, paint: Paint(has_color(io::stdout().is_terminal())) }
+        let is_watched = io::stderr().is_terminal() && !options.quiet && options.message_format == MessageFormat::Text;
+        Self {
+            format,
+            quiet: options.quiet,
+            paint: Paint(has_color(io::stdout().is_terminal())),
+            progress: is_watched.then(|| Arc::new(Progress::on_terminal())),
+        }
+    }
+
+    /// The same host; whoever looks on is told if reading it takes long.
+    pub(super) fn watch(&self, host: Host) -> Host {
+        match &self.progress {
+            None => host,
+            Some(progress) => {
+                let progress = Arc::clone(progress);
+                host.telling(Arc::new(move |folder| progress.note(folder)))
+            }
+        }
     }
 
     /// For results.
@@ -45,6 +66,7 @@ impl Output {
 
     /// Writes a result. A reader that has gone away (`| head`) is no failure of ours.
     pub(super) fn print(&self, text: &[u8]) -> ExitCode {
+        self.end_progress();
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -71,7 +93,10 @@ impl Output {
     }
 
     /// Shows what the stages had to say; warnings unless the caller wants quiet.
+    ///
+    /// All reading of the host that takes time is done before.
     pub(super) fn report(&self, diagnostics: &Diagnostics) {
+        self.end_progress();
         let mut shown = Diagnostics::default();
         for diagnostic in diagnostics.iter().filter(|d| !self.quiet || d.severity() == Severity::Error) {
             shown.push(diagnostic.clone());
@@ -99,7 +124,14 @@ impl Output {
 
     /// Standard error is the last resort: if it is closed, there is nobody to tell.
     fn say(&self, text: &str) {
+        self.end_progress();
         let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    fn end_progress(&self) {
+        if let Some(progress) = &self.progress {
+            progress.end();
+        }
     }
 }
 

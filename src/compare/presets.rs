@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::PresetDefinition;
-use crate::diagnostic::Diagnostics;
 use crate::layers::{Layer, Layers};
 use crate::origin::{Origin, Sourced};
 use crate::path::AbsPath;
@@ -60,14 +59,14 @@ pub(crate) fn is_of_preset(stages: &Stages, origin: &Origin, name: &str) -> bool
 /// Where the last layer that names (or, with `!`, removes) a preset does so. `@all` is on without anybody.
 fn named(stages: &Stages, sign: &str, name: &str) -> Option<Origin> {
     let written = stages.layers.layers.iter().rev().find_map(|layer| reference(stages.layers, layer, sign, name));
-    let library = Library::load(&mut Diagnostics::default());
+    let library = Library::default();
     let by_default = || sign.is_empty() && includes(stages.layers, &library, "all", name, &mut BTreeSet::new());
     written.or_else(|| by_default().then_some(Origin::BuiltIn("`@all` is on by default")))
 }
 
 /// Where `layer` names (or removes) the preset `name`, itself or by one that includes it.
 pub(crate) fn reference(layers: &Layers, layer: &Layer, sign: &str, name: &str) -> Option<Origin> {
-    let library = Library::load(&mut Diagnostics::default());
+    let library = Library::default();
     let stands_for = |reference: &&Sourced<String>| {
         let named = reference.value.strip_prefix(sign).and_then(|rest| rest.strip_prefix('@'));
         named.is_some_and(|named| includes(layers, &library, named, name, &mut BTreeSet::new()))

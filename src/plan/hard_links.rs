@@ -51,7 +51,7 @@ fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
     let has_others = decision.kind == FileKind::File && decision.names > 1;
     // Under another mount of the same tree it is the same file once more, and that has been said.
     let is_alias = matches!(decision.origin, Origin::Alias { .. });
-    let narrows = match decision.access {
+    let narrows = || match decision.access {
         Access::Exclude => true,
         Access::Ro => plan.view_around(path) == View::HostRw,
         Access::Rw => false,
@@ -59,7 +59,7 @@ fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
     !ablate::is_off(Mitigation::HardLinks)
         && has_others
         && !is_alias
-        && narrows
+        && narrows()
         && decision.hard_links == HardLinks::Refuse
 }
 

@@ -1,5 +1,6 @@
 //! The built-in presets: TOML data that is part of the binary.
 
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use crate::config::{self, BuiltinPreset};
@@ -29,21 +30,36 @@ data_files! {
     "secrets" => "secrets.toml",
 }
 
-pub struct Library(Vec<(&'static str, BuiltinPreset)>);
+/// The built-in presets. Each is parsed when it is asked for: a start needs half of them.
+#[derive(Default)]
+pub struct Library {
+    parsed: [OnceCell<BuiltinPreset>; FILES.len()],
+    mistakes: RefCell<Diagnostics>,
+}
 
 impl Library {
-    /// Parses the data files, which are part of this crate. A mistake in one stops every run, so that it cannot go unseen.
-    pub fn load(diagnostics: &mut Diagnostics) -> Self {
-        Self(FILES.iter().map(|(name, text)| (*name, parse(name, text, diagnostics))).collect())
-    }
-
     pub fn get(&self, name: &str) -> Option<&BuiltinPreset> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, preset)| preset)
+        let at = position(name)?;
+        Some(self.parsed[at].get_or_init(|| parse(name, FILES[at].1, &mut self.mistakes.borrow_mut())))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| *name)
+        FILES.iter().map(|(name, _)| *name)
     }
+
+    pub fn contains(&self, name: &str) -> bool {
+        position(name).is_some()
+    }
+
+    /// What is wrong with those that were asked for. The files are part of this crate, and a mistake in one stops every run
+    /// that uses it, so that it cannot go unseen.
+    pub fn mistakes(self) -> Diagnostics {
+        self.mistakes.into_inner()
+    }
+}
+
+fn position(name: &str) -> Option<usize> {
+    FILES.iter().position(|(known, _)| *known == name)
 }
 
 fn parse(name: &str, text: &str, diagnostics: &mut Diagnostics) -> BuiltinPreset {
@@ -77,8 +93,9 @@ mod tests {
     /// those of one digit.
     #[test]
     fn no_more_than_six_files_read_as_empty() {
-        let library = Library::load(&mut Diagnostics::default());
-        let entries = library.0.iter().flat_map(|(_, preset)| &preset.definition.exclude);
+        let library = Library::default();
+        let presets = library.names().filter_map(|name| library.get(name));
+        let entries = presets.flat_map(|preset| &preset.definition.exclude);
         assert!(entries.filter(|entry| entry.mask == crate::rule::Mask::Empty).count() <= 6);
     }
 
@@ -86,8 +103,8 @@ mod tests {
     /// worth a mount.
     #[test]
     fn presets_block_no_files_in_the_project() {
-        let library = Library::load(&mut Diagnostics::default());
-        for (name, preset) in &library.0 {
+        let library = Library::default();
+        for (name, preset) in library.names().filter_map(|name| Some((name, library.get(name)?))) {
             let PresetDefinition { ro, rw, exclude, .. } = &preset.definition;
             for entry in [ro, rw, exclude].into_iter().flatten() {
                 let path = entry.path.to_str().unwrap();
@@ -99,8 +116,8 @@ mod tests {
 
     #[test]
     fn every_include_of_a_built_in_preset_exists() {
-        let library = Library::load(&mut Diagnostics::default());
-        for (name, preset) in &library.0 {
+        let library = Library::default();
+        for (name, preset) in library.names().filter_map(|name| Some((name, library.get(name)?))) {
             for included in &preset.definition.include {
                 let target = included.value.strip_prefix('@').unwrap_or_default();
                 assert!(library.get(target).is_some(), "{name} includes {}", included.value);

@@ -62,7 +62,7 @@ pub struct Setting<T> {
 }
 
 pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics) -> Policy {
-    let library = Library::load(diagnostics);
+    let library = Library::default();
     let mut selection = Selection::new(&library, diagnostics);
     for layer in &layers.layers {
         selection.apply(layer, diagnostics);
@@ -81,6 +81,8 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
     if tmp.value == Tmp::Host {
         rules.push(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, tmp.origin.clone()));
     }
+    let presets = selection.layers();
+    library.mistakes().iter().for_each(|mistake| diagnostics.push(mistake.clone()));
     Policy {
         rules,
         network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
@@ -90,7 +92,7 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
         require: required(layers),
         inherit: setting(layers, true, false, "the environment passes by default", |l| l.config.env.inherit.as_ref()),
-        presets: selection.layers(),
+        presets,
     }
 }
 
@@ -218,7 +220,7 @@ impl<'a> Selection<'a> {
 
     fn apply(&mut self, layer: &Layer, diagnostics: &mut Diagnostics) {
         for (name, definition) in &layer.config.presets {
-            if self.library.get(name).is_some() {
+            if self.library.contains(name) {
                 diagnostics.push(
                     Diagnostic::new(Code::InvalidPresetName, format!("`@{name}` is a built-in preset"))
                         .at(&definition.origin)
@@ -266,7 +268,7 @@ impl<'a> Selection<'a> {
     fn known(&self, reference: &str, origin: &Origin, diagnostics: &mut Diagnostics) -> Option<String> {
         // The parser has refused every other spelling, and flags are brought into this one.
         let name = reference.strip_prefix('@').unwrap_or(reference);
-        if self.library.get(name).is_some() || self.defined.contains_key(name) {
+        if self.library.contains(name) || self.defined.contains_key(name) {
             return Some(name.to_owned());
         }
         let names = || self.library.names().chain(self.defined.keys().map(String::as_str));

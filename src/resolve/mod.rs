@@ -142,6 +142,8 @@ pub(crate) fn resolve_within(
             resolver.plan_creation(rule);
         }
     }
+    resolver.found.create.sort();
+    resolver.found.create.dedup();
     for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Block) {
         resolver.plan_placeholder(rule);
     }
@@ -154,10 +156,7 @@ pub(crate) fn resolve_within(
     resolver.sockets(session, policy);
     resolver.aliases(&layers.own_files);
     resolver.find_git_exclude();
-    let mut found = resolver.found;
-    found.create.sort();
-    found.create.dedup();
-    found
+    resolver.found
 }
 
 impl Resolution {
@@ -291,6 +290,12 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Whether `path` is a directory that has to be made, or lies above one. What lies below a path follows it in order.
+    fn will_be_made(&self, path: &AbsPath) -> bool {
+        let from = self.found.create.partition_point(|created| created < path);
+        self.found.create.get(from).is_some_and(|created| created.is_within(path))
+    }
+
     /// Where we cannot create what a preset names, neither can the command, which runs with our rights.
     fn may_create(&self, rule: &Rule, path: &AbsPath) -> bool {
         rule.layer != LayerKind::Preset || self.host.can_create(path)
@@ -298,9 +303,10 @@ impl<'a> Resolver<'a> {
 
     fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
         let Resolved { path, links, kind, names } = resolved;
-        let directory_will_be_made = || self.found.create.iter().any(|created| created.is_within(&path));
+        let directory_will_be_made = || self.will_be_made(&path);
         let file_will_be_made = || self.found.new_files.iter().any(|file| file.path == path);
-        let blocked = || self.found.placeholders.iter().find(|placeholder| placeholder.path == path);
+        let placeholders = &self.found.placeholders;
+        let blocked = || placeholders.binary_search_by(|other| other.path.cmp(&path)).ok().map(|at| &placeholders[at]);
         let kind = kind
             .filter(|_| !self.stands(&path))
             .or_else(|| directory_will_be_made().then_some(FileKind::Directory))

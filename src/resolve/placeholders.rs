@@ -50,8 +50,7 @@ impl Resolver<'_> {
         let Ok(resolved) = self.follow(anchor, &path) else { return };
         let path = resolved.path;
         let is_missing = resolved.kind.is_none() || self.stands(&path);
-        let will_be_made = self.found.create.iter().any(|created| created.is_within(&path));
-        if !is_missing || !resolved.links.is_empty() || will_be_made || !self.may_create(rule, &path) {
+        if !is_missing || !resolved.links.is_empty() || self.will_be_made(&path) || !self.may_create(rule, &path) {
             return;
         }
         let Some(parents) = self.missing_parents(&path) else { return };

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::audit::lint::{secrets, third_party, walk};
 use crate::config::BuiltinPreset;
-use crate::diagnostic::Diagnostics;
 use crate::host::{FileKind, Host};
 use crate::layers::Project;
 use crate::path::AbsPath;
@@ -78,7 +77,7 @@ impl Facts {
     }
 
     fn look_at_files(&mut self, host: &Host, root: &AbsPath) {
-        let library = Library::load(&mut Diagnostics::default());
+        let library = Library::default();
         let linters: Vec<Linter> = KINDS.iter().filter_map(|kind| Linter::of(kind, &library)).collect();
         let mut settings: Vec<Vec<AbsPath>> = vec![Vec::new(); linters.len()];
         let mut tracked = TrackedFiles::new(host);

@@ -135,7 +135,7 @@ pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
 
 /// Folders of code that is not the project's own: those that `@secrets` does not enter.
 pub(super) fn third_party() -> Vec<String> {
-    let library = Library::load(&mut Diagnostics::default());
+    let library = Library::default();
     library.get("secrets").map(|preset| preset.skip_directories.clone()).unwrap_or_default()
 }
 

@@ -3,6 +3,7 @@
 //! The checksum at the end is not verified: whoever can write the file can write a checksum, and a damaged entry
 //! cannot match the content of a file.
 
+use std::ffi::CStr;
 use std::fmt::Write;
 use std::io;
 
@@ -309,9 +310,8 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 fn until_nul(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let rest = bytes.get(at..)?;
-    let end = rest.iter().position(|byte| *byte == 0)?;
-    rest.get(..end)
+    // Looks at a word at a time, which an iterator does not.
+    CStr::from_bytes_until_nul(bytes.get(at..)?).ok().map(CStr::to_bytes)
 }
 
 /// git's variable-width number: seven bits a byte, most significant first, and each further byte adds one
