@@ -12,8 +12,14 @@ use crate::path::AbsPath;
 
 /// An open folder that no symlink led to.
 pub(crate) fn open_folder(host: &Host, folder: &AbsPath) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(openat2(CWD, host.real(folder), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+    Ok(open(host, folder, OFlags::DIRECTORY)?)
+}
+
+/// One call, which fails at a symlink on the way. Then what is there is not the directory that was meant.
+fn open(host: &Host, path: &AbsPath, more: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | more;
+    openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        .map_err(|e| if e == Errno::LOOP { Errno::NOTDIR } else { e })
 }
 
 /// The folder that `path` lies in, and its name there.
@@ -27,8 +33,7 @@ pub(crate) fn open_parent<'p>(host: &Host, path: &'p AbsPath) -> io::Result<(Own
 /// What is at `path`, itself; `None` when nothing is.
 pub(crate) fn look(host: &Host, path: &AbsPath) -> io::Result<Option<Stat>> {
     // The last component may be a symlink, which is then what is opened. Most of what is asked for is not there: one call.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+    match open(host, path, OFlags::NOFOLLOW) {
         Ok(opened) => Ok(Some(fstat(&opened)?)),
         Err(Errno::NOENT) => Ok(None),
         Err(e) => Err(e.into()),

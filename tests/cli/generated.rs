@@ -149,7 +149,11 @@ fn all_pages_are_written_at_once() {
     let place = Place::in_tmp();
     place.write("home/code/project/pages/.keep", "");
     let ran = run(&place, ["man", "--dir", "pages"]);
-    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "", ""));
+    let said = format!(
+        "wrote {} manual pages to pages: `man -l pages/agent-sandbox.1` shows the first\n",
+        subcommands().len() + 1
+    );
+    assert_eq!((ran.code, ran.out, ran.err.as_str()), (Some(0), said, ""));
     let folder = place.project().join("pages");
     let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: BTreeSet<String> = names.filter(|name| name != ".keep").collect();
