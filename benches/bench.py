@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+import peers
 import report
 
 USER = 12345
@@ -277,13 +278,16 @@ def main():
     parser.add_argument("--case", action="append", help="only this one; repeatable")
     parser.add_argument("--peers", action="store_true", help="also other tools, installed from their registries")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--installed", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     cases = ["small", "rules", "excluded", "tree", "levels", "mounts"]
     if arguments.inside:
         bench = Bench(arguments.binary, arguments.inside, arguments.rounds)
         os.makedirs(bench.home, exist_ok=True)
-        for case in arguments.case:
+        for case in arguments.case or []:
             getattr(bench, case)()
+        if arguments.installed:
+            peers.measure(bench, json.loads(arguments.installed))
         json.dump(bench.rows, sys.stdout)
         return
     chosen = arguments.case or cases
@@ -308,9 +312,15 @@ def main():
             print(f"bench: {case}", file=sys.stderr)
             rows += as_user(words, before)
         if arguments.peers:
-            import peers
-
-            rows += peers.measure(folder, binary, arguments.rounds)
+            inside, place = os.path.join(folder, "peers"), os.path.join(folder, "installed")
+            for made in (inside, place):
+                os.mkdir(made)
+            if os.getuid() == 0:
+                os.chown(inside, USER, USER)
+            installed = json.dumps(peers.install(place))
+            print("bench: peers", file=sys.stderr)
+            words = ["--binary", binary, "--inside", inside, "--rounds", str(arguments.rounds), "--installed", installed]
+            rows += as_user(words)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if arguments.results:

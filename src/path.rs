@@ -263,7 +263,7 @@ pub fn shown(text: &OsStr) -> String {
     let mut out = String::with_capacity(text.len());
     for chunk in text.as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c.is_control() || turns_text(c) {
+            if c.is_control() || misleads(c) {
                 out.extend(c.escape_default());
             } else {
                 out.push(c);
@@ -276,9 +276,23 @@ pub fn shown(text: &OsStr) -> String {
     out
 }
 
-/// Characters that show what follows in another order than it is.
-fn turns_text(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Characters that show what follows in another order than it is, that break a line, or that nobody sees: two names must not look alike.
+fn misleads(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 #[cfg(test)]
@@ -333,5 +347,7 @@ mod tests {
     #[test]
     fn shown_paths_stay_on_one_line_and_cannot_drive_a_terminal() {
         assert_eq!(shown(OsStr::from_bytes(b"a\n\x1b[2J\xff")), "a\\n\\u{1b}[2J\\xff");
+        assert_eq!(shown(OsStr::new(".env\u{200b}\u{2028}\u{e0041}")), ".env\\u{200b}\\u{2028}\\u{e0041}");
+        assert_eq!(shown(OsStr::new("naïve 名前 ❤\u{fe0f}")), "naïve 名前 ❤\u{fe0f}");
     }
 }

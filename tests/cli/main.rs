@@ -18,6 +18,7 @@ mod init;
 mod lint;
 mod parsing;
 mod print_args;
+mod progress;
 mod show;
 mod streams;
 mod surroundings;

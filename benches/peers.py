@@ -1,0 +1,59 @@
+"""Other tools that put a command into a sandbox, each as it comes from its registry, on the same small project.
+
+They do different things, so this compares what a user waits for, not how well somebody programs. What cannot be installed or started here is said.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+# Name, how it is installed into FOLDER (None: a package of the system), and how it runs `true`.
+PEERS = [
+    ("firejail", ["apt-get", "install", "-qq", "-y", "firejail"], ["firejail", "--quiet", "true"]),
+    (
+        "sandbox-runtime",
+        ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", "FOLDER", "@anthropic-ai/sandbox-runtime"],
+        ["FOLDER/node_modules/.bin/srt", "true"],
+    ),
+    (
+        "codex",
+        ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", "FOLDER", "@openai/codex"],
+        ["FOLDER/node_modules/.bin/codex", "sandbox", "linux", "--", "true"],
+    ),
+    ("ai-jail", ["cargo", "install", "--quiet", "--root", "FOLDER", "ai-jail"], ["FOLDER/bin/ai-jail", "true"]),
+]
+
+
+def install(folder):
+    """The peers that are there now: name and argv. To be called by who may install."""
+    installed = []
+    for name, how, argv in PEERS:
+        place = os.path.join(folder, name)
+        os.mkdir(place)
+        words = [word.replace("FOLDER", place) for word in how]
+        print(f"bench: installing {name}", file=sys.stderr)
+        if not shutil.which(words[0]) or subprocess.run(words, stdout=sys.stderr, stdin=subprocess.DEVNULL).returncode:
+            print(f"bench: {name} cannot be installed here; left out", file=sys.stderr)
+            continue
+        installed.append([name, [word.replace("FOLDER", place) for word in argv]])
+    return installed
+
+
+def measure(bench, peers):
+    """To be called as the user. Peers take turns with bare bwrap and with agent-sandbox."""
+    from bench import Start, take_turns
+
+    cwd = bench.project("peers")
+    starts = [bench.bare(cwd), bench.ours("agent-sandbox", cwd)]
+    for name, argv in peers:
+        start = Start(name, argv, cwd, {**bench.env, "PATH": os.environ["PATH"]})
+        try:
+            start.run()
+        except (SystemExit, OSError) as e:
+            print(f"bench: {name} cannot run `true` here; left out: {e}", file=sys.stderr)
+            continue
+        starts.append(start)
+    ran = take_turns(starts, max(5, bench.rounds // 4))
+    for start in starts:
+        bench.add("`true` in a small git project, and peers", start, ran["bare bwrap"])
