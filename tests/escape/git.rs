@@ -9,8 +9,6 @@ for_everybody!("git-preset":
     planting_a_hook,
     naming_a_program_in_the_settings,
     naming_a_program_in_the_settings_of_a_worktree,
-    naming_a_program_in_the_settings_of_a_submodule,
-    planting_a_hook_of_a_submodule,
     planting_a_hook_where_the_settings_say,
     replacing_the_folder_where_the_settings_say,
     naming_a_program_in_an_included_file,
@@ -19,6 +17,12 @@ for_everybody!("git-preset":
     naming_a_program_from_a_linked_worktree,
     leading_a_linked_worktree_elsewhere,
     leading_the_pointer_of_a_linked_worktree_elsewhere,
+);
+
+// What mounts would not keep, the look at the end would move aside.
+for_everybody!("git-preset,nested-repositories":
+    naming_a_program_in_the_settings_of_a_submodule,
+    planting_a_hook_of_a_submodule,
 );
 
 // What is missing and must not be made.
