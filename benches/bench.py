@@ -23,12 +23,12 @@ QUIET = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in 
 
 
 class Start:
-    """One way to start a command: the seconds that it takes and the memory that it needs, each time."""
+    """One way to start a command, and the seconds that it takes each time."""
 
     def __init__(self, name, argv, cwd, env, descriptors=()):
         self.name, self.argv, self.cwd, self.env = name, argv, cwd, env
         self.descriptors = list(descriptors)
-        self.seconds, self.kilobytes = [], 0
+        self.seconds, self.kilobytes = [], None
         self.program = shutil.which(argv[0], path=env["PATH"]) or argv[0]
 
     def run(self):
@@ -39,12 +39,20 @@ class Start:
             actions.append((os.POSIX_SPAWN_DUP2, content, number))
         begun = time.monotonic()
         pid = os.posix_spawn(self.program, self.argv, self.env, file_actions=actions)
-        _, status, used = os.wait4(pid, 0)
+        _, status = os.waitpid(pid, 0)
         taken = time.monotonic() - begun
         if status != 0:
             raise SystemExit(f"bench: {self.name} failed: {self.argv}")
-        self.kilobytes = max(self.kilobytes, used.ru_maxrss)
         return taken
+
+    def weigh(self):
+        """The most memory that the starting process has had by the time the command runs. (What `wait4` tells begins with our own.)"""
+        os.chdir(self.cwd)
+        pid = os.posix_spawn(self.program, [*self.argv[:-1], "sleep", "1"], self.env, file_actions=QUIET)
+        time.sleep(0.5)
+        with open(f"/proc/{pid}/status") as file:
+            self.kilobytes = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+        os.waitpid(pid, 0)
 
     @property
     def median(self):
@@ -149,6 +157,7 @@ class Bench:
         self.add(case, raw, bare)
         self.add(case, first["compiling alone"], bare)
         self.add(case, plain, bare)
+        ours.weigh()
         ratio, over_raw = ours.median / bare.median, ours.median / raw.median
         self.add(case, ours, bare, "≤ 2.0 × bare", ratio <= 2.0)
         self.add(case, ours, raw, "≤ 1.10 × raw", over_raw <= 1.10)
