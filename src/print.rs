@@ -186,9 +186,7 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     }
     let binary = argv.data.iter().find(|data| data.content.contains(&0));
     if let Some(data) = binary {
-        out.extend(format!("printf '{}' | {{\n", octal(&data.content)).bytes());
-    }
-    if let Some(data) = binary {
+        out.extend(format!("{{ printf '{}' | {{\n", octal(&data.content)).bytes());
         // From the pipe; standard input is the script's own again, and the number that kept it is free.
         let kept = kept_input(data);
         out.extend(format!("exec {}<&0 0<&{kept} {kept}<&- &&\n", data.descriptor).bytes());
@@ -225,7 +223,8 @@ fn shell(argv: &Argv, quote: Quote, document: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     out.extend(if binary.is_some() { b"\n" } else { end });
     out.extend(documents);
     if let Some(data) = binary {
-        out.extend(format!("}} {}<&0", kept_input(data)).bytes());
+        // Kept outside of the pipeline, whose last command has the pipe for its input.
+        out.extend(format!("}}\n}} {}<&0", kept_input(data)).bytes());
         out.extend(end);
     }
     if !items.is_empty() {

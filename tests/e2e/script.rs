@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -10,13 +10,14 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::sandbox::{policy, run, succeeded};
-use crate::support::{Place, stderr};
+use crate::support::{Place, stderr, stdout};
 
 for_both!(
     a_script_that_is_interrupted_leaves_nothing,
     a_script_that_alone_is_told_to_end_waits_for_the_command,
     a_script_takes_away_only_what_it_made,
     a_script_ends_as_the_command_did,
+    a_script_gives_its_input_to_the_command,
 );
 
 /// What is below a folder.
@@ -127,5 +128,19 @@ fn a_script_ends_as_the_command_did(place: &Place) {
         let output = place.command(shell).args(["-c", &script]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "42\n", "{shell}");
         assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{shell}");
+    }
+}
+
+fn a_script_gives_its_input_to_the_command(place: &Place) {
+    for stages in STAGES {
+        print(place, stages, "cat; echo end");
+        for shell in SHELLS {
+            let mut command = place.command(shell[0]);
+            command.args(&shell[1..]).arg(place.path().join("script"));
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(b"given\n").unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(stdout(&output), "given\nend\n", "{stages:?} {shell:?}");
+        }
     }
 }
