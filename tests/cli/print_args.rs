@@ -50,10 +50,10 @@ fn script(printed: &str, stages: &[&str]) -> (Vec<String>, Vec<u8>) {
         let (words, document) = printed.split_once(" 3<<'END'\n").unwrap();
         (words, document.strip_suffix("\nEND\n").unwrap().as_bytes().to_vec())
     } else {
-        let (data, words) = printed.strip_prefix("printf '").unwrap().split_once("' | {\n").unwrap();
+        let (data, words) = printed.strip_prefix("{ printf '").unwrap().split_once("' | {\n").unwrap();
         let bytes = data.split('\\').skip(1).map(|byte| u8::from_str_radix(byte, 8).unwrap());
         let words = words.strip_prefix("exec 3<&0 0<&4 4<&- &&\n").unwrap();
-        (words.strip_suffix("\n} 4<&0\n").unwrap(), bytes.collect())
+        (words.strip_suffix("\n}\n} 4<&0\n").unwrap(), bytes.collect())
     };
     (shell_words::split(words).unwrap(), data)
 }
