@@ -10,7 +10,7 @@ import sys
 
 # Name, how it is installed into FOLDER (None: a package of the system), and how it runs `true`.
 PEERS = [
-    ("firejail", ["apt-get", "install", "-qq", "-y", "firejail"], ["firejail", "--quiet", "true"]),
+    ("firejail", ["apt-get", "install", "-qq", "-y", "--no-install-recommends", "firejail"], ["firejail", "--quiet", "true"]),
     (
         "sandbox-runtime",
         ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", "FOLDER", "@anthropic-ai/sandbox-runtime"],
