@@ -1,7 +1,10 @@
 //! What the guard, the second stage inside, is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
 
+use std::io;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::ser::Formatter;
 
 use crate::bytes::Word;
 use crate::identity::Identity;
@@ -13,11 +16,8 @@ pub const SUBCOMMAND: &str = "__guard";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
-    /// Directories of the sandbox's own that get their mode here, because bwrap cannot give it to them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub own: Vec<OwnDirectory>,
     /// Made on top of bwrap's mounts, in this order.
-    pub mounts: Vec<Tightening>,
+    pub mounts: Vec<GuardMount>,
     /// What must be at each mount point in the end.
     pub expect: Vec<Expected>,
     /// Parts of `/proc` that become read-only.
@@ -43,23 +43,132 @@ pub struct GuardPlan {
 }
 
 impl GuardPlan {
-    /// As the guard reads it: one line of JSON for each part, so that people can read it, too.
+    /// As the guard reads it: one line of JSON for each mount and each expectation, so that people can read it, too.
     pub fn to_text(&self) -> String {
+        let mut text = Vec::new();
         // Every type here can be written as JSON.
-        serde_json::to_string_pretty(self).unwrap_or_default()
+        let _ = self.serialize(&mut serde_json::Serializer::with_formatter(&mut text, OneEntryALine::default()));
+        String::from_utf8(text).unwrap_or_default()
     }
 }
 
-/// A directory on a tmpfs that bwrap made for the sandbox, and what becomes of it before anything is mounted by the guard.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct OwnDirectory {
-    pub path: AbsPath,
-    #[serde(with = "octal")]
-    pub mode: u32,
-    /// It is the root of a tmpfs, which becomes read-only once all modes are set.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub sealed: bool,
+/// A mount that the guard makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuardMount {
+    /// A directory onto itself, below what is mounted later and covers it: nobody can rename it any more.
+    Pin(AbsPath),
+    /// A path of the host onto itself.
+    ReadOnly(AbsPath),
+    Writable(AbsPath),
+    /// Writable, and device nodes work.
+    WithDevices(AbsPath),
+    /// Each of these three where there may be nothing any more: then nothing is mounted.
+    ReadOnlyIfThere(AbsPath),
+    WritableIfThere(AbsPath),
+    WithDevicesIfThere(AbsPath),
+    /// A path of the host in another place, with the access of what is expected there.
+    From {
+        path: AbsPath,
+        source: AbsPath,
+    },
+    /// A file that cannot be opened.
+    Mask(AbsPath),
+    /// The same for one that may have gone: then there is nothing to mask.
+    MaskIfThere(AbsPath),
+    /// A directory that shows nothing.
+    Hide(AbsPath),
+    /// An empty file system, in which something is put up.
+    Tmpfs {
+        path: AbsPath,
+        #[serde(with = "octal")]
+        #[schemars(with = "String")]
+        mode: u32,
+    },
+    /// An empty directory in one of these.
+    Directory {
+        path: AbsPath,
+        #[serde(with = "octal")]
+        #[schemars(with = "String")]
+        mode: u32,
+    },
+    Symlink {
+        path: AbsPath,
+        target: Word,
+    },
+    /// A file of the sandbox's own, read-only.
+    Data {
+        path: AbsPath,
+        content: Word,
+    },
+    /// Makes one of these file systems read-only.
+    Seal(AbsPath),
+}
+
+impl GuardMount {
+    /// For people.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Pin(_) => "pin",
+            Self::ReadOnly(_) => "read-only",
+            Self::Writable(_) => "writable",
+            Self::WithDevices(_) => "with devices",
+            Self::ReadOnlyIfThere(_) => "read-only if there",
+            Self::WritableIfThere(_) => "writable if there",
+            Self::WithDevicesIfThere(_) => "with devices if there",
+            Self::From { .. } => "from",
+            Self::Mask(_) => "mask",
+            Self::MaskIfThere(_) => "mask if there",
+            Self::Hide(_) => "hide",
+            Self::Tmpfs { .. } => "tmpfs",
+            Self::Directory { .. } => "directory",
+            Self::Symlink { .. } => "symlink",
+            Self::Data { .. } => "data",
+            Self::Seal(_) => "seal",
+        }
+    }
+
+    /// Shows a path of the host in its own place.
+    pub(crate) fn is_bind(&self) -> bool {
+        use GuardMount::{ReadOnly, ReadOnlyIfThere, WithDevices, WithDevicesIfThere, Writable, WritableIfThere};
+        matches!(
+            self,
+            ReadOnly(_)
+                | Writable(_)
+                | WithDevices(_)
+                | ReadOnlyIfThere(_)
+                | WritableIfThere(_)
+                | WithDevicesIfThere(_)
+        )
+    }
+
+    /// Where there is nothing any more, nothing is mounted.
+    pub(crate) fn may_be_gone(&self) -> bool {
+        use GuardMount::{MaskIfThere, ReadOnlyIfThere, WithDevicesIfThere, WritableIfThere};
+        matches!(self, MaskIfThere(_) | ReadOnlyIfThere(_) | WritableIfThere(_) | WithDevicesIfThere(_))
+    }
+
+    /// The mount point.
+    pub fn path(&self) -> &AbsPath {
+        match self {
+            Self::Pin(path)
+            | Self::ReadOnly(path)
+            | Self::Writable(path)
+            | Self::WithDevices(path)
+            | Self::ReadOnlyIfThere(path)
+            | Self::WritableIfThere(path)
+            | Self::WithDevicesIfThere(path)
+            | Self::From { path, .. }
+            | Self::Mask(path)
+            | Self::MaskIfThere(path)
+            | Self::Hide(path)
+            | Self::Tmpfs { path, .. }
+            | Self::Directory { path, .. }
+            | Self::Symlink { path, .. }
+            | Self::Data { path, .. }
+            | Self::Seal(path) => path,
+        }
+    }
 }
 
 /// Modes as people write them.
@@ -75,35 +184,74 @@ mod octal {
     }
 }
 
-/// A mount that takes something away and opens nothing. Only such mounts can be made inside: a read-only mount of bwrap's
-/// cannot be made writable again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tightening {
-    /// A file that cannot be opened.
-    Mask(AbsPath),
-    /// The same for one that may have gone: then there is nothing to mask.
-    MaskIfThere(AbsPath),
-    /// A directory that shows nothing.
-    Hide(AbsPath),
-    ReadOnly(AbsPath),
+/// JSON whose first two levels have a line for each entry, and whose deeper ones share that line.
+#[derive(Default)]
+struct OneEntryALine {
+    depth: usize,
 }
 
-impl Tightening {
-    /// For people.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Mask(_) => "mask",
-            Self::MaskIfThere(_) => "mask if there",
-            Self::Hide(_) => "hide",
-            Self::ReadOnly(_) => "read-only",
+impl OneEntryALine {
+    const LINES: usize = 2;
+
+    fn begin<W: io::Write + ?Sized>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        writer.write_all(bracket)
+    }
+
+    fn end<W: io::Write + ?Sized>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth -= 1;
+        if self.depth < Self::LINES {
+            self.line(writer)?;
+        }
+        writer.write_all(bracket)
+    }
+
+    fn entry<W: io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            writer.write_all(b",")?;
+        }
+        if self.depth <= Self::LINES {
+            self.line(writer)
+        } else if first {
+            Ok(())
+        } else {
+            writer.write_all(b" ")
         }
     }
 
-    pub fn path(&self) -> &AbsPath {
-        match self {
-            Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
-        }
+    fn line<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| writer.write_all(b"  "))
+    }
+}
+
+impl Formatter for OneEntryALine {
+    fn begin_array<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.begin(writer, b"[")
+    }
+
+    fn end_array<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.end(writer, b"]")
+    }
+
+    fn begin_array_value<W: io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.entry(writer, first)
+    }
+
+    fn begin_object<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.begin(writer, b"{")
+    }
+
+    fn end_object<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.end(writer, b"}")
+    }
+
+    fn begin_object_key<W: io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.entry(writer, first)
+    }
+
+    fn begin_object_value<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
     }
 }
 

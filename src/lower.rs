@@ -10,7 +10,7 @@ use crate::bytes::Word;
 pub use crate::descriptors::Data;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::environment::Environment;
-use crate::guard_plan::{self, GuardPlan, OwnDirectory, Tightening};
+use crate::guard_plan::{self, GuardMount, GuardPlan};
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
@@ -46,6 +46,8 @@ impl Operation {
 /// The second stage: bwrap starts it, and it starts the command.
 #[derive(Clone, Debug)]
 pub struct Guard {
+    /// Our own executable, which bwrap starts by its path on the host: nothing covers that yet.
+    pub program: AbsPath,
     pub plan: GuardPlan,
     /// Why each mount of the plan is there, in their order.
     pub because: Vec<(Purpose, Origin)>,
@@ -55,7 +57,8 @@ pub struct Guard {
 
 impl Guard {
     fn words(&self) -> [OsString; 4] {
-        [places::GUARD.into(), guard_plan::SUBCOMMAND.into(), self.descriptor.to_string().into(), "--".into()]
+        let program = self.program.as_os_str().to_owned();
+        [program, guard_plan::SUBCOMMAND.into(), self.descriptor.to_string().into(), "--".into()]
     }
 }
 
@@ -152,7 +155,8 @@ pub struct Surroundings<'a> {
     pub cwd: &'a AbsPath,
     pub network: bool,
     pub as_root: bool,
-    pub guard: bool,
+    /// What runs inside as the second stage.
+    pub guard: Option<&'a AbsPath>,
     /// The command may make user namespaces.
     pub nested: bool,
     pub environment: &'a Environment,
@@ -170,22 +174,18 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
         // Without these root inside could unmount what hides a path.
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
-        if around.guard {
-            operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the second stage be root in its namespace"));
-        }
     }
-    let plain = !around.guard;
+    let plain = around.guard.is_none();
+    if !plain {
+        operations.extend(power_of_guard(around));
+    }
     let features = &around.engine.features;
     let disable_userns = features.has(DISABLE_USERNS);
     if plain && !around.nested && disable_userns {
         operations.push(always([DISABLE_USERNS], "no user namespaces inside"));
     }
-    let split = plan.split(around.guard);
-    let perms = plain || features.has(PERMS);
-    let own = if perms { Vec::new() } else { own_directories(plan, &split) };
-    let is_later = |mount: &Mount| own.iter().any(|own| own.sealed && *mount == Mount::Seal { path: own.path.clone() });
-    let by_bwrap = split.bwrap.iter().copied().filter(|planned| !is_later(&planned.mount));
-    let (mounts, mut data) = self::operations(by_bwrap, perms);
+    let split = plan.split(!plain);
+    let (mounts, mut data) = mounts(&split);
     operations.extend(mounts);
     if plain && around.engine.seccomp {
         let program = seccomp::program(around.nested || disable_userns).unwrap_or_default();
@@ -205,14 +205,14 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
     });
-    let (mounts, because): (Vec<Tightening>, Vec<_>) = split
+    let (mounts, because): (Vec<GuardMount>, Vec<_>) = split
         .guard
         .into_iter()
-        .map(|(tightening, planned)| (tightening, (planned.purpose.clone(), planned.because.clone())))
+        .map(|(mount, planned)| (mount, (planned.purpose.clone(), planned.because.clone())))
         .unzip();
-    let guard = around.guard.then(|| Guard {
+    let guard = around.guard.map(|program| Guard {
+        program: program.clone(),
         plan: GuardPlan {
-            own,
             mounts,
             expect: plan.expected(),
             proc_read_only: read_only_in_proc(around.as_root),
@@ -251,36 +251,26 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     argv
 }
 
-/// What bwrap mounts, one operation for each in the order of the plan, and what is read from descriptors for that.
-pub fn mounts(split: &Split) -> (Vec<Operation>, Vec<Data>) {
-    operations(split.bwrap.iter().copied(), true)
+/// What lets the second stage mount, set the limit of user namespaces, and be the caller again in the namespace that it goes on to. It gives all
+/// of it up before the command starts.
+fn power_of_guard(around: &Surroundings) -> Vec<Operation> {
+    const WHY: &str = "lets the second stage mount, and nobody else";
+    let root = (!around.as_root).then(|| always(["--uid", "0", "--gid", "0"], WHY));
+    let capabilities =
+        ["CAP_SYS_ADMIN", "CAP_SETFCAP", "CAP_SYS_RESOURCE"].map(|name| always(["--cap-add", name], WHY));
+    root.into_iter().chain(capabilities).collect()
 }
 
-fn operations<'p>(planned: impl Iterator<Item = &'p Planned>, perms: bool) -> (Vec<Operation>, Vec<Data>) {
+/// What bwrap mounts, one operation for each in the order of the plan, and what is read from descriptors for that.
+pub fn mounts(split: &Split) -> (Vec<Operation>, Vec<Data>) {
     let mut data = Vec::new();
-    let operation = |planned: &'p Planned| Operation {
-        words: words(&planned.mount, perms, &mut data),
+    let operation = |planned: &&Planned| Operation {
+        words: words(&planned.mount, &mut data),
         purpose: planned.purpose.clone(),
         because: planned.because.clone(),
     };
-    let operations = planned.map(operation).collect();
+    let operations = split.bwrap.iter().map(operation).collect();
     (operations, data)
-}
-
-/// What the second stage does in place of `--perms`: the modes of our own directories. A mask must be sealed after that, so its seal is the second
-/// stage's, too. What a later mount covers is not seen, and must not be changed: it is the host's.
-fn own_directories(plan: &Plan, split: &Split) -> Vec<OwnDirectory> {
-    let mounts = || split.bwrap.iter().map(|planned| &planned.mount);
-    let own = |mount: &Mount| match mount {
-        Mount::Tmpfs { path, mode } | Mount::Directory { path, mode }
-            if *mode != DEFAULT_MODE && !plan.view(path).shows_host() =>
-        {
-            let sealed = mounts().any(|mount| matches!(mount, Mount::Seal { path: sealed } if sealed == path));
-            Some(OwnDirectory { path: path.clone(), mode: *mode, sealed })
-        }
-        _ => None,
-    };
-    mounts().filter_map(own).collect()
 }
 
 /// Where root, even without capabilities, could change the kernel's settings. For a user only the limit of namespaces matters.
@@ -298,7 +288,7 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
     Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
 }
 
-fn words(mount: &Mount, perms: bool, data: &mut Vec<Data>) -> Vec<OsString> {
+fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
     match mount {
         Mount::Bind { path, kind, if_gone } => {
             let flag = match (kind, if_gone) {
@@ -315,8 +305,8 @@ fn words(mount: &Mount, perms: bool, data: &mut Vec<Data>) -> Vec<OsString> {
             spelled(["--ro-bind".as_ref(), executable.as_os_str(), path.as_os_str()])
         }
         Mount::Elsewhere { path, source } => spelled(["--bind".as_ref(), source.as_os_str(), path.as_os_str()]),
-        Mount::Tmpfs { path, mode } => with_mode(*mode, perms, "--tmpfs", path),
-        Mount::Directory { path, mode } => with_mode(*mode, perms, "--dir", path),
+        Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
+        Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
         Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
         Mount::MaskFile { path, .. } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
         Mount::DataFile { path, content } => {
@@ -333,9 +323,9 @@ fn words(mount: &Mount, perms: bool, data: &mut Vec<Data>) -> Vec<OsString> {
 /// What bwrap uses when nothing is said.
 const DEFAULT_MODE: u32 = 0o755;
 
-fn with_mode(mode: u32, perms: bool, flag: &str, path: &AbsPath) -> Vec<OsString> {
+fn with_mode(mode: u32, flag: &str, path: &AbsPath) -> Vec<OsString> {
     let mut words = Vec::new();
-    if mode != DEFAULT_MODE && perms {
+    if mode != DEFAULT_MODE {
         words = spelled([PERMS.as_ref(), format!("{mode:04o}").as_ref()]);
     }
     words.extend(spelled([flag.as_ref(), path.as_os_str()]));

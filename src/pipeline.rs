@@ -103,7 +103,7 @@ impl Compiled {
             cwd: &self.layers.project.cwd,
             network: self.policy.network.value,
             as_root: session.is_root(),
-            guard: self.guard,
+            guard: session.executable.as_ref().filter(|_| self.guard),
             nested: self.policy.nested.value,
             environment: &self.environment,
             create: &create,

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::bytes::value as json_word;
 use crate::diagnostic::{Code, Diagnostic, listed};
-use crate::guard_plan::Tightening;
-use crate::lower::{Argv, Data, Operation};
+use crate::guard_plan::GuardMount;
+use crate::lower::{Argv, Data};
 use crate::path::{AbsPath, shown};
 use crate::placeholder;
 use crate::quoting::{quote, quote_for_people};
@@ -300,9 +300,26 @@ pub fn words_for_people(words: &[OsString]) -> String {
 }
 
 /// A mount of the second stage on one line.
-pub fn tightening_for_people(tightening: &Tightening) -> String {
-    let path = quote_for_people(tightening.path().as_os_str());
-    format!("guard: {} {}", tightening.word(), String::from_utf8_lossy(&path))
+pub fn guard_mount_for_people(mount: &GuardMount) -> String {
+    let quoted = |word: &OsStr| String::from_utf8_lossy(&quote_for_people(word)).into_owned();
+    let path = quoted(mount.path().as_os_str());
+    let more = match mount {
+        GuardMount::From { source, .. } => format!(" {}", quoted(source.as_os_str())),
+        GuardMount::Tmpfs { mode, .. } | GuardMount::Directory { mode, .. } => format!(" {mode:04o}"),
+        GuardMount::Symlink { target, .. } => format!(" {}", quoted(&target.0)),
+        _ => String::new(),
+    };
+    format!("guard: {}{more} {path}", mount.word())
+}
+
+/// A file that is elsewhere on the host is mounted on it.
+fn is_second_place(argv: &Argv, path: &AbsPath) -> bool {
+    let by_bwrap = argv.operations.iter().any(|operation| match operation.words.as_slice() {
+        [flag, source, at] => flag == "--bind" && at == path.as_os_str() && source != at,
+        _ => false,
+    });
+    let mut by_guard = argv.guard.iter().flat_map(|guard| &guard.plan.mounts);
+    by_bwrap || by_guard.any(|mount| matches!(mount, GuardMount::From { path: at, .. } if at == path))
 }
 
 fn annotated(argv: &Argv) -> Vec<u8> {
@@ -314,13 +331,8 @@ fn annotated(argv: &Argv) -> Vec<u8> {
     lines.extend(environment::annotated(&argv.environment));
     for placeholder in &argv.placeholders {
         let path = quote_for_people(placeholder.path.as_os_str());
-        // A file that appears in a second place is mounted on it.
-        let is_mounted_on = |operation: &Operation| match operation.words.as_slice() {
-            [flag, source, at] => flag == "--bind" && at == placeholder.path.as_os_str() && source != at,
-            _ => false,
-        };
-        let what = match argv.operations.iter().any(is_mounted_on) {
-            true => "stands there during the run, for `--bind` to mount the file on",
+        let what = match is_second_place(argv, &placeholder.path) {
+            true => "stands there during the run, for a file to be mounted on",
             false => "stands there during the run, so that it cannot be created",
         };
         let why = format!("{}: {what}", placeholder.origin);
@@ -336,18 +348,10 @@ fn annotated(argv: &Argv) -> Vec<u8> {
         let command = quote_all(&inside, quote_for_people);
         lines.push(([b"  -- ".to_vec(), command].concat(), String::new()));
     }
-    for own in argv.guard.iter().flat_map(|guard| &guard.plan.own) {
-        let path = quote_for_people(own.path.as_os_str());
-        let what = if own.sealed { ", then read-only" } else { "" };
-        let words = [format!("# guard: mode {:04o}{what} ", own.mode).into_bytes(), path].concat();
-        lines.push((words, "this bwrap has no `--perms`".to_owned()));
-    }
     let by_guard = argv.guard.iter().flat_map(|guard| guard.plan.mounts.iter().zip(&guard.because));
-    for (tightening, (purpose, because)) in by_guard {
-        lines.push((
-            [b"# ".to_vec(), tightening_for_people(tightening).into_bytes()].concat(),
-            purpose.explained(because),
-        ));
+    for (mount, (purpose, because)) in by_guard {
+        let words = [b"# ".to_vec(), guard_mount_for_people(mount).into_bytes()].concat();
+        lines.push((words, purpose.explained(because)));
     }
     for dropped in &argv.dropped {
         let path = quote_for_people(dropped.path.as_os_str());

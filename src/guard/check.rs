@@ -13,7 +13,7 @@ use crate::ablate::{self, Mitigation};
 use crate::guard_plan::{Expectation, Expected};
 use crate::identity::Identity;
 use crate::mountinfo::{self, MountEntry};
-use crate::path::AbsPath;
+use crate::path::PathMap;
 
 /// What is seen at a mount point.
 struct Seen<'e> {
@@ -21,20 +21,29 @@ struct Seen<'e> {
     identity: Identity,
 }
 
-/// Makes every mount read-only that lies where nothing may be written, and refuses what is not as planned. The sentence says what
-/// is wrong.
+/// Makes every mount writable or read-only as planned, and refuses what is not as planned. The sentence says what is wrong.
 pub(super) fn check(expected: &[Expected]) -> Result<(), String> {
     let table = fs::read("/proc/self/mountinfo").map_err(|e| format!("the mounts cannot be read: {e}"))?;
     let entries = mountinfo::parse_all(&table)
         .map_err(|line| format!("the list of mounts has a line of another form, `{line}`"))?;
-    let plan: BTreeMap<&AbsPath, &Expected> = expected.iter().map(|expected| (&expected.path, expected)).collect();
+    let plan: PathMap<&Expected> = expected.iter().map(|expected| (expected.path.clone(), expected)).collect();
     let mut seen = BTreeMap::new();
     for entry in &entries {
         let point = &entry.point;
+        let governing = plan.nearest(point).map(|(_, expected)| *expected);
+        let change = change(entry, governing);
+        let is_expected = governing.is_some_and(|expected| expected.path == *point);
+        if change.is_none() && !is_expected {
+            continue;
+        }
         let Some(found) = look(entry).map_err(|e| format!("`{point}` cannot be looked at: {e}"))? else { continue };
-        let governing = point.ancestors().find_map(|at| plan.get(&at).copied());
-        close(entry, governing).map_err(|e| format!("`{point}` cannot be made read-only: {e}"))?;
+        if let Some(change) = change {
+            settle(entry, change).map_err(|e| format!("`{point}` cannot be made {}: {e}", change.word()))?;
+        }
         seen.insert(point, found);
+    }
+    if ablate::is_off(Mitigation::GuardCheck) {
+        return Ok(());
     }
     expected.iter().try_for_each(|expected| {
         let found = seen.get(&expected.path);
@@ -62,14 +71,38 @@ fn is_out_of_reach(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
-/// A mount that the host has, or made a moment ago, below something that is read-only here, is read-only too.
-fn close(entry: &MountEntry, governing: Option<&Expected>) -> io::Result<()> {
-    let open = governing.is_some_and(|expected| match expected.access {
-        Expectation::Rw | Expectation::Own => true,
-        Expectation::Hidden => ablate::is_off(Mitigation::MaskSealed),
-        Expectation::Ro => false,
-    });
-    if open || entry.has("ro") { Ok(()) } else { mounts::remount(&entry.point, flags_of(entry) | MountFlags::RDONLY) }
+#[derive(Clone, Copy)]
+enum Change {
+    Open,
+    Close,
+}
+
+impl Change {
+    fn word(self) -> &'static str {
+        match self {
+            Change::Open => "writable",
+            Change::Close => "read-only",
+        }
+    }
+}
+
+/// A mount that the host has, or made a moment ago, is writable or not as what it lies in. Ours are as they were made.
+fn change(entry: &MountEntry, governing: Option<&Expected>) -> Option<Change> {
+    let access = governing.map_or(Expectation::Ro, |expected| expected.access);
+    match (access, entry.has("ro")) {
+        (Expectation::Rw, true) => Some(Change::Open),
+        (Expectation::Hidden, false) if ablate::is_off(Mitigation::MaskSealed) => None,
+        (Expectation::Ro | Expectation::Hidden, false) => Some(Change::Close),
+        _ => None,
+    }
+}
+
+fn settle(entry: &MountEntry, change: Change) -> io::Result<()> {
+    let flags = flags_of(entry);
+    match change {
+        Change::Open => mounts::unless_locked(mounts::remount(&entry.point, flags)),
+        Change::Close => mounts::remount(&entry.point, flags | MountFlags::RDONLY),
+    }
 }
 
 fn compare(expected: &Expected, found: Option<&Seen>) -> Result<(), &'static str> {

@@ -1,8 +1,9 @@
 //! The second stage, inside the sandbox: the last hop between bwrap and the command.
 //!
-//! bwrap's own mounts can be undone by who makes a user namespace, and are gone for a process that outlives them; and nobody looks
-//! whether they are the mounts that were printed. So our own binary makes the mounts that only tighten, compares all of
-//! them with the plan, locks them in one more namespace, gives up what it used, and becomes the command.
+//! bwrap is quadratic in binds, its own mounts can be undone by who makes a user namespace, and nobody looks whether they are the
+//! mounts that were printed. So bwrap makes the namespaces and what every sandbox has, and lets our own binary be root in them: it makes the
+//! mounts that rules ask for, compares all of them with the plan, locks them in one more namespace, gives up what it used, and becomes the
+//! command.
 
 mod check;
 mod confine;
@@ -33,7 +34,7 @@ use crate::seccomp;
 use crate::signal_mask::Mask;
 
 pub(crate) use confine::drop_capabilities;
-pub(crate) use namespaces::enter as enter_namespaces;
+pub(crate) use namespaces::{User, enter as enter_namespaces};
 
 const NO_COMMAND: &str = "the sandbox was set up without a command to run in it";
 
@@ -143,24 +144,23 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::NoCommand);
     };
-    namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
+    let directory = std::env::current_dir().map_err(|e| Failure::refused("the working directory", reason(&e)))?;
+    let user = User::outside().map_err(Failure::step("who the caller is"))?;
     if !ablate::is_off(Mitigation::PrivatePropagation) {
         mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     }
-    own::prepare(&plan.own).map_err(|(path, e)| Failure::refused(&format!("`{path}`"), reason(&e)))?;
     // What must be at a path before it is hidden, where that was noted.
     let hidden = plan.expect.iter().filter(|expected| expected.access == Expectation::Hidden);
     let covered: BTreeMap<&AbsPath, Identity> =
         hidden.filter_map(|expected| Some((&expected.path, expected.identity?))).collect();
-    for tightening in &plan.mounts {
-        mounts::tighten(tightening, covered.get(tightening.path()).copied()).map_err(|e| {
-            let why = format!("`{}`: {}", tightening.path(), reason(&e));
-            if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
-        })?;
-    }
-    if !ablate::is_off(Mitigation::GuardCheck) {
-        check::check(&plan.expect).map_err(Failure::Refused)?;
-    }
+    mounts::make(&plan.mounts, &covered).map_err(|(path, e)| {
+        let why = format!("`{path}`: {}", reason(&e));
+        if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
+    })?;
+    check::check(&plan.expect).map_err(Failure::Refused)?;
+    // What we are in was covered.
+    std::env::set_current_dir(&directory)
+        .map_err(|e| Failure::refused(&format!("`{}`", shown(directory.as_os_str())), reason(&e)))?;
     if !plan.nested && !ablate::is_off(Mitigation::NoUserNamespaces) {
         namespaces::allow_one_more().map_err(Failure::step("the limit of user namespaces"))?;
     }
@@ -172,7 +172,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
         }
     }
     if !ablate::is_off(Mitigation::MountLock) && !ablate::is_off(Mitigation::RootCapabilities) {
-        namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
+        namespaces::enter(user).map_err(Failure::step("a namespace that locks the mounts"))?;
     }
     if !ablate::is_off(Mitigation::RootCapabilities) {
         confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;

@@ -1,35 +1,240 @@
-//! The mounts that the guard makes itself. `mount(2)` costs microseconds, where bwrap reads the whole mount table again for each.
+//! The mounts that the guard makes. `mount(2)` costs microseconds, where bwrap reads the whole mount table again for each of its binds.
+//!
+//! What can be written through a mount is settled afterwards, for all of them (see `check`): a bind starts as what it was taken from.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat2, statat, symlinkat};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 
-use crate::guard_plan::Tightening;
+use super::own::{Own, is_directory};
+use crate::guard_plan::GuardMount;
 use crate::identity::Identity;
-use crate::path::AbsPath;
+use crate::path::{AbsPath, PathMap};
+
+/// Neither devices nor programs that run with other rights.
+const HARMLESS: MountFlags = MountFlags::NODEV.union(MountFlags::NOSUID);
+/// Without devices, opening `/dev/null` gives EACCES.
+const CLOSED: MountFlags = HARMLESS.union(MountFlags::RDONLY).union(MountFlags::NOEXEC);
 
 /// Nothing that is mounted on the host from now on appears here.
 pub(super) fn detach_from_host() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// `covered`: what must be there before it is hidden. Another sandbox may have put something else there, for us to hide in its place.
-pub(super) fn tighten(tightening: &Tightening, covered: Option<Identity>) -> io::Result<()> {
-    let made = tighten_once(tightening, covered);
-    // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing to hide
-    // any more, or something else.
-    match (made, tightening) {
-        (Err(e), Tightening::MaskIfThere(_)) if is_gone(&e) => match tighten_once(tightening, None) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            made => made,
-        },
-        (made, _) => made,
+/// `covered`: what must be at a path before it is hidden. Another sandbox may have put something else there, for us to hide in its place.
+pub(super) fn make<'p>(
+    mounts: &'p [GuardMount],
+    covered: &'p BTreeMap<&AbsPath, Identity>,
+) -> Result<(), (&'p AbsPath, io::Error)> {
+    // A directory gets the mode that is asked for, whatever the caller takes away from new files; and there may be as many descriptors as rules.
+    let umask = umask(Mode::empty());
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let made = make_all(mounts, covered);
+    rustix::process::umask(umask);
+    let _ = setrlimit(Resource::Nofile, limit);
+    made
+}
+
+fn make_all<'p>(
+    mounts: &'p [GuardMount],
+    covered: &'p BTreeMap<&AbsPath, Identity>,
+) -> Result<(), (&'p AbsPath, io::Error)> {
+    let mut maker = Maker { covered, early: open_early(mounts)?, own: Own::default(), mask: None, hidden: None };
+    // A bind would take along what is pinned below it, so the deepest is pinned first.
+    let pins = mounts.iter().rev().filter(|mount| matches!(mount, GuardMount::Pin(_)));
+    let others = mounts.iter().filter(|mount| !matches!(mount, GuardMount::Pin(_)));
+    for mount in pins.chain(others) {
+        maker.make(mount).map_err(|e| (mount.path(), e))?;
     }
+    maker.own.set_modes(&AbsPath::root())
+}
+
+/// What binds are taken from that an empty file system of the plan will have covered by then, opened before that.
+fn open_early(mounts: &[GuardMount]) -> Result<BTreeMap<&AbsPath, OwnedFd>, (&AbsPath, io::Error)> {
+    let mut early = BTreeMap::new();
+    let mut is_empty: PathMap<bool> = PathMap::default();
+    for mount in mounts {
+        let path = mount.path();
+        let source = match mount {
+            GuardMount::From { source, .. } => source,
+            _ if mount.is_bind() => path,
+            _ => {
+                if matches!(mount, GuardMount::Tmpfs { .. }) {
+                    is_empty.insert(path.clone(), true);
+                }
+                continue;
+            }
+        };
+        if is_empty.nearest(source).is_some_and(|(_, is_empty)| *is_empty) {
+            match open(source) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound && mount.may_be_gone() => {}
+                opened => _ = early.insert(path, opened.map_err(|e| (source, e))?),
+            }
+        }
+        is_empty.insert(path.clone(), false);
+    }
+    Ok(early)
+}
+
+struct Maker<'p> {
+    covered: &'p BTreeMap<&'p AbsPath, Identity>,
+    early: BTreeMap<&'p AbsPath, OwnedFd>,
+    own: Own<'p>,
+    /// The first of each kind. The others are bound from it: one call, for a bind has the flags of what it was taken from.
+    mask: Option<OwnedFd>,
+    hidden: Option<OwnedFd>,
+}
+
+impl<'p> Maker<'p> {
+    fn make(&mut self, mount: &'p GuardMount) -> io::Result<()> {
+        let made = self.make_once(mount, self.covered.get(mount.path()).copied());
+        // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing
+        // any more, or something else.
+        match made {
+            Err(e) if mount.may_be_gone() && is_gone(&e) => match self.make_once(mount, None) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+                made => made,
+            },
+            made => made,
+        }
+    }
+
+    fn make_once(&mut self, mount: &'p GuardMount, covered: Option<Identity>) -> io::Result<()> {
+        match mount {
+            GuardMount::Pin(path) => pin(path),
+            GuardMount::From { path, source } => {
+                let source = self.early.remove(path).map_or_else(|| open(source), Ok)?;
+                self.bind(path, source)
+            }
+            GuardMount::WithDevices(path) | GuardMount::WithDevicesIfThere(path) => {
+                self.bind_onto_itself(path)?;
+                allow_devices(path)
+            }
+            GuardMount::ReadOnly(path)
+            | GuardMount::ReadOnlyIfThere(path)
+            | GuardMount::Writable(path)
+            | GuardMount::WritableIfThere(path) => self.bind_onto_itself(path),
+            GuardMount::Mask(path) | GuardMount::MaskIfThere(path) => {
+                let point = self.own.file(path)?;
+                compare(&point, covered)?;
+                self.mask(path, &point)
+            }
+            GuardMount::Hide(path) => {
+                let point = self.own.directory(path)?;
+                compare(&point, covered)?;
+                self.hide(path, &point)
+            }
+            GuardMount::Tmpfs { path, mode } => {
+                let point = self.own.directory(path)?;
+                compare(&point, covered)?;
+                let options = format!("mode={:04o}", self.own.mode_for_now(path, *mode));
+                mount_tmpfs(&point, HARMLESS, &options)?;
+                self.own.mounted(open(path)?)
+            }
+            GuardMount::Directory { path, mode } => {
+                let mode = self.own.mode_for_now(path, *mode);
+                match self.own.make_directory(path, mode) {
+                    // On the way to something that came first.
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                    made => made,
+                }
+            }
+            GuardMount::Symlink { path, target } => {
+                let (folder, name) = self.own.place(path)?;
+                Ok(symlinkat(&target.0, folder, name)?)
+            }
+            GuardMount::Data { path, content } => {
+                let point = self.own.file(path)?;
+                self.own.bind_new_file(content.0.as_bytes(), &point)?;
+                remount(path, HARMLESS | MountFlags::RDONLY)
+            }
+            GuardMount::Seal(path) => {
+                self.own.set_modes(path).map_err(|(_, e)| e)?;
+                remount(path, HARMLESS | MountFlags::RDONLY)
+            }
+        }
+    }
+
+    fn bind_onto_itself(&mut self, path: &AbsPath) -> io::Result<()> {
+        match self.early.remove(path) {
+            Some(source) => self.bind(path, source),
+            None => {
+                let point = open(path)?;
+                Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?)
+            }
+        }
+    }
+
+    fn bind(&self, path: &AbsPath, source: OwnedFd) -> io::Result<()> {
+        let point = if is_directory(&source)? { self.own.directory(path)? } else { self.own.file(path)? };
+        Ok(mount_bind_recursive(by_descriptor(&source), by_descriptor(&point))?)
+    }
+
+    fn mask(&mut self, path: &AbsPath, point: &OwnedFd) -> io::Result<()> {
+        if self.mask.as_ref().is_some_and(|mask| bind_again(mask, point)) {
+            return Ok(());
+        }
+        mount_bind("/dev/null", by_descriptor(point))?;
+        remount(path, CLOSED)?;
+        self.mask = Some(open(path)?);
+        Ok(())
+    }
+
+    fn hide(&mut self, path: &AbsPath, point: &OwnedFd) -> io::Result<()> {
+        if self.hidden.as_ref().is_some_and(|hidden| bind_again(hidden, point)) {
+            return Ok(());
+        }
+        mount_tmpfs(point, CLOSED, "mode=0000,size=4k")?;
+        self.hidden = Some(open(path)?);
+        Ok(())
+    }
+}
+
+/// `false` if the first one is no longer a mount: who removes the file on the host unmounts it here.
+fn bind_again(first: &OwnedFd, point: &OwnedFd) -> bool {
+    mount_bind(by_descriptor(first), by_descriptor(point)).is_ok()
+}
+
+fn mount_tmpfs(point: &OwnedFd, flags: MountFlags, options: &str) -> io::Result<()> {
+    let options = std::ffi::CString::new(options)?;
+    Ok(mount("tmpfs", by_descriptor(point), "tmpfs", flags, options.as_c_str())?)
+}
+
+/// Not bound along with what is around it: the bind that covers it would show it.
+fn pin(path: &AbsPath) -> io::Result<()> {
+    let point = open(path)?;
+    mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?;
+    Ok(mount_change(by_descriptor(&open(path)?), MountPropagationFlags::UNBINDABLE)?)
+}
+
+/// All flags of the mount but those that forbid devices and writing. Where the host has set these, they stay.
+fn allow_devices(path: &AbsPath) -> io::Result<()> {
+    let no_programs = fstatvfs(open(path)?)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
+    let flags = if no_programs { MountFlags::NOSUID | MountFlags::NOEXEC } else { MountFlags::NOSUID };
+    unless_locked(remount(path, flags))
+}
+
+/// A flag that the host has set on a mount cannot be taken away here.
+pub(super) fn unless_locked(changed: io::Result<()>) -> io::Result<()> {
+    match changed {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        changed => changed,
+    }
+}
+
+fn compare(point: &OwnedFd, covered: Option<Identity>) -> io::Result<()> {
+    let Some(covered) = covered else { return Ok(()) };
+    let found = statat(point, c"", AtFlags::EMPTY_PATH)?;
+    if Identity::of_stat(&found) == covered { Ok(()) } else { Err(Errno::STALE.into()) }
 }
 
 /// By its path, no such file; or, to a remount by its path, nothing that is a mount.
@@ -38,38 +243,14 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|number| stale.contains(&number))
 }
 
-fn tighten_once(tightening: &Tightening, covered: Option<Identity>) -> io::Result<()> {
-    let point = open(tightening.path())?;
-    if let Some(covered) = covered {
-        let found = rustix::fs::statat(&point, c"", AtFlags::EMPTY_PATH)?;
-        if Identity::of_stat(&found) != covered {
-            return Err(Errno::STALE.into());
-        }
-    }
-    match tightening {
-        Tightening::Mask(path) | Tightening::MaskIfThere(path) => {
-            mount_bind("/dev/null", by_descriptor(&point))?;
-            // Without devices, opening it gives EACCES.
-            let flags = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
-            remount(path, flags)
-        }
-        Tightening::Hide(_) => {
-            let flags = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
-            Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", flags, c"mode=0000,size=4k")?)
-        }
-        // The check that follows makes each mount within read-only; here it is only cut off from its surroundings.
-        Tightening::ReadOnly(_) => Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?),
-    }
-}
-
 /// Binds a part of `/proc` over itself, read-only.
 pub(super) fn read_only(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;
     mount_bind(by_descriptor(&point), by_descriptor(&point))?;
-    remount(path, MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC)
+    remount(path, CLOSED)
 }
 
-/// Changes the flags of the topmost mount at `path`. All flags that it has must be among `flags`: those are locked.
+/// Changes the flags of the topmost mount at `path`. All flags that are locked must be among `flags`.
 pub(super) fn remount(path: &AbsPath, flags: MountFlags) -> io::Result<()> {
     let point = open(path)?;
     Ok(mount_remount(by_descriptor(&point), flags | MountFlags::BIND, c"")?)
@@ -78,10 +259,10 @@ pub(super) fn remount(path: &AbsPath, flags: MountFlags) -> io::Result<()> {
 /// Another sandbox may share the project and change it this very moment, so no symlink is followed, and what was opened is
 /// what is mounted on.
 pub(super) fn open(path: &AbsPath) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
     Ok(openat2(CWD, path.as_path(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
-fn by_descriptor(descriptor: &OwnedFd) -> String {
+pub(super) fn by_descriptor(descriptor: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }

@@ -5,16 +5,40 @@ use std::io;
 
 use rustix::thread::UnshareFlags;
 
-/// Enters a new user namespace, as the same user, and a mount namespace that belongs to it. Every mount that exists by then
+/// A user and a group.
+#[derive(Clone, Copy)]
+pub(crate) struct User {
+    uid: u32,
+    gid: u32,
+}
+
+impl User {
+    pub(crate) fn current() -> Self {
+        Self { uid: rustix::process::getuid().as_raw(), gid: rustix::process::getgid().as_raw() }
+    }
+
+    /// Who this process is to the namespace around its own. bwrap makes the guard root in a namespace in which there is nobody else.
+    pub(super) fn outside() -> io::Result<Self> {
+        Ok(Self { uid: outside("/proc/self/uid_map")?, gid: outside("/proc/self/gid_map")? })
+    }
+}
+
+/// The second number of `0 1000 1`.
+fn outside(map: &str) -> io::Result<u32> {
+    let text = fs::read_to_string(map)?;
+    let number = text.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok());
+    number.ok_or_else(|| io::Error::other(format!("`{map}` has another form")))
+}
+
+/// Enters a new user namespace, in which we are `user`, and a mount namespace that belongs to it. Every mount that exists by then
 /// is locked: nobody inside can unmount it, or make it writable.
-pub(crate) fn enter() -> io::Result<()> {
-    let uid = rustix::process::getuid().as_raw();
-    let gid = rustix::process::getgid().as_raw();
+pub(crate) fn enter(user: User) -> io::Result<()> {
+    let current = User::current();
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
     // Without this a process without privileges may not write the map of groups.
     fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+    fs::write("/proc/self/uid_map", format!("{} {} 1", user.uid, current.uid))?;
+    fs::write("/proc/self/gid_map", format!("{} {} 1", user.gid, current.gid))
 }
 
 #[allow(unsafe_code)]

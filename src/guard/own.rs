@@ -1,44 +1,126 @@
-//! The sandbox's own directories, where bwrap (before 0.5) cannot give them a mode.
+//! The sandbox's own file systems, in which the guard makes directories and files. On the host it makes nothing.
 
-use std::io;
-use std::os::fd::AsRawFd;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, StatxAttributes, StatxFlags, chmod, fstatfs, statx};
-use rustix::mount::MountFlags;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::mount::mount_bind;
 
-use super::mounts;
-use crate::guard_plan::OwnDirectory;
+use super::mounts::{by_descriptor, open};
 use crate::path::AbsPath;
 
-/// `TMPFS_MAGIC` of `linux/magic.h`.
-const TMPFS: i128 = 0x0102_1994;
-
-/// Sets all modes, then makes read-only what is sealed: a mode on a sealed file system could not be set any more.
-pub(super) fn prepare(own: &[OwnDirectory]) -> Result<(), (&AbsPath, io::Error)> {
-    let mut ours = Vec::new();
-    for directory in own {
-        set_mode(directory, &mut ours).map_err(|e| (&directory.path, e))?;
-    }
-    for directory in own.iter().filter(|directory| directory.sealed) {
-        let flags = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID;
-        mounts::remount(&directory.path, flags).map_err(|e| (&directory.path, e))?;
-    }
-    Ok(())
+#[derive(Default)]
+pub(super) struct Own<'p> {
+    /// The root of each.
+    roots: Vec<Root>,
+    /// The modes that directories get when everything in them is in place: some do not even let their owner make anything.
+    modes: Vec<(&'p AbsPath, u32)>,
 }
 
-/// `ours`: the devices of the file systems that were found to be the sandbox's own.
-fn set_mode(directory: &OwnDirectory, ours: &mut Vec<(u32, u32)>) -> io::Result<()> {
-    let point = mounts::open(&directory.path)?;
-    let found = statx(&point, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
-    let device = (found.stx_dev_major, found.stx_dev_minor);
-    #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
-    let kind = fstatfs(&point)?.f_type as i128;
-    // Had bwrap not mounted it, this would be a directory of the host, whose mode must stay as it is.
-    if kind == TMPFS && found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
-        ours.push(device);
-    } else if !ours.contains(&device) {
-        return Err(io::Error::other("it is not mounted"));
+struct Root {
+    descriptor: OwnedFd,
+    device: u64,
+}
+
+/// As bwrap makes them on the way to the mount point of a bind.
+const ON_THE_WAY: u32 = 0o700;
+
+impl<'p> Own<'p> {
+    pub(super) fn mounted(&mut self, descriptor: OwnedFd) -> io::Result<()> {
+        let device = device_of(&descriptor)?;
+        self.roots.push(Root { descriptor, device });
+        Ok(())
     }
-    let mode = Mode::from_raw_mode(directory.mode);
-    Ok(chmod(format!("/proc/self/fd/{}", point.as_raw_fd()), mode)?)
+
+    /// `mode`, if things can be put into such a directory; otherwise one that lets us, until [`Own::set_modes`].
+    pub(super) fn mode_for_now(&mut self, path: &'p AbsPath, mode: u32) -> u32 {
+        const OWNER: u32 = 0o700;
+        if mode & OWNER != OWNER {
+            self.modes.push((path, mode));
+        }
+        mode | OWNER
+    }
+
+    /// Of all directories at `path` and below that still wait for theirs.
+    pub(super) fn set_modes(&mut self, path: &AbsPath) -> Result<(), (&'p AbsPath, io::Error)> {
+        let set = |at: &AbsPath, mode: u32| {
+            let directory = open(at)?;
+            self.must_be_ours(&directory)?;
+            Ok(chmod(by_descriptor(&directory), Mode::from_raw_mode(mode))?)
+        };
+        // The way to the deepest leads through the others.
+        for (at, mode) in self.modes.iter().rev().filter(|(at, _)| at.is_within(path)) {
+            set(at, *mode).map_err(|e| (*at, e))?;
+        }
+        self.modes.retain(|(at, _)| !at.is_within(path));
+        Ok(())
+    }
+
+    /// The mount point for a directory: what is there, or, in a file system of ours, a new one.
+    pub(super) fn directory(&self, path: &AbsPath) -> io::Result<OwnedFd> {
+        open_or(path, || self.make_directory(path, ON_THE_WAY))
+    }
+
+    /// The same for a file.
+    pub(super) fn file(&self, path: &AbsPath) -> io::Result<OwnedFd> {
+        open_or(path, || {
+            let (folder, name) = self.place(path)?;
+            create(&folder, name).map(drop)
+        })
+    }
+
+    pub(super) fn make_directory(&self, path: &AbsPath, mode: u32) -> io::Result<()> {
+        let (folder, name) = self.place(path)?;
+        Ok(mkdirat(folder, name, Mode::from_raw_mode(mode))?)
+    }
+
+    /// Where something new at `path` has to be made, which is in a file system of ours or nowhere.
+    pub(super) fn place<'n>(&self, path: &'n AbsPath) -> io::Result<(OwnedFd, &'n OsStr)> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Errno::NOENT.into());
+        };
+        let folder = self.directory(&folder)?;
+        self.must_be_ours(&folder)?;
+        Ok((folder, name))
+    }
+
+    fn must_be_ours(&self, folder: &OwnedFd) -> io::Result<()> {
+        let device = device_of(folder)?;
+        let is_ours = self.roots.iter().any(|root| root.device == device);
+        if is_ours { Ok(()) } else { Err(Errno::NOENT.into()) }
+    }
+
+    /// Binds a file with this content, which has no name anywhere else.
+    pub(super) fn bind_new_file(&self, content: &[u8], point: &OwnedFd) -> io::Result<()> {
+        const NAME: &str = "data";
+        let Root { descriptor: folder, .. } = self.roots.first().ok_or(Errno::NOENT)?;
+        let mut file = create(folder, OsStr::new(NAME))?;
+        file.write_all(content)?;
+        mount_bind(by_descriptor(&file.into()), by_descriptor(point))?;
+        Ok(unlinkat(folder, NAME, AtFlags::empty())?)
+    }
+}
+
+fn open_or(path: &AbsPath, make: impl FnOnce() -> io::Result<()>) -> io::Result<OwnedFd> {
+    match open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => make().and_then(|()| open(path)),
+        opened => opened,
+    }
+}
+
+fn create(folder: &OwnedFd, name: &OsStr) -> io::Result<File> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+pub(super) fn is_directory(descriptor: &OwnedFd) -> io::Result<bool> {
+    Ok(FileType::from_raw_mode(fstat(descriptor)?.st_mode) == FileType::Directory)
+}
+
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
+fn device_of(descriptor: &OwnedFd) -> io::Result<u64> {
+    Ok(fstat(descriptor)?.st_dev as u64)
 }

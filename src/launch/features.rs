@@ -20,7 +20,8 @@ use crate::state::{Kind, must_be_elsewhere};
 
 const KIND: Kind = Kind { folder: "probes", max_bytes: 1 << 16 };
 const NAME: &str = "bwrap.json";
-const VERSION: u32 = 1;
+/// Of the format, and of the list of flags that are asked for.
+const VERSION: u32 = 2;
 /// Nobody goes back and forth between more.
 const MAX_BINARIES: usize = 4;
 

@@ -15,7 +15,7 @@ pub(super) const DISABLE_USERNS: &str = "--disable-userns";
 /// A flag, how many words follow it, and a release that has it. What is said to need 0.4 may be older: that is the oldest that was tried.
 struct Flag(&'static str, usize, &'static str);
 
-const FLAGS: [Flag; 23] = [
+const FLAGS: [Flag; 25] = [
     Flag("--bind", 2, "0.4"),
     Flag("--bind-try", 2, "0.4"),
     Flag("--cap-add", 1, "0.4"),
@@ -27,6 +27,7 @@ const FLAGS: [Flag; 23] = [
     Flag("--die-with-parent", 0, "0.4"),
     Flag("--dir", 1, "0.4"),
     Flag(DISABLE_USERNS, 0, "0.8"),
+    Flag("--gid", 1, "0.4"),
     Flag(PERMS, 1, "0.5"),
     Flag("--proc", 1, "0.4"),
     Flag("--remount-ro", 1, "0.4"),
@@ -37,6 +38,7 @@ const FLAGS: [Flag; 23] = [
     Flag("--share-net", 0, "0.4"),
     Flag("--symlink", 2, "0.4"),
     Flag("--tmpfs", 1, "0.4"),
+    Flag("--uid", 1, "0.4"),
     Flag("--unshare-all", 0, "0.4"),
     Flag("--unshare-user", 0, "0.4"),
 ];

@@ -68,7 +68,7 @@ pub enum ModelError {
         why: &'static str,
     },
     /// The second stage would mount on something that is not there.
-    NothingToTighten {
+    NothingThere {
         path: AbsPath,
     },
     /// `--symlink` where the argv already made something.
@@ -108,7 +108,7 @@ impl fmt::Display for ModelError {
                 write!(f, "the second stage reads its plan from descriptor {descriptor}, whose content is not known")
             }
             Self::InvalidPlan { why } => write!(f, "the plan of the second stage makes no sense: {why}"),
-            Self::NothingToTighten { path } => write!(f, "the second stage finds nothing of the host at `{path}`"),
+            Self::NothingThere { path } => write!(f, "the second stage finds nothing at `{path}` to mount on"),
             Self::Occupied { path } => write!(f, "`{path}` exists already"),
         }
     }

@@ -125,13 +125,17 @@ impl Model {
         }
         if let Some((descriptor, command)) = guard::call(&invocation.command) {
             let plan = descriptors.get(&descriptor).ok_or(ModelError::MissingPlan { descriptor })?;
-            let own = guard::own(plan)?;
-            own.iter().try_for_each(|own| mounts.set_mode(&own.path, own.mode))?;
-            own.iter().filter(|own| own.sealed).try_for_each(|own| mounts.remount_read_only(&own.path))?;
             for step in guard::steps(plan)? {
-                mounts.tighten(&step, &exists)?;
+                mounts.apply_step(&step, &exists)?;
             }
             invocation.command = command.to_vec();
+        } else if let Some(power) = invocation.powers.first() {
+            // CAP_SYS_ADMIN unmounts a mask, CAP_DAC_OVERRIDE walks through a directory of mode 0000. The second stage gives up what it has.
+            return Err(ModelError::NotModelled {
+                flag: "--cap-add".to_owned(),
+                value: power.clone(),
+                why: "a capability may undo what the mounts say",
+            });
         }
         Ok(Model {
             mounts,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use super::guard::Step;
+use super::guard::{Access, Step};
 use super::words::{BindKind, IfMissing, Modes, Operation};
 use super::{ModelError, View};
 use crate::path::AbsPath;
@@ -86,36 +86,69 @@ impl Mounts {
         }
     }
 
-    /// A mount of the second stage. It mounts on what it can open, so something of the host must be seen there.
-    pub(super) fn tighten(&mut self, step: &Step, exists: &impl Fn(&AbsPath) -> bool) -> Result<(), ModelError> {
-        let (Step::Mask(path) | Step::Hide(path) | Step::ReadOnly(path)) = step;
-        let source = match self.view(path) {
-            View::Host { source, .. } if exists(&source) => source,
-            _ => return Err(ModelError::NothingToTighten { path: path.clone() }),
-        };
-        let mount = match step {
-            Step::Mask(_) => {
+    /// A mount of the second stage. It mounts on what it can open, or, on a tmpfs that can still be written, on what it makes for that. What
+    /// a bind is taken from, and a tmpfs covers by then, was opened before.
+    pub(super) fn apply_step(&mut self, step: &Step, exists: &impl Fn(&AbsPath) -> bool) -> Result<(), ModelError> {
+        match step {
+            Step::Pin(path) => {
+                let Some(source) = self.shown(path, exists) else { return Err(nothing_there(path)) };
+                self.covered.insert(source);
+                Ok(())
+            }
+            Step::Bind { path, source, access, if_there } => {
+                let host = self.shown(source, exists).or_else(|| self.on_tmpfs(source).then(|| source.clone()));
+                match host.filter(|host| exists(host)) {
+                    Some(host) => self.mount_by_guard(path, bind(host, *access), exists),
+                    None if *if_there => Ok(()),
+                    None => Err(ModelError::MissingSource { source: source.clone() }),
+                }
+            }
+            Step::Mask { path, if_there: true } if self.shown(path, exists).is_none() => Ok(()),
+            Step::Mask { path, .. } => {
                 let null = AbsPath::root().child("dev").child("null");
-                Mount::Bind { source: null, kind: BindKind::ReadOnly }
+                self.mount_by_guard(path, bind(null, Access::ReadOnly), exists)
             }
-            Step::Hide(_) => {
-                let tmpfs = Tmpfs::mounted_at(path, 0o000);
-                Mount::Tmpfs(Tmpfs { writable: false, ..tmpfs })
+            Step::Hide(path) => {
+                let tmpfs = Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) };
+                self.mount_by_guard(path, Mount::Tmpfs(tmpfs), exists)
             }
-            Step::ReadOnly(_) => Mount::Bind { source, kind: BindKind::ReadOnly },
-        };
+            Step::Tmpfs { path, mode } => {
+                self.mount_by_guard(path, Mount::Tmpfs(Tmpfs::mounted_at(path, *mode)), exists)
+            }
+            Step::Data(path) => self.mount_by_guard(path, Mount::Data, exists),
+            Step::Directory { path, .. } if !self.on_tmpfs(path) => Err(nothing_there(path)),
+            Step::Directory { path, mode } => {
+                self.make_parents(path, Modes::MOUNT_POINT.parents)?;
+                self.make_directory(path, *mode)
+            }
+            Step::Symlink { path, target } => self.symlink(target, path),
+            Step::Seal(path) => self.remount_read_only(path),
+        }
+    }
+
+    fn mount_by_guard(
+        &mut self,
+        path: &AbsPath,
+        mount: Mount,
+        exists: &impl Fn(&AbsPath) -> bool,
+    ) -> Result<(), ModelError> {
+        if self.shown(path, exists).is_none() && !self.on_tmpfs(path) {
+            return Err(nothing_there(path));
+        }
         self.mount(path, Modes::MOUNT_POINT, mount)
     }
 
-    /// The second stage changes the mode of what it can open, if it is on a tmpfs of this argv that can be written.
-    pub(super) fn set_mode(&mut self, path: &AbsPath, mode: u32) -> Result<(), ModelError> {
-        match self.governing_tmpfs(path) {
-            Some((_, Tmpfs { nodes, writable: true })) if nodes.contains_key(path) => {
-                nodes.insert(path.clone(), Node::Directory { mode });
-                Ok(())
-            }
-            _ => Err(ModelError::NothingToTighten { path: path.clone() }),
+    /// What of the host is seen at `path`, if it exists.
+    fn shown(&self, path: &AbsPath, exists: &impl Fn(&AbsPath) -> bool) -> Option<AbsPath> {
+        match self.view_of_reached(path) {
+            View::Host { source, .. } => Some(source).filter(|source| exists(source)),
+            _ => None,
         }
+    }
+
+    /// On a tmpfs that can be written.
+    fn on_tmpfs(&self, path: &AbsPath) -> bool {
+        matches!(self.governing(path), Some((_, Mount::Tmpfs(Tmpfs { writable: true, .. }))))
     }
 
     /// What is at `path` for a process that owns the tmpfs directories and has no capabilities.
@@ -266,6 +299,19 @@ impl Mounts {
             Mount::Bind { .. } | Mount::Dev | Mount::Proc | Mount::Data => None,
         }
     }
+}
+
+fn bind(source: AbsPath, access: Access) -> Mount {
+    let kind = match access {
+        Access::ReadOnly => BindKind::ReadOnly,
+        Access::Writable => BindKind::Writable,
+        Access::WithDevices => BindKind::WritableWithDevices,
+    };
+    Mount::Bind { source, kind }
+}
+
+fn nothing_there(path: &AbsPath) -> ModelError {
+    ModelError::NothingThere { path: path.clone() }
 }
 
 /// The path on the host of what a bind of `source` at `at` shows at `path`.

@@ -29,7 +29,7 @@ fn host(source: &str, writable: bool) -> View {
 #[test]
 fn a_flag_that_is_not_understood_is_an_error() {
     let unknown = |flag| format!("`{flag}` is not a bwrap flag that the model knows");
-    for flag in ["--overlay-src", "--bind-data", "--file", "--args", "--uid", "--chmod", "/", "-v"] {
+    for flag in ["--overlay-src", "--bind-data", "--file", "--args", "--chmod", "/", "-v"] {
         assert_eq!(error(&format!("--ro-bind / / {flag} 3 /x")), unknown(flag));
     }
     let stray_bytes = [OsStr::new("bwrap"), OsStr::from_bytes(b"--\xff"), OsStr::new("--")];

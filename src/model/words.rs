@@ -73,6 +73,8 @@ pub(super) struct Invocation {
     pub cwd: Option<AbsPath>,
     pub environment: Vec<EnvironmentChange>,
     pub command: Vec<OsString>,
+    /// What `--cap-add` gives that could undo what the mounts say.
+    pub powers: Vec<OsString>,
 }
 
 pub(super) fn read<S: AsRef<OsStr>>(words: &[S]) -> Result<Invocation, ModelError> {
@@ -202,10 +204,24 @@ impl<'a, W: Iterator<Item = &'a OsStr>> Reader<W> {
                 self.needs.push(("--disable-userns", "--unshare-user", Namespace::User));
             }
             "--cap-drop" => _ = self.value(flag)?,
-            "--cap-add" => self.added_capability(flag)?,
+            "--cap-add" => {
+                let value = self.value(flag)?;
+                if !value.eq_ignore_ascii_case("CAP_SETFCAP") {
+                    read.powers.push(value.to_os_string());
+                }
+            }
+            "--uid" => self.number_of(flag, "--uid")?,
+            "--gid" => self.number_of(flag, "--gid")?,
             "--seccomp" => _ = self.number(flag, "the number of a file descriptor")?,
             _ => return Err(ModelError::UnknownFlag { flag: flag.into() }),
         }
+        Ok(())
+    }
+
+    /// Who the process is. It owns what the argv makes, whatever its number.
+    fn number_of(&mut self, flag: &str, name: &'static str) -> Result<(), ModelError> {
+        self.number(flag, "a number")?;
+        self.needs.push((name, "--unshare-user", Namespace::User));
         Ok(())
     }
 
@@ -266,20 +282,6 @@ impl<'a, W: Iterator<Item = &'a OsStr>> Reader<W> {
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| invalid(flag, value, expected))
-    }
-
-    /// A capability can undo what the mounts say: CAP_SYS_ADMIN unmounts a mask, CAP_DAC_OVERRIDE walks
-    /// through a directory of mode 0000. So only one that has no such power is let through.
-    fn added_capability(&mut self, flag: &str) -> Result<(), ModelError> {
-        let value = self.value(flag)?;
-        if value.eq_ignore_ascii_case("CAP_SETFCAP") {
-            return Ok(());
-        }
-        Err(ModelError::NotModelled {
-            flag: flag.into(),
-            value: value.into(),
-            why: "a capability may undo what the mounts say",
-        })
     }
 }
 

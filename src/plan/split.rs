@@ -1,63 +1,50 @@
 //! Which of the two stages makes a mount: bwrap, or the guard that comes after it.
 //!
-//! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. The guard can only tighten, and
-//! comes last, so it gets what takes something away and has nothing mounted in it.
+//! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. So bwrap makes what every sandbox
+//! has and the guard cannot: the root, `/dev` and `/proc`, and what is mounted in the latter two, where nothing of the host is left to take it from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 
-use crate::ablate::{self, Mitigation};
-use crate::guard_plan::{Expectation, Expected, Tightening};
-use crate::path::{AbsPath, PathMap};
+use crate::bytes::Word;
+use crate::guard_plan::{Expectation, Expected, GuardMount};
+use crate::path::AbsPath;
+use crate::places;
 
-use super::{BindKind, IfGone, Mount, Plan, Planned, Purpose, View};
+use super::{BindKind, CLOSED, IfGone, Mount, Plan, Planned, Purpose, View};
 
 /// The mounts of a plan, by who makes them.
 pub struct Split<'p> {
     pub bwrap: Vec<&'p Planned>,
-    pub guard: Vec<(Tightening, &'p Planned)>,
+    pub guard: Vec<(GuardMount, &'p Planned)>,
 }
 
 impl Plan {
     /// With `guard` off, everything is bwrap's.
     pub fn split(&self, guard: bool) -> Split<'_> {
         let mut split = Split { bwrap: Vec::new(), guard: Vec::new() };
-        let points: PathMap<()> = self.mounts.iter().map(|planned| (planned.mount.path().clone(), ())).collect();
-        for planned in &self.mounts {
-            let alone = guard && points.below(planned.mount.path()).next().is_none();
-            match self.tightening(planned).filter(|_| alone) {
-                Some(tightening) => split.guard.push((tightening, planned)),
-                // Comes with the mask, which is the guard's.
-                None if alone && matches!(&planned.mount, Mount::Seal { path } if self.view(path) == View::Masked) => {}
+        let own = [places::at(places::DEV), places::at(places::PROC)];
+        let is_bwraps = |path: &AbsPath| path.is_root() || own.iter().any(|own| path.is_within(own));
+        let mut mounts = self.mounts.iter().peekable();
+        while let Some(planned) = mounts.next() {
+            if !guard || is_bwraps(planned.mount.path()) {
+                split.bwrap.push(planned);
+                continue;
+            }
+            // A mask in which nothing is mounted: one step instead of two.
+            let hides = matches!(&planned.mount, Mount::Tmpfs { mode: CLOSED, .. });
+            let seal = Mount::Seal { path: planned.mount.path().clone() };
+            let mount = match mounts.next_if(|next| hides && next.mount == seal) {
+                Some(_) => Some(GuardMount::Hide(planned.mount.path().clone())),
+                None => by_guard(planned),
+            };
+            match mount {
+                Some(mount) => split.guard.push((mount, planned)),
                 None => split.bwrap.push(planned),
             }
         }
         split
-    }
-
-    fn tightening(&self, planned: &Planned) -> Option<Tightening> {
-        if !matches!(planned.purpose, Purpose::Rule(_)) {
-            return None;
-        }
-        let around = self.view_around(planned.mount.path());
-        match &planned.mount {
-            Mount::MaskFile { path, if_gone: IfGone::Fail } if around.shows_host() => {
-                Some(Tightening::Mask(path.clone()))
-            }
-            Mount::MaskFile { path, if_gone: IfGone::Skip } if around.shows_host() => {
-                Some(Tightening::MaskIfThere(path.clone()))
-            }
-            // What a test switches off is bwrap's to leave out.
-            Mount::Tmpfs { .. } if ablate::is_off(Mitigation::MaskDenied) || ablate::is_off(Mitigation::MaskSealed) => {
-                None
-            }
-            Mount::Tmpfs { path, .. } if around.shows_host() && self.view(path) == View::Masked => {
-                Some(Tightening::Hide(path.clone()))
-            }
-            Mount::Bind { path, kind: BindKind::ReadOnly, .. } if around == View::HostRw => {
-                Some(Tightening::ReadOnly(path.clone()))
-            }
-            _ => None,
-        }
     }
 
     /// What the guard must find once all mounts are made.
@@ -85,4 +72,33 @@ impl Plan {
         };
         self.views.iter().map(expected).collect()
     }
+}
+
+/// `None` for what only bwrap can make.
+fn by_guard(planned: &Planned) -> Option<GuardMount> {
+    let path = planned.mount.path().clone();
+    Some(match &planned.mount {
+        Mount::Bind { .. } if matches!(planned.purpose, Purpose::Pin { .. }) => GuardMount::Pin(path),
+        Mount::Bind { kind, if_gone, .. } => match (kind, if_gone) {
+            (BindKind::ReadOnly, IfGone::Fail) => GuardMount::ReadOnly(path),
+            (BindKind::ReadOnly, IfGone::Skip) => GuardMount::ReadOnlyIfThere(path),
+            (BindKind::Writable, IfGone::Fail) => GuardMount::Writable(path),
+            (BindKind::Writable, IfGone::Skip) => GuardMount::WritableIfThere(path),
+            (BindKind::WithDevices, IfGone::Fail) => GuardMount::WithDevices(path),
+            (BindKind::WithDevices, IfGone::Skip) => GuardMount::WithDevicesIfThere(path),
+        },
+        Mount::OwnBinary { executable: source, .. } | Mount::Elsewhere { source, .. } => {
+            GuardMount::From { path, source: source.clone() }
+        }
+        Mount::MaskFile { if_gone: IfGone::Fail, .. } => GuardMount::Mask(path),
+        Mount::MaskFile { if_gone: IfGone::Skip, .. } => GuardMount::MaskIfThere(path),
+        Mount::Tmpfs { mode, .. } => GuardMount::Tmpfs { path, mode: *mode },
+        Mount::Directory { mode, .. } => GuardMount::Directory { path, mode: *mode },
+        Mount::Symlink { target, .. } => GuardMount::Symlink { path, target: Word(target.clone().into()) },
+        Mount::DataFile { content, .. } => {
+            GuardMount::Data { path, content: Word(OsString::from_vec(content.clone())) }
+        }
+        Mount::Seal { .. } => GuardMount::Seal(path),
+        Mount::Dev { .. } | Mount::Proc { .. } => return None,
+    })
 }

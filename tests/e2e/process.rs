@@ -170,7 +170,8 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
     let by_shell = environment(place.command("sh").arg("-c").arg(OsString::from_vec(script.unwrap().stdout)));
     assert_eq!(by_shell, environment(sandbox(place).arg("--no-guard").args(command)));
     assert!(probe::<&str>(place, &[], &[place.project().join("hidden/open/file")])[0].write == "ok");
-    let printed = sandbox(place).arg("--print-args=nul").args(command).env("TMPDIR", place.home()).output().unwrap();
+    let words = ["--no-guard", "--print-args=nul"];
+    let printed = sandbox(place).args(words).args(command).env("TMPDIR", place.home()).output().unwrap();
     assert_eq!(stdout(&printed).matches("/made\0").count(), 2);
     assert!(stderr(&printed).contains("warning[incomplete-form]"), "{}", stderr(&printed));
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::bytes::Word;
 use crate::decide::Decision;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::guard_plan::Tightening;
+use crate::guard_plan::GuardMount;
 use crate::host::{FileKind, Host, Resolved};
 use crate::lower;
 use crate::path::{AbsPath, shown};
@@ -101,7 +101,7 @@ impl From<FileKind> for Kind {
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     Bwrap(Vec<Word>),
-    Guard(Tightening),
+    Guard(GuardMount),
 }
 
 /// Answers questions about one policy.
@@ -124,7 +124,7 @@ impl<'a> Explainer<'a> {
             .iter()
             .zip(operations)
             .map(|(planned, operation)| (*planned, Step::Bwrap(operation.words.into_iter().map(Word).collect())));
-        let by_guard = split.guard.into_iter().map(|(tightening, planned)| (planned, Step::Guard(tightening)));
+        let by_guard = split.guard.into_iter().map(|(mount, planned)| (planned, Step::Guard(mount)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = crate::launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
         let patterns = Patterns::of(host, &compiled.layers.project, &compiled.policy.rules);
