@@ -3,7 +3,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Place, write_program};
+use crate::support::{Place, binary, write_program};
 use crate::{ran, run, undisturbed};
 
 fn printed<const N: usize>(words: [&str; N]) -> String {
@@ -14,7 +14,7 @@ fn printed<const N: usize>(words: [&str; N]) -> String {
 
 /// What a printed script hands to the second stage, up to the document that holds the plan.
 fn command_in(script: &str) -> &str {
-    let (_, inside) = script.split_once(" \\\n  -- /run/agent-sandbox/guard __guard 3 -- ").unwrap();
+    let (_, inside) = script.split_once(&format!(" \\\n  -- {} __guard 3 -- ", binary().display())).unwrap();
     inside.split_once(" 3<<'END'\n{\n").unwrap().0
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::support::Place;
+use crate::support::{Place, binary};
 use crate::{ran, run, undisturbed};
 
 /// A command that no form can carry without care.
@@ -65,8 +65,9 @@ fn every_form_carries_the_same_words() {
         for stages in STAGES {
             let words = words(&place, stages);
             let inside = words.iter().position(|word| word == "--").unwrap();
+            let binary = binary();
             let guard: &[&str] =
-                if stages.is_empty() { &["/run/agent-sandbox/guard", "__guard", "3", "--"] } else { &[] };
+                if stages.is_empty() { &[binary.to_str().unwrap(), "__guard", "3", "--"] } else { &[] };
             assert_eq!(words[inside + 1..], [guard, &AWKWARD].concat());
 
             let (in_script, held) = script(&print(&place, stages, "--print-args=shell"), stages);
@@ -238,7 +239,7 @@ fn forms_of_words_alone_say_what_else_is_needed() {
     assert_needs(&[], &format!("descriptor 3 {plan}"));
     assert_needs(&["--no-guard"], &format!("descriptor 3 {filter}{scope}"));
     place.write("home/.netrc", "");
-    assert_needs(&[], &format!("descriptor 3 open on `/dev/null`, and descriptor 4 {plan}"));
+    assert_needs(&[], &format!("descriptor 3 {plan}"));
     assert_needs(&["--no-guard"], &format!("descriptor 3 open on `/dev/null`, and descriptor 4 {filter}{scope}"));
     for form in ["shell", "json", "annotated"] {
         assert_eq!(run(&place, [&format!("--print-args={form}")]).err, "");
@@ -319,7 +320,7 @@ fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
             if is_annotated || !guard {
                 assert!(text.lines().any(|line| line.starts_with(&mask)), "{text}");
             }
-            let second = if guard { "/run/agent-sandbox/guard __guard 4 -- " } else { "" };
+            let second = if guard { format!("{} __guard 3 -- ", binary().display()) } else { String::new() };
             let command = format!("  -- {second}echo $'{}", &ESCAPED[1..]);
             assert!(text.lines().any(|line| line.starts_with(&command)), "{text}");
         }
@@ -334,7 +335,8 @@ fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
 fn an_escaped_word_is_the_word() {
     let place = Place::in_tmp();
     let name = OsString::from_vec(FORGED.to_vec());
-    for (stages, before) in STAGES.into_iter().zip(["  -- /run/agent-sandbox/guard __guard 3 -- ", "  -- "]) {
+    let guard = format!("  -- {} __guard 3 -- ", binary().display());
+    for (stages, before) in STAGES.into_iter().zip([&*guard, "  -- "]) {
         let mut command = place.agent_sandbox();
         let annotated = command.args(stages).arg("--print-args=annotated").arg(&name).output().unwrap().stdout;
         let annotated = String::from_utf8(annotated).unwrap();
@@ -394,6 +396,10 @@ fn json_names_placeholders_and_the_contents_of_descriptors() {
         { "path": at("a/b.json"), "kind": "file", "content": "{}\n" },
     ]);
     assert_eq!(json["placeholders"], expected);
-    assert_eq!(json["data"], serde_json::json!([{ "descriptor": 3, "content": "/.agent-sandbox.toml\n/a/b.json\n" }]));
+    let content = "/.agent-sandbox.toml\n/a/b.json\n";
+    let by_guard = serde_json::json!({ "data": { "path": at(".git/info/exclude"), "content": content } });
+    assert!(json["guard"]["plan"]["mounts"].as_array().unwrap().contains(&by_guard), "{json}");
+    let json: Value = serde_json::from_str(&run(&place, ["--no-guard", "--print-args=json"]).out).unwrap();
+    assert_eq!(json["data"][0], serde_json::json!({ "descriptor": 3, "content": content }));
     assert!(!place.project().join("a").exists(), "printing makes nothing");
 }
