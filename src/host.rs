@@ -5,14 +5,14 @@
 //! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Access, OFlags, access};
 
@@ -38,8 +38,13 @@ pub enum FileKind {
     Device,
 }
 
-/// What was found at each path, `None` being nothing.
-type Seen = Mutex<HashMap<AbsPath, Option<fs::Metadata>>>;
+#[derive(Default)]
+struct Seen {
+    /// What was found at each path, `None` being nothing.
+    found: Mutex<HashMap<AbsPath, Option<fs::Metadata>>>,
+    /// Directories that a path led to, and no symlink does: what lies in one need not be followed from the root.
+    folders: Mutex<HashSet<AbsPath>>,
+}
 
 pub type Listener = dyn Fn(&AbsPath) + Send + Sync;
 
@@ -112,12 +117,17 @@ impl Host {
 
     /// The same for a path that may be relative to `directory`, which is one, and which no symlink leads to.
     pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        let mut at = if path.is_absolute() { AbsPath::root() } else { directory.clone() };
+        let start = || if path.is_absolute() { AbsPath::root() } else { directory.clone() };
+        let known = self.in_known_folder(directory, path);
+        let is_known = known.is_some();
+        let (mut at, mut ahead) = known.unwrap_or_else(|| (start(), components_reversed(path)));
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut names = 1;
-        let mut ahead = components_reversed(path);
         while let Some(name) = ahead.pop() {
+            if ahead.is_empty() && !is_known && kind == Some(FileKind::Directory) {
+                self.remember_folder(&at);
+            }
             if name == ".." {
                 at = at.parent().unwrap_or(at);
                 // What `..` returns to was reached before, but may itself be missing: `missing/../x`.
@@ -159,14 +169,28 @@ impl Host {
         Ok(Resolved { path: at, links, kind, names })
     }
 
+    /// The folder that `path` names something in, if an earlier path led there, and the name.
+    fn in_known_folder(&self, directory: &AbsPath, path: &Path) -> Option<(AbsPath, Vec<OsString>)> {
+        let folders = lock(&self.seen.as_ref()?.folders);
+        let (folder, name) = (path.parent()?, path.file_name()?);
+        let folder = folders.get(directory.as_path().join(folder).as_path())?;
+        Some((folder.clone(), vec![name.to_owned()]))
+    }
+
+    fn remember_folder(&self, folder: &AbsPath) {
+        if let Some(seen) = &self.seen {
+            lock(&seen.folders).insert(folder.clone());
+        }
+    }
+
     /// What is at `path`, which holds no symlinks; `None` when nothing is.
     pub fn kind(&self, path: &AbsPath) -> io::Result<Option<FileKind>> {
         self.metadata(path).map(|found| found.map(|found| kind_of(found.file_type())))
     }
 
     fn metadata(&self, path: &AbsPath) -> io::Result<Option<fs::Metadata>> {
-        let lock = || self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(known) = lock().and_then(|seen| seen.get(path).cloned()) {
+        let seen = || self.seen.as_ref().map(|seen| lock(&seen.found));
+        if let Some(known) = seen().and_then(|seen| seen.get(path).cloned()) {
             return Ok(known);
         }
         let found = match fs::symlink_metadata(self.reached(path)) {
@@ -174,7 +198,7 @@ impl Host {
             Err(e) if is_absent(&e) => None,
             Err(e) => return Err(e),
         };
-        if let Some(mut seen) = lock() {
+        if let Some(mut seen) = seen() {
             seen.insert(path.clone(), found.clone());
         }
         Ok(found)
@@ -258,6 +282,11 @@ impl Host {
             })
             .collect()
     }
+}
+
+/// What was seen stays so, whoever panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn kind_of(file_type: fs::FileType) -> FileKind {

@@ -147,7 +147,7 @@ pub(crate) fn resolve_within(
     for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Block) {
         resolver.plan_placeholder(rule);
     }
-    resolver.found.placeholders.sort_by(|a, b| a.path.cmp(&b.path));
+    resolver.settle_placeholders();
     for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }

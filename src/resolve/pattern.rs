@@ -67,6 +67,9 @@ pub(super) fn has_metacharacter(text: &OsStr) -> bool {
 
 /// The text as a pattern. The error is a sentence for people.
 pub(super) fn parse(text: &OsStr) -> Result<Pattern, String> {
+    if !has_metacharacter(text) {
+        return Ok(Pattern::Exact(PathBuf::from(text)));
+    }
     let alternatives = braces::expand(text.as_bytes())?;
     if let [only] = alternatives.as_slice()
         && let Some(path) = unescape(only)?
