@@ -1,13 +1,16 @@
 //! An absolute path in normal form, the only kind of path that later stages handle.
 
+mod map;
+
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+
+pub use map::{Around, Growing, PathMap, Sweep};
 
 /// An absolute path without `.`, `..` or repeated separators.
 ///
@@ -108,7 +111,7 @@ impl AbsPath {
         self.bytes() == b"/"
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_os_str().as_bytes()
     }
 
@@ -129,6 +132,11 @@ impl AbsPath {
 
     /// The deepest directory that both lie in, or are.
     fn shared_with(&self, other: &AbsPath) -> AbsPath {
+        Self(PathBuf::from(OsStr::from_bytes(&self.bytes()[..self.shared_bytes(other)])))
+    }
+
+    /// How many bytes the path of the deepest directory has that both lie in, or are.
+    pub(crate) fn shared_bytes(&self, other: &AbsPath) -> usize {
         let (ours, theirs) = (self.bytes(), other.bytes());
         let same = shared_length(ours, theirs);
         let ends = |path: &[u8]| path.get(same).is_none_or(|byte| *byte == b'/');
@@ -137,7 +145,7 @@ impl AbsPath {
         } else {
             ours[..same].iter().rposition(|byte| *byte == b'/').unwrap_or_default()
         };
-        Self(PathBuf::from(OsStr::from_bytes(&ours[..end.max(1)])))
+        end.max(1)
     }
 
     /// What is left of this path below `base`; `None` when it is not within `base`.
@@ -176,77 +184,6 @@ impl AsRef<Path> for AbsPath {
 impl fmt::Debug for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-/// Something for each of some paths, parents first, asked by where a path lies.
-#[derive(Clone, Debug)]
-pub struct PathMap<T>(BTreeMap<AbsPath, T>);
-
-impl<T> Default for PathMap<T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T> FromIterator<(AbsPath, T)> for PathMap<T> {
-    fn from_iter<I: IntoIterator<Item = (AbsPath, T)>>(entries: I) -> Self {
-        Self(entries.into_iter().collect())
-    }
-}
-
-impl<T> PathMap<T> {
-    pub fn insert(&mut self, path: AbsPath, value: T) {
-        self.0.insert(path, value);
-    }
-
-    pub fn remove(&mut self, path: &AbsPath) {
-        self.0.remove(path);
-    }
-
-    pub fn get(&self, path: &AbsPath) -> Option<&T> {
-        self.0.get(path)
-    }
-
-    pub fn get_mut(&mut self, path: &AbsPath) -> Option<&mut T> {
-        self.0.get_mut(path)
-    }
-
-    pub fn get_or_insert_with(&mut self, path: &AbsPath, value: impl FnOnce() -> T) -> &mut T {
-        self.0.entry(path.clone()).or_insert_with(value)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &T)> {
-        self.0.iter()
-    }
-
-    /// The entry at `path`, or else at its nearest ancestor that has one.
-    pub fn nearest(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
-        self.around(path, self.0.range::<AbsPath, _>(..=path).next_back()?)
-    }
-
-    /// The entry at the nearest ancestor of `path` that has one, `path` itself left out.
-    pub fn nearest_above(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
-        self.around(path, self.0.range::<AbsPath, _>(..path).next_back()?)
-    }
-
-    /// The nearest entry that `path` lies in, where `last` is the last one before it. What lies between an ancestor and `path` lies in
-    /// that ancestor, so all that remains after a look is where the two ways part.
-    fn around<'m>(&'m self, path: &AbsPath, mut last: (&'m AbsPath, &'m T)) -> Option<(&'m AbsPath, &'m T)> {
-        while !path.is_within(last.0) {
-            last = self.0.range::<AbsPath, _>(..=&path.shared_with(last.0)).next_back()?;
-        }
-        Some(last)
-    }
-
-    /// The entries at `path` and below it.
-    pub fn within<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
-        self.0.range::<AbsPath, _>(path..).take_while(|(at, _)| at.is_within(path))
-    }
-
-    /// The entries strictly below `path`.
-    pub fn below<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
-        self.within(path).filter(move |(at, _)| *at != path)
     }
 }
 
@@ -299,7 +236,7 @@ fn misleads(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn abs(path: &str) -> AbsPath {
+    pub(super) fn abs(path: &str) -> AbsPath {
         AbsPath::normalize(path).unwrap_or_else(AbsPath::root)
     }
 
@@ -327,20 +264,6 @@ mod tests {
             assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
             let shared = a.ancestors().find(|above| b.is_within(above)).unwrap();
             assert_eq!(a.shared_with(&b), shared, "{a} {b}");
-        }
-    }
-
-    #[test]
-    fn the_nearest_entry_is_the_one_that_a_search_upwards_finds() {
-        let names = ["/", "/a", "/a/b", "/a/b/c", "/a-b", "/a/b/c/d/e", "/ab", "/a/bc", "/a/b-c/d", "/b", "/a/b/c-d"];
-        for chosen in 0..1_u32 << names.len() {
-            let within = |index: usize| chosen >> index & 1 == 1;
-            let map: PathMap<()> = (0..names.len()).filter(|i| within(*i)).map(|i| (abs(names[i]), ())).collect();
-            for path in names.iter().map(|name| abs(name)) {
-                let upwards = |from: usize| path.ancestors().skip(from).find(|above| map.get(above).is_some());
-                assert_eq!(map.nearest(&path).map(|(at, ())| at.clone()), upwards(0), "{path}");
-                assert_eq!(map.nearest_above(&path).map(|(at, ())| at.clone()), upwards(1), "{path}");
-            }
         }
     }
 

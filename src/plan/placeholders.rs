@@ -21,10 +21,12 @@ impl Planner {
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
     ) {
+        let mut views = self.views.sweep();
         // In a folder in which something is open, new files are work.
-        let is_covered = |path: &AbsPath, decision: &Decision| {
-            let around = path.parent().map_or(View::HostRo, |parent| self.views.at(&parent));
-            decision.access.is_protective() && around == View::HostRw && !decisions.opens_below(path)
+        let mut is_covered = |path: &AbsPath, decision: &Decision| {
+            decision.access.is_protective()
+                && matches!(views.nearest_above(path), Some((_, View::HostRw)))
+                && !decisions.opens_below(path)
         };
         let covered = decisions.iter().filter(|(path, decision)| is_covered(path, decision));
         let lines: Vec<u8> = covered
@@ -32,7 +34,7 @@ impl Planner {
             .flatten()
             .collect();
         // Where git cannot write, it stages nothing; where a rule hides the list, it stays hidden.
-        let around = exclude.path.parent().map_or(View::HostRo, |parent| self.views.at(&parent));
+        let around = self.views.above(&exclude.path);
         if lines.is_empty() || around != View::HostRw || self.views.at(&exclude.path) == View::Masked {
             return;
         }

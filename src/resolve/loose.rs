@@ -1,6 +1,7 @@
 //! Which directories on the way to a match may be moved without the pattern losing it.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use super::pattern::Component;
 use super::walk::WalkPattern;
@@ -18,8 +19,8 @@ pub struct Loose {
 
 impl Loose {
     /// Whether the rule still applies wherever `directory` is moved to, which can be anywhere below `root`.
-    pub fn may_move(&self, directory: &AbsPath, root: &AbsPath) -> bool {
-        root.is_within(&self.within) && self.down_to.is_within(directory)
+    pub fn may_move(&self, directory: &Path, root: &AbsPath) -> bool {
+        root.is_within(&self.within) && self.down_to.as_path().starts_with(directory)
     }
 
     /// What is loose for both of two rules at one path.
@@ -71,7 +72,8 @@ mod tests {
         let pattern = WalkPattern { rule: &Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
         let (root, path) = (abs(root), abs(path));
         let loose = loose(&pattern, &path);
-        let may_move = |directory: &AbsPath| loose.as_ref().is_some_and(|loose| loose.may_move(directory, &root));
+        let may_move =
+            |directory: &AbsPath| loose.as_ref().is_some_and(|loose| loose.may_move(directory.as_path(), &root));
         let way = path.ancestors().skip(1).filter(|directory| directory.is_below(&root) && may_move(directory));
         way.map(|directory| directory.to_string()).collect()
     }

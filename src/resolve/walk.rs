@@ -81,14 +81,11 @@ pub(super) fn walk(
     exact: &PathMap<Precedence>,
     within: Option<&[AbsPath]>,
 ) -> Walked {
-    let mut starts: PathMap<Vec<State>> = PathMap::default();
-    for (index, pattern) in patterns.iter().enumerate() {
-        starts.get_or_insert_with(&pattern.prefix, Vec::new).push(State { pattern: index, at: 0 });
-    }
-    let mut literals = PathMap::default();
-    for literal in patterns.iter().filter_map(|pattern| pattern.literal.as_ref()) {
-        literals.insert(literal.path.clone(), ());
-    }
+    let state =
+        |(index, pattern): (usize, &WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
+    let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
+    let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
+    let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
     let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
     let mut walked = Walked { visited: Visited::begin(), ..Walked::default() };
     // Parents first: a start below another is met on the way, unless nothing led there.
