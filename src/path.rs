@@ -82,6 +82,16 @@ impl AbsPath {
         Self(self.0.join(name.as_ref()))
     }
 
+    /// Adds one component, `name`, which holds no separator.
+    pub(crate) fn push(&mut self, name: &OsStr) {
+        let path = self.0.as_mut_os_string();
+        // `PathBuf` would look at both for separators.
+        if path.len() > 1 {
+            path.push("/");
+        }
+        path.push(name);
+    }
+
     /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
     #[must_use]
     pub fn join(&self, relative: impl AsRef<Path>) -> Self {
