@@ -79,10 +79,30 @@ impl AbsPath {
         Some(Self(normal))
     }
 
+    /// A path that is known to have normal form.
+    pub(crate) fn from_normal(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     /// This path with one more component, `name`, which holds no separator.
     #[must_use]
     pub fn child(&self, name: impl AsRef<OsStr>) -> Self {
-        Self(self.0.join(name.as_ref()))
+        let name = name.as_ref();
+        let mut child = PathBuf::with_capacity(self.bytes().len() + 1 + name.len());
+        child.as_mut_os_string().push(self.as_os_str());
+        let mut child = Self(child);
+        child.push(name);
+        child
+    }
+
+    /// Adds one component, `name`, which holds no separator.
+    pub(crate) fn push(&mut self, name: &OsStr) {
+        let path = self.0.as_mut_os_string();
+        // `PathBuf` would look at both for separators.
+        if path.len() > 1 {
+            path.push("/");
+        }
+        path.push(name);
     }
 
     /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
@@ -92,7 +112,7 @@ impl AbsPath {
     }
 
     pub fn parent(&self) -> Option<Self> {
-        self.0.parent().map(|p| Self(p.to_path_buf()))
+        self.folders().next().map(|folder| Self(folder.to_path_buf()))
     }
 
     pub fn file_name(&self) -> Option<&OsStr> {
@@ -127,7 +147,16 @@ impl AbsPath {
 
     /// Itself, its parent, and so on to `/`.
     pub fn ancestors(&self) -> impl Iterator<Item = AbsPath> + '_ {
-        self.0.ancestors().map(|p| Self(p.to_path_buf()))
+        [self.as_path()].into_iter().chain(self.folders()).map(|path| Self(path.to_path_buf()))
+    }
+
+    /// Its parent, and so on to `/`.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> + Clone {
+        fn above(path: &[u8]) -> Option<&[u8]> {
+            let end = path.iter().rposition(|byte| *byte == b'/').filter(|_| path.len() > 1)?;
+            Some(&path[..end.max(1)])
+        }
+        std::iter::successors(above(self.bytes()), |path| above(path)).map(|path| Path::new(OsStr::from_bytes(path)))
     }
 
     /// The deepest directory that both lie in, or are.
@@ -261,6 +290,8 @@ mod tests {
         for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (abs(a), abs(b)))) {
             assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()), "{a} {b}");
             assert_eq!(a == b, a.as_path() == b.as_path());
+            assert!(a.ancestors().map(|path| path.0).eq(a.as_path().ancestors()), "{a}");
+            assert_eq!(a.child("x"), a.join("x"));
             assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
             let shared = a.ancestors().find(|above| b.is_within(above)).unwrap();
             assert_eq!(a.shared_with(&b), shared, "{a} {b}");

@@ -57,7 +57,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
         let pin = || Pin { keeps: (*path).clone(), because: OUR_OWN };
         pins.extend(movable(way, path).map(|movable| (movable.directory, pin())));
     }
-    let pins = pins.into_iter().filter_map(|(directory, pin)| Some((AbsPath::normalize(directory)?, pin)));
+    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory.to_path_buf()), pin));
     PathMap::merged(pins, |_first, _| ())
 }
 
@@ -77,13 +77,8 @@ fn movable<'p>(way: &[(&'p AbsPath, &'p Decision)], path: &'p AbsPath) -> impl I
         let is_part = decision.access == Access::Rw && root.is_some();
         // Mount points both, and the kernel refuses to move one.
         root = (decision.access == Access::Rw).then(|| root.unwrap_or(at));
-        let is_between = move |directory: &&Path| *directory != at.as_path() || is_part;
-        let between = end
-            .as_path()
-            .ancestors()
-            .skip(1)
-            .take_while(move |directory| directory.as_os_str().len() >= at.bytes().len());
-        root.into_iter()
-            .flat_map(move |root| between.clone().filter(is_between).map(move |directory| Movable { directory, root }))
+        let shortest = at.bytes().len() + usize::from(!is_part);
+        let between = end.folders().take_while(move |directory| directory.as_os_str().len() >= shortest);
+        root.into_iter().flat_map(move |root| between.clone().map(move |directory| Movable { directory, root }))
     })
 }

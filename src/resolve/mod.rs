@@ -131,7 +131,7 @@ pub(crate) fn resolve_within(
     within: Option<&[AbsPath]>,
     diagnostics: &mut Diagnostics,
 ) -> Resolution {
-    let mut rules: Vec<Arc<Rule>> = policy.rules.iter().cloned().map(Arc::new).collect();
+    let mut rules = policy.rules.clone();
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
