@@ -171,6 +171,12 @@ impl<'m, T> Sweep<'m, T> {
         self.way_to(path).last().copied()
     }
 
+    /// The entry at `path`, or else the nearest above it.
+    pub fn nearest(&mut self, path: &AbsPath) -> Option<(&'m AbsPath, &'m T)> {
+        let above = self.nearest_above(path);
+        self.ahead.first().filter(|(at, _)| at == path).map(|(at, value)| (at, value)).or(above)
+    }
+
     /// All entries above `path`, outermost first.
     pub fn way_to(&mut self, path: &AbsPath) -> &[(&'m AbsPath, &'m T)] {
         while let [(at, value), ahead @ ..] = self.ahead
@@ -250,6 +256,7 @@ mod tests {
                 assert_eq!(name(map.nearest(&path)), upwards(0), "{path}");
                 assert_eq!(name(map.nearest_above(&path)), upwards(1), "{path}");
                 assert_eq!(name(sweep.nearest_above(&path)), upwards(1), "{path}");
+                assert_eq!(name(sweep.nearest(&path)), upwards(0), "{path}");
                 growing.reach(&path);
                 assert_eq!(name(growing.nearest()), upwards(1), "{path}");
                 if within(index) {

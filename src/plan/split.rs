@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ablate::{self, Mitigation};
 use crate::guard_plan::{Expectation, Expected, Tightening};
-use crate::path::{AbsPath, PathMap};
+use crate::path::AbsPath;
 
 use super::{BindKind, IfGone, Mount, Plan, Planned, Purpose, View};
 
@@ -17,28 +17,37 @@ pub struct Split<'p> {
     pub guard: Vec<(Tightening, &'p Planned)>,
 }
 
+/// Where a mount lies.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Nothing is mounted in it.
+    alone: bool,
+    /// What is seen around it in the end, and in its place.
+    around: View,
+    here: View,
+}
+
 impl Plan {
     /// With `guard` off, everything is bwrap's.
     pub fn split(&self, guard: bool) -> Split<'_> {
         let mut split = Split { bwrap: Vec::new(), guard: Vec::new() };
-        let points: PathMap<()> = self.mounts.iter().map(|planned| (planned.mount.path().clone(), ())).collect();
-        for planned in &self.mounts {
-            let alone = guard && points.below(planned.mount.path()).next().is_none();
-            match self.tightening(planned).filter(|_| alone) {
+        for (planned, place) in self.mounts.iter().zip(self.places()) {
+            let alone = guard && place.alone;
+            match Self::tightening(planned, place).filter(|_| alone) {
                 Some(tightening) => split.guard.push((tightening, planned)),
                 // Comes with the mask, which is the guard's.
-                None if alone && matches!(&planned.mount, Mount::Seal { path } if self.view(path) == View::Masked) => {}
+                None if alone && matches!(planned.mount, Mount::Seal { .. }) && place.here == View::Masked => {}
                 None => split.bwrap.push(planned),
             }
         }
         split
     }
 
-    fn tightening(&self, planned: &Planned) -> Option<Tightening> {
+    fn tightening(planned: &Planned, place: Place) -> Option<Tightening> {
         if !matches!(planned.purpose, Purpose::Rule(_)) {
             return None;
         }
-        let around = self.view_around(planned.mount.path());
+        let around = place.around;
         match &planned.mount {
             Mount::MaskFile { path, if_gone: IfGone::Fail } if around.shows_host() => {
                 Some(Tightening::Mask(path.clone()))
@@ -50,7 +59,7 @@ impl Plan {
             Mount::Tmpfs { .. } if ablate::is_off(Mitigation::MaskDenied) || ablate::is_off(Mitigation::MaskSealed) => {
                 None
             }
-            Mount::Tmpfs { path, .. } if around.shows_host() && self.view(path) == View::Masked => {
+            Mount::Tmpfs { path, .. } if around.shows_host() && place.here == View::Masked => {
                 Some(Tightening::Hide(path.clone()))
             }
             Mount::Bind { path, kind: BindKind::ReadOnly, .. } if around == View::HostRw => {
@@ -58,6 +67,27 @@ impl Plan {
             }
             _ => None,
         }
+    }
+
+    /// Where each mount lies, in their order. What is around them is found in one sweep.
+    fn places(&self) -> Vec<Place> {
+        let mut points: Vec<(&AbsPath, usize)> =
+            self.mounts.iter().map(|planned| planned.mount.path()).zip(0..).collect();
+        points.sort();
+        let mut places = vec![Place { alone: true, around: View::HostRo, here: View::HostRo }; points.len()];
+        let mut views = self.views.sweep();
+        let mut points = points.chunk_by(|a, b| a.0 == b.0).peekable();
+        while let Some(here) = points.next() {
+            let path = here[0].0;
+            let view = |found: Option<(_, &View)>| found.map_or(View::HostRo, |(_, view)| *view);
+            let place = Place {
+                alone: points.peek().is_none_or(|next| !next[0].0.is_within(path)),
+                around: view(views.nearest_above(path)),
+                here: view(views.nearest(path)),
+            };
+            here.iter().for_each(|(_, at)| places[*at] = place);
+        }
+        places
     }
 
     /// What the guard must find once all mounts are made.
@@ -70,7 +100,7 @@ impl Plan {
         let ours = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let elsewhere: BTreeMap<&AbsPath, &AbsPath> =
             self.mounts.iter().filter_map(|planned| planned.mount.elsewhere()).collect();
-        let expected = |(path, view): (&AbsPath, &View)| Expected {
+        let expected = |(path, view, around): (&AbsPath, View, View)| Expected {
             path: path.clone(),
             access: match view {
                 _ if ours.contains(path) => Expectation::Hidden,
@@ -79,10 +109,10 @@ impl Plan {
                 View::Masked => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
             },
-            required: view.is_narrower_than(self.view_around(path)) && !may_go.contains(path),
+            required: view.is_narrower_than(around) && !may_go.contains(path),
             identity: None,
             source: elsewhere.get(path).map(|source| (*source).clone()),
         };
-        self.views.iter().map(expected).collect()
+        self.views.with_around().map(expected).collect()
     }
 }

@@ -75,8 +75,10 @@ impl Views {
         self.0.nearest(path).map_or(View::HostRo, |(_, view)| *view)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&AbsPath, &View)> {
-        self.0.iter()
+    /// All of them, each with what is seen around it.
+    pub(super) fn with_around(&self) -> impl Iterator<Item = (&AbsPath, View, View)> {
+        let view = |found: Option<(&AbsPath, &View)>| found.map_or(View::HostRo, |(_, view)| *view);
+        self.0.with_around().map(move |(path, here, around)| (path, *here, view(around)))
     }
 
     pub(super) fn borders(&self) -> impl Iterator<Item = &AbsPath> {
