@@ -86,9 +86,11 @@ impl Decisions {
         self.0.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
-    /// Whether something strictly below `path` is writable.
-    pub fn opens_below(&self, path: &AbsPath) -> bool {
-        self.0.below(path).any(|(_, decision)| decision.access == Access::Rw)
+    /// All decisions, each with whether something strictly below it is writable.
+    pub fn with_openings(&self) -> impl Iterator<Item = (&AbsPath, &Decision, impl FnOnce() -> bool)> {
+        self.0.with_below().map(|(path, decision, mut below)| {
+            (path, decision, move || below.any(|(_, decision)| decision.access == Access::Rw))
+        })
     }
 
     /// The nearest decision at or above `path`; `None` where only the base mounts apply.

@@ -10,13 +10,13 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{Access, OFlags, access};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, access, openat, statat};
 
 use crate::path::AbsPath;
 
@@ -313,14 +313,34 @@ impl Host {
         if let Some(listener) = &self.listener {
             listener(path);
         }
-        fs::read_dir(self.real(path))?
-            .map(|entry| {
-                let entry = entry?;
-                let file_type = entry.file_type()?;
-                let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
-                Ok(DirEntry { name: entry.file_name(), kind: kind_of(file_type), is_symlink, is_socket })
-            })
-            .collect()
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let directory = openat(CWD, &*self.reached(path.as_path()), flags, Mode::empty())?;
+        // The library's way to read a directory has a buffer of this size allocated for each, and asks for its metadata.
+        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
+        let mut names = RawDir::new(&directory, &mut buffer);
+        let mut entries = Vec::new();
+        while let Some(entry) = names.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            let file_type = match entry.file_type() {
+                // Not every file system tells.
+                FileType::Unknown => {
+                    FileType::from_raw_mode(statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+                }
+                file_type => file_type,
+            };
+            let kind = match file_type {
+                FileType::Directory => FileKind::Directory,
+                FileType::CharacterDevice | FileType::BlockDevice => FileKind::Device,
+                _ => FileKind::File,
+            };
+            let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
+            entries.push(DirEntry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind, is_symlink, is_socket });
+        }
+        Ok(entries)
     }
 }
 

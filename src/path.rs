@@ -137,7 +137,13 @@ impl AbsPath {
 
     /// Equal to `other` or below it.
     pub fn is_within(&self, other: &AbsPath) -> bool {
-        other.is_root() || matches!(self.bytes().strip_prefix(other.bytes()), Some([] | [b'/', ..]))
+        self.lies_in(other.as_path())
+    }
+
+    /// The same for a folder that is named in normal form.
+    pub(crate) fn lies_in(&self, folder: &Path) -> bool {
+        let folder = folder.as_os_str().as_bytes();
+        folder == b"/" || matches!(self.bytes().strip_prefix(folder), Some([] | [b'/', ..]))
     }
 
     /// Strictly below `other`.
@@ -179,7 +185,12 @@ impl AbsPath {
 
     /// What is left of this path below `base`; `None` when it is not within `base`.
     pub fn relative_to(&self, base: &AbsPath) -> Option<&Path> {
-        self.0.strip_prefix(&base.0).ok()
+        let below = if base.is_root() { Some(self.bytes()) } else { self.bytes().strip_prefix(base.bytes()) };
+        match below? {
+            [] => Some(Path::new("")),
+            [b'/', below @ ..] => Some(Path::new(OsStr::from_bytes(below))),
+            _ => None,
+        }
     }
 }
 
@@ -292,6 +303,7 @@ mod tests {
             assert_eq!(a == b, a.as_path() == b.as_path());
             assert!(a.ancestors().map(|path| path.0).eq(a.as_path().ancestors()), "{a}");
             assert_eq!(a.child("x"), a.join("x"));
+            assert_eq!(a.relative_to(&b), a.as_path().strip_prefix(b.as_path()).ok(), "{a} {b}");
             assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
             let shared = a.ancestors().find(|above| b.is_within(above)).unwrap();
             assert_eq!(a.shared_with(&b), shared, "{a} {b}");

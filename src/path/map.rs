@@ -79,6 +79,14 @@ impl<T> PathMap<T> {
         self.iter().map(move |(path, value)| (path, value, sweep.nearest_above(path)))
     }
 
+    /// All entries, each with those below it.
+    pub fn with_below(&self) -> impl Iterator<Item = (&AbsPath, &T, impl Iterator<Item = (&AbsPath, &T)>)> {
+        self.0.iter().enumerate().map(|(at, (path, value))| {
+            let below = self.0[at + 1..].iter().take_while(|(at, _)| at.is_within(path));
+            (path, value, below.map(|(path, value)| (path, value)))
+        })
+    }
+
     /// For who asks in the order of paths.
     pub fn sweep(&self) -> Sweep<'_, T> {
         Sweep { ahead: &self.0, around: Around::default() }

@@ -20,7 +20,7 @@ pub struct Loose {
 impl Loose {
     /// Whether the rule still applies wherever `directory` is moved to, which can be anywhere below `root`.
     pub fn may_move(&self, directory: &Path, root: &AbsPath) -> bool {
-        root.is_within(&self.within) && self.down_to.as_path().starts_with(directory)
+        root.is_within(&self.within) && self.down_to.lies_in(directory)
     }
 
     /// What is loose for both of two rules at one path.
@@ -49,8 +49,11 @@ pub(super) fn loose(pattern: &WalkPattern, path: &AbsPath) -> Option<Loose> {
         let is_here = |at: &usize| part.iter().zip(&names[*at..]).all(|(component, name)| component.matches(name));
         named_from = (first..=latest).rev().find(is_here)?;
     }
-    let up_to = |count: usize| names[..count].iter().fold(pattern.prefix.clone(), |at, name| at.child(name));
-    Some(Loose { within: up_to(first), down_to: up_to(named_from) })
+    let mut way = [path.as_path()].into_iter().chain(path.folders());
+    let down_to = way.clone().nth(names.len() - named_from)?;
+    let within = way.nth(names.len() - first)?;
+    let owned = |directory: &Path| AbsPath::from_normal(directory.to_path_buf());
+    Some(Loose { within: owned(within), down_to: owned(down_to) })
 }
 
 #[cfg(test)]
