@@ -2,18 +2,18 @@
 
 mod placeholders;
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::cmp::Ordering;
 
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::layers::{Layers, OwnFile};
 use crate::origin::Origin;
-use crate::path::{AbsPath, PathMap};
+use crate::path::{AbsPath, Growing, PathMap, Sweep};
 use crate::placeholder::Placeholder;
 use crate::resolve::{Loose, Match, Resolution};
-use crate::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask};
+use crate::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence};
 
 /// The rule that governs a path and, until a deeper decision, all that is below it.
 #[derive(Clone, Debug)]
@@ -86,9 +86,11 @@ impl Decisions {
         self.0.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
-    /// Whether something strictly below `path` is writable.
-    pub fn opens_below(&self, path: &AbsPath) -> bool {
-        self.0.below(path).any(|(_, decision)| decision.access == Access::Rw)
+    /// All decisions, each with whether something strictly below it is writable.
+    pub fn with_openings(&self) -> impl Iterator<Item = (&AbsPath, &Decision, impl FnOnce() -> bool)> {
+        self.0.with_below().map(|(path, decision, mut below)| {
+            (path, decision, move || below.any(|(_, decision)| decision.access == Access::Rw))
+        })
     }
 
     /// The nearest decision at or above `path`; `None` where only the base mounts apply.
@@ -101,16 +103,28 @@ impl Decisions {
         self.0.nearest_above(path).map(|(_, decision)| decision)
     }
 
-    /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
-    pub fn reaches(&self, fixed_prefix: &AbsPath, matched: &AbsPath) -> bool {
-        self.excluded_around(matched).is_none_or(|excluded| fixed_prefix.is_within(excluded))
+    /// For who asks in the order of paths.
+    pub fn sweep(&self) -> Sweep<'_, Decision> {
+        self.0.sweep()
     }
 
-    /// The excluded directory that `path` lies in, if nothing between the two re-opens it.
-    fn excluded_around(&self, path: &AbsPath) -> Option<&AbsPath> {
-        let (at, decision) = self.0.nearest_above(path)?;
-        (decision.access == Access::Exclude).then_some(at)
+    /// All decisions above `path`, outermost first.
+    pub fn way_to(&self, path: &AbsPath) -> Vec<(&AbsPath, &Decision)> {
+        let upwards = std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at));
+        let mut way: Vec<_> = upwards.collect();
+        way.reverse();
+        way
     }
+
+    /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
+    pub fn reaches(&self, fixed_prefix: &AbsPath, matched: &AbsPath) -> bool {
+        reaches(fixed_prefix, self.0.nearest_above(matched))
+    }
+}
+
+/// `around` is the nearest decision above what the glob matched: an excluded directory, if nothing between the two re-opens it.
+fn reaches(fixed_prefix: &AbsPath, around: Option<(&AbsPath, &Decision)>) -> bool {
+    around.is_none_or(|(at, decision)| decision.access != Access::Exclude || fixed_prefix.is_within(at))
 }
 
 pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagnostics) -> Decisions {
@@ -173,38 +187,79 @@ fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
 /// One winner for each path. Parents come first, so what governs the parent of a path is settled when the path is
 /// reached.
 fn settle(matches: &[&Match]) -> Decisions {
-    let mut at_path: BTreeMap<&AbsPath, Vec<&Match>> = BTreeMap::new();
-    for found in matches {
-        at_path.entry(&found.path).or_default().push(found);
-    }
-    let mut decisions = Decisions::default();
-    for (path, mut candidates) in at_path {
-        candidates.sort_by_cached_key(|candidate| Reverse(rank(candidate, may_win(candidate, &decisions))));
-        let is_out = candidates.first().is_some_and(|strongest| !may_win(strongest, &decisions));
-        let aside: Vec<SetAside> = candidates
-            .iter()
-            .filter_map(|found| match may_win(found, &decisions) {
-                false => Some(set_aside(found, SetAsideBecause::OutOfReach)),
-                true if is_out => Some(set_aside(found, SetAsideBecause::BehindOneOutOfReach)),
-                true => None,
-            })
-            .collect();
-        decisions.1.extend(aside);
+    let mut matches = matches.to_vec();
+    matches.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut decisions = Growing::default();
+    let mut aside = Vec::new();
+    for at_path in matches.chunk_by(|a, b| a.path == b.path) {
+        let path = &at_path[0].path;
+        decisions.reach(path);
+        let mut candidates: Vec<Candidate> = at_path.iter().map(|found| Candidate::new(found, &decisions)).collect();
+        candidates.sort_by(Candidate::strongest_first);
+        let Some((winner, losers)) = candidates.split_first() else { continue };
+        let is_out = !winner.may_win();
+        aside.extend(candidates.iter().filter_map(|candidate| match candidate.may_win() {
+            false => Some(set_aside(candidate.found, SetAsideBecause::OutOfReach)),
+            true if is_out => Some(set_aside(candidate.found, SetAsideBecause::BehindOneOutOfReach)),
+            true => None,
+        }));
         // A glob that is out of reach re-opens nothing, and where it is the strongest, nothing weaker does in its stead:
         // otherwise hiding a folder could open something in it.
-        if let Some((winner, losers)) = candidates.split_first()
-            && may_win(winner, &decisions)
-        {
-            let strength = |found: &Match| found.rule.precedence(found.exactness);
-            let is_equal = |found: &&&Match| strength(found) == strength(winner) && may_win(found, &decisions);
-            let equal: Vec<&Match> = losers.iter().take_while(is_equal).copied().chain([*winner]).collect();
-            // Whether these are found at all depends on what is re-opened beside them, so they name nothing (SPEC B13).
-            let reaching: Vec<&Match> = equal.into_iter().filter(|found| counts(found, &decisions)).collect();
-            let (loose, out_of_reach) = (loose_for_all(reaching.iter().copied()), reaching.is_empty());
-            decisions.0.insert(path.clone(), Decision { out_of_reach, ..won(winner, losers, loose) });
+        if is_out {
+            continue;
         }
+        let is_equal = |other: &&Candidate| other.precedence() == winner.precedence() && other.may_win();
+        let equal = losers.iter().take_while(is_equal).chain([winner]);
+        // Whether these are found at all depends on what is re-opened beside them, so they name nothing (SPEC B13).
+        let mut reaching = equal.filter(|candidate| candidate.counts).map(|candidate| candidate.found).peekable();
+        let out_of_reach = reaching.peek().is_none();
+        let loose = loose_for_all(reaching);
+        let losers: Vec<&Match> = losers.iter().map(|loser| loser.found).collect();
+        decisions.put(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, loose) });
     }
-    decisions
+    Decisions(decisions.done(), aside)
+}
+
+/// A rule at a path where none has won yet.
+struct Candidate<'m> {
+    found: &'m Match,
+    /// What only tightens has been checked where its link lies.
+    counts: bool,
+    /// Only asked for among rules that say the same in the same words.
+    place: OnceCell<String>,
+}
+
+impl<'m> Candidate<'m> {
+    /// `decisions` have come to its path.
+    fn new(found: &'m Match, decisions: &Growing<Decision>) -> Self {
+        let is_checked = found.only_tightens() || found.alias_of.is_some() || found.exactness != Exactness::Glob;
+        // By way of a link it may have been matched anywhere.
+        let is_here = found.matched == found.path;
+        let around = || if is_here { decisions.nearest() } else { decisions.so_far().nearest_above(&found.matched) };
+        Self { found, counts: is_checked || reaches(&found.fixed_prefix, around()), place: OnceCell::new() }
+    }
+
+    /// An exclude out of reach changes nothing at its path, but it is one more excluded directory for what lies below.
+    fn may_win(&self) -> bool {
+        self.found.rule.access == Access::Exclude || self.counts
+    }
+
+    fn precedence(&self) -> Precedence {
+        self.found.rule.precedence(self.found.exactness)
+    }
+
+    /// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.
+    fn strongest_first(&self, other: &Self) -> Ordering {
+        let strength = |candidate: &Self| (candidate.precedence(), candidate.may_win());
+        strength(other)
+            .cmp(&strength(self))
+            .then_with(|| self.found.rule.text.cmp(&other.found.rule.text))
+            .then_with(|| self.place().cmp(other.place()))
+    }
+
+    fn place(&self) -> &str {
+        self.place.get_or_init(|| self.found.rule.origin.to_string())
+    }
 }
 
 fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
@@ -214,23 +269,6 @@ fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
 /// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it.
 fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
     candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
-}
-
-/// What only tightens has been checked where its link lies. An exclude out of reach changes nothing at its path, but it
-/// is one more excluded directory for what lies below.
-fn may_win(found: &Match, decisions: &Decisions) -> bool {
-    found.rule.access == Access::Exclude || counts(found, decisions)
-}
-
-fn counts(found: &Match, decisions: &Decisions) -> bool {
-    let is_checked = found.only_tightens() || found.alias_of.is_some();
-    is_checked || in_reach(found, decisions)
-}
-
-/// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.
-fn rank(found: &Match, may_win: bool) -> impl Ord + use<> {
-    let place = found.rule.origin.to_string();
-    (found.rule.precedence(found.exactness), may_win, Reverse((found.rule.text.clone(), place)))
 }
 
 /// What none of several rules names that are equally strong: which of them is called the winner is a matter of spelling.

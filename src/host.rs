@@ -5,16 +5,18 @@
 //! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
+use std::mem::{self, MaybeUninit};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{Access, OFlags, access};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, access, openat, statat};
 
 use crate::path::AbsPath;
 
@@ -38,8 +40,25 @@ pub enum FileKind {
     Device,
 }
 
-/// What was found at each path, `None` being nothing.
-type Seen = Mutex<HashMap<AbsPath, Option<fs::Metadata>>>;
+/// What a question was answered by, for each path. By its bytes: `Path` takes components apart to hash them.
+#[derive(Default)]
+struct Answers {
+    /// `None` is nothing.
+    found: HashMap<OsString, Option<Found>>,
+    is_writable: HashMap<OsString, bool>,
+    /// Directories that a path led to, and no symlink does: what lies in one need not be followed from the root.
+    folders: HashSet<OsString>,
+}
+
+type Seen = Mutex<Answers>;
+
+/// What of a file's metadata anybody asks for: all of it is ten times as much.
+#[derive(Clone, Copy)]
+struct Found {
+    file_type: fs::FileType,
+    names: u64,
+    is_empty: bool,
+}
 
 pub type Listener = dyn Fn(&AbsPath) + Send + Sync;
 
@@ -94,14 +113,14 @@ impl Host {
 
     /// The path under which this process reaches `path`.
     pub fn real(&self, path: &AbsPath) -> PathBuf {
-        self.reached(path).into_owned()
+        self.reached(path.as_path()).into_owned()
     }
 
-    fn reached<'p>(&self, path: &'p AbsPath) -> Cow<'p, Path> {
-        match path.relative_to(&AbsPath::root()) {
-            Some(relative) if self.root.as_os_str() != "/" => Cow::Owned(self.root.join(relative)),
-            _ => Cow::Borrowed(path.as_path()),
+    fn reached<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
+        if self.root.as_os_str() == "/" {
+            return Cow::Borrowed(path);
         }
+        path.strip_prefix("/").map_or(Cow::Borrowed(path), |relative| Cow::Owned(self.root.join(relative)))
     }
 
     /// Follows `path` component by component. A component that does not exist, or lies below something that is
@@ -112,97 +131,136 @@ impl Host {
 
     /// The same for a path that may be relative to `directory`, which is one, and which no symlink leads to.
     pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        let mut at = if path.is_absolute() { AbsPath::root() } else { directory.clone() };
+        let start = || if path.is_absolute() { AbsPath::root() } else { directory.clone() };
+        let known = self.in_known_folder(directory, path);
+        let is_known = known.is_some();
+        let (mut at, mut from) = known.unwrap_or_else(|| (start(), 0));
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut names = 1;
-        let mut ahead = components_reversed(path);
-        while let Some(name) = ahead.pop() {
+        let mut ahead = Cow::Borrowed(path.as_os_str().as_bytes());
+        while from < ahead.len() {
+            let length = ahead[from..].iter().position(|byte| *byte == b'/').unwrap_or(ahead.len() - from);
+            let name = OsStr::from_bytes(&ahead[from..from + length]);
+            from += length + 1;
+            if name.is_empty() || name == "." {
+                continue;
+            }
             if name == ".." {
                 at = at.parent().unwrap_or(at);
                 // What `..` returns to was reached before, but may itself be missing: `missing/../x`.
                 kind = self.kind(&at)?;
                 continue;
             }
-            let next = at.child(&name);
-            if kind != Some(FileKind::Directory) {
-                at = next;
-                kind = None;
+            let above = kind;
+            if from >= ahead.len() && !is_known && above == Some(FileKind::Directory) {
+                self.remember_folder(&at);
+            }
+            at.push(name);
+            kind = None;
+            if above != Some(FileKind::Directory) {
                 continue;
             }
-            match self.metadata(&next)? {
-                Some(found) if found.file_type().is_symlink() => {
-                    if links.len() == MAX_LINKS {
-                        return Err(rustix::io::Errno::LOOP.into());
-                    }
-                    let target = fs::read_link(self.reached(&next))?;
-                    links.push(next);
-                    if target.is_absolute() {
-                        at = AbsPath::root();
-                        kind = Some(FileKind::Directory);
-                    }
-                    ahead.extend(components_reversed(&target));
-                }
-                Some(found) => {
-                    kind = Some(kind_of(found.file_type()));
-                    names = found.nlink();
-                    at = next;
-                }
-                None => {
-                    kind = None;
-                    at = next;
-                }
+            let Some(found) = self.found(at.as_path())? else { continue };
+            if !found.file_type.is_symlink() {
+                kind = Some(kind_of(found.file_type));
+                names = found.names;
+                continue;
             }
+            if links.len() == MAX_LINKS {
+                return Err(rustix::io::Errno::LOOP.into());
+            }
+            let target = fs::read_link(self.reached(at.as_path()))?.into_os_string();
+            let parent = if target.as_bytes().starts_with(b"/") { None } else { at.parent() };
+            links.push(mem::replace(&mut at, parent.unwrap_or_else(AbsPath::root)));
+            kind = Some(FileKind::Directory);
+            let rest = ahead.get(from..).unwrap_or_default();
+            ahead = Cow::Owned([target.as_bytes(), b"/", rest].concat());
+            from = 0;
         }
         // What is not there has no other names; `names` is still that of a folder on the way.
         let names = if kind.is_some() { names } else { 1 };
         Ok(Resolved { path: at, links, kind, names })
     }
 
-    /// What is at `path`, which holds no symlinks; `None` when nothing is.
-    pub fn kind(&self, path: &AbsPath) -> io::Result<Option<FileKind>> {
-        self.metadata(path).map(|found| found.map(|found| kind_of(found.file_type())))
+    /// The folder that `path` names something in, if an earlier path led there, and where the name begins.
+    fn in_known_folder(&self, directory: &AbsPath, path: &Path) -> Option<(AbsPath, usize)> {
+        let bytes = path.as_os_str().as_bytes();
+        let end = bytes.iter().rposition(|byte| *byte == b'/')?;
+        let folder = directory.as_path().join(OsStr::from_bytes(&bytes[..end]));
+        let seen = self.seen.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.folders.contains(folder.as_os_str()).then(|| (AbsPath::from_normal(folder), end + 1))
     }
 
-    fn metadata(&self, path: &AbsPath) -> io::Result<Option<fs::Metadata>> {
-        let lock = || self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(known) = lock().and_then(|seen| seen.get(path).cloned()) {
-            return Ok(known);
+    fn remember_folder(&self, folder: &AbsPath) {
+        if let Some(seen) = &self.seen {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.folders.insert(folder.as_os_str().to_owned());
         }
-        let found = match fs::symlink_metadata(self.reached(path)) {
-            Ok(found) => Some(found),
-            Err(e) if is_absent(&e) => None,
-            Err(e) => return Err(e),
+    }
+
+    /// What is at `path`, which holds no symlinks; `None` when nothing is.
+    pub fn kind(&self, path: &AbsPath) -> io::Result<Option<FileKind>> {
+        self.found(path.as_path()).map(|found| found.map(|found| kind_of(found.file_type)))
+    }
+
+    fn found(&self, path: &Path) -> io::Result<Option<Found>> {
+        let find = || match fs::symlink_metadata(self.reached(path)) {
+            Ok(found) => {
+                let is_empty = found.is_file() && found.len() == 0;
+                Ok(Some(Found { file_type: found.file_type(), names: found.nlink(), is_empty }))
+            }
+            Err(e) if is_absent(&e) => Ok(None),
+            Err(e) => Err(e),
         };
-        if let Some(mut seen) = lock() {
-            seen.insert(path.clone(), found.clone());
+        self.once(path, |answers| &mut answers.found, find)
+    }
+
+    /// The answer that was given before, or else a new one. An error is no answer.
+    fn once<T: Copy>(
+        &self,
+        path: &Path,
+        kind: impl Fn(&mut Answers) -> &mut HashMap<OsString, T>,
+        ask: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let Some(seen) = &self.seen else { return ask() };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kind(&mut seen);
+        if let Some(answer) = known.get(path.as_os_str()) {
+            return Ok(*answer);
         }
-        Ok(found)
+        let answer = ask()?;
+        known.insert(path.into(), answer);
+        Ok(answer)
     }
 
     /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are
     /// followed as they are.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.real(&AbsPath::root().join(path))) {
-            Ok(content) => Ok(Some(content)),
+        let read = |mut file: fs::File| {
+            // It does not say how long it is, and is put together anew for each call.
+            let mut content = Vec::with_capacity(4096);
+            file.read_to_end(&mut content).map(|_| Some(content))
+        };
+        match fs::File::open(self.real(&AbsPath::root().join(path))).and_then(read) {
             Err(e) if is_absent(&e) => Ok(None),
-            Err(e) => Err(e),
+            outcome => outcome,
         }
     }
 
     /// How many names (hard links) the file at `path` has, which holds no symlinks; `None` when nothing is there.
     pub fn names(&self, path: &AbsPath) -> io::Result<Option<u64>> {
-        self.metadata(path).map(|found| found.map(|found| found.nlink()))
+        self.found(path.as_path()).map(|found| found.map(|found| found.names))
     }
 
     /// Whether a socket is at `path`, which holds no symlinks.
     pub fn is_socket(&self, path: &AbsPath) -> io::Result<bool> {
-        self.metadata(path).map(|found| found.is_some_and(|found| found.file_type().is_socket()))
+        self.found(path.as_path()).map(|found| found.is_some_and(|found| found.file_type.is_socket()))
     }
 
     /// Whether an empty regular file is at `path`, which holds no symlinks.
     pub fn is_empty_file(&self, path: &AbsPath) -> bool {
-        self.metadata(path).is_ok_and(|found| found.is_some_and(|found| found.is_file() && found.len() == 0))
+        self.found(path.as_path()).is_ok_and(|found| found.is_some_and(|found| found.is_empty))
     }
 
     /// Whether anything is at `path`, a dangling symlink included.
@@ -224,19 +282,25 @@ impl Host {
             .read(true)
             .custom_flags(flags.bits().cast_signed())
             .open(self.real(&resolved.path))?;
-        if !file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return unfit("not a regular file");
         }
-        let mut content = Vec::new();
+        // With room to see the end, so that it is read at once.
+        let length = metadata.len().min(limit).saturating_add(64);
+        let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
         if taken as u64 > limit { unfit("too large") } else { Ok(Some(content)) }
     }
 
     /// Whether this process may create something at `path`: whether it can write the nearest ancestor that exists.
     pub fn can_create(&self, path: &AbsPath) -> bool {
-        let existing = path.ancestors().skip(1).find(|ancestor| matches!(self.kind(ancestor), Ok(Some(_))));
-        let is_folder = |at: &AbsPath| matches!(self.kind(at), Ok(Some(FileKind::Directory)));
-        existing.is_some_and(|at| is_folder(&at) && access(self.real(&at), Access::WRITE_OK).is_ok())
+        let existing = path.as_path().ancestors().skip(1).find_map(|at| Some((at, self.found(at).ok()??)));
+        let is_writable = |at| Ok(access(&*self.reached(at), Access::WRITE_OK).is_ok());
+        existing.is_some_and(|(at, found)| {
+            let asked = || self.once(at, |answers| &mut answers.is_writable, || is_writable(at));
+            found.file_type.is_dir() && asked().unwrap_or(false)
+        })
     }
 
     /// The owner of what is at `path`, of a symlink itself.
@@ -249,14 +313,34 @@ impl Host {
         if let Some(listener) = &self.listener {
             listener(path);
         }
-        fs::read_dir(self.real(path))?
-            .map(|entry| {
-                let entry = entry?;
-                let file_type = entry.file_type()?;
-                let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
-                Ok(DirEntry { name: entry.file_name(), kind: kind_of(file_type), is_symlink, is_socket })
-            })
-            .collect()
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let directory = openat(CWD, &*self.reached(path.as_path()), flags, Mode::empty())?;
+        // The library's way to read a directory has a buffer of this size allocated for each, and asks for its metadata.
+        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
+        let mut names = RawDir::new(&directory, &mut buffer);
+        let mut entries = Vec::new();
+        while let Some(entry) = names.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            let file_type = match entry.file_type() {
+                // Not every file system tells.
+                FileType::Unknown => {
+                    FileType::from_raw_mode(statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+                }
+                file_type => file_type,
+            };
+            let kind = match file_type {
+                FileType::Directory => FileKind::Directory,
+                FileType::CharacterDevice | FileType::BlockDevice => FileKind::Device,
+                _ => FileKind::File,
+            };
+            let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
+            entries.push(DirEntry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind, is_symlink, is_socket });
+        }
+        Ok(entries)
     }
 }
 
@@ -273,17 +357,4 @@ fn kind_of(file_type: fs::FileType) -> FileKind {
 /// Absent is only what cannot be there. Every other error (EACCES above all) is not an answer.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn components_reversed(path: &Path) -> Vec<OsString> {
-    let mut names: Vec<OsString> = path
-        .components()
-        .filter_map(|component| match component {
-            Component::Normal(name) => Some(name.to_os_string()),
-            Component::ParentDir => Some(OsStr::new("..").to_os_string()),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-        })
-        .collect();
-    names.reverse();
-    names
 }

@@ -131,7 +131,8 @@ impl Argv {
 
     /// bwrap does not count its own name.
     fn count(&self) -> usize {
-        self.words().len() - 1
+        let operations: usize = self.operations.iter().map(|operation| operation.words.len()).sum();
+        operations + ["--"].len() + self.inside().len()
     }
 }
 

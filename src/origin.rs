@@ -46,7 +46,7 @@ pub enum Origin {
     /// Written in a configuration file.
     File(Place),
     /// Part of a built-in preset.
-    Preset { name: String, place: Place },
+    Preset { name: &'static str, place: Place },
     /// Given as a flag: `--ro src`.
     Flag { flag: &'static str, value: OsString },
     /// Part of every policy; the text says why.

@@ -1,13 +1,16 @@
 //! An absolute path in normal form, the only kind of path that later stages handle.
 
+mod map;
+
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+
+pub use map::{Around, Growing, PathMap, Sweep};
 
 /// An absolute path without `.`, `..` or repeated separators.
 ///
@@ -76,10 +79,30 @@ impl AbsPath {
         Some(Self(normal))
     }
 
+    /// A path that is known to have normal form.
+    pub(crate) fn from_normal(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     /// This path with one more component, `name`, which holds no separator.
     #[must_use]
     pub fn child(&self, name: impl AsRef<OsStr>) -> Self {
-        Self(self.0.join(name.as_ref()))
+        let name = name.as_ref();
+        let mut child = PathBuf::with_capacity(self.bytes().len() + 1 + name.len());
+        child.as_mut_os_string().push(self.as_os_str());
+        let mut child = Self(child);
+        child.push(name);
+        child
+    }
+
+    /// Adds one component, `name`, which holds no separator.
+    pub(crate) fn push(&mut self, name: &OsStr) {
+        let path = self.0.as_mut_os_string();
+        // `PathBuf` would look at both for separators.
+        if path.len() > 1 {
+            path.push("/");
+        }
+        path.push(name);
     }
 
     /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
@@ -89,7 +112,7 @@ impl AbsPath {
     }
 
     pub fn parent(&self) -> Option<Self> {
-        self.0.parent().map(|p| Self(p.to_path_buf()))
+        self.folders().next().map(|folder| Self(folder.to_path_buf()))
     }
 
     pub fn file_name(&self) -> Option<&OsStr> {
@@ -108,13 +131,19 @@ impl AbsPath {
         self.bytes() == b"/"
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_os_str().as_bytes()
     }
 
     /// Equal to `other` or below it.
     pub fn is_within(&self, other: &AbsPath) -> bool {
-        other.is_root() || matches!(self.bytes().strip_prefix(other.bytes()), Some([] | [b'/', ..]))
+        self.lies_in(other.as_path())
+    }
+
+    /// The same for a folder that is named in normal form.
+    pub(crate) fn lies_in(&self, folder: &Path) -> bool {
+        let folder = folder.as_os_str().as_bytes();
+        folder == b"/" || matches!(self.bytes().strip_prefix(folder), Some([] | [b'/', ..]))
     }
 
     /// Strictly below `other`.
@@ -124,11 +153,25 @@ impl AbsPath {
 
     /// Itself, its parent, and so on to `/`.
     pub fn ancestors(&self) -> impl Iterator<Item = AbsPath> + '_ {
-        self.0.ancestors().map(|p| Self(p.to_path_buf()))
+        [self.as_path()].into_iter().chain(self.folders()).map(|path| Self(path.to_path_buf()))
+    }
+
+    /// Its parent, and so on to `/`.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> + Clone {
+        fn above(path: &[u8]) -> Option<&[u8]> {
+            let end = path.iter().rposition(|byte| *byte == b'/').filter(|_| path.len() > 1)?;
+            Some(&path[..end.max(1)])
+        }
+        std::iter::successors(above(self.bytes()), |path| above(path)).map(|path| Path::new(OsStr::from_bytes(path)))
     }
 
     /// The deepest directory that both lie in, or are.
     fn shared_with(&self, other: &AbsPath) -> AbsPath {
+        Self(PathBuf::from(OsStr::from_bytes(&self.bytes()[..self.shared_bytes(other)])))
+    }
+
+    /// How many bytes the path of the deepest directory has that both lie in, or are.
+    pub(crate) fn shared_bytes(&self, other: &AbsPath) -> usize {
         let (ours, theirs) = (self.bytes(), other.bytes());
         let same = shared_length(ours, theirs);
         let ends = |path: &[u8]| path.get(same).is_none_or(|byte| *byte == b'/');
@@ -137,12 +180,17 @@ impl AbsPath {
         } else {
             ours[..same].iter().rposition(|byte| *byte == b'/').unwrap_or_default()
         };
-        Self(PathBuf::from(OsStr::from_bytes(&ours[..end.max(1)])))
+        end.max(1)
     }
 
     /// What is left of this path below `base`; `None` when it is not within `base`.
     pub fn relative_to(&self, base: &AbsPath) -> Option<&Path> {
-        self.0.strip_prefix(&base.0).ok()
+        let below = if base.is_root() { Some(self.bytes()) } else { self.bytes().strip_prefix(base.bytes()) };
+        match below? {
+            [] => Some(Path::new("")),
+            [b'/', below @ ..] => Some(Path::new(OsStr::from_bytes(below))),
+            _ => None,
+        }
     }
 }
 
@@ -176,77 +224,6 @@ impl AsRef<Path> for AbsPath {
 impl fmt::Debug for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
-    }
-}
-
-/// Something for each of some paths, parents first, asked by where a path lies.
-#[derive(Clone, Debug)]
-pub struct PathMap<T>(BTreeMap<AbsPath, T>);
-
-impl<T> Default for PathMap<T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T> FromIterator<(AbsPath, T)> for PathMap<T> {
-    fn from_iter<I: IntoIterator<Item = (AbsPath, T)>>(entries: I) -> Self {
-        Self(entries.into_iter().collect())
-    }
-}
-
-impl<T> PathMap<T> {
-    pub fn insert(&mut self, path: AbsPath, value: T) {
-        self.0.insert(path, value);
-    }
-
-    pub fn remove(&mut self, path: &AbsPath) {
-        self.0.remove(path);
-    }
-
-    pub fn get(&self, path: &AbsPath) -> Option<&T> {
-        self.0.get(path)
-    }
-
-    pub fn get_mut(&mut self, path: &AbsPath) -> Option<&mut T> {
-        self.0.get_mut(path)
-    }
-
-    pub fn get_or_insert_with(&mut self, path: &AbsPath, value: impl FnOnce() -> T) -> &mut T {
-        self.0.entry(path.clone()).or_insert_with(value)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &T)> {
-        self.0.iter()
-    }
-
-    /// The entry at `path`, or else at its nearest ancestor that has one.
-    pub fn nearest(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
-        self.around(path, self.0.range::<AbsPath, _>(..=path).next_back()?)
-    }
-
-    /// The entry at the nearest ancestor of `path` that has one, `path` itself left out.
-    pub fn nearest_above(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
-        self.around(path, self.0.range::<AbsPath, _>(..path).next_back()?)
-    }
-
-    /// The nearest entry that `path` lies in, where `last` is the last one before it. What lies between an ancestor and `path` lies in
-    /// that ancestor, so all that remains after a look is where the two ways part.
-    fn around<'m>(&'m self, path: &AbsPath, mut last: (&'m AbsPath, &'m T)) -> Option<(&'m AbsPath, &'m T)> {
-        while !path.is_within(last.0) {
-            last = self.0.range::<AbsPath, _>(..=&path.shared_with(last.0)).next_back()?;
-        }
-        Some(last)
-    }
-
-    /// The entries at `path` and below it.
-    pub fn within<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
-        self.0.range::<AbsPath, _>(path..).take_while(|(at, _)| at.is_within(path))
-    }
-
-    /// The entries strictly below `path`.
-    pub fn below<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
-        self.within(path).filter(move |(at, _)| *at != path)
     }
 }
 
@@ -299,7 +276,7 @@ fn misleads(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn abs(path: &str) -> AbsPath {
+    pub(super) fn abs(path: &str) -> AbsPath {
         AbsPath::normalize(path).unwrap_or_else(AbsPath::root)
     }
 
@@ -324,23 +301,12 @@ mod tests {
         for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (abs(a), abs(b)))) {
             assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()), "{a} {b}");
             assert_eq!(a == b, a.as_path() == b.as_path());
+            assert!(a.ancestors().map(|path| path.0).eq(a.as_path().ancestors()), "{a}");
+            assert_eq!(a.child("x"), a.join("x"));
+            assert_eq!(a.relative_to(&b), a.as_path().strip_prefix(b.as_path()).ok(), "{a} {b}");
             assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
             let shared = a.ancestors().find(|above| b.is_within(above)).unwrap();
             assert_eq!(a.shared_with(&b), shared, "{a} {b}");
-        }
-    }
-
-    #[test]
-    fn the_nearest_entry_is_the_one_that_a_search_upwards_finds() {
-        let names = ["/", "/a", "/a/b", "/a/b/c", "/a-b", "/a/b/c/d/e", "/ab", "/a/bc", "/a/b-c/d", "/b", "/a/b/c-d"];
-        for chosen in 0..1_u32 << names.len() {
-            let within = |index: usize| chosen >> index & 1 == 1;
-            let map: PathMap<()> = (0..names.len()).filter(|i| within(*i)).map(|i| (abs(names[i]), ())).collect();
-            for path in names.iter().map(|name| abs(name)) {
-                let upwards = |from: usize| path.ancestors().skip(from).find(|above| map.get(above).is_some());
-                assert_eq!(map.nearest(&path).map(|(at, ())| at.clone()), upwards(0), "{path}");
-                assert_eq!(map.nearest_above(&path).map(|(at, ())| at.clone()), upwards(1), "{path}");
-            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The program on one screen: each stage, in order.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use crate::ablate::{self, Mitigation};
 use crate::decide::{self, Decisions};
@@ -150,7 +151,7 @@ impl Compiled {
 
 /// What a user blocks is blocked, or nothing runs. Presets go without.
 fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
-    let blocks = |rule: &&Rule| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
+    let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
     for rule in policy.rules.iter().filter(blocks) {
         let message =
             format!("`{}` is to be blocked, and `--exec` leaves nobody to remove the placeholder", shown(&rule.text));

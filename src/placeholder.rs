@@ -64,8 +64,9 @@ pub fn items(placeholders: &[Placeholder]) -> Vec<Item> {
 
 /// A line of `.git/info/exclude` that means this path and no other. `relative` is the path in the work tree.
 pub fn ignore_line(relative: &Path, kind: FileKind) -> Vec<u8> {
-    let mut line = vec![b'/'];
     let bytes = relative.as_os_str().as_bytes();
+    let mut line = Vec::with_capacity(bytes.len() + 3);
+    line.push(b'/');
     for (at, byte) in bytes.iter().enumerate() {
         match byte {
             // No line can hold it: any one character stands for it.

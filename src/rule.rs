@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -126,16 +126,21 @@ pub struct Rule {
 impl Rule {
     /// A rule for one path that we name ourselves. The path is the base, not the text, where a `[` would be a glob.
     pub fn exact(access: Access, path: AbsPath, layer: LayerKind, origin: Origin) -> Self {
+        Self::written(access, ".".into(), path, layer, origin)
+    }
+
+    /// A rule as somebody wrote it, with nothing said but its path.
+    pub fn written(access: Access, text: OsString, base: AbsPath, layer: LayerKind, origin: Origin) -> Self {
         Self {
             access,
-            text: OsString::from("."),
-            base: path,
+            text,
+            base,
             if_missing: IfMissing::Skip,
             hard_links: HardLinks::default(),
             shows_socket: false,
             layer,
             origin,
-            refinements: Arc::default(),
+            refinements: Refinements::none(),
         }
     }
 
@@ -181,6 +186,14 @@ pub struct Refinements {
     pub content: Option<String>,
     /// Where the file appears once more (SPEC P10).
     pub also_at: Option<AlsoAt>,
+}
+
+impl Refinements {
+    /// What all that a user writes shares.
+    pub fn none() -> Arc<Self> {
+        static NONE: LazyLock<Arc<Refinements>> = LazyLock::new(Arc::default);
+        Arc::clone(&NONE)
+    }
 }
 
 /// Who needs a path to exist.

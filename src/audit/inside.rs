@@ -103,9 +103,7 @@ impl<'p> Inside<'p> {
                 // In a file system that another mount has made.
                 Mount::Directory { .. } => {}
                 _ => {
-                    let hidden: Vec<AbsPath> = inside.mounts.below(path).map(|(at, _)| at.clone()).collect();
-                    hidden.iter().for_each(|at| inside.mounts.remove(at));
-                    inside.mounts.insert(path.clone(), planned);
+                    inside.mounts.cover(path.clone(), planned);
                     inside.points.insert(path);
                 }
             }

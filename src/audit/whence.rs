@@ -30,7 +30,7 @@ impl From<&Origin> for Whence {
                 let (line, column) = place.line_column();
                 Whence::File { file: place.source.name.clone(), line, column }
             }
-            Origin::Preset { name, .. } => Whence::Preset { preset: name.clone() },
+            Origin::Preset { name, .. } => Whence::Preset { preset: (*name).to_owned() },
             Origin::Flag { flag, value } => Whence::Flag { flag: (*flag).to_owned(), value: Word(value.clone()) },
             Origin::BuiltIn(because) => Whence::BuiltIn { because: (*because).to_owned() },
             Origin::Alias { of, origin } => {

@@ -50,7 +50,7 @@ pub(crate) fn is_of_preset(stages: &Stages, origin: &Origin, name: &str) -> bool
         [ro, rw, exclude].into_iter().flatten().any(|entry| entry.origin == *origin)
     };
     match origin {
-        Origin::Preset { name: of, .. } => of == name,
+        Origin::Preset { name: of, .. } => *of == name,
         Origin::Alias { origin, .. } => is_of_preset(stages, origin, name),
         _ => stages.layers.layers.iter().filter_map(|layer| layer.config.presets.get(name)).any(is_in),
     }

@@ -18,6 +18,8 @@ use serde::Serialize;
 use crate::origin::{Origin, Sourced};
 use crate::rule::{HardLinks, IfMissing, Mask, Protection};
 
+#[cfg(test)]
+pub(crate) use parse::plain;
 pub use parse::{parse, parse_builtin};
 pub use schema::schema;
 

@@ -1,6 +1,7 @@
 //! Text to [`ConfigFile`]. A walk over the parsed TOML that notes every mistake and goes on, so that one run shows
 //! them all. What has a mistake is left out of the result; nobody runs with it (SPEC L8).
 
+pub(crate) mod plain;
 mod variables;
 
 use std::ffi::OsStr;
@@ -26,10 +27,10 @@ pub fn parse(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> ConfigFile 
 }
 
 /// Reads the data file of the built-in preset `@name`.
-pub fn parse_builtin(name: &str, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> BuiltinPreset {
+pub fn parse_builtin(name: &'static str, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> BuiltinPreset {
     let start = Place { source: Arc::clone(source), span: 0..0 };
     let mut preset = BuiltinPreset {
-        definition: PresetDefinition::empty(Origin::Preset { name: name.to_owned(), place: start }),
+        definition: PresetDefinition::empty(Origin::Preset { name, place: start }),
         description: String::new(),
         skip_directories: Vec::new(),
         skip_beside: None,
@@ -45,20 +46,21 @@ pub fn parse_builtin(name: &str, source: &Arc<Source>, diagnostics: &mut Diagnos
 pub(super) struct Walk<'a> {
     source: &'a Arc<Source>,
     /// The built-in preset whose data file this is.
-    builtin: Option<&'a str>,
+    builtin: Option<&'static str>,
     found: Vec<(Range<usize>, Diagnostic)>,
 }
 
 impl<'a> Walk<'a> {
     fn run(
         source: &'a Arc<Source>,
-        builtin: Option<&'a str>,
+        builtin: Option<&'static str>,
         diagnostics: &mut Diagnostics,
         read: impl FnOnce(&mut Self, &DeTable<'_>),
     ) {
         let mut walk = Self { source, builtin, found: Vec::new() };
-        match DeTable::parse(&source.text) {
-            Ok(table) => read(&mut walk, table.get_ref()),
+        let plain = builtin.and_then(|_| plain::table(&source.text));
+        match plain.map_or_else(|| DeTable::parse(&source.text).map(Spanned::into_inner), Ok) {
+            Ok(table) => read(&mut walk, &table),
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);
                 walk.note(&span, Code::InvalidToml, shown(OsStr::new(error.message())), None);
@@ -74,7 +76,7 @@ impl<'a> Walk<'a> {
     fn origin(&self, span: &Range<usize>) -> Origin {
         let place = Place { source: Arc::clone(self.source), span: span.clone() };
         match self.builtin {
-            Some(name) => Origin::Preset { name: name.to_owned(), place },
+            Some(name) => Origin::Preset { name, place },
             None => Origin::File(place),
         }
     }

@@ -1,7 +1,8 @@
 //! Which of the missing paths that rules block need a placeholder: those that the command could create.
 
-use super::Decisions;
+use super::{Decision, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::path::{AbsPath, Growing};
 use crate::placeholder::Placeholder;
 use crate::resolve::Resolution;
 use crate::rule::{Access, LayerKind};
@@ -9,26 +10,33 @@ use crate::rule::{Access, LayerKind};
 /// Keeps a decision at a missing path only where a placeholder will stand. Elsewhere there is nothing, so nothing is
 /// decided, as for a rule that is skipped.
 pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnostics: &mut Diagnostics) {
-    let mut without = Vec::new();
-    // Parents first: what governs around a path is settled when the path is reached.
-    for placeholder in &resolution.placeholders {
-        let path = &placeholder.path;
-        let is_protected = decisions.get(path).is_some_and(|decision| decision.access.is_protective());
-        let around = decisions.0.nearest_above(path).map(|(_, decision)| decision.access);
-        let is_needed = is_protected && around == Some(Access::Rw);
-        if is_needed && resolution.can_journal {
-            if let Some(decision) = decisions.0.get_mut(path) {
-                decision.placeholder = Some(placeholder.clone());
-            }
-            continue;
-        }
-        decisions.0.remove(path);
-        if is_needed && placeholder.layer == LayerKind::Preset {
-            without.push(path.to_string());
-        } else if is_needed {
-            diagnostics.push(cannot_block(placeholder, resolution));
-        }
+    if resolution.placeholders.is_empty() {
+        return;
     }
+    let mut without = Vec::new();
+    let mut placeholders = resolution.placeholders.iter().peekable();
+    // Parents first: what governs around a path is settled when the path is reached.
+    let mut settled = Growing::default();
+    for (path, mut decision) in std::mem::take(&mut decisions.0) {
+        settled.reach(&path);
+        while placeholders.next_if(|placeholder| placeholder.path < path).is_some() {}
+        if let Some(placeholder) = placeholders.next_if(|placeholder| placeholder.path == path) {
+            let around: Option<(&AbsPath, &Decision)> = settled.nearest();
+            let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
+            let is_needed = decision.access.is_protective() && is_open;
+            if !is_needed || !resolution.can_journal {
+                if is_needed && placeholder.layer == LayerKind::Preset {
+                    without.push(path.to_string());
+                } else if is_needed {
+                    diagnostics.push(cannot_block(placeholder, resolution));
+                }
+                continue;
+            }
+            decision.placeholder = Some(placeholder.clone());
+        }
+        settled.put(path, decision);
+    }
+    decisions.0 = settled.done();
     if let Some(first) = without.first() {
         let more = match without.len() {
             1 => String::new(),

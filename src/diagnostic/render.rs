@@ -248,7 +248,7 @@ error[missing-path]: `~/x` does not exist
   |
   = help: create it
 "#;
-        let origin = Origin::Preset { name: "secrets".to_owned(), place };
+        let origin = Origin::Preset { name: "secrets", place };
         assert_eq!(rendered([missing(&origin)], PLAIN), expected[1..]);
     }
 

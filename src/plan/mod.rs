@@ -29,7 +29,7 @@ pub use placeholders::check_dangling;
 pub use second_places::Told;
 pub use split::Split;
 pub use view::View;
-use view::Views;
+use view::{Layering, Views};
 
 /// One step of the set-up, in bwrap's terms but without its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,7 +193,7 @@ impl Plan {
 
     /// What the command will find in the folder that `path` lies in.
     pub fn view_around(&self, path: &AbsPath) -> View {
-        path.parent().map_or(View::HostRo, |parent| self.views.at(&parent))
+        self.views.above(path)
     }
 }
 
@@ -214,11 +214,13 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     planner.root();
     planner.pins(decisions, base);
     planner.base(base, decisions);
+    let mut seen = Layering::over(std::mem::take(&mut planner.views));
     for (path, decision) in decisions.iter() {
         planner.close_until(path);
-        planner.decision(path, decision, decisions);
+        planner.decision(path, decision, decisions, &mut seen);
     }
     planner.close_all();
+    planner.views = seen.done();
     let mut placeholders: Vec<Placeholder> =
         decisions.iter().filter_map(|(_, decision)| decision.placeholder.clone()).collect();
     if let Some(exclude) = base.git_exclude {
@@ -314,8 +316,9 @@ impl Planner {
         }
     }
 
-    fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
-        let inherited = self.views.at(path);
+    fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions, seen: &mut Layering) {
+        let (source, inherited) = seen.at(path).unzip();
+        let inherited = inherited.unwrap_or(View::HostRo);
         let view = View::of(decision.access);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
@@ -330,7 +333,7 @@ impl Planner {
             });
             return;
         }
-        self.make_parents(path);
+        self.make_parents(path, source);
         if decision.access != Access::Exclude {
             self.open_the_way();
         }
@@ -340,17 +343,16 @@ impl Planner {
             purpose: Purpose::Rule(decision.access),
             because: decision.origin.clone(),
         });
-        self.views.cover(path.clone(), view);
+        seen.cover(path.clone(), view);
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
     }
 
     /// Below a mask, directories on the way to what is re-opened are made search-only (SPEC B3); bwrap would make
-    /// them listable.
-    fn make_parents(&mut self, path: &AbsPath) {
+    /// them listable. `source` is the mount point that governs `path` so far.
+    fn make_parents(&mut self, path: &AbsPath, source: Option<&AbsPath>) {
         // A bind in between shows the host's directories: there is nothing to make.
-        let source = self.views.source_above(path);
         let Some(mask) = self.open.last_mut().filter(|mask| Some(&mask.path) == source) else { return };
         let between: Vec<AbsPath> = path.ancestors().skip(1).take_while(|ancestor| *ancestor != mask.path).collect();
         for directory in between.into_iter().rev() {

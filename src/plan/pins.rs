@@ -6,12 +6,12 @@
 //! directory on the way is bound onto itself, and the writable bind above covers that again: every access goes through the
 //! bind, nothing looks different, and files can still be moved across (tests/model_kernel/pins.rs).
 
-use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::decide::{Decisions, OUR_OWN};
+use crate::decide::{Decision, Decisions, OUR_OWN};
 use crate::layers::OwnFile;
 use crate::origin::Origin;
-use crate::path::AbsPath;
+use crate::path::{AbsPath, PathMap};
 use crate::resolve::Loose;
 use crate::rule::Access;
 
@@ -29,44 +29,56 @@ pub(super) struct Pin {
 /// read-only already. What opens (`rw`) needs nothing of its own. In the next run it opens less if it was moved away, and
 /// what was put in its place came out of a writable folder. Nor does a glob that does not reach into the excluded directory
 /// around its match: as long as that one is excluded, which is for its own rule to see to, so is all below.
-pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, Pin> {
-    let protective = decisions.iter().filter(|(_, decision)| decision.access.is_protective() && !decision.out_of_reach);
-    let rules = protective.map(|(path, decision)| (path, &decision.origin, decision.loose.as_ref()));
-    // Also those that need no decision, because a rule around them protects them: that rule may be a loose one.
-    let own = own.iter().map(|file| (&file.path, &OUR_OWN, None));
-    let mut pins = BTreeMap::new();
-    for (path, because, loose) in rules.chain(own) {
-        for Movable { directory, root } in movable(decisions, path) {
-            if !loose.is_some_and(|loose: &Loose| loose.may_move(&directory, &root)) {
-                pins.entry(directory).or_insert_with(|| Pin { keeps: path.clone(), because: because.clone() });
+pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
+    let mut pins = Vec::new();
+    let mut sweep = decisions.sweep();
+    // How many bytes those directories on the way to the last path have that are pinned already. Most rules share theirs.
+    let mut pinned: Vec<usize> = Vec::new();
+    let mut last = None;
+    for (path, decision) in decisions.iter() {
+        let way = sweep.way_to(path);
+        let shared = last.replace(path).map_or(0, |last| path.shared_bytes(last));
+        pinned.retain(|bytes| *bytes <= shared);
+        if !decision.access.is_protective() || decision.out_of_reach {
+            continue;
+        }
+        for Movable { directory, root } in movable(way, path) {
+            let bytes = directory.as_os_str().len();
+            let may_move = |loose: &Loose| loose.may_move(directory, root);
+            if !pinned.contains(&bytes) && !decision.loose.as_ref().is_some_and(may_move) {
+                pinned.push(bytes);
+                pins.push((directory, Pin { keeps: path.clone(), because: decision.origin.clone() }));
             }
         }
     }
-    pins
+    // Also those that need no decision, because a rule around them protects them: that rule may be a loose one.
+    let ways: Vec<_> = own.iter().map(|file| (&file.path, decisions.way_to(&file.path))).collect();
+    for (path, way) in &ways {
+        let pin = || Pin { keeps: (*path).clone(), because: OUR_OWN };
+        pins.extend(movable(way, path).map(|movable| (movable.directory, pin())));
+    }
+    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory.to_path_buf()), pin));
+    PathMap::merged(pins, |_first, _| ())
 }
 
 /// A directory that a command could rename, to anywhere below `root`: the outermost folder that is writable together with it.
 /// Farther it does not get, because a rename from mount to mount is refused (EXDEV).
-struct Movable {
-    directory: AbsPath,
-    root: AbsPath,
+struct Movable<'p> {
+    directory: &'p Path,
+    root: &'p AbsPath,
 }
 
-/// The directories on the way to `path` that could be moved. A `rw` rule inside a writable folder counts as part of it: the
-/// optimiser drops its mount.
-fn movable(decisions: &Decisions, path: &AbsPath) -> Vec<Movable> {
-    let mut way: Vec<AbsPath> = path.ancestors().skip(1).collect();
-    way.reverse();
-    let mut found = Vec::new();
-    let mut root: Option<AbsPath> = None;
-    for directory in way {
-        match (decisions.get(&directory).map(|decision| decision.access), &root) {
-            // Mount points both, and the kernel refuses to move one.
-            (Some(Access::Rw), None) => root = Some(directory),
-            (Some(Access::Ro | Access::Exclude), _) => root = None,
-            (Some(Access::Rw) | None, Some(root)) => found.push(Movable { directory, root: root.clone() }),
-            (None, None) => {}
-        }
-    }
-    found
+/// The directories on the way to `path` that could be moved, given the decisions on it. A `rw` rule inside a writable folder counts as
+/// part of it: the optimiser drops its mount.
+fn movable<'p>(way: &[(&'p AbsPath, &'p Decision)], path: &'p AbsPath) -> impl Iterator<Item = Movable<'p>> {
+    let mut root: Option<&AbsPath> = None;
+    let ends = way.iter().skip(1).map(|(at, _)| *at).chain([path]);
+    way.iter().zip(ends).flat_map(move |((at, decision), end)| {
+        let is_part = decision.access == Access::Rw && root.is_some();
+        // Mount points both, and the kernel refuses to move one.
+        root = (decision.access == Access::Rw).then(|| root.unwrap_or(at));
+        let shortest = at.bytes().len() + usize::from(!is_part);
+        let between = end.folders().take_while(move |directory| directory.as_os_str().len() >= shortest);
+        root.into_iter().flat_map(move |root| between.clone().map(move |directory| Movable { directory, root }))
+    })
 }

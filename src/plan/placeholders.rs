@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::decide::{Decision, Decisions};
+use crate::decide::Decisions;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::path::{AbsPath, shown};
 use crate::placeholder::{Placeholder, ignore_line};
@@ -21,18 +21,19 @@ impl Planner {
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
     ) {
-        // In a folder in which something is open, new files are work.
-        let is_covered = |path: &AbsPath, decision: &Decision| {
-            let around = path.parent().map_or(View::HostRo, |parent| self.views.at(&parent));
-            decision.access.is_protective() && around == View::HostRw && !decisions.opens_below(path)
-        };
-        let covered = decisions.iter().filter(|(path, decision)| is_covered(path, decision));
-        let lines: Vec<u8> = covered
-            .filter_map(|(path, decision)| Some(ignore_line(exclude.seen(path)?, decision.kind)))
-            .flatten()
-            .collect();
+        let mut views = self.views.sweep();
+        let mut lines = Vec::new();
+        for (path, decision, opens_below) in decisions.with_openings() {
+            // In a folder in which something is open, new files are work.
+            let is_covered = decision.access.is_protective()
+                && matches!(views.nearest_above(path), Some((_, View::HostRw)))
+                && !opens_below();
+            if is_covered && let Some(seen) = exclude.seen(path) {
+                lines.extend(ignore_line(seen, decision.kind));
+            }
+        }
         // Where git cannot write, it stages nothing; where a rule hides the list, it stays hidden.
-        let around = exclude.path.parent().map_or(View::HostRo, |parent| self.views.at(&parent));
+        let around = self.views.above(&exclude.path);
         if lines.is_empty() || around != View::HostRw || self.views.at(&exclude.path) == View::Masked {
             return;
         }

@@ -57,7 +57,7 @@ impl Plan {
         let ours = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let elsewhere: BTreeMap<&AbsPath, &AbsPath> =
             self.mounts.iter().filter_map(|planned| planned.mount.elsewhere()).collect();
-        let expected = |(path, view): (&AbsPath, &View)| Expected {
+        let expected = |(path, view, around): (&AbsPath, View, View)| Expected {
             path: path.clone(),
             access: match view {
                 _ if ours.contains(path) => Expectation::Hidden,
@@ -66,11 +66,11 @@ impl Plan {
                 View::Masked => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
             },
-            required: view.is_narrower_than(self.view_around(path)) && !may_go.contains(path),
+            required: view.is_narrower_than(around) && !may_go.contains(path),
             identity: None,
             source: elsewhere.get(path).map(|source| (*source).clone()),
         };
-        self.views.iter().map(expected).collect()
+        self.views.with_around().map(expected).collect()
     }
 }
 

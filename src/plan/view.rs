@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::path::{AbsPath, PathMap};
+use crate::path::{AbsPath, Growing, PathMap, Sweep};
 use crate::rule::Access;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,25 +75,74 @@ impl Views {
         self.0.nearest(path).map_or(View::HostRo, |(_, view)| *view)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&AbsPath, &View)> {
-        self.0.iter()
+    /// All of them, each with what is seen around it.
+    pub(super) fn with_around(&self) -> impl Iterator<Item = (&AbsPath, View, View)> {
+        let view = |found: Option<(&AbsPath, &View)>| found.map_or(View::HostRo, |(_, view)| *view);
+        self.0.with_around().map(move |(path, here, around)| (path, *here, view(around)))
     }
 
     pub(super) fn borders(&self) -> impl Iterator<Item = &AbsPath> {
         self.0.iter().map(|(path, _)| path)
     }
 
-    /// The mount point that governs what lies around `path`.
-    pub(super) fn source_above(&self, path: &AbsPath) -> Option<&AbsPath> {
-        self.0.nearest_above(path).map(|(at, _)| at)
+    /// What is seen around `path`.
+    pub(super) fn above(&self, path: &AbsPath) -> View {
+        self.0.nearest_above(path).map_or(View::HostRo, |(_, view)| *view)
+    }
+
+    /// For who asks what is seen around paths, in their order.
+    pub(super) fn sweep(&self) -> Sweep<'_, View> {
+        self.0.sweep()
     }
 
     /// Something is mounted at `path`, and what was mounted below it is no longer seen.
     pub(super) fn cover(&mut self, path: AbsPath, view: View) {
-        let hidden: Vec<AbsPath> = self.0.below(&path).map(|(at, _)| at.clone()).collect();
-        for at in hidden {
-            self.0.remove(&at);
+        self.0.cover(path, view);
+    }
+}
+
+/// What is seen while the mounts of rules are made over those of the base, which come first, in the order of their paths.
+pub(super) struct Layering {
+    /// Of the base, what is not reached yet.
+    base: std::iter::Peekable<std::vec::IntoIter<(AbsPath, View)>>,
+    seen: Growing<Layered>,
+}
+
+struct Layered {
+    view: View,
+    is_base: bool,
+}
+
+impl Layering {
+    pub(super) fn over(base: Views) -> Self {
+        Self { base: base.0.into_iter().peekable(), seen: Growing::default() }
+    }
+
+    /// The mount point that governs `path`, and what is seen there.
+    pub(super) fn at(&mut self, path: &AbsPath) -> Option<(&AbsPath, View)> {
+        while let Some((at, view)) = self.base.next_if(|(at, _)| at <= path) {
+            self.put_base(at, view);
         }
-        self.0.insert(path, view);
+        self.seen.reach(path);
+        self.seen.nearest().map(|(at, layered)| (at, layered.view))
+    }
+
+    /// Something is mounted at `path`, which was just asked for, and what the base has below it is no longer seen.
+    pub(super) fn cover(&mut self, path: AbsPath, view: View) {
+        self.seen.put(path, Layered { view, is_base: false });
+    }
+
+    pub(super) fn done(mut self) -> Views {
+        while let Some((at, view)) = self.base.next() {
+            self.put_base(at, view);
+        }
+        Views(self.seen.done().into_iter().map(|(path, layered)| (path, layered.view)).collect())
+    }
+
+    fn put_base(&mut self, path: AbsPath, view: View) {
+        self.seen.reach(&path);
+        if self.seen.nearest().is_none_or(|(_, around)| around.is_base) {
+            self.seen.put(path, Layered { view, is_base: true });
+        }
     }
 }

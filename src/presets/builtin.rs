@@ -40,7 +40,8 @@ pub struct Library {
 impl Library {
     pub fn get(&self, name: &str) -> Option<&BuiltinPreset> {
         let at = position(name)?;
-        Some(self.parsed[at].get_or_init(|| parse(name, FILES[at].1, &mut self.mistakes.borrow_mut())))
+        let (name, text) = FILES[at];
+        Some(self.parsed[at].get_or_init(|| parse(name, text, &mut self.mistakes.borrow_mut())))
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -62,7 +63,7 @@ fn position(name: &str) -> Option<usize> {
     FILES.iter().position(|(known, _)| *known == name)
 }
 
-fn parse(name: &str, text: &str, diagnostics: &mut Diagnostics) -> BuiltinPreset {
+fn parse(name: &'static str, text: &str, diagnostics: &mut Diagnostics) -> BuiltinPreset {
     let source = Arc::new(Source { name: format!("built-in preset @{name}"), text: text.to_owned() });
     config::parse_builtin(name, &source, diagnostics)
 }
@@ -86,6 +87,15 @@ mod tests {
                 let name = path.split('/').next().unwrap();
                 assert!(!path.starts_with('$') || VARIABLES.contains(&name), "{path} would be taken literally");
             }
+        }
+    }
+
+    #[test]
+    fn every_data_file_is_read_as_the_toml_that_it_is() {
+        for (name, text) in FILES {
+            let plain = config::plain::table(text).unwrap_or_else(|| panic!("@{name} is no plain TOML"));
+            let parsed = toml::de::DeTable::parse(text).unwrap();
+            assert_eq!(format!("{plain:?}"), format!("{:?}", parsed.get_ref()), "@{name}");
         }
     }
 

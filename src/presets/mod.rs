@@ -24,7 +24,7 @@ pub use builtin::Library;
 /// The whole policy, before anything of this host is looked at: rules of all layers, and the settings that won.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    pub rules: Vec<Rule>,
+    pub rules: Vec<Arc<Rule>>,
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
     /// What `sockets` names, as rules that show it.
@@ -44,10 +44,10 @@ impl Policy {
     pub(crate) fn put_nothing_up(&mut self) {
         for rule in &mut self.rules {
             if rule.if_missing == IfMissing::Block {
-                rule.if_missing = IfMissing::Skip;
+                Arc::make_mut(rule).if_missing = IfMissing::Skip;
             }
             if rule.refinements.also_at.is_some() {
-                Arc::make_mut(&mut rule.refinements).also_at = None;
+                Arc::make_mut(&mut Arc::make_mut(rule).refinements).also_at = None;
             }
         }
     }
@@ -69,17 +69,18 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
     }
     let mut rules = selection.rules(&layers.project);
     for layer in &layers.layers {
-        rules.extend(written_rules(layer));
+        rules.extend(written_rules(layer).into_iter().map(Arc::new));
     }
     if session.is_root() {
-        rules.extend(password_hashes());
+        rules.extend(password_hashes().map(Arc::new));
     }
     refuse_unsafe_root(&rules, &layers.project, diagnostics);
     let tmp = setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
         l.config.filesystem.tmp.as_ref()
     });
     if tmp.value == Tmp::Host {
-        rules.push(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, tmp.origin.clone()));
+        let shown = Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, tmp.origin.clone());
+        rules.push(Arc::new(shown));
     }
     let presets = selection.layers();
     library.mistakes().iter().for_each(|mistake| diagnostics.push(mistake.clone()));
@@ -142,10 +143,9 @@ fn rules_of(access: Access, entries: &[Entry], layer: LayerKind, base: &AbsPath)
     entries
         .iter()
         .map(|entry| Rule {
-            text: entry.path.clone(),
             if_missing: entry.if_missing,
             hard_links: entry.hard_links,
-            ..Rule::exact(access, base.clone(), layer, entry.origin.clone())
+            ..Rule::written(access, entry.path.clone(), base.clone(), layer, entry.origin.clone())
         })
         .collect()
 }
@@ -173,7 +173,7 @@ fn password_hashes() -> [Rule; 2] {
 }
 
 /// SPEC L6. What a user writes is done as written; a preset must not open a home by accident.
-fn refuse_unsafe_root(rules: &[Rule], project: &Project, diagnostics: &mut Diagnostics) {
+fn refuse_unsafe_root(rules: &[Arc<Rule>], project: &Project, diagnostics: &mut Diagnostics) {
     if let Some(rule) = rules.iter().find(|rule| opens_unsafe_root(rule, project)) {
         diagnostics.push(
             Diagnostic::new(
@@ -342,7 +342,7 @@ impl<'a> Selection<'a> {
     }
 
     /// The rules of all presets that are on.
-    fn rules(&self, project: &Project) -> Vec<Rule> {
+    fn rules(&self, project: &Project) -> Vec<Arc<Rule>> {
         let mut all = Vec::new();
         for (name, on) in self.on.iter().flat_map(|(name, ways)| ways.iter().map(move |on| (name, on))) {
             let mut rules = Vec::new();
@@ -352,22 +352,16 @@ impl<'a> Selection<'a> {
                         RelativeTo::Project => &project.root,
                         RelativeTo::OutermostRepository => &project.outermost,
                     };
+                    let of_all = Arc::new(Refinements {
+                        skip_directories: preset.skip_directories.clone(),
+                        skip_beside: preset.skip_beside.clone(),
+                        leave_tracked: preset.leave_tracked,
+                        ..Refinements::default()
+                    });
                     for (access, entries) in by_access(&preset.definition) {
                         for entry in entries {
-                            let refinements = Refinements {
-                                skip_directories: preset.skip_directories.clone(),
-                                skip_beside: preset.skip_beside.clone(),
-                                only_tightens: false,
-                                except: entry.except.iter().map(Into::into).collect(),
-                                leave_tracked: preset.leave_tracked,
-                                mask: entry.mask,
-                                needs_parent: entry.needs_parent,
-                                report_keys: entry.report_keys.clone(),
-                                create_for: entry.create_for.as_deref().map(create_for),
-                                content: entry.content.clone(),
-                                also_at: also_at(entry),
-                            };
-                            rules.extend(variables::rules(access, entry, base, refinements, project));
+                            let refinements = refined(&of_all, entry);
+                            variables::add_rules(access, entry, base, &refinements, project, &mut rules);
                         }
                     }
                 }
@@ -385,7 +379,7 @@ impl<'a> Selection<'a> {
             if is_switched_off(name) {
                 rules.retain(|rule| !rule.access.is_protective());
             }
-            all.extend(rules);
+            all.extend(rules.into_iter().map(Arc::new));
         }
         all
     }
@@ -397,6 +391,25 @@ fn is_switched_off(preset: &str) -> bool {
         "autorun" => ablate::is_off(Mitigation::AutorunPreset),
         _ => false,
     }
+}
+
+/// What an entry says beyond what its preset says of all.
+fn refined(of_all: &Arc<Refinements>, entry: &Entry) -> Arc<Refinements> {
+    let refined = Refinements {
+        except: entry.except.iter().map(Into::into).collect(),
+        mask: entry.mask,
+        needs_parent: entry.needs_parent,
+        report_keys: entry.report_keys.clone(),
+        create_for: entry.create_for.as_deref().map(create_for),
+        content: entry.content.clone(),
+        also_at: also_at(entry),
+        ..Refinements::default()
+    };
+    if refined == Refinements::default() {
+        return Arc::clone(of_all);
+    }
+    let Refinements { skip_directories, skip_beside, leave_tracked, .. } = Refinements::clone(of_all);
+    Arc::new(Refinements { skip_directories, skip_beside, leave_tracked, ..refined })
 }
 
 fn create_for(program: &str) -> CreateFor {

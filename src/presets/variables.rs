@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use crate::config::Entry;
@@ -25,27 +26,32 @@ pub(super) const VARIABLES: [&str; 10] = [
     "$GIT_NESTED_POINTER",
 ];
 
-/// The rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
+/// Adds the rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
 /// there is none, no rule at all.
-pub(super) fn rules(
+pub(super) fn add_rules(
     access: Access,
     entry: &Entry,
     base: &AbsPath,
-    refinements: Refinements,
+    refinements: &Arc<Refinements>,
     project: &Project,
-) -> Vec<Rule> {
-    let rule = |base: &AbsPath, text: OsString, refinements: Refinements| Rule {
-        text,
+    rules: &mut Vec<Rule>,
+) {
+    let rule = |base: &AbsPath, text: OsString, refinements: Arc<Refinements>| Rule {
         if_missing: entry.if_missing,
-        refinements: Arc::new(refinements),
-        ..Rule::exact(access, base.clone(), LayerKind::Preset, entry.origin.clone())
+        refinements,
+        ..Rule::written(access, text, base.clone(), LayerKind::Preset, entry.origin.clone())
     };
+    if !entry.path.as_bytes().starts_with(b"$") {
+        rules.push(rule(base, entry.path.clone(), Arc::clone(refinements)));
+        return;
+    }
+    let refinements = Arc::clone(refinements);
     // What lies in the project is as writable as the project is. A rule of ours would be exact, and so beat a glob by
     // which somebody narrowed it.
     let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root);
     let text = entry.path.to_str().unwrap_or_default();
     let (name, rest) = text.split_once('/').unwrap_or((text, "."));
-    match (name, &project.repository) {
+    rules.extend(match (name, &project.repository) {
         // One directory serves as both in a plain repository; the rules of the shared one then say it all.
         ("$GIT_DIR", Some(Repository { git_dir, common_dir, .. })) if git_dir == common_dir => Vec::new(),
         ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
@@ -55,7 +61,9 @@ pub(super) fn rules(
         ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), refinements)],
         ("$GIT_OTHER_REFS", Some(repository)) => other_refs(repository)
             .into_iter()
-            .map(|(folder, except)| rule(&folder, "*".into(), Refinements { except, ..refinements.clone() }))
+            .map(|(folder, except)| {
+                rule(&folder, "*".into(), Arc::new(Refinements { except, ..Refinements::clone(&refinements) }))
+            })
             .collect(),
         ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
         ("$GIT_POINTER", _) => {
@@ -76,7 +84,7 @@ pub(super) fn rules(
             .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
             .collect(),
         _ => vec![rule(base, entry.path.clone(), refinements)],
-    }
+    });
 }
 
 fn in_project<'p>(paths: &'p [AbsPath], project: &'p Project) -> impl Iterator<Item = &'p AbsPath> {
@@ -84,8 +92,8 @@ fn in_project<'p>(paths: &'p [AbsPath], project: &'p Project) -> impl Iterator<I
 }
 
 /// What a command may have chosen by what it wrote.
-fn tightening(refinements: &Refinements) -> Refinements {
-    Refinements { only_tightens: true, ..refinements.clone() }
+fn tightening(refinements: &Refinements) -> Arc<Refinements> {
+    Arc::new(Refinements { only_tightens: true, ..refinements.clone() })
 }
 
 /// The git directories of nested repositories, or what leads there, in places that can be written. Sorted.

@@ -48,15 +48,13 @@ impl Resolver<'_> {
     }
 
     fn exact_winners(&self) -> PathMap<Precedence> {
-        let mut winners = PathMap::default();
         // What only tightens (SPEC G5) does not decide what is in reach.
         let decides = |found: &&Match| found.exactness == Exactness::Exact && !found.only_tightens();
-        for found in self.found.matches.iter().filter(decides) {
-            let precedence = found.rule.precedence(found.exactness);
-            let winner = winners.get_or_insert_with(&found.path, || precedence);
-            *winner = precedence.max(*winner);
-        }
-        winners
+        let exact = self.found.matches.iter().filter(decides);
+        PathMap::merged(
+            exact.map(|found| (found.path.clone(), found.rule.precedence(found.exactness))),
+            |winner, other| *winner = other.max(*winner),
+        )
     }
 
     /// `if-missing = "error"` on a glob: at least one of its alternatives must have matched.

@@ -31,7 +31,7 @@ pub struct Matching<'p> {
 }
 
 impl<'r> Patterns<'r> {
-    pub fn of(host: &'r Host, project: &Project, rules: &'r [Rule]) -> Self {
+    pub fn of(host: &'r Host, project: &Project, rules: impl IntoIterator<Item = &'r Rule>) -> Self {
         let mut prepared = Vec::new();
         for rule in rules {
             let (anchor, text) = anchored(rule, &project.home);

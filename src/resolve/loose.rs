@@ -1,6 +1,7 @@
 //! Which directories on the way to a match may be moved without the pattern losing it.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use super::pattern::Component;
 use super::walk::WalkPattern;
@@ -18,8 +19,8 @@ pub struct Loose {
 
 impl Loose {
     /// Whether the rule still applies wherever `directory` is moved to, which can be anywhere below `root`.
-    pub fn may_move(&self, directory: &AbsPath, root: &AbsPath) -> bool {
-        root.is_within(&self.within) && self.down_to.is_within(directory)
+    pub fn may_move(&self, directory: &Path, root: &AbsPath) -> bool {
+        root.is_within(&self.within) && self.down_to.lies_in(directory)
     }
 
     /// What is loose for both of two rules at one path.
@@ -48,8 +49,11 @@ pub(super) fn loose(pattern: &WalkPattern, path: &AbsPath) -> Option<Loose> {
         let is_here = |at: &usize| part.iter().zip(&names[*at..]).all(|(component, name)| component.matches(name));
         named_from = (first..=latest).rev().find(is_here)?;
     }
-    let up_to = |count: usize| names[..count].iter().fold(pattern.prefix.clone(), |at, name| at.child(name));
-    Some(Loose { within: up_to(first), down_to: up_to(named_from) })
+    let mut way = [path.as_path()].into_iter().chain(path.folders());
+    let down_to = way.clone().nth(names.len() - named_from)?;
+    let within = way.nth(names.len() - first)?;
+    let owned = |directory: &Path| AbsPath::from_normal(directory.to_path_buf());
+    Some(Loose { within: owned(within), down_to: owned(down_to) })
 }
 
 #[cfg(test)]
@@ -71,7 +75,8 @@ mod tests {
         let pattern = WalkPattern { rule: &Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
         let (root, path) = (abs(root), abs(path));
         let loose = loose(&pattern, &path);
-        let may_move = |directory: &AbsPath| loose.as_ref().is_some_and(|loose| loose.may_move(directory, &root));
+        let may_move =
+            |directory: &AbsPath| loose.as_ref().is_some_and(|loose| loose.may_move(directory.as_path(), &root));
         let way = path.ancestors().skip(1).filter(|directory| directory.is_below(&root) && may_move(directory));
         way.map(|directory| directory.to_string()).collect()
     }

@@ -131,7 +131,7 @@ pub(crate) fn resolve_within(
     within: Option<&[AbsPath]>,
     diagnostics: &mut Diagnostics,
 ) -> Resolution {
-    let mut rules: Vec<Arc<Rule>> = policy.rules.iter().cloned().map(Arc::new).collect();
+    let mut rules = policy.rules.clone();
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
@@ -147,7 +147,7 @@ pub(crate) fn resolve_within(
     for rule in rules.iter().filter(|rule| rule.if_missing == IfMissing::Block) {
         resolver.plan_placeholder(rule);
     }
-    resolver.found.placeholders.sort_by(|a, b| a.path.cmp(&b.path));
+    resolver.settle_placeholders();
     for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }

@@ -59,13 +59,14 @@ impl Resolver<'_> {
         }
         let kind = if text.as_bytes().ends_with(b"/") { FileKind::Directory } else { FileKind::File };
         let (layer, origin) = (rule.layer, rule.origin.clone());
-        let placeholder = Placeholder { path, kind, parents, layer, origin };
-        match self.found.placeholders.iter_mut().find(|known| known.path == placeholder.path) {
-            // What the higher layer says it is.
-            Some(known) if known.layer < layer => *known = placeholder,
-            Some(_) => {}
-            None => self.found.placeholders.push(placeholder),
-        }
+        self.found.placeholders.push(Placeholder { path, kind, parents, layer, origin });
+    }
+
+    /// One for each path: what the highest layer says it is, and in that the first rule.
+    pub(super) fn settle_placeholders(&mut self) {
+        let placeholders = &mut self.found.placeholders;
+        placeholders.sort_by(|a, b| a.path.cmp(&b.path).then(b.layer.cmp(&a.layer)));
+        placeholders.dedup_by(|next, kept| next.path == kept.path);
     }
 
     /// Whether a placeholder of another run is all that is there.
@@ -86,7 +87,7 @@ impl Resolver<'_> {
             }
         }
         // What a `create` makes is there before us.
-        parents.retain(|parent| !self.found.create.iter().any(|created| created.is_within(parent)));
+        parents.retain(|parent| !self.will_be_made(parent));
         parents.reverse();
         Some(parents)
     }

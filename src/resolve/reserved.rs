@@ -1,7 +1,5 @@
 //! Paths that belong to the sandbox itself (SPEC D4).
 
-use std::path::Path;
-
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::FileKind;
 use crate::path::AbsPath;
@@ -35,8 +33,9 @@ impl Resolver<'_> {
 
 /// Why no rule of this access may name `path`, and what to do instead.
 fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
-    let is = |top: &str| path.as_path() == Path::new(top);
-    let within = |top: &str| path.as_path().starts_with(top);
+    let below = |top: &str| path.bytes().strip_prefix(top.as_bytes());
+    let is = |top: &str| below(top).is_some_and(<[u8]>::is_empty);
+    let within = |top: &str| matches!(below(top), Some([] | [b'/', ..]));
     if path.is_root() && access != Access::Ro {
         Some(("is the whole file system", "name the folders that you mean"))
     } else if within(places::PROC) {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -81,14 +82,11 @@ pub(super) fn walk(
     exact: &PathMap<Precedence>,
     within: Option<&[AbsPath]>,
 ) -> Walked {
-    let mut starts: PathMap<Vec<State>> = PathMap::default();
-    for (index, pattern) in patterns.iter().enumerate() {
-        starts.get_or_insert_with(&pattern.prefix, Vec::new).push(State { pattern: index, at: 0 });
-    }
-    let mut literals = PathMap::default();
-    for literal in patterns.iter().filter_map(|pattern| pattern.literal.as_ref()) {
-        literals.insert(literal.path.clone(), ());
-    }
+    let state =
+        |(index, pattern): (usize, &WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
+    let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
+    let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
+    let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
     let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
     let mut walked = Walked { visited: Visited::begin(), ..Walked::default() };
     // Parents first: a start below another is met on the way, unless nothing led there.
@@ -114,10 +112,45 @@ struct Walker<'w> {
     literals: &'w PathMap<()>,
 }
 
-#[derive(Default)]
+/// What is left for whoever has nothing to do. Each worker keeps what it finds to itself as long as all are busy.
 struct Queue {
+    shared: Mutex<Shared>,
+    wake: Condvar,
+    /// How many wait for something to do.
+    idle: AtomicUsize,
+}
+
+struct Shared {
     tasks: Vec<Task>,
     working: usize,
+}
+
+impl Queue {
+    /// Half of what is left, for one of those that work; `None` when all is done.
+    fn take(&self) -> Option<Vec<Task>> {
+        let mut shared = lock(&self.shared);
+        shared.working -= 1;
+        while shared.tasks.is_empty() {
+            if shared.working == 0 {
+                self.wake.notify_all();
+                return None;
+            }
+            self.idle.fetch_add(1, Ordering::Relaxed);
+            shared = self.wake.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+        }
+        shared.working += 1;
+        let half = shared.tasks.len() / 2;
+        Some(shared.tasks.split_off(half))
+    }
+
+    /// Gives away half of `tasks` where somebody waits: the oldest, which lead to the most.
+    fn share(&self, tasks: &mut Vec<Task>) {
+        if tasks.len() > 1 && self.idle.load(Ordering::Relaxed) > 0 {
+            lock(&self.shared).tasks.extend(tasks.drain(..tasks.len() / 2));
+            self.wake.notify_all();
+        }
+    }
 }
 
 impl Walker<'_> {
@@ -131,11 +164,11 @@ impl Walker<'_> {
         if tasks.is_empty() {
             return;
         }
-        let queue = Mutex::new(Queue { tasks, working: 0 });
-        let wake = Condvar::new();
         let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+        let shared = Mutex::new(Shared { tasks, working: threads });
+        let queue = Queue { shared, wake: Condvar::new(), idle: AtomicUsize::new(0) };
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&queue, &wake))).collect();
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&queue))).collect();
             for worker in workers {
                 // A worker cannot panic short of a bug; `join` then passes the panic on.
                 match worker.join() {
@@ -151,26 +184,16 @@ impl Walker<'_> {
         });
     }
 
-    fn work(&self, queue: &Mutex<Queue>, wake: &Condvar) -> Walked {
+    fn work(&self, queue: &Queue) -> Walked {
         let mut walked = Walked::default();
-        let mut found = Vec::new();
-        let mut shared = lock(queue);
-        loop {
-            if let Some(task) = shared.tasks.pop() {
-                shared.working += 1;
-                drop(shared);
-                let was_there = self.visit(&task, &mut found, &mut walked);
+        while let Some(mut tasks) = queue.take() {
+            while let Some(task) = tasks.pop() {
+                let was_there = self.visit(&task, &mut tasks, &mut walked);
                 walked.visited.note(task.directory, was_there);
-                shared = lock(queue);
-                shared.working -= 1;
-                shared.tasks.append(&mut found);
-                wake.notify_all();
-            } else if shared.working == 0 {
-                return walked;
-            } else {
-                shared = wake.wait(shared).unwrap_or_else(PoisonError::into_inner);
+                queue.share(&mut tasks);
             }
         }
+        walked
     }
 
     /// Whether there was such a directory.

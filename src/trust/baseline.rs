@@ -86,11 +86,11 @@ fn resolution(host: &Host, session: &Session, layers: &Layers, policy: &Policy, 
     let resolve = |policy: &Policy, within: Option<&[AbsPath]>| {
         resolve::resolve_within(host, session, layers, policy, within, &mut Diagnostics::default())
     };
-    let (known, lost): (Vec<Rule>, Vec<Rule>) =
+    let (known, lost): (Vec<Arc<Rule>>, Vec<Arc<Rule>>) =
         policy.rules.iter().cloned().partition(|rule| full.policy.rules.contains(rule));
     let mut added = full.policy.rules.iter().filter(|rule| !known.contains(rule));
     // A directory that will be made counts as there for all rules.
-    let creates = |rule: &Rule| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
+    let creates = |rule: &Arc<Rule>| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
     if lost.iter().any(creates) || added.any(creates) {
         return resolve(policy, None);
     }
@@ -121,7 +121,7 @@ fn at(found: &Match) -> AbsPath {
 struct Kept(BTreeMap<*const Rule, bool>);
 
 impl Kept {
-    fn new(rules: &[Rule], resolution: &Resolution) -> Self {
+    fn new(rules: &[Arc<Rule>], resolution: &Resolution) -> Self {
         let mut kept = BTreeMap::new();
         for found in &resolution.matches {
             kept.entry(Arc::as_ptr(&found.rule)).or_insert_with(|| rules.contains(&found.rule));

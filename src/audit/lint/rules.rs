@@ -1,5 +1,7 @@
 //! Rules that do not do what somebody wrote them for. Only those of people: what a built-in preset names, few hosts have all of.
 
+use std::sync::Arc;
+
 use crate::audit::entry::{entry, toml_string};
 use crate::decide::Decision;
 use crate::diagnostic::{Code, Diagnostic};
@@ -19,7 +21,7 @@ const MOST_NAMED: usize = 3;
 /// The rules that people wrote: in a file, in a preset of their own, as a flag.
 pub(super) fn written(compiled: &Compiled) -> impl Iterator<Item = &Rule> {
     let policy = &compiled.policy;
-    policy.rules.iter().chain(&policy.sockets).filter(|rule| rule.layer > LayerKind::Preset)
+    policy.rules.iter().map(Arc::as_ref).chain(&policy.sockets).filter(|rule| rule.layer > LayerKind::Preset)
 }
 
 pub(super) fn findings(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) {

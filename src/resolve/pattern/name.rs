@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::scan::{self, Token};
-use super::{Component, braces, component};
+use super::{Component, braces, component, has_metacharacter};
 
 #[derive(Debug)]
 pub(crate) struct NamePattern(Vec<Component>);
@@ -12,6 +12,9 @@ pub(crate) struct NamePattern(Vec<Component>);
 impl NamePattern {
     /// The error is a sentence for people.
     pub(crate) fn parse(text: &OsStr) -> Result<Self, String> {
+        if !has_metacharacter(text) {
+            return Ok(Self(vec![Component::Literal(text.to_owned())]));
+        }
         let alternatives = braces::expand(text.as_bytes())?;
         alternatives.iter().map(|text| component(tokens(text)?)).collect::<Result<_, _>>().map(Self)
     }
