@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::identity::Identity;
 use crate::journal::Record;
 use crate::path::AbsPath;
-use crate::unfollowed::{holds, open_parent};
+use crate::unfollowed::{Folders, holds, open_parent};
 
 /// What is at `path`, kept from being forgotten by the kernel.
 pub(super) fn hold(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
@@ -86,8 +86,8 @@ pub enum Outcome {
 }
 
 /// Removes what `record` names, if it is still that, and as it was.
-pub(super) fn remove(host: &Host, record: &Record) -> Outcome {
-    match try_remove(host, record) {
+pub(super) fn remove(host: &Host, record: &Record, folders: &mut Folders) -> Outcome {
+    match try_remove(host, record, folders) {
         Ok(outcome) => outcome,
         Err(e) if e.kind() == io::ErrorKind::NotFound => Outcome::Gone,
         Err(e) if is_elsewhere(&e) => Outcome::Left("a folder on the way is none any more".to_owned()),
@@ -95,22 +95,22 @@ pub(super) fn remove(host: &Host, record: &Record) -> Outcome {
     }
 }
 
-fn try_remove(host: &Host, record: &Record) -> io::Result<Outcome> {
+fn try_remove(host: &Host, record: &Record, folders: &mut Folders) -> io::Result<Outcome> {
     let Some(path) = record.path() else { return Ok(Outcome::Left("its name is not a path".to_owned())) };
-    let (folder, name) = open_parent(host, &path)?;
-    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (folder, name) = folders.parent(host, &path)?;
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if Identity::of_stat(&found) != record.identity {
         return Ok(Outcome::Left("something else stands there now".to_owned()));
     }
     match record.content() {
-        None => match unlinkat(&folder, name, AtFlags::REMOVEDIR) {
+        None => match unlinkat(folder, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST) if record.is_parent => Ok(Outcome::Filled),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Outcome::Left("it is not empty any more".to_owned())),
             Err(e) => Err(e.into()),
             Ok(()) => Ok(Outcome::Removed),
         },
-        Some(content) if holds(&folder, name, &found, content)? => {
-            unlinkat(&folder, name, AtFlags::empty())?;
+        Some(content) if holds(folder, name, &found, content)? => {
+            unlinkat(folder, name, AtFlags::empty())?;
             Ok(Outcome::Removed)
         }
         Some(_) => Ok(Outcome::Left("its content has changed".to_owned())),
