@@ -266,7 +266,9 @@ impl Standing {
         }
         let in_state = |e| (state.clone(), e);
         let journal = Own::create(host, state).map_err(in_state)?;
-        let mut standing = Self { journal, records, intents: Vec::new(), held: Vec::new() };
+        let joined = records.iter().filter_map(Record::path);
+        let held = joined.filter_map(|path| place::hold(host, &path).ok()).collect();
+        let mut standing = Self { journal, records, intents: Vec::new(), held };
         if let Err(failed) = standing.make(host, &missing) {
             let Self { mut journal, records, intents, .. } = standing;
             let unfinished = remove_all(host, &records, others, &[]).unfinished;
@@ -275,8 +277,6 @@ impl Standing {
             }
             return Err(failed);
         }
-        let paths = standing.records.iter().filter_map(Record::path);
-        standing.held = paths.filter_map(|path| place::hold(host, &path).ok()).collect();
         Ok(standing)
     }
 
@@ -287,11 +287,13 @@ impl Standing {
         let journal_path = self.journal.path.clone();
         let in_journal = |e| (journal_path.clone(), e);
         self.journal.write(&Line::WillMake(self.intents.clone())).map_err(in_journal)?;
-        let made = trees.iter().try_for_each(|tree| tree.make(host, &mut self.records));
+        let mut folders = Folders::default();
+        let made = trees.iter().try_for_each(|tree| tree.make(host, &mut self.records, &mut folders));
         // Also what was made before a failure, so that it can be taken away.
         self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
         let noted = self.records.clone();
-        let placed = made.and_then(|()| trees.iter().try_for_each(|tree| tree.place(host, &mut self.records)));
+        let place = |tree: &Tree| tree.place(host, &mut self.records, &mut self.held, &mut folders);
+        let placed = made.and_then(|()| trees.iter().try_for_each(place));
         if self.records != noted {
             self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
         }
@@ -342,30 +344,41 @@ impl Tree<'_> {
         Intent::new(&self.temporary, inside)
     }
 
-    fn make(&self, host: &Host, records: &mut Vec<Record>) -> Result<(), Failed> {
+    fn make(&self, host: &Host, records: &mut Vec<Record>, folders: &mut Folders) -> Result<(), Failed> {
         for item in &self.items {
             let Some(relative) = item.path.relative_to(self.top()) else { continue };
             let temporary = self.temporary.join(relative);
-            let identity = place::make(host, &temporary, item.content).map_err(|e| (item.path.clone(), e))?;
+            let made = place::make(host, &temporary, item.content, folders);
+            let identity = made.map_err(|e| (item.path.clone(), e))?;
             records.push(Record::new(&item.path, identity, item.content, item.is_parent));
         }
         Ok(())
     }
 
-    /// Moves it to where it belongs. `records` then holds what stands.
-    fn place(&self, host: &Host, records: &mut Vec<Record>) -> Result<(), Failed> {
+    /// Moves it to where it belongs. `records` then holds what stands, and `held` keeps it.
+    fn place(
+        &self,
+        host: &Host,
+        records: &mut Vec<Record>,
+        held: &mut Vec<OwnedFd>,
+        folders: &mut Folders,
+    ) -> Result<(), Failed> {
         let top = self.top();
         let failed = |e: io::Error| (top.clone(), e);
         let is_ours = |record: &Record| record.path().is_some_and(|path| path.is_within(top));
-        match place::put_in_place(host, &self.temporary, top) {
+        match place::put_in_place(host, &self.temporary, top, folders) {
             Ok(()) => {
                 // A command of another run may have been faster than the rename.
-                let found = look(host, top).map_err(failed)?.map(|found| Identity::of_stat(&found));
+                let stands = place::hold(host, top).map_err(failed)?;
+                let found = rustix::fs::fstat(&stands).map_err(|e| failed(e.into()))?;
                 let expected = records.iter().find(|record| record.path().as_ref() == Some(top));
-                match expected.map(|record| record.identity) == found {
-                    true => Ok(()),
-                    false => Err(failed(io::ErrorKind::AlreadyExists.into())),
+                if expected.map(|record| record.identity) != Some(Identity::of_stat(&found)) {
+                    return Err(failed(io::ErrorKind::AlreadyExists.into()));
                 }
+                held.push(stands);
+                let inside = self.items.iter().skip(1);
+                held.extend(inside.filter_map(|item| place::hold(host, &item.path).ok()));
+                Ok(())
             }
             // The same as if it had been there before.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
@@ -378,8 +391,9 @@ impl Tree<'_> {
                 records.retain(|record| !is_ours(record));
                 self.remove_temporary(host);
                 for item in &self.items {
-                    let identity = place::make(host, &item.path, item.content).map_err(failed)?;
+                    let identity = place::make(host, &item.path, item.content, folders).map_err(failed)?;
                     records.push(Record::new(&item.path, identity, item.content, item.is_parent));
+                    held.extend(place::hold(host, &item.path));
                 }
                 Ok(())
             }

@@ -1,10 +1,14 @@
 //! Making and removing single files on the host, where a command may have been: never through a symlink, and nothing
 //! that is not ours.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, fstat, mkdirat, openat, openat2, renameat_with, statat,
+    unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::diagnostic::reason;
@@ -14,31 +18,35 @@ use crate::journal::Record;
 use crate::path::AbsPath;
 use crate::unfollowed::{Folders, holds, open_parent};
 
-/// What is at `path`, kept from being forgotten by the kernel.
+/// What is at `path`, kept from being forgotten by the kernel. No symlink leads there.
 pub(super) fn hold(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
-    let (folder, name) = open_parent(host, path)?;
-    Ok(openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// Makes a new directory, or a new file with `content`.
-pub(super) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::Result<Identity> {
-    let (folder, name) = open_parent(host, path)?;
-    match content {
-        None => mkdirat(&folder, name, Mode::from_raw_mode(0o755))?,
+pub(super) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>, folders: &mut Folders) -> io::Result<Identity> {
+    let (folder, name) = folders.parent(host, path)?;
+    let found = match content {
+        None => {
+            mkdirat(folder, name, Mode::from_raw_mode(0o755))?;
+            statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?
+        }
         Some(content) => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat(&folder, name, flags, Mode::from_raw_mode(0o644))?;
-            std::fs::File::from(file).write_all(content)?;
+            let mut file = File::from(openat(folder, name, flags, Mode::from_raw_mode(0o644))?);
+            file.write_all(content)?;
+            fstat(&file)?
         }
-    }
-    Ok(Identity::of_stat(&statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    };
+    Ok(Identity::of_stat(&found))
 }
 
 /// Moves `from` to `to`, in the same folder, unless something is there.
-pub(super) fn put_in_place(host: &Host, from: &AbsPath, to: &AbsPath) -> io::Result<()> {
-    let (folder, name) = open_parent(host, from)?;
+pub(super) fn put_in_place(host: &Host, from: &AbsPath, to: &AbsPath, folders: &mut Folders) -> io::Result<()> {
+    let (folder, name) = folders.parent(host, from)?;
     let target = to.file_name().unwrap_or_default();
-    Ok(renameat_with(&folder, name, &folder, target, RenameFlags::NOREPLACE)?)
+    Ok(renameat_with(folder, name, folder, target, RenameFlags::NOREPLACE)?)
 }
 
 /// Whether the file system does not know how to move without replacing.
