@@ -60,10 +60,12 @@ impl Kind {
         let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
         must_be_ours(&file)?;
         let file = std::fs::File::from(file);
-        if !file.metadata()?.is_file() {
+        let found = file.metadata()?;
+        if !found.is_file() {
             return Err(unfit("it is not a regular file"));
         }
-        let mut content = Vec::new();
+        // Else it would be read in small pieces.
+        let mut content = Vec::with_capacity(usize::try_from(found.len().min(self.max_bytes)).unwrap_or_default() + 1);
         let taken = file.take(self.max_bytes + 1).read_to_end(&mut content)?;
         if taken as u64 > self.max_bytes { Err(unfit("it is too large")) } else { Ok(content) }
     }

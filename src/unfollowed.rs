@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
@@ -20,6 +20,37 @@ fn open(host: &Host, path: &AbsPath, more: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | more;
     openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
         .map_err(|e| if e == Errno::LOOP { Errno::NOTDIR } else { e })
+}
+
+/// Folders that stay open, for who looks at many files in a few of them. What becomes of a folder meanwhile is not seen: it is the one
+/// that had the name.
+#[derive(Default)]
+pub(crate) struct Folders {
+    open: Vec<(AbsPath, OwnedFd)>,
+}
+
+impl Folders {
+    /// Others may need descriptors, too.
+    const MOST: usize = 16;
+
+    /// The folder that `path` lies in, and its name there. Fails at a symlink on the way. `/` lies in itself.
+    pub(crate) fn parent<'p>(&mut self, host: &Host, path: &'p AbsPath) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
+        let folder = path.parent().unwrap_or_else(AbsPath::root);
+        let known = self.open.iter().position(|(at, _)| *at == folder);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                if self.open.len() == Self::MOST {
+                    self.open.clear();
+                }
+                let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+                let opened = openat2(CWD, host.real(&folder), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                self.open.push((folder, opened));
+                self.open.len() - 1
+            }
+        };
+        Ok((self.open[at].1.as_fd(), path.file_name().unwrap_or(OsStr::new("."))))
+    }
 }
 
 /// The folder that `path` lies in, and its name there.
@@ -41,9 +72,12 @@ pub(crate) fn look(host: &Host, path: &AbsPath) -> io::Result<Option<Stat>> {
 }
 
 /// Whether the regular file `found` has this content.
-pub(crate) fn holds(folder: &OwnedFd, name: &OsStr, found: &Stat, content: &[u8]) -> io::Result<bool> {
+pub(crate) fn holds(folder: impl AsFd, name: &OsStr, found: &Stat, content: &[u8]) -> io::Result<bool> {
     if !FileType::from_raw_mode(found.st_mode).is_file() || usize::try_from(found.st_size) != Ok(content.len()) {
         return Ok(false);
+    }
+    if content.is_empty() {
+        return Ok(true);
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = std::fs::File::from(openat(folder, name, flags, Mode::empty())?);

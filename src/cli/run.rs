@@ -99,6 +99,8 @@ pub(super) struct Prepared {
     pub(super) compiled: Compiled,
     engine: Engine,
     pub(super) argv: Argv,
+    /// bwrap can start while the rest is put up.
+    begins_early: bool,
     /// Goes with this, and takes with it what would stay.
     _traces: Option<Traces>,
 }
@@ -121,20 +123,46 @@ impl Prepared {
             return Err(launch::exec(&self.argv));
         }
         let supervisor = Supervisor::new()?;
+        let outcome = self.supervise(host, &supervisor, output, streams)?;
+        Ok((outcome, supervisor))
+    }
+
+    fn supervise(
+        mut self,
+        host: &Host,
+        supervisor: &Supervisor,
+        output: &Output,
+        streams: &mut dyn FnMut(&Prepared) -> Result<GivenStreams, Diagnostic>,
+    ) -> Result<Outcome, Diagnostic> {
+        // Its own part of the start goes on while ours does. Should ours fail, it ends, and nothing has run.
+        if self.begins_early {
+            launch::note_what_stands(host, &mut self.argv)?;
+        }
+        let begun = match self.begins_early.then(|| supervisor.begin(&self.argv, GivenStreams::default())) {
+            Some(Err(diagnostic)) => return Ok(Outcome::Failed(diagnostic)),
+            Some(Ok(begun)) => Some(begun),
+            None => None,
+        };
         let undo = launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?;
         let thorough = undo.has_company();
         let note = if thorough { launch::note_all_identities } else { launch::note_identities };
-        let noted = note(host, &mut self.argv);
-        let outcome = match noted.and_then(|()| streams(&self)) {
-            Ok(streams) => {
+        let begun = note(host, &mut self.argv).and_then(|()| match begun {
+            Some(begun) => Ok(begun),
+            None => supervisor.begin(&self.argv, streams(&self)?),
+        });
+        let outcome = match begun {
+            Ok(begun) => {
                 let Self { session, request, engine, argv, .. } = &self;
                 let basis = Basis { host, session, request, engine };
-                supervisor.run_with(host, argv, streams, &|| basis.confirm(argv, &undo, thorough))
+                begun.run(host, argv, &|| basis.confirm(argv, &undo, thorough))
             }
             Err(diagnostic) => Outcome::Failed(diagnostic),
         };
         output.report(&undo.finish());
-        Ok((outcome, supervisor))
+        // Most runs end here, and the end of a process frees its memory faster.
+        let Self { session, request, compiled, engine, argv, _traces, .. } = self;
+        std::mem::forget((session, request, compiled, engine, argv));
+        Ok(outcome)
     }
 }
 
@@ -252,5 +280,7 @@ fn prepare(
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     }
-    Ok(Prepared { session, request, compiled, engine, argv, _traces: traces })
+    // Who gives the command other streams asks for them when all stands.
+    let begins_early = leaves == Leaves::WhatRulesAskFor && launch::can_begin_early(&compiled, &argv);
+    Ok(Prepared { session, request, compiled, engine, argv, begins_early, _traces: traces })
 }

@@ -16,7 +16,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -125,12 +125,17 @@ pub fn main(words: &[OsString]) -> ExitCode {
     }
 }
 
+/// As large as most plans.
+const PLAN_BYTES: usize = 1 << 16;
+
 fn read(words: &[OsString]) -> io::Result<(GuardPlan, Vec<OsString>)> {
     let [descriptor, _, command @ ..] = words else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not called as it should be"));
     };
-    let descriptor = descriptor.to_str().and_then(|number| number.parse::<u32>().ok()).unwrap_or_default();
-    let text = fs::read(format!("/proc/self/fd/{descriptor}"))?;
+    let descriptor = descriptor.to_str().and_then(|number| number.parse().ok()).unwrap_or_default();
+    // To its end: a supervisor writes the plan when it is known, and one that is gone has not written all of it.
+    let mut text = Vec::with_capacity(PLAN_BYTES);
+    fs::File::from(descriptors::inherited(descriptor)?).read_to_end(&mut text)?;
     let mut plan: GuardPlan = serde_json::from_slice(&text)?;
     let command = match plan.command.take() {
         Some(command) => command.into_iter().map(|word| word.0).collect(),

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, accessat, chmodat, statat};
+use rustix::fs::{AtFlags, Mode, accessat, chmodat, lstat, statat};
+use rustix::io::Errno;
 
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
@@ -22,7 +23,7 @@ use crate::pipeline::Compiled;
 use crate::plan::{Plan, View};
 use crate::rule::{Access, Exactness, LayerKind, Precedence};
 
-use crate::unfollowed::look;
+use crate::unfollowed::Folders;
 use keys::Keys;
 use nested::NestedWatch;
 use repository::Repository;
@@ -73,9 +74,11 @@ impl Watch {
     /// Looks before the start. What cannot be looked at cannot be compared, and is left out.
     pub(super) fn start(&mut self, host: &Host) {
         // Another run may have made it since the policy was compiled; then it is not news.
-        self.absent.retain(|(path, _)| !exists(host, path));
+        let mut presence = Presence::default();
+        self.absent.retain(|(path, _)| !presence.of(host, path));
+        let mut folders = Folders::default();
         for (path, seen) in &mut self.covered {
-            *seen = seen_at(host, path);
+            *seen = seen_at(host, path, &mut folders);
         }
         for keys in &mut self.keys {
             keys.start(host);
@@ -106,7 +109,8 @@ impl Watch {
     }
 
     fn report_created(&self, host: &Host, said: &mut Diagnostics) {
-        let created: Vec<&(AbsPath, String)> = self.absent.iter().filter(|(path, _)| exists(host, path)).collect();
+        let mut presence = Presence::default();
+        let created: Vec<&(AbsPath, String)> = self.absent.iter().filter(|(path, _)| presence.of(host, path)).collect();
         if created.is_empty() {
             return;
         }
@@ -130,7 +134,9 @@ impl Watch {
     }
 
     fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
-        let is_another = |path: &AbsPath, seen: &Identity| seen_at(host, path).is_some_and(|now| now != *seen);
+        let mut folders = Folders::default();
+        let mut is_another =
+            |path: &AbsPath, seen: &Identity| seen_at(host, path, &mut folders).is_some_and(|now| now != *seen);
         let replaced = self.covered.iter().filter_map(|(path, seen)| Some((path, seen.as_ref()?)));
         let replaced: Vec<String> = replaced
             .filter(|(path, seen)| is_another(path, seen))
@@ -183,19 +189,27 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
     of_rules.chain(ours).filter(|(path, _)| can_be_made(path)).collect()
 }
 
-fn exists(host: &Host, path: &AbsPath) -> bool {
-    // Through a link of the run's own as well: what obeys the file follows it. What cannot be looked at is there.
-    match std::fs::metadata(host.real(path)) {
-        Ok(_) => true,
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            look(host, path).is_ok_and(|found| found.is_some())
-        }
-        Err(_) => true,
+/// Looks whether something is at paths of which most are missing, and often with the folder that they would be in.
+#[derive(Default)]
+struct Presence {
+    folders: BTreeMap<AbsPath, bool>,
+}
+
+impl Presence {
+    /// A link to nothing is something: what obeys the file follows it. So is what cannot be looked at.
+    fn of(&mut self, host: &Host, path: &AbsPath) -> bool {
+        let folder = path.parent().unwrap_or_else(AbsPath::root);
+        *self.folders.entry(folder).or_insert_with_key(|folder| is_there(host, folder)) && is_there(host, path)
     }
 }
 
-fn seen_at(host: &Host, path: &AbsPath) -> Option<Identity> {
-    look(host, path).ok().flatten().map(|found| Identity::of_stat(&found))
+fn is_there(host: &Host, path: &AbsPath) -> bool {
+    !matches!(lstat(host.real(path)), Err(Errno::NOENT | Errno::NOTDIR))
+}
+
+fn seen_at(host: &Host, path: &AbsPath, folders: &mut Folders) -> Option<Identity> {
+    let found = folders.parent(host, path).and_then(|(folder, name)| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));
+    found.ok().map(|found| Identity::of_stat(&found))
 }
 
 /// Makes a folder writable for us, which the run may have closed to keep what it did from being undone. It belongs to the same user.

@@ -3,26 +3,34 @@
 
 use std::io;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
 
 use crate::guard_plan::{Expectation, Expected};
 use crate::host::Host;
 use crate::identity::Identity;
 use crate::path::AbsPath;
+use crate::unfollowed::Folders;
 
-/// Notes what is at each path where another file would matter: what can be written, and what is narrower than its surroundings; if `thorough`,
-/// also what is to be hidden.
-pub(super) fn note(host: &Host, expected: &mut [Expected], thorough: bool) -> Result<(), (AbsPath, io::Error)> {
-    for expected in expected {
+/// Notes what is at each path where another file would matter and which has not been noted: what can be written, and what is narrower than its
+/// surroundings; if `thorough`, also what is to be hidden. `yet`: whether it is there already.
+pub(super) fn note(
+    host: &Host,
+    expected: &mut [Expected],
+    thorough: bool,
+    yet: impl Fn(&AbsPath) -> bool,
+) -> Result<(), (AbsPath, io::Error)> {
+    let mut folders = Folders::default();
+    for expected in expected.iter_mut().filter(|expected| expected.identity.is_none()) {
         let counts = match expected.access {
             Expectation::Rw => true,
             Expectation::Ro => expected.required,
             Expectation::Hidden => thorough,
             Expectation::Own => false,
         };
-        if counts {
-            let path = expected.source.as_ref().unwrap_or(&expected.path);
-            expected.identity = identity(host, path).map_err(|e| (path.clone(), e))?;
+        let path = expected.source.as_ref().unwrap_or(&expected.path);
+        if counts && yet(path) {
+            expected.identity = identity(host, path, &mut folders).map_err(|e| (path.clone(), e))?;
         }
     }
     Ok(())
@@ -30,13 +38,11 @@ pub(super) fn note(host: &Host, expected: &mut [Expected], thorough: bool) -> Re
 
 /// `None` for what has gone: bwrap decides whether it can start without. A symlink on the way is an error: there was none when the
 /// rule was resolved.
-fn identity(host: &Host, path: &AbsPath) -> io::Result<Option<Identity>> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let opened = match openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Ok(opened) => opened,
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(e) => return Err(e.into()),
-    };
-    let found = rustix::fs::statat(&opened, c"", AtFlags::EMPTY_PATH)?;
-    Ok(Some(Identity::of_stat(&found)))
+fn identity(host: &Host, path: &AbsPath, folders: &mut Folders) -> io::Result<Option<Identity>> {
+    let found = folders.parent(host, path).and_then(|(folder, name)| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));
+    match found {
+        Ok(found) => Ok(Some(Identity::of_stat(&found))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }

@@ -7,6 +7,7 @@ mod before;
 mod beside;
 pub(crate) mod bwrap;
 mod command;
+mod early;
 pub(crate) mod features;
 mod identity;
 mod libraries;
@@ -30,9 +31,10 @@ use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::layers::Project;
-use crate::lower::{Argv, Engine};
+use crate::lower::{Argv, Data, Engine};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
+use crate::placeholder::Placeholder;
 use crate::places;
 use crate::resolve::NewFile;
 use crate::scope;
@@ -48,9 +50,10 @@ pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
 pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
+pub use early::can_begin_early;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Ending, GivenStreams, Outcome, Supervisor};
+pub use supervise::{Begun, Ending, GivenStreams, Outcome, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
@@ -110,20 +113,30 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
     create_files(host, &argv.new_files)
 }
 
-/// Notes which files and folders the plan means, for the guard to compare. The very last step: whatever is swapped from here
-/// on is noticed.
+/// Notes which files and folders the plan means, for the guard to compare, where that has not been done. The very last step: whatever is
+/// swapped from here on is noticed.
 pub fn note_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    note(host, argv, false)
+    note(host, argv, false, |_, _| true)
 }
 
 /// The same, and what is to be hidden as well, which matters where another sandbox may be at work ([`Basis::confirm`]).
 pub fn note_all_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    note(host, argv, true)
+    note(host, argv, true, |_, _| true)
 }
 
-fn note(host: &Host, argv: &mut Argv, thorough: bool) -> Result<(), Diagnostic> {
-    let Some(guard) = &mut argv.guard else { return Ok(()) };
-    identity::note(host, &mut guard.plan.expect, thorough).map_err(|(path, e)| {
+/// The same but for what is yet to be put up: the last step before bwrap is started early.
+pub fn note_what_stands(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
+    note(host, argv, false, |placeholders, path| !early::is_to_come(placeholders, path))
+}
+
+fn note(
+    host: &Host,
+    argv: &mut Argv,
+    thorough: bool,
+    yet: impl Fn(&[Placeholder], &AbsPath) -> bool,
+) -> Result<(), Diagnostic> {
+    let Argv { guard: Some(guard), placeholders, .. } = argv else { return Ok(()) };
+    identity::note(host, &mut guard.plan.expect, thorough, |path| yet(placeholders, path)).map_err(|(path, e)| {
         Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
             .help("start again; if it stays so, see who changes it")
     })
@@ -191,27 +204,21 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
 /// replaces that.
 pub fn command(argv: &Argv) -> io::Result<Command> {
     let streams = Streams::new().map_err(|diagnostic| io::Error::other(diagnostic.message))?;
-    command_with(argv, None, &streams)
+    command_with(argv, &argv.all_data(), Vec::new(), &streams)
 }
 
-/// The same with one more descriptor, under the number that it shall have.
-fn command_with(argv: &Argv, more: Option<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
+/// The same with what its descriptors hold, and with more of them, under the numbers that they shall have.
+fn command_with(argv: &Argv, data: &[Data], more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
     descriptors::close_on_exec()?;
     let words = argv.words();
     let mut bwrap = Command::new(&words[0]);
     bwrap.args(&words[1..]).env_clear().envs(&argv.environment.variables);
-    descriptors::pass(&mut bwrap, &argv.all_data(), more)?;
+    descriptors::pass(&mut bwrap, data, more)?;
     streams.give(&mut bwrap)?;
     before::prepare(&mut bwrap, argv.before);
     // The second stage has switches, too.
     #[cfg(feature = "ablate")]
     bwrap.envs(std::env::var_os(ablate::VARIABLE).map(|value| (ablate::VARIABLE, value)));
-    Ok(bwrap)
-}
-
-fn shielded(argv: &Argv, more: Option<(OwnedFd, RawFd)>, streams: &Streams, shield: Shield) -> io::Result<Command> {
-    let mut bwrap = command_with(argv, more, streams)?;
-    signals::shield(&mut bwrap, shield);
     Ok(bwrap)
 }
 
@@ -225,11 +232,19 @@ pub fn exec(argv: &Argv) -> Diagnostic {
         Err(diagnostic) => return diagnostic,
     };
     let prepared = match &argv.guard {
-        None => command_with(argv, None, &streams),
-        Some(_) => shielded(&argv.told(None, Mask::current()), None, &streams, Shield::Alone),
+        None => command_with(argv, &argv.all_data(), Vec::new(), &streams),
+        Some(_) => {
+            let data = argv.told(None, Mask::current()).all_data();
+            command_with(argv, &data, Vec::new(), &streams)
+        }
     };
     match prepared {
-        Ok(mut bwrap) => cannot_execute(&argv.program, &bwrap.exec()),
+        Ok(mut bwrap) => {
+            if argv.guard.is_some() {
+                signals::shield(&mut bwrap, Shield::Alone);
+            }
+            cannot_execute(&argv.program, &bwrap.exec())
+        }
         Err(e) => cannot_prepare(&e),
     }
 }

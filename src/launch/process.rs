@@ -34,9 +34,16 @@ impl Process {
     }
 
     pub(super) fn parent(&self) -> Option<Process> {
-        let parent = Process::open(Pid::from_raw(self.stat(PARENT)?)?).ok()?;
+        let number = self.parent_number()?;
+        let parent = Process::open(Pid::from_raw(number)?).ok()?;
         // Its number was still its own when we took hold of it.
-        (self.stat(PARENT) == Some(parent.pid.as_raw_nonzero().get())).then_some(parent)
+        (self.parent_number() == Some(number)).then_some(parent)
+    }
+
+    fn parent_number(&self) -> Option<i32> {
+        let told = self.info(libc::PIDFD_INFO_PID).and_then(|info| i32::try_from(info.ppid).ok());
+        // Linux before 6.13.
+        told.or_else(|| self.stat(PARENT))
     }
 
     /// The signal that stopped it, while it is stopped.
@@ -55,9 +62,14 @@ impl Process {
     }
 
     /// How it ended, once it has been waited for by its parent. `None` before Linux 6.15.
-    #[allow(unsafe_code)]
     pub(super) fn exit_status(&self) -> Option<ExitStatus> {
-        let wanted = u64::from(libc::PIDFD_INFO_EXIT);
+        self.info(libc::PIDFD_INFO_EXIT).map(|info| ExitStatus::from_raw(info.exit_code))
+    }
+
+    /// What the kernel tells of it, if it can tell what is wanted.
+    #[allow(unsafe_code)]
+    fn info(&self, wanted: u32) -> Option<libc::pidfd_info> {
+        let wanted = u64::from(wanted);
         // SAFETY: all zeros is a valid value of this plain structure, whose size is part of the request's number: the kernel
         // writes no more than that.
         let info = unsafe {
@@ -66,7 +78,7 @@ impl Process {
             let done = libc::ioctl(self.descriptor.as_raw_fd(), libc::PIDFD_GET_INFO, &raw mut info);
             (done == 0).then_some(info)?
         };
-        (info.mask & wanted != 0).then(|| ExitStatus::from_raw(info.exit_code))
+        (info.mask & wanted != 0).then_some(info)
     }
 
     fn stat(&self, field: usize) -> Option<i32> {

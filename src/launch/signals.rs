@@ -40,8 +40,6 @@ const LEFT_ALONE: [c_int; 10] = [
 pub(super) struct Signals {
     descriptor: OwnedFd,
     before: Mask,
-    /// One bit for each signal that the caller had ignored.
-    ignored: u64,
 }
 
 /// A signal that was sent to us.
@@ -55,7 +53,6 @@ pub(super) struct Received {
 impl Signals {
     /// Blocks them for this thread, which must be the only one that signals can meet.
     pub(super) fn block() -> io::Result<Self> {
-        let ignored = ignored();
         // An ignored SIGCHLD would let our child vanish with its status; the same for bwrap, which inherits this.
         set_default(libc::SIGCHLD);
         let set = waiting();
@@ -69,7 +66,7 @@ impl Signals {
         }
         // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        Ok(Self { descriptor, before, ignored })
+        Ok(Self { descriptor, before })
     }
 
     /// Readable while a signal waits.
@@ -99,10 +96,6 @@ impl Signals {
     /// What the caller had blocked.
     pub(super) fn before(&self) -> Mask {
         self.before
-    }
-
-    pub(super) fn was_ignored(&self, signal: Signal) -> bool {
-        self.ignored & bit(signal.as_raw()) != 0
     }
 }
 
@@ -201,15 +194,12 @@ fn set_default(number: c_int) {
     }
 }
 
-fn ignored() -> u64 {
-    (1..=64).filter(|number| is_ignored(*number)).map(bit).fold(0, |all, bit| all | bit)
-}
-
-fn is_ignored(number: c_int) -> bool {
+/// Whether the caller ignores it. To be asked when it matters: we change what becomes of a signal only where that stops or ends us.
+pub(super) fn is_ignored(signal: Signal) -> bool {
     // SAFETY: only asks. All zeros is a valid `sigaction`, and the call overwrites it or fails.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        libc::sigaction(number, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal.as_raw(), std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }
 

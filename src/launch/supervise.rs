@@ -8,8 +8,10 @@
 //!
 //! One loop waits for all of it: no thread, no handler.
 
+mod begun;
 mod channel;
 mod ending;
+mod plan;
 mod watch;
 
 use std::io;
@@ -27,13 +29,14 @@ use crate::lower::Argv;
 use crate::path::AbsPath;
 use crate::report::{self, Report, cannot_execute_inside};
 
+use super::availability;
 use super::process::{self, Process};
-use super::signals::{self, Received, Shield, Signals};
+use super::signals::{self, Received, Signals};
 use super::streams::Streams;
-use super::terminal::{self, Foreground};
-use super::{availability, cannot_execute, shielded};
 
+pub use begun::Begun;
 pub use ending::Ending;
+use plan::Outgoing;
 use watch::Watch;
 
 /// What came of a run.
@@ -86,25 +89,16 @@ impl Supervisor {
         given: GivenStreams,
         confirm: &dyn Fn() -> Result<(), String>,
     ) -> Outcome {
-        match self.start(argv, given, confirm) {
+        match self.begin(argv, given) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
-            Ok(mut run) => {
-                let foreground = Foreground::now();
-                let ended = run.until_bwrap_ended();
-                if ended.is_err() {
-                    run.bwrap_process.signal(Signal::KILL);
-                }
-                let status = run.bwrap.wait();
-                let status = ended.and(status);
-                run.end_all();
-                run.streams.hand_back();
-                foreground.iter().for_each(Foreground::take_back);
-                match status {
-                    Ok(status) => run.outcome(status, host, &argv.program),
-                    Err(e) => Outcome::Failed(cannot("wait for bwrap", &e)),
-                }
-            }
+            Ok(begun) => begun.run(host, argv, confirm),
         }
+    }
+
+    /// Starts bwrap, whose second stage waits until [`Begun::run`] tells it the plan: what the plan of `argv` lacks can be
+    /// found out meanwhile, and what the second stage mounts can be put up. Its words must be those of the run. Without a second stage nobody waits.
+    pub fn begin(&self, argv: &Argv, given: GivenStreams) -> Result<Begun<'_>, Diagnostic> {
+        Begun::new(&self.signals, argv, given)
     }
 
     /// To be the last of this process: the exit code, or, if the command was killed, the same death, and then this does not
@@ -123,45 +117,6 @@ impl Supervisor {
             }
         }
     }
-
-    fn start<'a>(&'a self, argv: &Argv, given: GivenStreams, confirm: Confirm<'a>) -> Result<Run<'a>, Diagnostic> {
-        // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
-        // the command.
-        let before = self.signals.before();
-        let streams = Streams::new()?;
-        let (mut bwrap, socket) = match &argv.guard {
-            None => (shielded(argv, None, &streams, Shield::No(before)), None),
-            Some(guard) => {
-                let (ours, theirs) = channel::pair().map_err(|e| cannot("make a socket", &e))?;
-                let number = guard.descriptor + 1;
-                let argv = argv.told(Some(number), before);
-                (shielded(&argv, Some((theirs, number)), &streams, Shield::Supervised), Some(ours))
-            }
-        };
-        let bwrap = bwrap.as_mut().map_err(|e| super::cannot_prepare(e))?;
-        let children_before = if socket.is_none() { process::children() } else { Vec::new() };
-        if let Some(stdin) = given.stdin {
-            bwrap.stdin(stdin);
-        }
-        if let Some(stdout) = given.stdout {
-            bwrap.stdout(stdout);
-        }
-        if let Some(stderr) = given.stderr {
-            bwrap.stderr(stderr);
-        }
-        let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
-        let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
-        match process.and_then(Process::open) {
-            Ok(process) => {
-                let run = Run::new(&self.signals, child, process, socket, streams, confirm);
-                Ok(Run { children_before, ..run })
-            }
-            Err(e) => {
-                let _ = child.kill().and_then(|()| child.wait());
-                Err(cannot("hold a process by a descriptor (Linux 5.3)", &e))
-            }
-        }
-    }
 }
 
 fn cannot(what: &str, error: &io::Error) -> Diagnostic {
@@ -175,6 +130,8 @@ struct Run<'a> {
     bwrap_process: Process,
     /// To the guard, until it has handed over to the command.
     socket: Option<OwnedFd>,
+    /// The plan that the guard waits for, until it is written.
+    plan: Option<Outgoing>,
     /// Whom signals are for: the command, or bwrap where there is no guard to say which process that is.
     target: Option<Process>,
     /// The first process of the sandbox's process namespace, at whose end all others are gone.
@@ -195,46 +152,22 @@ struct Run<'a> {
     watch: Watch,
     streams: Streams,
     confirm: Confirm<'a>,
-    /// Processes that have nothing to do with this run, if there is no guard.
+    /// Processes that have nothing to do with this run.
     children_before: Vec<Pid>,
+    /// Nothing of it lives any more.
+    ended: bool,
 }
 
 /// Whether the command may start, once the sandbox stands; otherwise why not.
 type Confirm<'a> = &'a dyn Fn() -> Result<(), String>;
 
 impl<'a> Run<'a> {
-    fn new(
-        signals: &'a Signals,
-        bwrap: Child,
-        bwrap_process: Process,
-        socket: Option<OwnedFd>,
-        streams: Streams,
-        confirm: Confirm<'a>,
-    ) -> Self {
-        Self {
-            signals,
-            bwrap,
-            bwrap_process,
-            guarded: socket.is_some(),
-            leads_session: terminal::leads_session(),
-            socket,
-            target: None,
-            init: None,
-            failure: None,
-            kept: Vec::new(),
-            abandoned_by: None,
-            continued: false,
-            continued_late: false,
-            watch: Watch::new(),
-            streams,
-            confirm,
-            children_before: Vec::new(),
-        }
-    }
-
     fn until_bwrap_ended(&mut self) -> io::Result<()> {
         loop {
-            let Woken { bwrap_ended, told, nothing } = self.wait()?;
+            let Woken { bwrap_ended, told, taken, nothing } = self.wait()?;
+            if taken {
+                self.plan = self.plan.take().and_then(Outgoing::go_on);
+            }
             let received = self.received()?;
             if self.target().is_some() {
                 received.into_iter().for_each(|received| self.deal_with(received));
@@ -261,7 +194,9 @@ impl<'a> Run<'a> {
             PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.bwrap_process.descriptor(), PollFlags::IN),
         ];
-        waiting.extend(self.socket.as_ref().map(|socket| PollFd::new(socket, PollFlags::IN)));
+        let (socket, plan) = (self.socket.as_ref(), self.plan.as_ref().map(Outgoing::socket));
+        waiting.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        waiting.extend(plan.map(|plan| PollFd::new(plan, PollFlags::OUT)));
         let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
         let count = match poll(&mut waiting, timeout.as_ref()) {
             Ok(count) => count,
@@ -269,7 +204,8 @@ impl<'a> Run<'a> {
             Err(e) => return Err(e.into()),
         };
         let has = |at: usize| waiting.get(at).is_some_and(|waited| !waited.revents().is_empty());
-        Ok(Woken { bwrap_ended: has(1), told: has(2), nothing: count == 0 })
+        let (told, taken) = (socket.is_some() && has(2), plan.is_some() && has(2 + usize::from(socket.is_some())));
+        Ok(Woken { bwrap_ended: has(1), told, taken, nothing: count == 0 })
     }
 
     fn received(&self) -> io::Result<Vec<Received>> {
@@ -341,8 +277,7 @@ impl<'a> Run<'a> {
 
     /// Without a command there is no handler, so the default action is the right one: most signals end the start.
     fn judge_kept(&mut self) {
-        let signals = self.signals;
-        let ends = |signal: &mut Signal| signals::ends_by_default(*signal) && !signals.was_ignored(*signal);
+        let ends = |signal: &mut Signal| signals::ends_by_default(*signal) && !signals::is_ignored(*signal);
         if let Some(signal) = self.kept.extract_if(.., ends).next() {
             self.abandoned_by.get_or_insert(signal);
             self.bwrap_process.signal(Signal::KILL);
@@ -381,17 +316,20 @@ impl<'a> Run<'a> {
 
     /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
     fn end_all(&mut self) {
-        // Without a guard nobody named the first process, but it is ours by now: bwrap has ended, and we collect what it leaves.
+        // Where no guard has named the first process, it is ours by now: bwrap has ended, and we collect what it leaves. It may have been left
+        // before it had bound its life to that of bwrap.
+        let unnamed = if self.init.is_none() { process::children() } else { Vec::new() };
         let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::numbers_anew(*pid);
-        let orphans = process::children().into_iter().filter(|_| !self.guarded).filter(adopted);
-        for init in orphans.filter_map(|pid| Process::open(pid).ok()).chain(self.init.take()) {
+        let orphans = unnamed.into_iter().filter(adopted).filter_map(|pid| Process::open(pid).ok());
+        for init in orphans.chain(self.init.take()) {
             init.signal(Signal::KILL);
             init.wait_until_ended();
         }
+        self.ended = true;
     }
 
-    fn outcome(self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
-        match self.failure {
+    fn outcome(&mut self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
+        match self.failure.take() {
             Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
             Some(Report::Changed(why)) => return Outcome::Changed(report::refusal(&why)),
             Some(Report::Refused(why)) => return Outcome::Failed(report::refusal(&why)),
@@ -401,7 +339,7 @@ impl<'a> Run<'a> {
             Some(Report::Ready) | None => {}
         }
         let how = Ending::of(bwrap);
-        match (self.target, self.abandoned_by) {
+        match (self.target.take(), self.abandoned_by) {
             (Some(command), _) => match (how, command.exit_status()) {
                 (Ending::Killed(signal), _) => Outcome::Failed(lost(signal)),
                 (Ending::Exited(_), Some(status)) => Outcome::Ended(Ending::of(status)),
@@ -413,6 +351,17 @@ impl<'a> Run<'a> {
                 Ending::Exited(code) => Ending::guessed(code),
                 killed => killed,
             }),
+        }
+    }
+}
+
+impl Drop for Run<'_> {
+    /// Nothing outlives it. The plan is the last to go: a guard that still waited would see a plan cut short, and say so.
+    fn drop(&mut self) {
+        if !self.ended {
+            self.bwrap_process.signal(Signal::KILL);
+            let _ = self.bwrap.wait();
+            self.end_all();
         }
     }
 }
@@ -434,6 +383,8 @@ fn stop_by(signal: Signal) {
 struct Woken {
     bwrap_ended: bool,
     told: bool,
+    /// The guard has made room for more of its plan, or will read none.
+    taken: bool,
     nothing: bool,
 }
 

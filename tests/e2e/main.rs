@@ -10,6 +10,7 @@ mod situations;
 mod beside;
 mod diff;
 mod doctor;
+mod early_start;
 mod environment;
 mod features;
 mod git;

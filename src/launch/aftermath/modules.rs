@@ -49,6 +49,7 @@ impl Modules {
     }
 
     fn found(&self, host: &Host) -> BTreeMap<AbsPath, Vec<String>> {
+        let host = &host.remembering();
         let mut found = BTreeMap::new();
         let mut waiting = self.folders.clone();
         let mut visited = 0;

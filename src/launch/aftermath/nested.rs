@@ -110,8 +110,10 @@ impl NestedWatch {
         said: &mut Diagnostics,
     ) {
         let repository = self.repository.as_ref().map(|(repository, top)| (repository, top));
-        let mut now = nested::nested(host, &self.root, repository);
-        let others = repository.map(|(repository, _)| nested::elsewhere(host, repository));
+        // At one moment: nothing is moved aside before both are known.
+        let seen = &host.remembering();
+        let mut now = nested::nested(seen, &self.root, repository);
+        let others = repository.map(|(repository, _)| nested::elsewhere(seen, repository));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.look(host, held, said)).collect();
         for NestedRepositories { found, unclear, .. } in others.into_iter().chain(planted) {
             let is_new = |found: &Nested| !now.found.iter().any(|known| known.folder == found.folder);

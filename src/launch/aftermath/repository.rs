@@ -50,11 +50,12 @@ impl Repository {
     }
 
     pub(super) fn start(&mut self, host: &Host) {
-        for (folder, head) in &mut self.heads {
-            *head = open_folder(host, folder).ok().and_then(|folder| valid_head(&folder));
-        }
-        if let Ok(folder) = open_folder(host, &self.common_dir) {
-            self.directories = DIRECTORIES.into_iter().filter(|name| is_directory(&folder, name)).collect();
+        for (path, head) in &mut self.heads {
+            let Ok(folder) = open_folder(host, path) else { continue };
+            *head = valid_head(&folder);
+            if *path == self.common_dir {
+                self.directories = DIRECTORIES.into_iter().filter(|name| is_directory(&folder, name)).collect();
+            }
         }
     }
 
@@ -67,13 +68,20 @@ impl Repository {
             Ok(true) => repaired.push(format!("`{path}`")),
             Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
         };
-        for (folder, head) in &self.heads {
-            if let Some(head) = head {
-                note(folder.child(HEAD), put_back_head(host, folder, head));
+        for (path, head) in &self.heads {
+            let directories = self.directories.iter().filter(|_| *path == self.common_dir);
+            if head.is_none() && directories.clone().next().is_none() {
+                continue;
             }
-        }
-        for name in &self.directories {
-            note(self.common_dir.child(name), put_back_directory(host, &self.common_dir, name));
+            let folder = open_again(host, path);
+            let again = |e: &io::Error| e.raw_os_error().map_or_else(|| e.kind().into(), io::Error::from_raw_os_error);
+            let in_folder = || folder.as_ref().map_err(again);
+            if let Some(head) = head {
+                note(path.child(HEAD), in_folder().and_then(|folder| put_back_head(folder, head)));
+            }
+            for name in directories {
+                note(path.child(name), in_folder().and_then(|folder| put_back_directory(folder, name)));
+            }
         }
         let help =
             "see what the run has put into the project: without it, git would have taken settings and hooks from there";
@@ -105,41 +113,39 @@ fn open_again(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
     open_folder(host, path)
 }
 
-fn put_back_head(host: &Host, git_dir: &AbsPath, head: &Head) -> io::Result<bool> {
-    let folder = open_again(host, git_dir)?;
-    if valid_head(&folder).is_some() {
+fn put_back_head(folder: &OwnedFd, head: &Head) -> io::Result<bool> {
+    if valid_head(folder).is_some() {
         return Ok(false);
     }
-    super::open_up(&folder)?;
+    super::open_up(folder)?;
     let temporary = format!("HEAD.agent-sandbox-{}", super::unforeseen());
     match head {
-        Head::Link(target) => symlinkat(target, &folder, &temporary)?,
+        Head::Link(target) => symlinkat(target, folder, &temporary)?,
         Head::File(content) => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat(&folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
+            let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
             std::fs::File::from(file).write_all(content)?;
         }
     }
-    make_room(&folder, HEAD)?;
-    renameat(&folder, &temporary, &folder, HEAD)?;
+    make_room(folder, HEAD)?;
+    renameat(folder, &temporary, folder, HEAD)?;
     Ok(true)
 }
 
-fn put_back_directory(host: &Host, common_dir: &AbsPath, name: &str) -> io::Result<bool> {
-    let folder = open_again(host, common_dir)?;
-    if is_directory(&folder, name) {
+fn put_back_directory(folder: &OwnedFd, name: &str) -> io::Result<bool> {
+    if is_directory(folder, name) {
         return Ok(false);
     }
     // The directory itself, if it was only closed: what is in it is the repository.
-    let is_closed = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+    let is_closed = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
     if is_closed {
-        chmodat(&folder, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
+        chmodat(folder, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
         return Ok(true);
     }
-    super::open_up(&folder)?;
-    make_room(&folder, name)?;
-    mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
+    super::open_up(folder)?;
+    make_room(folder, name)?;
+    mkdirat(folder, name, Mode::from_raw_mode(0o755))?;
     Ok(true)
 }
 

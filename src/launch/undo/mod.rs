@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::thread;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
@@ -26,13 +27,16 @@ use crate::session::Session;
 
 use crate::identity::Identity;
 use crate::journal::is_unchanged;
-use crate::unfollowed::look;
+use crate::unfollowed::{Folders, look};
 
 use super::aftermath::Watch;
 use runs::{Other, Own};
 
 pub use place::Outcome;
 pub use temporary::{Traces, leave_nothing};
+
+/// Of a thread that only closes descriptors.
+const SMALL_STACK: usize = 64 << 10;
 
 /// What has to be done when the command has ended. Dropping it takes placeholders away without a word.
 pub struct Undo {
@@ -71,10 +75,16 @@ impl Undo {
     /// Takes away what was put up, and says what the command left behind.
     pub fn finish(mut self) -> Diagnostics {
         let mut said = std::mem::take(&mut self.said);
-        for (path, outcome) in self.take_away() {
+        let (outcomes, held) = self.take_away();
+        // The kernel frees a folder that was removed when the last descriptor is closed, and ext4 takes longer for that than all looks together.
+        let free = || thread::Builder::new().stack_size(SMALL_STACK).spawn(move || drop(held));
+        let freeing = (!outcomes.is_empty()).then(free);
+        for (path, outcome) in outcomes {
             left(&path, &outcome).into_iter().for_each(|diagnostic| said.push(diagnostic));
         }
         self.watch.finish(&self.host, &mut said);
+        // Who cannot have a thread has freed them himself.
+        let _ = freeing.map(|thread| thread.map(thread::JoinHandle::join));
         said
     }
 
@@ -85,14 +95,18 @@ impl Undo {
         crate::journal::names(&self.host, &self.state).iter().any(|name| Some(name) != own)
     }
 
-    fn take_away(&mut self) -> Vec<(AbsPath, Outcome)> {
-        self.standing.take().map_or_else(Vec::new, |standing| take_away(&self.host, &self.state, standing))
+    /// What became of each placeholder, and what still holds them.
+    fn take_away(&mut self) -> (Vec<(AbsPath, Outcome)>, Vec<OwnedFd>) {
+        self.standing.take().map_or_else(Default::default, |mut standing| {
+            let held = std::mem::take(&mut standing.held);
+            (take_away(&self.host, &self.state, standing), held)
+        })
     }
 }
 
 /// The last one out removes what stands. What cannot be removed stays in the journal, for the next run or sweep.
 fn take_away(host: &Host, state: &AbsPath, standing: Standing) -> Vec<(AbsPath, Outcome)> {
-    let Standing { mut journal, records, intents: _, held: _held } = standing;
+    let Standing { mut journal, records, .. } = standing;
     let locked =
         runs::lock(host, state).and_then(|locked| Ok((locked, runs::others(host, state, Some(&journal.path))?)));
     let (_locked, others) = match locked {
@@ -162,12 +176,13 @@ fn remove_all(host: &Host, records: &[Record], others: &[Other], own: &[Record])
         others.any(|other| is_unchanged(host, other))
     };
     let mut removal = Removal { outcomes: Vec::new(), unfinished: Vec::new() };
+    let mut folders = Folders::default();
     for record in records.iter().rev() {
         let Some(path) = record.path() else { continue };
         let mut outcome = match is_used(record) {
             true => Outcome::InUse,
             false if is_of_another(record) => Outcome::Gone,
-            false => place::remove(host, record),
+            false => place::remove(host, record, &mut folders),
         };
         // It is not empty because of what is stuck in it, and goes with that.
         let holds_stuck = removal.unfinished.iter().filter_map(Record::path).any(|stuck| stuck.is_below(&path));
@@ -251,7 +266,9 @@ impl Standing {
         }
         let in_state = |e| (state.clone(), e);
         let journal = Own::create(host, state).map_err(in_state)?;
-        let mut standing = Self { journal, records, intents: Vec::new(), held: Vec::new() };
+        let joined = records.iter().filter_map(Record::path);
+        let held = joined.filter_map(|path| place::hold(host, &path).ok()).collect();
+        let mut standing = Self { journal, records, intents: Vec::new(), held };
         if let Err(failed) = standing.make(host, &missing) {
             let Self { mut journal, records, intents, .. } = standing;
             let unfinished = remove_all(host, &records, others, &[]).unfinished;
@@ -260,8 +277,6 @@ impl Standing {
             }
             return Err(failed);
         }
-        let paths = standing.records.iter().filter_map(Record::path);
-        standing.held = paths.filter_map(|path| place::hold(host, &path).ok()).collect();
         Ok(standing)
     }
 
@@ -272,11 +287,13 @@ impl Standing {
         let journal_path = self.journal.path.clone();
         let in_journal = |e| (journal_path.clone(), e);
         self.journal.write(&Line::WillMake(self.intents.clone())).map_err(in_journal)?;
-        let made = trees.iter().try_for_each(|tree| tree.make(host, &mut self.records));
+        let mut folders = Folders::default();
+        let made = trees.iter().try_for_each(|tree| tree.make(host, &mut self.records, &mut folders));
         // Also what was made before a failure, so that it can be taken away.
         self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
         let noted = self.records.clone();
-        let placed = made.and_then(|()| trees.iter().try_for_each(|tree| tree.place(host, &mut self.records)));
+        let place = |tree: &Tree| tree.place(host, &mut self.records, &mut self.held, &mut folders);
+        let placed = made.and_then(|()| trees.iter().try_for_each(place));
         if self.records != noted {
             self.journal.write(&Line::Made(self.records.clone())).map_err(in_journal)?;
         }
@@ -327,30 +344,41 @@ impl Tree<'_> {
         Intent::new(&self.temporary, inside)
     }
 
-    fn make(&self, host: &Host, records: &mut Vec<Record>) -> Result<(), Failed> {
+    fn make(&self, host: &Host, records: &mut Vec<Record>, folders: &mut Folders) -> Result<(), Failed> {
         for item in &self.items {
             let Some(relative) = item.path.relative_to(self.top()) else { continue };
             let temporary = self.temporary.join(relative);
-            let identity = place::make(host, &temporary, item.content).map_err(|e| (item.path.clone(), e))?;
+            let made = place::make(host, &temporary, item.content, folders);
+            let identity = made.map_err(|e| (item.path.clone(), e))?;
             records.push(Record::new(&item.path, identity, item.content, item.is_parent));
         }
         Ok(())
     }
 
-    /// Moves it to where it belongs. `records` then holds what stands.
-    fn place(&self, host: &Host, records: &mut Vec<Record>) -> Result<(), Failed> {
+    /// Moves it to where it belongs. `records` then holds what stands, and `held` keeps it.
+    fn place(
+        &self,
+        host: &Host,
+        records: &mut Vec<Record>,
+        held: &mut Vec<OwnedFd>,
+        folders: &mut Folders,
+    ) -> Result<(), Failed> {
         let top = self.top();
         let failed = |e: io::Error| (top.clone(), e);
         let is_ours = |record: &Record| record.path().is_some_and(|path| path.is_within(top));
-        match place::put_in_place(host, &self.temporary, top) {
+        match place::put_in_place(host, &self.temporary, top, folders) {
             Ok(()) => {
                 // A command of another run may have been faster than the rename.
-                let found = look(host, top).map_err(failed)?.map(|found| Identity::of_stat(&found));
+                let stands = place::hold(host, top).map_err(failed)?;
+                let found = rustix::fs::fstat(&stands).map_err(|e| failed(e.into()))?;
                 let expected = records.iter().find(|record| record.path().as_ref() == Some(top));
-                match expected.map(|record| record.identity) == found {
-                    true => Ok(()),
-                    false => Err(failed(io::ErrorKind::AlreadyExists.into())),
+                if expected.map(|record| record.identity) != Some(Identity::of_stat(&found)) {
+                    return Err(failed(io::ErrorKind::AlreadyExists.into()));
                 }
+                held.push(stands);
+                let inside = self.items.iter().skip(1);
+                held.extend(inside.filter_map(|item| place::hold(host, &item.path).ok()));
+                Ok(())
             }
             // The same as if it had been there before.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
@@ -363,8 +391,9 @@ impl Tree<'_> {
                 records.retain(|record| !is_ours(record));
                 self.remove_temporary(host);
                 for item in &self.items {
-                    let identity = place::make(host, &item.path, item.content).map_err(failed)?;
+                    let identity = place::make(host, &item.path, item.content, folders).map_err(failed)?;
                     records.push(Record::new(&item.path, identity, item.content, item.is_parent));
+                    held.extend(place::hold(host, &item.path));
                 }
                 Ok(())
             }

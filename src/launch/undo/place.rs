@@ -1,10 +1,14 @@
 //! Making and removing single files on the host, where a command may have been: never through a symlink, and nothing
 //! that is not ours.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, fstat, mkdirat, openat, openat2, renameat_with, statat,
+    unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::diagnostic::reason;
@@ -12,33 +16,37 @@ use crate::host::Host;
 use crate::identity::Identity;
 use crate::journal::Record;
 use crate::path::AbsPath;
-use crate::unfollowed::{holds, open_parent};
+use crate::unfollowed::{Folders, holds, open_parent};
 
-/// What is at `path`, kept from being forgotten by the kernel.
+/// What is at `path`, kept from being forgotten by the kernel. No symlink leads there.
 pub(super) fn hold(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
-    let (folder, name) = open_parent(host, path)?;
-    Ok(openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// Makes a new directory, or a new file with `content`.
-pub(super) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::Result<Identity> {
-    let (folder, name) = open_parent(host, path)?;
-    match content {
-        None => mkdirat(&folder, name, Mode::from_raw_mode(0o755))?,
+pub(super) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>, folders: &mut Folders) -> io::Result<Identity> {
+    let (folder, name) = folders.parent(host, path)?;
+    let found = match content {
+        None => {
+            mkdirat(folder, name, Mode::from_raw_mode(0o755))?;
+            statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?
+        }
         Some(content) => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat(&folder, name, flags, Mode::from_raw_mode(0o644))?;
-            std::fs::File::from(file).write_all(content)?;
+            let mut file = File::from(openat(folder, name, flags, Mode::from_raw_mode(0o644))?);
+            file.write_all(content)?;
+            fstat(&file)?
         }
-    }
-    Ok(Identity::of_stat(&statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    };
+    Ok(Identity::of_stat(&found))
 }
 
 /// Moves `from` to `to`, in the same folder, unless something is there.
-pub(super) fn put_in_place(host: &Host, from: &AbsPath, to: &AbsPath) -> io::Result<()> {
-    let (folder, name) = open_parent(host, from)?;
+pub(super) fn put_in_place(host: &Host, from: &AbsPath, to: &AbsPath, folders: &mut Folders) -> io::Result<()> {
+    let (folder, name) = folders.parent(host, from)?;
     let target = to.file_name().unwrap_or_default();
-    Ok(renameat_with(&folder, name, &folder, target, RenameFlags::NOREPLACE)?)
+    Ok(renameat_with(folder, name, folder, target, RenameFlags::NOREPLACE)?)
 }
 
 /// Whether the file system does not know how to move without replacing.
@@ -86,8 +94,8 @@ pub enum Outcome {
 }
 
 /// Removes what `record` names, if it is still that, and as it was.
-pub(super) fn remove(host: &Host, record: &Record) -> Outcome {
-    match try_remove(host, record) {
+pub(super) fn remove(host: &Host, record: &Record, folders: &mut Folders) -> Outcome {
+    match try_remove(host, record, folders) {
         Ok(outcome) => outcome,
         Err(e) if e.kind() == io::ErrorKind::NotFound => Outcome::Gone,
         Err(e) if is_elsewhere(&e) => Outcome::Left("a folder on the way is none any more".to_owned()),
@@ -95,22 +103,22 @@ pub(super) fn remove(host: &Host, record: &Record) -> Outcome {
     }
 }
 
-fn try_remove(host: &Host, record: &Record) -> io::Result<Outcome> {
+fn try_remove(host: &Host, record: &Record, folders: &mut Folders) -> io::Result<Outcome> {
     let Some(path) = record.path() else { return Ok(Outcome::Left("its name is not a path".to_owned())) };
-    let (folder, name) = open_parent(host, &path)?;
-    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (folder, name) = folders.parent(host, &path)?;
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if Identity::of_stat(&found) != record.identity {
         return Ok(Outcome::Left("something else stands there now".to_owned()));
     }
     match record.content() {
-        None => match unlinkat(&folder, name, AtFlags::REMOVEDIR) {
+        None => match unlinkat(folder, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST) if record.is_parent => Ok(Outcome::Filled),
             Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Outcome::Left("it is not empty any more".to_owned())),
             Err(e) => Err(e.into()),
             Ok(()) => Ok(Outcome::Removed),
         },
-        Some(content) if holds(&folder, name, &found, content)? => {
-            unlinkat(&folder, name, AtFlags::empty())?;
+        Some(content) if holds(folder, name, &found, content)? => {
+            unlinkat(folder, name, AtFlags::empty())?;
             Ok(Outcome::Removed)
         }
         Some(_) => Ok(Outcome::Left("its content has changed".to_owned())),

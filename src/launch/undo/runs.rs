@@ -27,10 +27,15 @@ pub(super) struct Locked {
 /// Waits for the lock. The folder is made if it is missing.
 pub(super) fn lock(host: &Host, state: &AbsPath) -> io::Result<Locked> {
     let folder = state.child(RUNS);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder))?;
+    let path = folder.child(LOCK);
     loop {
-        let path = folder.child(LOCK);
-        let lock = options().create(true).open(host.real(&path))?;
+        let lock = match options().create(true).open(host.real(&path)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder))?;
+                options().create(true).open(host.real(&path))?
+            }
+            lock => lock?,
+        };
         flock(&lock, FlockOperation::LockExclusive)?;
         if is_at(host, &path, &lock)? {
             return Ok(Locked { _lock: lock });

@@ -132,17 +132,18 @@ fn killed_after(scene: &Scene, steps: usize) {
     let journal = Own::create(&scene.host, &scene.state).unwrap();
     let mut standing = Standing { journal, records: vec![], intents: vec![], held: vec![] };
     let trees = trees(&scene.host, &wanted, &standing.journal.tag).unwrap();
+    let mut folders = Folders::default();
     if steps > 0 {
         standing.journal.write(&Line::WillMake(trees.iter().map(Tree::intent).collect())).unwrap();
     }
     if steps > 1 {
-        trees.iter().for_each(|tree| tree.make(&scene.host, &mut standing.records).unwrap());
+        trees.iter().for_each(|tree| tree.make(&scene.host, &mut standing.records, &mut folders).unwrap());
     }
     if steps > 2 {
         standing.journal.write(&Line::Made(standing.records.clone())).unwrap();
     }
     if steps > 3 {
-        trees[0].place(&scene.host, &mut standing.records).unwrap();
+        trees[0].place(&scene.host, &mut standing.records, &mut standing.held, &mut folders).unwrap();
     }
     drop((standing, lock));
 }
