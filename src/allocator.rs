@@ -178,7 +178,8 @@ mod tests {
         let mut all: Vec<Had> = Vec::new();
         for step in 0..30_000 {
             // More is asked for than given back, so that the piece comes to its end.
-            let size = 1 + next(if next(9) == 0 { 3 * LARGEST } else { 200 });
+            let largest = if next(9) == 0 { 3 * LARGEST } else { 200 };
+            let size = 1 + next(largest);
             match (next(8), all.len()) {
                 (0..=2, 1..) => {
                     let had = all.swap_remove(next(all.len()));

@@ -82,6 +82,13 @@ impl AbsPath {
         Self(self.0.join(name.as_ref()))
     }
 
+    /// The same, with room for a component or more of `length` bytes.
+    pub(crate) fn clone_with_room(&self, length: usize) -> Self {
+        let mut path = PathBuf::with_capacity(self.bytes().len() + 1 + length);
+        path.as_mut_os_string().push(self.as_os_str());
+        Self(path)
+    }
+
     /// Adds one component, `name`, which holds no separator.
     pub(crate) fn push(&mut self, name: &OsStr) {
         let path = self.0.as_mut_os_string();

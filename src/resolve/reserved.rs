@@ -1,6 +1,6 @@
 //! Paths that belong to the sandbox itself (SPEC D4).
 
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::FileKind;
@@ -35,8 +35,8 @@ impl Resolver<'_> {
 
 /// Why no rule of this access may name `path`, and what to do instead.
 fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
-    let is = |top: &str| path.as_path() == Path::new(top);
-    let within = |top: &str| path.as_path().starts_with(top);
+    let is = |top: &str| path.as_os_str() == top;
+    let within = |top: &str| matches!(path.as_os_str().as_bytes().strip_prefix(top.as_bytes()), Some([] | [b'/', ..]));
     if path.is_root() && access != Access::Ro {
         Some(("is the whole file system", "name the folders that you mean"))
     } else if within(places::PROC) {
