@@ -2,7 +2,10 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
+
+use crate::ablate::{self, Mitigation};
 
 /// Drops every capability for good. An ordinary user would lose them by the exec; root would not.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
@@ -10,7 +13,9 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match remove_capability_from_bounding_set(capability) {
             // Past the last one that this kernel knows.
-            Err(rustix::io::Errno::INVAL) => break,
+            Err(Errno::INVAL) => break,
+            // Only in a namespace of our own may we do this.
+            Err(Errno::PERM) if ablate::is_off(Mitigation::MountLock) => break,
             dropped => dropped?,
         }
     }

@@ -176,8 +176,10 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
             made => made.map_err(|e| Failure::refused(&format!("`{path}`"), reason(&e)))?,
         }
     }
-    if !ablate::is_off(Mitigation::RootCapabilities) {
+    if !ablate::is_off(Mitigation::MountLock) && !ablate::is_off(Mitigation::RootCapabilities) {
         namespaces::enter(user).map_err(Failure::step("a namespace that locks the mounts"))?;
+    }
+    if !ablate::is_off(Mitigation::RootCapabilities) {
         confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
     }
     if plan.landlock && !ablate::is_off(Mitigation::LandlockScope) {

@@ -5,8 +5,6 @@ use std::io;
 
 use rustix::thread::UnshareFlags;
 
-use crate::ablate::{self, Mitigation};
-
 /// A user and a group.
 #[derive(Clone, Copy)]
 pub(crate) struct User {
@@ -36,8 +34,7 @@ fn outside(map: &str) -> io::Result<u32> {
 /// is locked: nobody inside can unmount it, or make it writable.
 pub(crate) fn enter(user: User) -> io::Result<()> {
     let current = User::current();
-    let mounts = if ablate::is_off(Mitigation::MountLock) { UnshareFlags::empty() } else { UnshareFlags::NEWNS };
-    unshare(UnshareFlags::NEWUSER | mounts)?;
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
     // Without this a process without privileges may not write the map of groups.
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{} {} 1", user.uid, current.uid))?;

@@ -10,7 +10,6 @@ mod command;
 mod early;
 pub(crate) mod features;
 mod identity;
-mod libraries;
 mod own_sandbox;
 mod process;
 mod read_only;
@@ -105,9 +104,6 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
     availability::check(host, session, &argv.program)?;
     if let Some(name) = argv.command.first() {
         command::check(host, compiled, &argv.environment, name)?;
-    }
-    if argv.guard.is_some() {
-        libraries::check(&compiled.plan, session.executable.as_ref())?;
     }
     create_directories(host, &argv.create)?;
     create_files(host, &argv.new_files)

@@ -52,7 +52,7 @@ impl Waiting {
     fn guard(&self) -> Option<u32> {
         descendants(self.child.id()).into_iter().find(|pid| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            words.starts_with(b"/run/agent-sandbox/guard\0")
+            words.starts_with(format!("{}\0__guard\0", binary().display()).as_bytes())
         })
     }
 

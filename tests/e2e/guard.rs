@@ -17,7 +17,7 @@ everywhere!(
     what_goes_while_the_sandbox_is_set_up_is_looked_for_again,
     what_bwrap_left_writable_is_closed,
     without_supervision_the_second_stage_speaks_as_it_is_told,
-    a_library_that_the_policy_hides_is_named,
+    a_library_that_the_policy_hides_is_missed_by_the_command_alone,
     the_kernels_settings_cannot_be_changed,
     what_reaches_past_mounts_is_refused,
     bwrap_alone_forbids_user_namespaces_and_injection,
@@ -161,12 +161,13 @@ fn without_supervision_the_second_stage_speaks_as_it_is_told(place: &Place) {
     assert!(said(&["--message-format=json"]).starts_with('{'));
 }
 
-fn a_library_that_the_policy_hides_is_named(place: &Place) {
+fn a_library_that_the_policy_hides_is_missed_by_the_command_alone(place: &Place) {
     let library = fs::read_to_string("/proc/self/maps").unwrap();
     let Some(library) = library.split_whitespace().find(|word| word.contains("/libc.so")) else { return };
     // Profilers keep other names of libraries, which is another matter.
     policy(place, &format!("exclude = [{{ path = \"{library}\", hard-links = \"allow\" }}]\n"));
-    failed(&run(place, &["--", "true"]), 125, "the second stage needs `");
+    // The second stage has its own in memory before anything is hidden.
+    failed(&run(place, &["--", "true"]), 127, "error while loading shared libraries");
 }
 
 fn the_kernels_settings_cannot_be_changed(place: &Place) {
