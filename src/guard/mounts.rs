@@ -58,29 +58,26 @@ fn make_all<'p>(
     maker.own.set_modes(&AbsPath::root())
 }
 
-/// What binds are taken from that an empty file system of the plan will have covered by then, opened before that.
+/// What binds are taken from that will have been covered by then, opened before that: by an empty file system of the plan, or, in another place,
+/// by a pin, from which nothing can be bound.
 fn open_early(mounts: &[GuardMount]) -> Result<BTreeMap<&AbsPath, OwnedFd>, (&AbsPath, io::Error)> {
     let mut early = BTreeMap::new();
     let mut is_empty: PathMap<bool> = PathMap::default();
     for mount in mounts {
         let path = mount.path();
         let source = match mount {
-            GuardMount::From { source, .. } => source,
-            _ if mount.is_bind() => path,
-            _ => {
-                if matches!(mount, GuardMount::Tmpfs { .. }) {
-                    is_empty.insert(path.clone(), true);
-                }
-                continue;
-            }
+            GuardMount::From { source, .. } => Some(source),
+            _ if mount.is_bind() => is_empty.nearest(path).filter(|(_, is_empty)| **is_empty).map(|_| path),
+            _ => None,
         };
-        if is_empty.nearest(source).is_some_and(|(_, is_empty)| *is_empty) {
-            match open(source) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound && mount.may_be_gone() => {}
-                opened => _ = early.insert(path, opened.map_err(|e| (source, e))?),
-            }
+        match source.map(open) {
+            Some(Err(e)) if e.kind() == io::ErrorKind::NotFound && mount.may_be_gone() => {}
+            Some(opened) => _ = early.insert(path, opened.map_err(|e| (path, e))?),
+            None => {}
         }
-        is_empty.insert(path.clone(), false);
+        if mount.is_bind() || matches!(mount, GuardMount::Tmpfs { .. }) {
+            is_empty.insert(path.clone(), !mount.is_bind());
+        }
     }
     Ok(early)
 }
@@ -111,8 +108,8 @@ impl<'p> Maker<'p> {
     fn make_once(&mut self, mount: &'p GuardMount, covered: Option<Identity>) -> io::Result<()> {
         match mount {
             GuardMount::Pin(path) => pin(path),
-            GuardMount::From { path, source } => {
-                let source = self.early.remove(path).map_or_else(|| open(source), Ok)?;
+            GuardMount::From { path, .. } => {
+                let source = self.early.remove(path).ok_or(Errno::NOENT)?;
                 self.bind(path, source)
             }
             GuardMount::WithDevices(path) | GuardMount::WithDevicesIfThere(path) => {
