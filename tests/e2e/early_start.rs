@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::guard::with_bwrap;
-use crate::sandbox::{failed, policy, run, sandbox, succeeded, write};
+use crate::guard::{sandbox_with_bwrap, with_bwrap};
+use crate::sandbox::{failed, policy, run, succeeded, write};
 use crate::support::{Place, binary, stderr, stdout};
 
 everywhere!(
     the_command_waits_for_the_placeholders,
+    a_folder_that_is_swapped_under_bwrap_is_noticed,
     a_supervisor_that_is_killed_before_they_stand_runs_nothing,
     a_plan_that_is_cut_short_runs_nothing,
     what_bwrap_says_of_its_failure_is_heard,
@@ -32,6 +33,11 @@ struct Waiting {
 
 impl Waiting {
     fn start(place: &Place) -> Self {
+        Self::start_with(place, "words=(\"$@\")")
+    }
+
+    /// `script`: what a bwrap of ours does before it starts the real one.
+    fn start_with(place: &Place, script: &str) -> Self {
         policy(place, BLOCKED);
         write(place, "folder/file", "");
         place.give_away();
@@ -39,7 +45,7 @@ impl Waiting {
         assert_eq!(succeeded(run(place, &["--", "ls", "folder"])), "file\nhooks\n");
         let lock = File::open(place.home().join(".local/state/agent-sandbox/runs/lock")).unwrap();
         flock(&lock, FlockOperation::LockExclusive).unwrap();
-        let mut command = sandbox(place);
+        let mut command = sandbox_with_bwrap(place, script);
         command.args(["--", "sh", "-c", "ls folder; touch ran"]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let waiting = Self { child, lock };
@@ -112,6 +118,17 @@ fn a_placeholder_that_fails_when_bwrap_has_started_leaves_and_runs_nothing() {
         assert!(!ran(place).exists() && !hooks(place).exists());
         assert_eq!((fs::read_dir(folder).unwrap().count(), journals(place)), (1, 0));
     });
+}
+
+/// Which folder a rule means was noted before bwrap began, although most was noted later.
+fn a_folder_that_is_swapped_under_bwrap_is_noticed(place: &Place) {
+    // Not at a trial start.
+    let swap = "case \"$*\" in *die-with-parent*) cd ..; mv project moved; cp -a moved project; cd project;; esac; words=(\"$@\")";
+    let waiting = Waiting::start_with(place, swap);
+    assert!(place.home().join("code/moved").exists());
+    let output = waiting.go_on();
+    failed(&output, 125, "/project` is no longer the file or folder that it was");
+    assert!(!ran(place).exists());
 }
 
 fn a_supervisor_that_is_killed_before_they_stand_runs_nothing(place: &Place) {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use crate::sandbox::{failed, policy, python, run, sandbox, shell, shell_with, succeeded, write};
 use crate::support::{Place, stderr, stdout, write_program};
@@ -49,11 +49,17 @@ fn a_command_of_many_words_runs(place: &Place) {
 
 /// Runs with a `bwrap` that is a script of ours, which ends by starting the real one.
 pub fn with_bwrap(place: &Place, script: &str, words: &[&str]) -> Output {
+    sandbox_with_bwrap(place, script).args(words).output().unwrap()
+}
+
+pub fn sandbox_with_bwrap(place: &Place, script: &str) -> Command {
     let folder = place.path().join("bin");
     write_program(&folder.join("bwrap"), &format!("#!/bin/bash\n{script}\nexec /usr/bin/bwrap \"${{words[@]}}\"\n"));
     place.give_away();
     let path = format!("{}:/usr/bin:/bin", folder.display());
-    sandbox(place).args(words).env("PATH", path).output().unwrap()
+    let mut command = sandbox(place);
+    command.env("PATH", path);
+    command
 }
 
 /// Takes the mounts whose line matches out of the plan of the second stage, and leaves what it expects.
