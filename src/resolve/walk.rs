@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::host::{DirEntry, FileKind, Host, Resolved};
+use crate::host::{DirEntry, Directory, FileKind, Host, Resolved};
 use crate::path::{AbsPath, PathMap};
 use crate::places;
 use crate::rule::{Access, Exactness, Precedence, Refinements, Rule};
@@ -41,6 +41,8 @@ pub(super) struct Hit {
     pub path: AbsPath,
     pub kind: FileKind,
     pub is_symlink: bool,
+    /// How many names (hard links) a file has. A listing does not tell, and only a protection needs to know.
+    pub names: io::Result<u64>,
 }
 
 /// A directory that could not be read, and the pattern that needed it.
@@ -201,8 +203,8 @@ impl Walker<'_> {
         if self.starts.get(&task.directory).is_some() {
             walked.entered.insert(task.directory.clone());
         }
-        let entries = match self.host.read_dir(&task.directory) {
-            Ok(entries) => entries,
+        let directory = match self.host.open_dir(&task.directory) {
+            Ok(directory) => directory,
             // Gone since it was listed, or a prefix that does not exist: nothing is there to match.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return false,
             Err(error) => {
@@ -211,8 +213,8 @@ impl Walker<'_> {
             }
         };
         let starts_below = self.starts.below(&task.directory).next().is_some();
-        for entry in &entries {
-            self.step(task, entry, &entries, starts_below, tasks, walked);
+        for entry in &directory.entries {
+            self.step(task, entry, &directory, starts_below, tasks, walked);
         }
         true
     }
@@ -232,7 +234,7 @@ impl Walker<'_> {
         &self,
         task: &Task,
         entry: &DirEntry,
-        beside: &[DirEntry],
+        directory: &Directory,
         starts_below: bool,
         tasks: &mut Vec<Task>,
         walked: &mut Walked,
@@ -240,7 +242,7 @@ impl Walker<'_> {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
-            self.advance(*state, entry, beside, &mut next, &mut hit);
+            self.advance(*state, entry, &directory.entries, &mut next, &mut hit);
         }
         let enter = is_directory(entry) && (starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
@@ -252,11 +254,14 @@ impl Walker<'_> {
             next.retain(|state| !hit.contains(&state.pattern));
             self.enter(task, &path, next, &hit, tasks);
         }
+        let is_file = entry.kind == FileKind::File && !entry.is_symlink;
+        let counts = |pattern: usize| is_file && self.patterns[pattern].rule.access.is_protective();
         let hits = hit.into_iter().map(|pattern| Hit {
             pattern,
             path: path.clone(),
             kind: entry.kind,
             is_symlink: entry.is_symlink,
+            names: if counts(pattern) { directory.names(&entry.name) } else { Ok(1) },
         });
         walked.hits.extend(hits);
     }
