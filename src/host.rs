@@ -347,7 +347,6 @@ impl Host {
             let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
             entries.push(DirEntry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind, is_symlink, is_socket });
         }
-        drop(names);
         Ok(Directory { handle: directory, entries })
     }
 }

@@ -89,6 +89,8 @@ pub(super) fn walk(
     let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
     let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
+    let within: Option<PathMap<()>> = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
+    let within = within.as_ref();
     let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
     let mut walked = Walked { visited: Visited::begin(), ..Walked::default() };
     // Parents first: a start below another is met on the way, unless nothing led there.
@@ -108,7 +110,7 @@ struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [WalkPattern<'w>],
     exact: &'w PathMap<Precedence>,
-    within: Option<&'w [AbsPath]>,
+    within: Option<&'w PathMap<()>>,
     starts: &'w PathMap<Vec<State>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
@@ -317,7 +319,8 @@ impl Walker<'_> {
     }
 
     fn leads_within(&self, path: &AbsPath) -> bool {
-        self.within.is_none_or(|places| places.iter().any(|place| path.is_within(place) || place.is_within(path)))
+        let leads = |places: &PathMap<()>| places.nearest(path).is_some() || places.below(path).next().is_some();
+        self.within.is_none_or(leads)
     }
 
     /// The excluded directory that governs `path`, as it will be decided. Exact rules beat globs, so the exact winner is
