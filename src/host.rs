@@ -11,12 +11,14 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::mem::{self, MaybeUninit};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, access, openat, statat};
+use rustix::io::Errno;
 
 use crate::path::AbsPath;
 
@@ -168,7 +170,7 @@ impl Host {
                 continue;
             }
             if links.len() == MAX_LINKS {
-                return Err(rustix::io::Errno::LOOP.into());
+                return Err(Errno::LOOP.into());
             }
             let target = fs::read_link(self.reached(at.as_path()))?.into_os_string();
             let parent = if target.as_bytes().starts_with(b"/") { None } else { at.parent() };
@@ -310,6 +312,11 @@ impl Host {
 
     /// The names in a directory, in no particular order.
     pub fn read_dir(&self, path: &AbsPath) -> io::Result<Vec<DirEntry>> {
+        self.open_dir(path).map(|directory| directory.entries)
+    }
+
+    /// The same, for who has more questions about them.
+    pub fn open_dir(&self, path: &AbsPath) -> io::Result<Directory> {
         if let Some(listener) = &self.listener {
             listener(path);
         }
@@ -340,7 +347,27 @@ impl Host {
             let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
             entries.push(DirEntry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind, is_symlink, is_socket });
         }
-        Ok(entries)
+        Ok(Directory { handle: directory, entries })
+    }
+}
+
+/// A directory that is open, and what was in it.
+#[derive(Debug)]
+pub struct Directory {
+    handle: OwnedFd,
+    pub entries: Vec<DirEntry>,
+}
+
+impl Directory {
+    /// How many names (hard links) the file `name` has; one when it has gone.
+    // The type of this field differs between architectures.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    pub fn names(&self, name: &OsStr) -> io::Result<u64> {
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(found.st_nlink as u64),
+            Err(Errno::NOENT) => Ok(1),
+            Err(e) => Err(e.into()),
+        }
     }
 }
 

@@ -46,19 +46,19 @@ impl Placeholder {
 
 /// All that has to be made for `placeholders`, each once, parents first.
 pub fn items(placeholders: &[Placeholder]) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
-    for placeholder in placeholders {
+    let items = placeholders.iter().flat_map(|placeholder| {
         let parents =
             placeholder.parents.iter().map(|path| Item { path: path.clone(), content: None, is_parent: true });
         let own = Item { path: placeholder.path.clone(), content: placeholder.content(), is_parent: false };
-        for item in parents.chain([own]) {
-            match items.iter_mut().find(|known| known.path == item.path) {
-                Some(known) => known.is_parent &= item.is_parent,
-                None => items.push(item),
-            }
-        }
-    }
+        parents.chain([own])
+    });
+    let mut items: Vec<Item> = items.collect();
     items.sort_by(|a, b| a.path.cmp(&b.path));
+    items.dedup_by(|next, known| {
+        let is_same = next.path == known.path;
+        known.is_parent &= next.is_parent || !is_same;
+        is_same
+    });
     items
 }
 

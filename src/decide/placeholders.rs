@@ -14,13 +14,18 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
         return;
     }
     let mut without = Vec::new();
-    let mut placeholders = resolution.placeholders.iter().peekable();
+    let mut placeholders: Vec<&Placeholder> = resolution.placeholders.iter().collect();
+    placeholders.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut placeholders = placeholders.into_iter().peekable();
     // Parents first: what governs around a path is settled when the path is reached.
     let mut settled = Growing::default();
     for (path, mut decision) in std::mem::take(&mut decisions.0) {
         settled.reach(&path);
-        while placeholders.next_if(|placeholder| placeholder.path < path).is_some() {}
-        if let Some(placeholder) = placeholders.next_if(|placeholder| placeholder.path == path) {
+        let mut placeholder = None;
+        while let Some(next) = placeholders.next_if(|next| next.path <= path) {
+            placeholder = Some(next).filter(|next| next.path == path);
+        }
+        if let Some(placeholder) = placeholder {
             let around: Option<(&AbsPath, &Decision)> = settled.nearest();
             let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
             let is_needed = decision.access.is_protective() && is_open;

@@ -183,7 +183,8 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
         .filter(|(_, (precedence, _))| is_told(precedence))
         .map(|(path, (_, origin))| (path.clone(), origin));
     let can_be_made = |path: &AbsPath| {
-        let is_blocked = compiled.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
+        // They are sorted.
+        let is_blocked = compiled.plan.placeholders.binary_search_by(|placeholder| placeholder.path.cmp(path)).is_ok();
         !is_blocked && compiled.plan.view_around(path) == View::HostRw
     };
     of_rules.chain(ours).filter(|(path, _)| can_be_made(path)).collect()

@@ -78,10 +78,8 @@ impl Resolver<'_> {
                 Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),
             }
         } else {
-            // A directory listing does not tell, and only a protection needs to know.
-            let counts = pattern.rule.access.is_protective() && hit.kind == FileKind::File;
-            let names = match counts.then(|| self.host.names(&hit.path)).transpose() {
-                Ok(names) => names.flatten().unwrap_or(1),
+            let names = match hit.names {
+                Ok(names) => names,
                 Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),
             };
             Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::host::{DirEntry, FileKind, Host, Resolved};
+use crate::host::{DirEntry, Directory, FileKind, Host, Resolved};
 use crate::path::{AbsPath, PathMap};
 use crate::places;
 use crate::rule::{Access, Exactness, Precedence, Refinements, Rule};
@@ -41,6 +41,8 @@ pub(super) struct Hit {
     pub path: AbsPath,
     pub kind: FileKind,
     pub is_symlink: bool,
+    /// How many names (hard links) a file has. A listing does not tell, and only a protection needs to know.
+    pub names: io::Result<u64>,
 }
 
 /// A directory that could not be read, and the pattern that needed it.
@@ -87,6 +89,8 @@ pub(super) fn walk(
     let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
     let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
+    let within: Option<PathMap<()>> = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
+    let within = within.as_ref();
     let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
     let mut walked = Walked { visited: Visited::begin(), ..Walked::default() };
     // Parents first: a start below another is met on the way, unless nothing led there.
@@ -106,7 +110,7 @@ struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [WalkPattern<'w>],
     exact: &'w PathMap<Precedence>,
-    within: Option<&'w [AbsPath]>,
+    within: Option<&'w PathMap<()>>,
     starts: &'w PathMap<Vec<State>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
@@ -201,8 +205,8 @@ impl Walker<'_> {
         if self.starts.get(&task.directory).is_some() {
             walked.entered.insert(task.directory.clone());
         }
-        let entries = match self.host.read_dir(&task.directory) {
-            Ok(entries) => entries,
+        let directory = match self.host.open_dir(&task.directory) {
+            Ok(directory) => directory,
             // Gone since it was listed, or a prefix that does not exist: nothing is there to match.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return false,
             Err(error) => {
@@ -211,8 +215,8 @@ impl Walker<'_> {
             }
         };
         let starts_below = self.starts.below(&task.directory).next().is_some();
-        for entry in &entries {
-            self.step(task, entry, &entries, starts_below, tasks, walked);
+        for entry in &directory.entries {
+            self.step(task, entry, &directory, starts_below, tasks, walked);
         }
         true
     }
@@ -232,7 +236,7 @@ impl Walker<'_> {
         &self,
         task: &Task,
         entry: &DirEntry,
-        beside: &[DirEntry],
+        directory: &Directory,
         starts_below: bool,
         tasks: &mut Vec<Task>,
         walked: &mut Walked,
@@ -240,7 +244,7 @@ impl Walker<'_> {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
-            self.advance(*state, entry, beside, &mut next, &mut hit);
+            self.advance(*state, entry, &directory.entries, &mut next, &mut hit);
         }
         let enter = is_directory(entry) && (starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
@@ -252,11 +256,14 @@ impl Walker<'_> {
             next.retain(|state| !hit.contains(&state.pattern));
             self.enter(task, &path, next, &hit, tasks);
         }
+        let is_file = entry.kind == FileKind::File && !entry.is_symlink;
+        let counts = |pattern: usize| is_file && self.patterns[pattern].rule.access.is_protective();
         let hits = hit.into_iter().map(|pattern| Hit {
             pattern,
             path: path.clone(),
             kind: entry.kind,
             is_symlink: entry.is_symlink,
+            names: if counts(pattern) { directory.names(&entry.name) } else { Ok(1) },
         });
         walked.hits.extend(hits);
     }
@@ -312,7 +319,8 @@ impl Walker<'_> {
     }
 
     fn leads_within(&self, path: &AbsPath) -> bool {
-        self.within.is_none_or(|places| places.iter().any(|place| path.is_within(place) || place.is_within(path)))
+        let leads = |places: &PathMap<()>| places.nearest(path).is_some() || places.below(path).next().is_some();
+        self.within.is_none_or(leads)
     }
 
     /// The excluded directory that governs `path`, as it will be decided. Exact rules beat globs, so the exact winner is
