@@ -112,11 +112,14 @@ fn give(place: *mut u8, size: usize) {
 // tell whose it is. All else is between the caller and the C library.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Small {
+    // Without this it is copied to each of some ten thousand places, which is a megabyte.
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: what the caller promises is handed on.
         take(layout).unwrap_or_else(|| unsafe { System.alloc(layout) })
     }
 
+    #[inline(never)]
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         if is_within(place) {
             give(place, layout.size());
@@ -126,6 +129,7 @@ unsafe impl GlobalAlloc for Small {
         }
     }
 
+    #[inline(never)]
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !is_within(place) {
             // SAFETY: what is not of the piece is of the C library.
