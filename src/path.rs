@@ -66,6 +66,11 @@ impl AbsPath {
         if !path.is_absolute() {
             return None;
         }
+        let names = path.as_os_str().as_bytes()[1..].split(|byte| *byte == b'/');
+        // As most paths are that the kernel or this program tells.
+        if names.clone().all(|name| !matches!(name, b"" | b"." | b"..")) {
+            return Some(Self(path.to_path_buf()));
+        }
         let mut normal = PathBuf::from("/");
         for component in path.components() {
             match component {

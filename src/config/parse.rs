@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, Keys, PRESET, TOP_LEVEL, meant, names};
-use super::{BuiltinPreset, Choice, ConfigFile, Entry, PresetDefinition, RelativeTo, is_preset_name};
+use super::{BuiltinPreset, Choice, ConfigFile, Entry, OnlyBuiltIn, PresetDefinition, RelativeTo, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::origin::{Origin, Place, Source, Sourced};
 use crate::path::shown;
@@ -196,7 +196,10 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn entries(&mut self, key: &str, value: &Value<'_>) -> Vec<Entry> {
-        self.array(key, value).iter().filter_map(|element| self.entry(key, element)).collect()
+        let elements = self.array(key, value);
+        let mut entries = Vec::with_capacity(elements.len());
+        entries.extend(elements.iter().filter_map(|element| self.entry(key, element)));
+        entries
     }
 
     fn entry(&mut self, key: &str, value: &Value<'_>) -> Option<Entry> {
@@ -216,17 +219,12 @@ impl<'a> Walk<'a> {
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
+                let says_more = entry.only_built_in != OnlyBuiltIn::default();
+                let only_built_in = says_more.then(|| Box::new(entry.only_built_in));
                 Some(Entry {
                     if_missing: entry.if_missing,
                     hard_links: entry.hard_links,
-                    except: entry.except,
-                    mask: entry.mask,
-                    needs_parent: entry.needs_parent,
-                    report_keys: entry.report_keys,
-                    create_for: entry.create_for,
-                    content: entry.content,
-                    also_at: entry.also_at,
-                    told_by: entry.told_by,
+                    only_built_in,
                     ..Entry::new(path.value.into(), path.origin)
                 })
             }
