@@ -87,6 +87,13 @@ pub fn ready(socket: BorrowedFd) -> io::Result<()> {
     }
 }
 
+/// The second stage cannot do its work here.
+pub(crate) fn unavailable(why: &str) -> Diagnostic {
+    let message = format!("the second stage of the sandbox cannot work on this machine: {why}");
+    Diagnostic::new(Code::GuardUnavailable, message)
+        .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
+}
+
 /// Nothing starts on other mounts than those that were planned.
 pub(crate) fn refusal(why: &str) -> Diagnostic {
     Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))

@@ -123,7 +123,10 @@ impl Prepared {
             return Err(launch::exec(&self.argv));
         }
         let supervisor = Supervisor::new()?;
-        let outcome = self.supervise(host, &supervisor, output, streams)?;
+        let outcome = match launch::without_power(host, &self.session, &self.argv) {
+            Some(why) => Outcome::Unavailable(why),
+            None => self.supervise(host, &supervisor, output, streams)?,
+        };
         Ok((outcome, supervisor))
     }
 

@@ -84,11 +84,7 @@ impl Failure {
                 .help("print the script anew, with one: `agent-sandbox --print-args -- COMMAND [ARGS]…`");
         }
         match self.report() {
-            Report::Unavailable(why) => Diagnostic::new(
-                Code::GuardUnavailable,
-                format!("the second stage of the sandbox cannot work on this machine: {why}"),
-            )
-            .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up"),
+            Report::Unavailable(why) => report::unavailable(&why),
             Report::CannotExecute { errno, message } => cannot_execute_inside(errno, message),
             Report::Refused(why) | Report::Changed(why) => refusal(&why),
             Report::Ready => refusal("the second stage did not end as it should"),

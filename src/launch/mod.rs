@@ -35,6 +35,7 @@ use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::placeholder::Placeholder;
 use crate::places;
+use crate::report;
 use crate::resolve::NewFile;
 use crate::scope;
 use crate::seccomp;
@@ -46,7 +47,7 @@ use signals::Shield;
 use streams::Streams;
 
 pub(crate) use aftermath::absent as reported_if_created;
-pub use availability::explain_refusal;
+pub use availability::{explain_refusal, without_power};
 pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
 pub use early::can_begin_early;
@@ -88,6 +89,9 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    if let Some(why) = without_power(host, session, argv) {
+        return Err(report::unavailable(&why));
+    }
     availability::check_with_trial(host, session, &compiled.layers, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Command, Output};
 
@@ -237,4 +238,36 @@ fn bwrap_alone_forbids_user_namespaces_and_injection(place: &Place) {
         said.contains("namespace ENOSPC") && said.contains("inject EPERM") && said.contains("abstract EPERM"),
         "{said}"
     );
+}
+
+/// Such an installation needs no user namespaces, and gives nobody but root what the second stage needs.
+#[test]
+fn a_setuid_bwrap_does_without_the_second_stage() {
+    let place = Place::outside_tmp();
+    write(&place, "secret", "canary");
+    policy(&place, "exclude = ['secret']\n");
+    let bwrap = place.path().join("bin/bwrap");
+    fs::create_dir(place.path().join("bin")).unwrap();
+    fs::copy("/usr/bin/bwrap", &bwrap).unwrap();
+    place.give_away();
+    let root = rustix::process::getuid().is_root();
+    // Only root can make one.
+    let mode = if root { 0o4755 } else { 0o755 };
+    std::os::unix::fs::chown(&bwrap, root.then_some(0), root.then_some(0)).unwrap();
+    fs::set_permissions(&bwrap, fs::Permissions::from_mode(mode)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
+    let run = |flags: &[&str]| {
+        sandbox(&place)
+            .args(flags)
+            .args(["--", "sh", "-c", "cat secret; echo ran"])
+            .env("PATH", &path)
+            .output()
+            .unwrap()
+    };
+    let output = run(&[]);
+    assert_eq!(stdout(&output), "ran\n", "{}", stderr(&output));
+    if root {
+        assert!(stderr(&output).contains("is setuid, and lets nobody but root mount"), "{}", stderr(&output));
+        failed(&run(&["--exec"]), 125, "error[guard-unavailable]: the second stage of the sandbox cannot work");
+    }
 }

@@ -106,6 +106,9 @@ impl Trial {
         let command = [program.as_os_str().to_owned(), "--version".into()];
         let mut said = Diagnostics::default();
         let mut argv = compiled.argv(&self.session, engine, &command, &mut said);
+        if let Some(why) = launch::without_power(host, &self.session, &argv) {
+            return Ok(Outcome::Unavailable(why));
+        }
         // What of the kernel's protections is lacking has a line of its own.
         let _traces = launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv);
         let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
