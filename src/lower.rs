@@ -349,11 +349,16 @@ fn refuse_too_many_words(argv: &Argv, diagnostics: &mut Diagnostics) {
     let mut cost: Vec<(String, usize)> = cost.into_iter().collect();
     cost.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let most: Vec<String> = cost.iter().take(3).map(|(rule, words)| format!("{rule} ({words} words)")).collect();
+    let way_out =
+        if argv.guard.is_none() { "leave `--no-guard` out: the second stage has no such limit; or " } else { "" };
     diagnostics.push(
         Diagnostic::new(
             Code::TooManyWords,
             format!("the policy comes to {count} words, and bwrap takes at most {MAX_WORDS}"),
         )
-        .help(format!("cover whole directories instead of their files; most words come from {}", most.join(", "))),
+        .help(format!(
+            "{way_out}cover whole directories instead of their files; most words come from {}",
+            most.join(", ")
+        )),
     );
 }

@@ -6,9 +6,9 @@ use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};
 everywhere!("no-user-namespaces": moving_a_folder_from_a_namespace_without_mounts, making_a_user_namespace);
 everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 
-// Either of the two is enough.
+// Also where it can make user namespaces: the mounts are locked, and process 1 cannot be traced.
 #[cfg(target_arch = "x86_64")]
-everywhere!("no-user-namespaces,mount-lock": making_everybody_leave_the_mount_namespace);
+everywhere!("the second stage": making_everybody_leave_the_mount_namespace);
 
 fn moving_a_folder_from_a_namespace_without_mounts(scene: &Scene) -> Verdict {
     scene.write(".git/hooks/pre-commit", ORIGINAL);
@@ -44,7 +44,10 @@ fn passing_a_folder_to_another_sandbox(scene: &Scene) -> Verdict {
 #[cfg(target_arch = "x86_64")]
 fn making_everybody_leave_the_mount_namespace(scene: &Scene) -> Verdict {
     hide_two(scene);
+    scene.write("nested.toml", "nested = true\n");
     let program = scene.compile("leave.c");
-    let ran = scene.attack::<&str>(program.to_str().unwrap(), &[]).completed();
+    let flags = ["--config", "nested.toml", "--no-guard"];
+    let flags = if scene.is_control() { &flags[..] } else { &flags[..2] };
+    let ran = scene.attack_with::<&str>(flags, program.to_str().unwrap(), &[]).completed();
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
