@@ -2,35 +2,54 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::Error;
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::path::AbsPath;
 
 /// A string, or, where it is not UTF-8, `{ "bytes": [ … ] }`.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
-    Text(String),
-    Bytes { bytes: Vec<u8> },
+enum Written<'w> {
+    Text(&'w str),
+    Bytes { bytes: &'w [u8] },
 }
 
-impl Written {
-    fn of(word: &OsStr) -> Self {
+impl<'w> Written<'w> {
+    fn of(word: &'w OsStr) -> Self {
         match word.to_str() {
-            Some(text) => Self::Text(text.to_owned()),
-            None => Self::Bytes { bytes: word.as_bytes().to_vec() },
+            Some(text) => Self::Text(text),
+            None => Self::Bytes { bytes: word.as_bytes() },
         }
     }
+}
 
-    fn into_word(self) -> OsString {
-        match self {
-            Self::Text(text) => text.into(),
-            Self::Bytes { bytes } => OsString::from_vec(bytes),
+/// Reads what [`Written`] writes. By hand, because an untagged enum keeps a copy of each value to try one form after the other, and a plan has
+/// thousands of paths.
+struct ReadWord;
+
+impl<'de> Visitor<'de> for ReadWord {
+    type Value = OsString;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a string, or an object with `bytes`")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<OsString, E> {
+        Ok(text.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OsString, A::Error> {
+        match map.next_entry::<Cow<'de, str>, Vec<u8>>()? {
+            Some((name, bytes)) if name == "bytes" && map.next_key::<IgnoredAny>()?.is_none() => {
+                Ok(OsString::from_vec(bytes))
+            }
+            _ => Err(A::Error::custom("not an object with `bytes` alone")),
         }
     }
 }
@@ -53,7 +72,7 @@ impl Serialize for Word {
 
 impl<'de> Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Written::deserialize(deserializer)?.into_word()))
+        deserializer.deserialize_any(ReadWord).map(Self)
     }
 }
 
@@ -65,7 +84,7 @@ impl Serialize for AbsPath {
 
 impl<'de> Deserialize<'de> for AbsPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = Written::deserialize(deserializer)?.into_word();
+        let word = deserializer.deserialize_any(ReadWord)?;
         let normal = AbsPath::normalize(&word);
         // Another spelling of a path was not written by us.
         normal.filter(|normal| normal.as_os_str() == word).ok_or_else(|| D::Error::custom("not a path"))
