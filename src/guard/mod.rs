@@ -131,7 +131,9 @@ fn read(words: &[OsString]) -> io::Result<(GuardPlan, Vec<OsString>)> {
     let descriptor = descriptor.to_str().and_then(|number| number.parse().ok()).unwrap_or_default();
     // To its end: a supervisor writes the plan when it is known, and one that is gone has not written all of it.
     let mut text = Vec::with_capacity(PLAN_BYTES);
-    fs::File::from(descriptors::inherited(descriptor)?).read_to_end(&mut text)?;
+    // What is not open holds none.
+    let plan = descriptors::inherited(descriptor).map_err(|_| rustix::io::Errno::NOENT)?;
+    fs::File::from(plan).read_to_end(&mut text)?;
     let mut plan: GuardPlan = serde_json::from_slice(&text)?;
     let command = match plan.command.take() {
         Some(command) => command.into_iter().map(|word| word.0).collect(),
