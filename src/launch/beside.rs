@@ -5,8 +5,10 @@
 
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::Diagnostics;
+use crate::guard_plan::{Expected, GuardPlan};
 use crate::host::Host;
 use crate::lower::{Argv, Engine};
+use crate::path::PathMap;
 use crate::pipeline;
 use crate::session::{Request, Session};
 
@@ -59,10 +61,14 @@ fn difference(made: &Argv, now: &Argv) -> Option<String> {
     let (Some(made_inside), Some(now_inside)) = (&made.guard, &now.guard) else {
         return Some("the second stage would not be used any more".to_owned());
     };
-    let (before, after) = (&made_inside.plan.expect, &now_inside.plan.expect);
-    let other = before.iter().filter(|expected| !after.contains(expected));
-    let other = after.iter().filter(|expected| !before.contains(expected)).chain(other).next();
-    if let Some(expected) = other {
+    let by_path = |plan: &GuardPlan| -> PathMap<Expected> {
+        plan.expect.iter().map(|expected| (expected.path.clone(), expected.clone())).collect()
+    };
+    let (before, after) = (by_path(&made_inside.plan), by_path(&now_inside.plan));
+    let missing = |from: &PathMap<Expected>, expected: &Expected| from.get(&expected.path) != Some(expected);
+    let mut added = now_inside.plan.expect.iter().filter(|expected| missing(&before, expected));
+    let mut gone = made_inside.plan.expect.iter().filter(|expected| missing(&after, expected));
+    if let Some(expected) = added.next().or_else(|| gone.next()) {
         return Some(format!("`{}` is no longer what it was", expected.path));
     }
     let differs = made_inside.plan.mounts != now_inside.plan.mounts || made.words() != now.words();
