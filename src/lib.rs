@@ -59,6 +59,7 @@ mod descriptors;
 pub mod host;
 pub mod identity;
 pub mod journal;
+mod mount_access;
 pub mod mountinfo;
 mod scope;
 pub mod session;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use rustix::fs::{AtFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::mount::MountFlags;
 
 use super::mounts;
@@ -53,14 +53,16 @@ pub(super) fn check(expected: &[Expected]) -> Result<(), String> {
 
 /// `None` for a mount that another one covers: it cannot be reached.
 fn look(entry: &MountEntry) -> io::Result<Option<Seen<'_>>> {
-    let point = match mounts::open(&entry.point) {
-        Ok(point) => point,
-        // What we may not search, the command, with the same rights and fewer capabilities, may not either. What must be there is missed
-        // in `compare`.
-        Err(e) if is_out_of_reach(&e) => return Ok(None),
-        Err(e) => return Err(e),
-    };
-    let found = statx(&point, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::MNT_ID)?;
+    // By its path, in one call: a symlink on the way, which was put there a moment ago, leads to this mount or to another one.
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let found =
+        match statx(CWD, entry.point.as_path(), flags, StatxFlags::INO | StatxFlags::MNT_ID).map_err(io::Error::from) {
+            Ok(found) => found,
+            // What we may not search, the command, with the same rights and fewer capabilities, may not either. What must be there is missed
+            // in `compare`.
+            Err(e) if is_out_of_reach(&e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
     let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
     let identity = Identity { device, inode: found.stx_ino };
     Ok((found.stx_mnt_id == entry.id).then_some(Seen { entry, identity }))
@@ -98,10 +100,10 @@ fn change(entry: &MountEntry, governing: Option<&Expected>) -> Option<Change> {
 }
 
 fn settle(entry: &MountEntry, change: Change) -> io::Result<()> {
-    let flags = flags_of(entry);
+    let (mount, flags) = (mounts::open(&entry.point)?, flags_of(entry));
     match change {
-        Change::Open => mounts::unless_locked(mounts::remount(&entry.point, flags)),
-        Change::Close => mounts::remount(&entry.point, flags | MountFlags::RDONLY),
+        Change::Open => mounts::unless_locked(mounts::remount(&mount, flags)),
+        Change::Close => mounts::remount(&mount, flags | MountFlags::RDONLY),
     }
 }
 

@@ -1,23 +1,26 @@
 //! The mounts that the guard makes. `mount(2)` costs microseconds, where bwrap reads the whole mount table again for each of its binds.
 //!
-//! What can be written through a mount is settled afterwards, for all of them (see `check`): a bind starts as what it was taken from.
+//! What can be written through a mount is looked at again afterwards, for all of them (see `check`).
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstatvfs, openat2, statat, symlinkat};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, mount_remount, move_mount,
+    open_tree,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 
 use super::own::{Own, is_directory};
 use crate::guard_plan::GuardMount;
 use crate::identity::Identity;
+use crate::mount_access::{self, Access};
 use crate::path::{AbsPath, PathMap};
+use crate::places;
 
 /// Neither devices nor programs that run with other rights.
 const HARMLESS: MountFlags = MountFlags::NODEV.union(MountFlags::NOSUID);
@@ -108,22 +111,17 @@ impl<'p> Maker<'p> {
     fn make_once(&mut self, mount: &'p GuardMount, covered: Option<Identity>) -> io::Result<()> {
         match mount {
             GuardMount::Pin(path) => pin(path),
-            GuardMount::From { path, .. } => {
-                let source = self.early.remove(path).ok_or(Errno::NOENT)?;
-                self.bind(path, source)
-            }
+            GuardMount::From { path, .. } => self.bind(path, None),
             GuardMount::WithDevices(path) | GuardMount::WithDevicesIfThere(path) => {
-                self.bind_onto_itself(path)?;
+                self.bind(path, Some(Access::Writable))?;
                 allow_devices(path)
             }
-            GuardMount::ReadOnly(path)
-            | GuardMount::ReadOnlyIfThere(path)
-            | GuardMount::Writable(path)
-            | GuardMount::WritableIfThere(path) => self.bind_onto_itself(path),
+            GuardMount::ReadOnly(path) | GuardMount::ReadOnlyIfThere(path) => self.bind(path, Some(Access::ReadOnly)),
+            GuardMount::Writable(path) | GuardMount::WritableIfThere(path) => self.bind(path, Some(Access::Writable)),
             GuardMount::Mask(path) | GuardMount::MaskIfThere(path) => {
                 let point = self.own.file(path)?;
                 compare(&point, covered)?;
-                self.mask(path, &point)
+                self.mask(&point)
             }
             GuardMount::Hide(path) => {
                 let point = self.own.directory(path)?;
@@ -151,38 +149,44 @@ impl<'p> Maker<'p> {
             }
             GuardMount::Data { path, content } => {
                 let point = self.own.file(path)?;
-                self.own.bind_new_file(content.0.as_bytes(), &point)?;
-                remount(path, HARMLESS | MountFlags::RDONLY)
+                // While it has a name: without one it cannot be mounted.
+                self.own.with_new_file(content.0.as_bytes(), |file| {
+                    let tree = taken(file)?;
+                    put(&tree, &point)?;
+                    remount(&tree, HARMLESS | MountFlags::RDONLY)
+                })
             }
             GuardMount::Seal(path) => {
                 self.own.set_modes(path).map_err(|(_, e)| e)?;
-                remount(path, HARMLESS | MountFlags::RDONLY)
+                remount(&open(path)?, HARMLESS | MountFlags::RDONLY)
             }
         }
     }
 
-    fn bind_onto_itself(&mut self, path: &AbsPath) -> io::Result<()> {
-        match self.early.remove(path) {
-            Some(source) => self.bind(path, source),
+    /// From what was opened early, or else from the place itself.
+    fn bind(&mut self, path: &AbsPath, access: Option<Access>) -> io::Result<()> {
+        let (source, point) = match self.early.remove(path) {
+            Some(source) if is_directory(&source)? => (source, self.own.directory(path)?),
+            Some(source) => (source, self.own.file(path)?),
             None => {
                 let point = open(path)?;
-                Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?)
+                (point.try_clone()?, point)
             }
-        }
+        };
+        let tree = taken_with_submounts(&source)?;
+        // Where the host has closed one of its mounts, or the kernel is older, this is done for each of them at the end.
+        let _ = access.map(|access| mount_access::set(tree.as_fd(), access));
+        put(&tree, &point)
     }
 
-    fn bind(&self, path: &AbsPath, source: OwnedFd) -> io::Result<()> {
-        let point = if is_directory(&source)? { self.own.directory(path)? } else { self.own.file(path)? };
-        Ok(mount_bind_recursive(by_descriptor(&source), by_descriptor(&point))?)
-    }
-
-    fn mask(&mut self, path: &AbsPath, point: &OwnedFd) -> io::Result<()> {
+    fn mask(&mut self, point: &OwnedFd) -> io::Result<()> {
         if self.mask.as_ref().is_some_and(|mask| bind_again(mask, point)) {
             return Ok(());
         }
-        mount_bind("/dev/null", by_descriptor(point))?;
-        remount(path, CLOSED)?;
-        self.mask = Some(open(path)?);
+        let mask = taken(&open(&places::at(places::DEV).child("null"))?)?;
+        put(&mask, point)?;
+        remount(&mask, CLOSED)?;
+        self.mask = Some(mask);
         Ok(())
     }
 
@@ -198,7 +202,25 @@ impl<'p> Maker<'p> {
 
 /// `false` if the first one is no longer a mount: who removes the file on the host unmounts it here.
 fn bind_again(first: &OwnedFd, point: &OwnedFd) -> bool {
-    mount_bind(by_descriptor(first), by_descriptor(point)).is_ok()
+    taken(first).and_then(|tree| put(&tree, point)).is_ok()
+}
+
+/// A mount of what was opened, which is not in any place yet.
+fn taken(source: &OwnedFd) -> io::Result<OwnedFd> {
+    Ok(open_tree(source, c"", OpenTreeFlags::AT_EMPTY_PATH | TAKE)?)
+}
+
+/// The same with all that is mounted in it.
+fn taken_with_submounts(source: &OwnedFd) -> io::Result<OwnedFd> {
+    Ok(open_tree(source, c"", OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE | TAKE)?)
+}
+
+const TAKE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC);
+
+/// By descriptors: looking up a path in `/proc/self/fd` takes longer than mounting.
+fn put(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
+    let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(tree, c"", point, c"", both)?)
 }
 
 fn mount_tmpfs(point: &OwnedFd, flags: MountFlags, options: &str) -> io::Result<()> {
@@ -209,15 +231,17 @@ fn mount_tmpfs(point: &OwnedFd, flags: MountFlags, options: &str) -> io::Result<
 /// Not bound along with what is around it: the bind that covers it would show it.
 fn pin(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;
-    mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?;
-    Ok(mount_change(by_descriptor(&open(path)?), MountPropagationFlags::UNBINDABLE)?)
+    let tree = taken_with_submounts(&point)?;
+    put(&tree, &point)?;
+    Ok(mount_change(by_descriptor(&tree), MountPropagationFlags::UNBINDABLE)?)
 }
 
 /// All flags of the mount but those that forbid devices and writing. Where the host has set these, they stay.
 fn allow_devices(path: &AbsPath) -> io::Result<()> {
-    let no_programs = fstatvfs(open(path)?)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
+    let mount = open(path)?;
+    let no_programs = fstatvfs(&mount)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
     let flags = if no_programs { MountFlags::NOSUID | MountFlags::NOEXEC } else { MountFlags::NOSUID };
-    unless_locked(remount(path, flags))
+    unless_locked(remount(&mount, flags))
 }
 
 /// A flag that the host has set on a mount cannot be taken away here.
@@ -243,14 +267,14 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
 /// Binds a part of `/proc` over itself, read-only.
 pub(super) fn read_only(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;
-    mount_bind(by_descriptor(&point), by_descriptor(&point))?;
-    remount(path, CLOSED)
+    let tree = taken(&point)?;
+    put(&tree, &point)?;
+    remount(&tree, CLOSED)
 }
 
-/// Changes the flags of the topmost mount at `path`. All flags that are locked must be among `flags`.
-pub(super) fn remount(path: &AbsPath, flags: MountFlags) -> io::Result<()> {
-    let point = open(path)?;
-    Ok(mount_remount(by_descriptor(&point), flags | MountFlags::BIND, c"")?)
+/// Changes the flags of a mount. All flags that are locked must be among `flags`.
+pub(super) fn remount(mount: &OwnedFd, flags: MountFlags) -> io::Result<()> {
+    Ok(mount_remount(by_descriptor(mount), flags | MountFlags::BIND, c"")?)
 }
 
 /// Another sandbox may share the project and change it this very moment, so no symlink is followed, and what was opened is

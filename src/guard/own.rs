@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
-use rustix::mount::mount_bind;
 
 use super::mounts::{by_descriptor, open};
 use crate::path::AbsPath;
@@ -93,13 +92,17 @@ impl<'p> Own<'p> {
         if is_ours { Ok(()) } else { Err(Errno::NOENT.into()) }
     }
 
-    /// Binds a file with this content, which has no name anywhere else.
-    pub(super) fn bind_new_file(&self, content: &[u8], point: &OwnedFd) -> io::Result<()> {
+    /// Does something with a file of this content, which has no name afterwards.
+    pub(super) fn with_new_file(
+        &self,
+        content: &[u8],
+        use_it: impl FnOnce(&OwnedFd) -> io::Result<()>,
+    ) -> io::Result<()> {
         const NAME: &str = "data";
         let Root { descriptor: folder, .. } = self.roots.first().ok_or(Errno::NOENT)?;
         let mut file = create(folder, OsStr::new(NAME))?;
         file.write_all(content)?;
-        mount_bind(by_descriptor(&file.into()), by_descriptor(point))?;
+        use_it(&file.into())?;
         Ok(unlinkat(folder, NAME, AtFlags::empty())?)
     }
 }

@@ -24,6 +24,7 @@ use rustix::path::DecInt;
 use rustix::thread::UnshareFlags;
 
 use crate::identity::Identity;
+use crate::mount_access::{self, Access};
 
 /// What is copied where no mount can be had. It stays in memory while the command runs.
 pub(super) const LARGEST_COPY: u64 = 64 << 20;
@@ -52,29 +53,10 @@ pub(super) fn reopened(file: BorrowedFd) -> io::Result<Option<OwnedFd>> {
 fn on_own_mount(file: BorrowedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     let mount = open_tree(file, c"", flags)?;
-    make_read_only(mount.as_fd())?;
+    mount_access::set(mount.as_fd(), Access::ReadOnly)?;
     let descriptors = open(c"/proc/self/fd", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let name = DecInt::from_fd(&mount);
     Ok(openat(descriptors, name.as_c_str(), OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?)
-}
-
-#[allow(unsafe_code)]
-fn make_read_only(mount: BorrowedFd) -> io::Result<()> {
-    // `struct mount_attr`: what to set, what to clear, propagation, user namespace. All other flags stay as they are.
-    let attributes: [u64; 4] = [libc::MOUNT_ATTR_RDONLY, 0, 0, 0];
-    // SAFETY: the pointers are to values that live until the call returns, and the size is that of the structure; the kernel only
-    // reads them.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            mount.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            attributes.as_ptr(),
-            size_of_val(&attributes),
-        )
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// An ordinary user may mount only in a namespace of his own, and there only by a path: a descriptor from outside is on a foreign

@@ -1,0 +1,34 @@
+//! Making a mount read-only or writable, by a descriptor of it: `mount_setattr`, which `rustix` does not have (Linux 5.12).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadOnly,
+    Writable,
+}
+
+/// Of this mount and all that are mounted in it, or of none. All other flags stay as they are. Allocates nothing.
+#[allow(unsafe_code)]
+pub(crate) fn set(mount: BorrowedFd, access: Access) -> io::Result<()> {
+    let (set, clear) = match access {
+        Access::ReadOnly => (libc::MOUNT_ATTR_RDONLY, 0),
+        Access::Writable => (0, libc::MOUNT_ATTR_RDONLY),
+    };
+    // `struct mount_attr`: what to set, what to clear, propagation, user namespace.
+    let attributes: [u64; 4] = [set, clear, 0, 0];
+    // SAFETY: the pointers are to values that live until the call returns, and the size is that of the structure; the kernel only
+    // reads them.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            attributes.as_ptr(),
+            size_of_val(&attributes),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
