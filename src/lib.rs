@@ -40,6 +40,7 @@
 #![warn(unreachable_pub)]
 
 mod ablate;
+pub mod allocator;
 
 // The vocabulary that all stages share.
 pub mod bytes;

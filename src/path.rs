@@ -66,6 +66,11 @@ impl AbsPath {
         if !path.is_absolute() {
             return None;
         }
+        let names = path.as_os_str().as_bytes()[1..].split(|byte| *byte == b'/');
+        // As most paths are that the kernel or this program tells.
+        if names.clone().all(|name| !matches!(name, b"" | b"." | b"..")) {
+            return Some(Self(path.to_path_buf()));
+        }
         let mut normal = PathBuf::from("/");
         for component in path.components() {
             match component {
@@ -93,6 +98,13 @@ impl AbsPath {
         let mut child = Self(child);
         child.push(name);
         child
+    }
+
+    /// The same, with room for a component or more of `length` bytes.
+    pub(crate) fn clone_with_room(&self, length: usize) -> Self {
+        let mut path = PathBuf::with_capacity(self.bytes().len() + 1 + length);
+        path.as_mut_os_string().push(self.as_os_str());
+        Self(path)
     }
 
     /// Adds one component, `name`, which holds no separator.

@@ -1,11 +1,12 @@
 //! The one definition of all flags. Help, and whatever else describes them, is generated from it.
 
 use std::ffi::OsString;
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{ArgMatches, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand as _, ValueEnum};
 
 use crate::print::Form;
 use crate::session::Request;
@@ -28,9 +29,24 @@ use super::subcommand::Subcommand;
 )]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub options: Options,
+    pub run: Run,
     #[command(subcommand)]
     pub subcommand: Option<Subcommand>,
+}
+
+impl Deref for Arguments {
+    type Target = Run;
+
+    fn deref(&self) -> &Run {
+        &self.run
+    }
+}
+
+// All but subcommands. A comment for documentation would become the help's.
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    #[command(flatten)]
+    pub options: Options,
     /// The command to run, with its arguments. Everything from here on belongs to it
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -188,11 +204,31 @@ pub(super) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
 }
 
 fn understand(words: &[OsString]) -> Result<Arguments, clap::Error> {
-    let matches = Arguments::command().color(color_asked(words)).try_get_matches_from(words)?;
-    let arguments = Arguments::from_arg_matches(&matches)?;
+    if let Some(arguments) = understand_run(words) {
+        refuse_misplaced_value(words, &arguments)?;
+        return Ok(arguments);
+    }
+    let (arguments, matches) = understand_all(words)?;
     refuse_misplaced_value(words, &arguments)?;
     refuse_misplaced_flag(&matches, &arguments)?;
     Ok(arguments)
+}
+
+fn understand_all(words: &[OsString]) -> Result<(Arguments, ArgMatches), clap::Error> {
+    let matches = Arguments::command().color(color_asked(words)).try_get_matches_from(words)?;
+    Ok((Arguments::from_arg_matches(&matches)?, matches))
+}
+
+/// The same where no word is the name of a subcommand. Each of these has all global flags once more: a start without them takes a
+/// hundred kilobytes less. `None` also for mistakes and requests for help, which are to name them.
+fn understand_run(words: &[OsString]) -> Option<Arguments> {
+    let is_subcommand = |word: &str| word == "help" || Subcommand::has_subcommand(word);
+    if words.iter().filter_map(|word| word.to_str()).any(is_subcommand) {
+        return None;
+    }
+    let definition = Run::augment_args(clap::Command::new(env!("CARGO_PKG_NAME")));
+    let matches = definition.try_get_matches_from(words).ok()?;
+    Some(Arguments { run: Run::from_arg_matches(&matches).ok()?, subcommand: None })
 }
 
 /// Help and mistakes are shown before all words are understood, and in colours that `--color` chooses.
@@ -257,4 +293,39 @@ fn refuse_misplaced_flag(matches: &ArgMatches, arguments: &Arguments) -> Result<
 
 pub(super) fn is_of_policy(flag: &str) -> bool {
     Policy::augment_args(clap::Command::new("")).get_arguments().any(|of_policy| of_policy.get_id() == flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_mean_the_same_whether_or_not_subcommands_are_looked_for() {
+        for line in [
+            "",
+            "true",
+            "-- true",
+            "make test --quiet -C x",
+            "-q -C x --debug make -q",
+            "--print-args -- a",
+            "--print-args=json a -- b",
+            "--ro a --rw b --ro c --exclude=d --preset !caches -- x",
+            "--network=false --docker --color never --message-format json a",
+            "-c file --no-guard --no-optimize --allow-root chekc",
+            "--check",
+            "--check -- true",
+            "--exec --print-args a",
+            "--no-such-flag a",
+            "--help",
+            "-- check",
+            "check",
+            "help",
+        ] {
+            let words: Vec<OsString> =
+                ["agent-sandbox"].into_iter().chain(line.split_whitespace()).map(Into::into).collect();
+            let Some(quickly) = understand_run(&words) else { continue };
+            let (fully, _) = understand_all(&words).unwrap();
+            assert_eq!(format!("{quickly:?}"), format!("{fully:?}"), "{line}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! was meant to be, and `tests` holds them against the schema.
 
 use super::parse::{Value, Walk};
-use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition, RelativeTo};
+use super::{BuiltinPreset, ConfigFile, Env, Filesystem, OnlyBuiltIn, PresetDefinition, RelativeTo};
 use crate::diagnostic::{listed, nearest};
 use crate::origin::Sourced;
 use crate::rule::{HardLinks, IfMissing, Mask};
@@ -70,14 +70,7 @@ pub(super) struct EntryTable {
     pub bad_path: bool,
     pub if_missing: IfMissing,
     pub hard_links: HardLinks,
-    pub except: Vec<String>,
-    pub mask: Mask,
-    pub needs_parent: bool,
-    pub report_keys: Vec<String>,
-    pub create_for: Option<String>,
-    pub content: Option<String>,
-    pub also_at: Option<String>,
-    pub told_by: Option<String>,
+    pub only_built_in: OnlyBuiltIn,
 }
 
 pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING, HARD_LINKS];
@@ -85,14 +78,14 @@ pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING, HARD_LINKS];
 pub(super) const BUILTIN_ENTRY: Keys<EntryTable> = &[
     PATH,
     IF_MISSING,
-    ("except", |walk, key, value, it| it.except = walk.texts(key, value)),
+    ("except", |walk, key, value, it| it.only_built_in.except = walk.texts(key, value)),
     MASK,
     NEEDS_PARENT,
     REPORT_KEYS,
-    ("create-for", |walk, key, value, it| it.create_for = walk.text(key, value)),
-    ("content", |walk, key, value, it| it.content = walk.text(key, value)),
-    ("also-at", |walk, key, value, it| it.also_at = walk.text(key, value)),
-    ("told-by", |walk, key, value, it| it.told_by = walk.text(key, value)),
+    ("create-for", |walk, key, value, it| it.only_built_in.create_for = walk.text(key, value)),
+    ("content", |walk, key, value, it| it.only_built_in.content = walk.text(key, value)),
+    ("also-at", |walk, key, value, it| it.only_built_in.also_at = walk.text(key, value)),
+    ("told-by", |walk, key, value, it| it.only_built_in.told_by = walk.text(key, value)),
 ];
 
 const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {
@@ -109,14 +102,15 @@ const HARD_LINKS: Key<EntryTable> = ("hard-links", |walk, key, value, it| {
 });
 
 const MASK: Key<EntryTable> = ("mask", |walk, key, value, it| {
-    it.mask = walk.choice(key, value).map_or_else(Mask::default, |given| given.value);
+    it.only_built_in.mask = walk.choice(key, value).map_or_else(Mask::default, |given| given.value);
 });
 
 const NEEDS_PARENT: Key<EntryTable> = ("needs-parent", |walk, key, value, it| {
-    it.needs_parent = walk.boolean(key, value).is_some_and(|given| given.value);
+    it.only_built_in.needs_parent = walk.boolean(key, value).is_some_and(|given| given.value);
 });
 
-const REPORT_KEYS: Key<EntryTable> = ("report-keys", |walk, key, value, it| it.report_keys = walk.texts(key, value));
+const REPORT_KEYS: Key<EntryTable> =
+    ("report-keys", |walk, key, value, it| it.only_built_in.report_keys = walk.texts(key, value));
 
 pub(super) fn names<T>(keys: Keys<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()

@@ -138,37 +138,9 @@ pub struct Entry {
     #[schemars(default, extend("default" = "refuse"))]
     pub hard_links: HardLinks,
 
-    // Names that the pattern matches and the rule does not mean. Only the data files of built-in presets have it.
+    // What only the data files of built-in presets have.
     #[schemars(skip)]
-    pub except: Vec<String>,
-
-    // What the file looks like when it is excluded. Only built-in presets, too.
-    #[schemars(skip)]
-    pub mask: Mask,
-
-    // A missing path is blocked only where its folder exists. Only built-in presets.
-    #[schemars(skip)]
-    pub needs_parent: bool,
-
-    // Values of a JSON file whose change is reported after the run. Only built-in presets.
-    #[schemars(skip)]
-    pub report_keys: Vec<String>,
-
-    // A missing path is created if this program is on the caller's PATH, or always if it is `*`. Only built-in presets.
-    #[schemars(skip)]
-    pub create_for: Option<String>,
-
-    // What is created is a file with this content, and not a directory. Only built-in presets.
-    #[schemars(skip)]
-    pub content: Option<String>,
-
-    // A second place at which the file appears inside. Only built-in presets.
-    #[schemars(skip)]
-    pub also_at: Option<String>,
-
-    // The variable by which a program is told of the folder of `also_at`. Only built-in presets.
-    #[schemars(skip)]
-    pub told_by: Option<String>,
+    pub only_built_in: Option<Box<OnlyBuiltIn>>,
 
     #[schemars(skip)]
     pub origin: Origin,
@@ -177,21 +149,29 @@ pub struct Entry {
 impl Entry {
     /// A path and nothing else.
     pub fn new(path: OsString, origin: Origin) -> Self {
-        Self {
-            hard_links: HardLinks::default(),
-            path,
-            if_missing: IfMissing::default(),
-            except: Vec::new(),
-            mask: Mask::default(),
-            needs_parent: false,
-            report_keys: Vec::new(),
-            create_for: None,
-            content: None,
-            also_at: None,
-            told_by: None,
-            origin,
-        }
+        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), only_built_in: None, origin }
     }
+}
+
+/// What only the data files of built-in presets can say of an entry. Few do, and it is most of what an entry could hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnlyBuiltIn {
+    /// Names that the pattern matches and the rule does not mean.
+    pub except: Vec<String>,
+    /// What the file looks like when it is excluded.
+    pub mask: Mask,
+    /// A missing path is blocked only where its folder exists.
+    pub needs_parent: bool,
+    /// Values of a JSON file whose change is reported after the run.
+    pub report_keys: Vec<String>,
+    /// A missing path is created if this program is on the caller's PATH, or always if it is `*`.
+    pub create_for: Option<String>,
+    /// What is created is a file with this content, and not a directory.
+    pub content: Option<String>,
+    /// A second place at which the file appears inside.
+    pub also_at: Option<String>,
+    /// The variable by which a program is told of the folder of `also_at`.
+    pub told_by: Option<String>,
 }
 
 /// A preset of your own: rules under one name.

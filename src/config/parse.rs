@@ -5,6 +5,7 @@ pub(crate) mod plain;
 mod variables;
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, Keys, PRESET, TOP_LEVEL, meant, names};
-use super::{BuiltinPreset, Choice, ConfigFile, Entry, PresetDefinition, RelativeTo, is_preset_name};
+use super::{BuiltinPreset, Choice, ConfigFile, Entry, OnlyBuiltIn, PresetDefinition, RelativeTo, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::origin::{Origin, Place, Source, Sourced};
 use crate::path::shown;
@@ -22,7 +23,9 @@ pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 /// Reads a configuration file.
 pub fn parse(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> ConfigFile {
     let mut file = ConfigFile::default();
-    Walk::run(source, None, diagnostics, |walk, table| walk.keys(TOP_LEVEL, "at the top level", table, &mut file));
+    Walk::run(source, None, diagnostics, |walk, table| {
+        walk.keys(TOP_LEVEL, format_args!("at the top level"), table, &mut file)
+    });
     file
 }
 
@@ -38,7 +41,7 @@ pub fn parse_builtin(name: &'static str, source: &Arc<Source>, diagnostics: &mut
         relative_to: RelativeTo::default(),
     };
     Walk::run(source, Some(name), diagnostics, |walk, table| {
-        walk.keys(BUILTIN, "in a built-in preset", table, &mut preset)
+        walk.keys(BUILTIN, format_args!("in a built-in preset"), table, &mut preset)
     });
     preset
 }
@@ -92,7 +95,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `place` says in a sentence where the table is.
-    fn keys<T>(&mut self, known: Keys<T>, place: &str, table: &DeTable<'_>, into: &mut T) {
+    fn keys<T>(&mut self, known: Keys<T>, place: fmt::Arguments<'_>, table: &DeTable<'_>, into: &mut T) {
         for (key, value) in table {
             match known.iter().find(|(name, _)| *name == key.get_ref().as_ref()) {
                 Some((name, read)) => read(self, name, value, into),
@@ -104,12 +107,12 @@ impl<'a> Walk<'a> {
     /// `key` is dotted, as in the header of the table.
     pub(super) fn table<T>(&mut self, known: Keys<T>, key: &str, value: &Value<'_>, into: &mut T) {
         match value.get_ref() {
-            DeValue::Table(table) => self.keys(known, &format!("in `[{key}]`"), table, into),
+            DeValue::Table(table) => self.keys(known, format_args!("in `[{key}]`"), table, into),
             _ => self.wrong_type(key, "a table", value, Some(format!("write it as `[{key}]`"))),
         }
     }
 
-    fn unknown_key(&mut self, known: &[&'static str], place: &str, key: &Spanned<DeString<'_>>) {
+    fn unknown_key(&mut self, known: &[&'static str], place: fmt::Arguments<'_>, key: &Spanned<DeString<'_>>) {
         let text = key.get_ref().as_ref();
         let message = format!("unknown key `{}` {place}", printable(text));
         self.note(&key.span(), Code::UnknownKey, message, Some(meant(text, known)));
@@ -193,7 +196,10 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn entries(&mut self, key: &str, value: &Value<'_>) -> Vec<Entry> {
-        self.array(key, value).iter().filter_map(|element| self.entry(key, element)).collect()
+        let elements = self.array(key, value);
+        let mut entries = Vec::with_capacity(elements.len());
+        entries.extend(elements.iter().filter_map(|element| self.entry(key, element)));
+        entries
     }
 
     fn entry(&mut self, key: &str, value: &Value<'_>) -> Option<Entry> {
@@ -205,25 +211,20 @@ impl<'a> Walk<'a> {
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
                 let known = if self.builtin.is_some() { BUILTIN_ENTRY } else { ENTRY };
-                self.keys(known, &format!("in an entry of `{key}`"), table, &mut entry);
+                self.keys(known, format_args!("in an entry of `{key}`"), table, &mut entry);
                 // A misspelt `path` has had its own diagnostic.
-                let all_known = table.keys().all(|key| names(known).contains(&key.get_ref().as_ref()));
-                if entry.path.is_none() && !entry.bad_path && all_known {
+                let all_known = || table.keys().all(|key| names(known).contains(&key.get_ref().as_ref()));
+                if entry.path.is_none() && !entry.bad_path && all_known() {
                     let help = Some("add `path = \"PATH\"`".to_owned());
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
+                let says_more = entry.only_built_in != OnlyBuiltIn::default();
+                let only_built_in = says_more.then(|| Box::new(entry.only_built_in));
                 Some(Entry {
                     if_missing: entry.if_missing,
                     hard_links: entry.hard_links,
-                    except: entry.except,
-                    mask: entry.mask,
-                    needs_parent: entry.needs_parent,
-                    report_keys: entry.report_keys,
-                    create_for: entry.create_for,
-                    content: entry.content,
-                    also_at: entry.also_at,
-                    told_by: entry.told_by,
+                    only_built_in,
                     ..Entry::new(path.value.into(), path.origin)
                 })
             }

@@ -26,8 +26,12 @@ pub(super) fn check(plan: &Plan, executable: Option<&AbsPath>) -> Result<(), Dia
 
 /// The files that are mapped into a process: `ADDRESS MODE OFFSET DEVICE INODE    PATH`.
 fn mapped(maps: &[u8]) -> BTreeSet<AbsPath> {
-    maps.split(|b| *b == b'\n')
+    let mapped: BTreeSet<&[u8]> = maps
+        .split(|b| *b == b'\n')
         .filter_map(|line| line.iter().position(|b| *b == b'/').map(|at| &line[at..]))
+        .collect();
+    mapped
+        .into_iter()
         .filter_map(|path| AbsPath::normalize(OsStr::from_bytes(path)))
         .filter(|path| path.as_path().is_file())
         .collect()

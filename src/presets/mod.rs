@@ -395,29 +395,21 @@ fn is_switched_off(preset: &str) -> bool {
 
 /// What an entry says beyond what its preset says of all.
 fn refined(of_all: &Arc<Refinements>, entry: &Entry) -> Arc<Refinements> {
-    let refined = Refinements {
-        except: entry.except.iter().map(Into::into).collect(),
-        mask: entry.mask,
-        needs_parent: entry.needs_parent,
-        report_keys: entry.report_keys.clone(),
-        create_for: entry.create_for.as_deref().map(create_for),
-        content: entry.content.clone(),
-        also_at: also_at(entry),
-        ..Refinements::default()
-    };
-    if refined == Refinements::default() {
-        return Arc::clone(of_all);
-    }
-    let Refinements { skip_directories, skip_beside, leave_tracked, .. } = Refinements::clone(of_all);
-    Arc::new(Refinements { skip_directories, skip_beside, leave_tracked, ..refined })
+    let Some(own) = &entry.only_built_in else { return Arc::clone(of_all) };
+    Arc::new(Refinements {
+        except: own.except.iter().map(Into::into).collect(),
+        mask: own.mask,
+        needs_parent: own.needs_parent,
+        report_keys: own.report_keys.clone(),
+        create_for: own.create_for.as_deref().map(create_for),
+        content: own.content.clone(),
+        also_at: own.also_at.clone().map(|path| AlsoAt { path, told_by: own.told_by.clone() }),
+        ..Refinements::clone(of_all)
+    })
 }
 
 fn create_for(program: &str) -> CreateFor {
     if program == "*" { CreateFor::Everybody } else { CreateFor::Program(program.to_owned()) }
-}
-
-fn also_at(entry: &Entry) -> Option<AlsoAt> {
-    entry.also_at.clone().map(|path| AlsoAt { path, told_by: entry.told_by.clone() })
 }
 
 fn by_access(definition: &PresetDefinition) -> [(Access, &[Entry]); 3] {

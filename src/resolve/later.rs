@@ -1,5 +1,7 @@
 //! Patterns and what does not exist yet.
 
+use std::sync::Arc;
+
 use crate::host::Host;
 use crate::layers::Project;
 use crate::path::AbsPath;
@@ -31,7 +33,7 @@ pub struct Matching<'p> {
 }
 
 impl<'r> Patterns<'r> {
-    pub fn of(host: &'r Host, project: &Project, rules: impl IntoIterator<Item = &'r Rule>) -> Self {
+    pub fn of(host: &'r Host, project: &Project, rules: &'r [Arc<Rule>]) -> Self {
         let mut prepared = Vec::new();
         for rule in rules {
             let (anchor, text) = anchored(rule, &project.home);
@@ -105,7 +107,6 @@ fn is_excepted(rule: &Rule, path: &AbsPath) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::sync::Arc;
 
     use super::*;
     use crate::origin::Origin;
@@ -121,7 +122,7 @@ mod tests {
     fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&Patterns) -> T) -> T {
         let at = |path: &str| AbsPath::root().join(path);
         let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
-        let rules = [Rule { text: text.into(), refinements: Arc::new(refinements), ..rule }];
+        let rules = [Arc::new(Rule { text: text.into(), refinements: Arc::new(refinements), ..rule })];
         let project = Project::plain(&at("/r"), at("/h"));
         let host = Host::at(PathBuf::from("/nonexistent"));
         ask(&Patterns::of(&host, &project, &rules))

@@ -17,6 +17,7 @@ mod tracked;
 mod visited;
 mod walk;
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -207,9 +208,12 @@ impl<'a> Resolver<'a> {
             return;
         }
         let (anchor, text) = anchored(rule, &self.project.home);
-        let literal = self.literal(anchor, text);
-        // Never the literal alone: whoever can create a file of that name would take the rule away from what it means.
         let parsed = pattern::parse(text);
+        // Never the literal alone: whoever can create a file of that name would take the rule away from what it means.
+        let literal = match &parsed {
+            Ok(Pattern::Exact(Cow::Borrowed(_))) => None,
+            _ => self.literal(anchor, text),
+        };
         if rule.if_missing == IfMissing::Block {
             self.refuse_block(rule, matches!(parsed, Ok(Pattern::Globs(_))));
         }

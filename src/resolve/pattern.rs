@@ -4,9 +4,10 @@
 //! opened, and the common forms cost one comparison of bytes. Everything else is matched by character, so that `?` is
 //! `é`, and by byte where a name is not UTF-8.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 mod braces;
 mod class;
@@ -21,8 +22,9 @@ pub(crate) use name::NamePattern;
 use scan::{Piece, Pieces, Token};
 
 #[derive(Debug)]
-pub(super) enum Pattern {
-    Exact(PathBuf),
+pub(super) enum Pattern<'t> {
+    /// The text itself where it has no metacharacter.
+    Exact(Cow<'t, Path>),
     Globs(Vec<Glob>),
 }
 
@@ -66,16 +68,16 @@ pub(super) fn has_metacharacter(text: &OsStr) -> bool {
 }
 
 /// The text as a pattern. The error is a sentence for people.
-pub(super) fn parse(text: &OsStr) -> Result<Pattern, String> {
+pub(super) fn parse(text: &OsStr) -> Result<Pattern<'_>, String> {
     // Nine rules of ten.
     if !has_metacharacter(text) {
-        return Ok(Pattern::Exact(PathBuf::from(text)));
+        return Ok(Pattern::Exact(Cow::Borrowed(Path::new(text))));
     }
     let alternatives = braces::expand(text.as_bytes())?;
     if let [only] = alternatives.as_slice()
         && let Some(path) = unescape(only)?
     {
-        return Ok(Pattern::Exact(PathBuf::from(OsString::from_vec(path))));
+        return Ok(Pattern::Exact(Cow::Owned(OsString::from_vec(path).into())));
     }
     alternatives.iter().map(|alternative| glob(alternative)).collect::<Result<_, _>>().map(Pattern::Globs)
 }

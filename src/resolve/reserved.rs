@@ -1,5 +1,7 @@
 //! Paths that belong to the sandbox itself (SPEC D4).
 
+use std::os::unix::ffi::OsStrExt;
+
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::FileKind;
 use crate::path::AbsPath;
@@ -33,9 +35,8 @@ impl Resolver<'_> {
 
 /// Why no rule of this access may name `path`, and what to do instead.
 fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
-    let below = |top: &str| path.bytes().strip_prefix(top.as_bytes());
-    let is = |top: &str| below(top).is_some_and(<[u8]>::is_empty);
-    let within = |top: &str| matches!(below(top), Some([] | [b'/', ..]));
+    let is = |top: &str| path.as_os_str() == top;
+    let within = |top: &str| matches!(path.as_os_str().as_bytes().strip_prefix(top.as_bytes()), Some([] | [b'/', ..]));
     if path.is_root() && access != Access::Ro {
         Some(("is the whole file system", "name the folders that you mean"))
     } else if within(places::PROC) {

@@ -9,7 +9,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -128,7 +127,7 @@ impl<'a> Explainer<'a> {
         let by_guard = split.guard.into_iter().map(|(tightening, planned)| (planned, Step::Guard(tightening)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = crate::launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
-        let patterns = Patterns::of(host, &compiled.layers.project, compiled.policy.rules.iter().map(Arc::as_ref));
+        let patterns = Patterns::of(host, &compiled.layers.project, &compiled.policy.rules);
         Self { host, compiled, inside: Inside::of(&compiled.plan), steps, patterns, reported }
     }
 

@@ -40,7 +40,7 @@ impl<'t> Reader<'t> {
         loop {
             self.at += self.until(|byte| !byte.is_ascii_whitespace())?;
             match self.rest().as_bytes().first()? {
-                b'#' => self.at += self.until(|byte| byte == b'\n')?,
+                b'#' => self.at += self.rest().find('\n')?,
                 byte => return Some(*byte),
             }
         }

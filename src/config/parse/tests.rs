@@ -116,7 +116,10 @@ fn a_data_file_gives_a_preset_with_its_limits() {
     assert_eq!(ssh.origin.to_string(), "@secrets");
     assert_eq!(written(&ssh.origin), r#""~/.ssh""#);
     assert_eq!(
-        (env.path.to_str().unwrap_or_default(), env.except.as_slice()),
+        (
+            env.path.to_str().unwrap_or_default(),
+            env.only_built_in.as_ref().map_or(&[][..], |own| own.except.as_slice())
+        ),
         ("**/.env*", [".env.example".to_owned()].as_slice())
     );
     assert_eq!(preset.definition.origin.to_string(), "@secrets");
