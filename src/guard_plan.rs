@@ -58,6 +58,8 @@ impl GuardPlan {
 pub enum GuardMount {
     /// A directory onto itself, below what is mounted later and covers it: nobody can rename it any more.
     Pin(AbsPath),
+    /// A `/dev` of the sandbox's own: a few harmless nodes, and terminals.
+    Dev(AbsPath),
     /// A path of the host onto itself.
     ReadOnly(AbsPath),
     Writable(AbsPath),
@@ -110,6 +112,7 @@ impl GuardMount {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Pin(_) => "pin",
+            Self::Dev(_) => "dev",
             Self::ReadOnly(_) => "read-only",
             Self::Writable(_) => "writable",
             Self::WithDevices(_) => "with devices",
@@ -152,6 +155,7 @@ impl GuardMount {
     pub fn path(&self) -> &AbsPath {
         match self {
             Self::Pin(path)
+            | Self::Dev(path)
             | Self::ReadOnly(path)
             | Self::Writable(path)
             | Self::WithDevices(path)

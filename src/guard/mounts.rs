@@ -15,6 +15,7 @@ use rustix::mount::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 
+use super::dev;
 use super::own::{Own, is_directory};
 use crate::guard_plan::GuardMount;
 use crate::identity::Identity;
@@ -23,7 +24,7 @@ use crate::path::{AbsPath, PathMap};
 use crate::places;
 
 /// Neither devices nor programs that run with other rights.
-const HARMLESS: MountFlags = MountFlags::NODEV.union(MountFlags::NOSUID);
+pub(super) const HARMLESS: MountFlags = MountFlags::NODEV.union(MountFlags::NOSUID);
 /// Without devices, opening `/dev/null` gives EACCES.
 const CLOSED: MountFlags = HARMLESS.union(MountFlags::RDONLY).union(MountFlags::NOEXEC);
 
@@ -78,7 +79,7 @@ fn open_early(mounts: &[GuardMount]) -> Result<BTreeMap<&AbsPath, OwnedFd>, (&Ab
             Some(opened) => _ = early.insert(path, opened.map_err(|e| (path, e))?),
             None => {}
         }
-        if mount.is_bind() || matches!(mount, GuardMount::Tmpfs { .. }) {
+        if mount.is_bind() || matches!(mount, GuardMount::Tmpfs { .. } | GuardMount::Dev(_)) {
             is_empty.insert(path.clone(), !mount.is_bind());
         }
     }
@@ -111,10 +112,11 @@ impl<'p> Maker<'p> {
     fn make_once(&mut self, mount: &'p GuardMount, covered: Option<Identity>) -> io::Result<()> {
         match mount {
             GuardMount::Pin(path) => pin(path),
+            GuardMount::Dev(path) => dev::make(path, &mut self.own),
             GuardMount::From { path, .. } => self.bind(path, None),
             GuardMount::WithDevices(path) | GuardMount::WithDevicesIfThere(path) => {
                 self.bind(path, Some(Access::Writable))?;
-                allow_devices(path)
+                allow_devices(&open(path)?)
             }
             GuardMount::ReadOnly(path) | GuardMount::ReadOnlyIfThere(path) => self.bind(path, Some(Access::ReadOnly)),
             GuardMount::Writable(path) | GuardMount::WritableIfThere(path) => self.bind(path, Some(Access::Writable)),
@@ -206,7 +208,7 @@ fn bind_again(first: &OwnedFd, point: &OwnedFd) -> bool {
 }
 
 /// A mount of what was opened, which is not in any place yet.
-fn taken(source: &OwnedFd) -> io::Result<OwnedFd> {
+pub(super) fn taken(source: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(open_tree(source, c"", OpenTreeFlags::AT_EMPTY_PATH | TAKE)?)
 }
 
@@ -218,12 +220,12 @@ fn taken_with_submounts(source: &OwnedFd) -> io::Result<OwnedFd> {
 const TAKE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC);
 
 /// By descriptors: looking up a path in `/proc/self/fd` takes longer than mounting.
-fn put(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
+pub(super) fn put(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
     let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree, c"", point, c"", both)?)
 }
 
-fn mount_tmpfs(point: &OwnedFd, flags: MountFlags, options: &str) -> io::Result<()> {
+pub(super) fn mount_tmpfs(point: &OwnedFd, flags: MountFlags, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options)?;
     Ok(mount("tmpfs", by_descriptor(point), "tmpfs", flags, options.as_c_str())?)
 }
@@ -237,11 +239,10 @@ fn pin(path: &AbsPath) -> io::Result<()> {
 }
 
 /// All flags of the mount but those that forbid devices and writing. Where the host has set these, they stay.
-fn allow_devices(path: &AbsPath) -> io::Result<()> {
-    let mount = open(path)?;
-    let no_programs = fstatvfs(&mount)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
+pub(super) fn allow_devices(mount: &OwnedFd) -> io::Result<()> {
+    let no_programs = fstatvfs(mount)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
     let flags = if no_programs { MountFlags::NOSUID | MountFlags::NOEXEC } else { MountFlags::NOSUID };
-    unless_locked(remount(&mount, flags))
+    unless_locked(remount(mount, flags))
 }
 
 /// A flag that the host has set on a mount cannot be taken away here.

@@ -12,6 +12,7 @@ use crate::path::AbsPath;
 /// One mount of the second stage.
 pub(super) enum Step {
     Pin(AbsPath),
+    Dev(AbsPath),
     /// A path of the host, from `source`.
     Bind {
         path: AbsPath,
@@ -85,6 +86,7 @@ fn step(mount: &Value, writable: &BTreeSet<AbsPath>) -> Result<Step, ModelError>
         "mask" => Some(Step::Mask { path: at, if_there }),
         _ if if_there => None,
         "pin" => Some(Step::Pin(at)),
+        "dev" => Some(Step::Dev(at)),
         "from" => of.get("source").and_then(path).map(|source| {
             let access = if writable.contains(&at) { Access::Writable } else { Access::ReadOnly };
             Step::Bind { path: at, source, access, if_there }

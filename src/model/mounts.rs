@@ -86,8 +86,8 @@ impl Mounts {
         }
     }
 
-    /// A mount of the second stage. It mounts on what it can open, or, on a tmpfs that can still be written, on what it makes for that. What
-    /// a bind is taken from, and a tmpfs covers by then, was opened before.
+    /// A mount of the second stage. It mounts on what it can open, or, in a place of the sandbox's own, on what it makes for that. What
+    /// a bind is taken from, and such a place covers by then, was opened before.
     pub(super) fn apply_step(&mut self, step: &Step, exists: &impl Fn(&AbsPath) -> bool) -> Result<(), ModelError> {
         match step {
             Step::Pin(path) => {
@@ -95,8 +95,9 @@ impl Mounts {
                 self.covered.insert(source);
                 Ok(())
             }
+            Step::Dev(path) => self.mount_by_guard(path, Mount::Dev, exists),
             Step::Bind { path, source, access, if_there } => {
-                let host = self.shown(source, exists).or_else(|| self.on_tmpfs(source).then(|| source.clone()));
+                let host = self.shown(source, exists).or_else(|| self.is_of_guard(source).then(|| source.clone()));
                 match host.filter(|host| exists(host)) {
                     Some(host) => self.mount_by_guard(path, bind(host, *access), exists),
                     None if *if_there => Ok(()),
@@ -116,7 +117,7 @@ impl Mounts {
                 self.mount_by_guard(path, Mount::Tmpfs(Tmpfs::mounted_at(path, *mode)), exists)
             }
             Step::Data(path) => self.mount_by_guard(path, Mount::Data, exists),
-            Step::Directory { path, .. } if !self.on_tmpfs(path) => Err(nothing_there(path)),
+            Step::Directory { path, .. } if !self.is_of_guard(path) => Err(nothing_there(path)),
             Step::Directory { path, mode } => {
                 self.make_parents(path, Modes::MOUNT_POINT.parents)?;
                 self.make_directory(path, *mode)
@@ -132,7 +133,7 @@ impl Mounts {
         mount: Mount,
         exists: &impl Fn(&AbsPath) -> bool,
     ) -> Result<(), ModelError> {
-        if self.shown(path, exists).is_none() && !self.on_tmpfs(path) {
+        if self.shown(path, exists).is_none() && !self.is_of_guard(path) {
             return Err(nothing_there(path));
         }
         self.mount(path, Modes::MOUNT_POINT, mount)
@@ -146,9 +147,9 @@ impl Mounts {
         }
     }
 
-    /// On a tmpfs that can be written.
-    fn on_tmpfs(&self, path: &AbsPath) -> bool {
-        matches!(self.governing(path), Some((_, Mount::Tmpfs(Tmpfs { writable: true, .. }))))
+    /// On a tmpfs that can still be written, or in the `/dev` on one.
+    fn is_of_guard(&self, path: &AbsPath) -> bool {
+        matches!(self.governing(path), Some((_, Mount::Dev | Mount::Tmpfs(Tmpfs { writable: true, .. }))))
     }
 
     /// What is at `path` for a process that owns the tmpfs directories and has no capabilities.

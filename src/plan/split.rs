@@ -1,7 +1,7 @@
 //! Which of the two stages makes a mount: bwrap, or the guard that comes after it.
 //!
-//! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. So bwrap makes what every sandbox
-//! has and the guard cannot: the root, `/dev` and `/proc`, and what is mounted in the latter two, where nothing of the host is left to take it from.
+//! bwrap reads the whole mount table again for each bind, so its binds are quadratic; the guard's are not. So bwrap makes what must
+//! be there before the guard starts: the root, `/proc`, and what is mounted in that, where nothing of the host is left to take it from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -24,8 +24,8 @@ impl Plan {
     /// With `guard` off, everything is bwrap's.
     pub fn split(&self, guard: bool) -> Split<'_> {
         let mut split = Split { bwrap: Vec::new(), guard: Vec::new() };
-        let own = [places::at(places::DEV), places::at(places::PROC)];
-        let is_bwraps = |path: &AbsPath| path.is_root() || own.iter().any(|own| path.is_within(own));
+        let proc = places::at(places::PROC);
+        let is_bwraps = |path: &AbsPath| path.is_root() || path.is_within(&proc);
         let mut mounts = self.mounts.iter().peekable();
         while let Some(planned) = mounts.next() {
             if !guard || is_bwraps(planned.mount.path()) {
@@ -99,6 +99,7 @@ fn by_guard(planned: &Planned) -> Option<GuardMount> {
             GuardMount::Data { path, content: Word(OsString::from_vec(content.clone())) }
         }
         Mount::Seal { .. } => GuardMount::Seal(path),
-        Mount::Dev { .. } | Mount::Proc { .. } => return None,
+        Mount::Dev { .. } => GuardMount::Dev(path),
+        Mount::Proc { .. } => return None,
     })
 }

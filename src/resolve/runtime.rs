@@ -59,8 +59,12 @@ fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMou
         .chain([&resolved.path])
         .filter(|hop| hop.is_below(&run))
         .map(|hop| {
-            let folder = hop.parent().filter(|folder| *folder != run);
-            RuntimeMount { path: folder.unwrap_or_else(|| hop.clone()), symlink: None, why: "name resolution" }
+            let (path, symlink) = match hop.parent().filter(|folder| *folder != run) {
+                Some(folder) => (folder, None),
+                // A link in `/run` itself is made anew: nothing can be mounted in its place.
+                None => (hop.clone(), std::fs::read_link(host.real(hop)).ok()),
+            };
+            RuntimeMount { path, symlink, why: "name resolution" }
         })
         .collect()
 }
