@@ -342,9 +342,14 @@ fn refuse_too_many_words(argv: &Argv, diagnostics: &mut Diagnostics) {
     if count <= MAX_WORDS {
         return;
     }
+    // Of rules in a file it is the file that counts: each of thousands costs little.
+    let by = |origin: &Origin| match origin {
+        Origin::File(place) => place.source.name.clone(),
+        other => other.to_string(),
+    };
     let mut cost: BTreeMap<String, usize> = BTreeMap::new();
     for operation in argv.operations.iter().filter(|operation| operation.purpose != Purpose::Base) {
-        *cost.entry(operation.because.to_string()).or_default() += operation.words.len();
+        *cost.entry(by(&operation.because)).or_default() += operation.words.len();
     }
     let mut cost: Vec<(String, usize)> = cost.into_iter().collect();
     cost.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

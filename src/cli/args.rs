@@ -72,8 +72,8 @@ pub(super) struct Options {
     /// Print what would be executed, and execute nothing
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
     pub print_args: Option<PrintForm>,
-    /// Become the sandbox instead of staying to supervise it: signals sent to this process end the command, and nothing
-    /// is cleaned up or reported after it
+    /// Become the sandbox instead of staying to supervise it: signals sent to this process end the command, nothing is
+    /// cleaned up or reported after it, and what presets keep from being made (`.vscode`) can be made
     #[arg(long, conflicts_with = "print_args")]
     pub exec: bool,
     /// Make one mount for each rule in force, also where it changes nothing
