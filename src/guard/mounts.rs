@@ -1,4 +1,4 @@
-//! The mounts that the guard makes. `mount(2)` costs microseconds, where bwrap reads the whole mount table again for each of its binds.
+//! The mounts that the guard makes. By descriptors each costs microseconds, where bwrap reads the whole mount table again for each of its binds.
 //!
 //! What can be written through a mount is looked at again afterwards, for all of them (see `check`).
 
@@ -167,15 +167,13 @@ impl<'p> Maker<'p> {
 
     /// From what was opened early, or else from the place itself.
     fn bind(&mut self, path: &AbsPath, access: Option<Access>) -> io::Result<()> {
-        let (source, point) = match self.early.remove(path) {
-            Some(source) if is_directory(&source)? => (source, self.own.directory(path)?),
-            Some(source) => (source, self.own.file(path)?),
-            None => {
-                let point = open(path)?;
-                (point.try_clone()?, point)
-            }
+        let early = self.early.remove(path);
+        let point = match &early {
+            Some(source) if is_directory(source)? => self.own.directory(path)?,
+            Some(_) => self.own.file(path)?,
+            None => open(path)?,
         };
-        let tree = taken_with_submounts(&source)?;
+        let tree = taken_with_submounts(early.as_ref().unwrap_or(&point))?;
         // Where the host has closed one of its mounts, or the kernel is older, this is done for each of them at the end.
         let _ = access.map(|access| mount_access::set(tree.as_fd(), access));
         put(&tree, &point)

@@ -1,5 +1,6 @@
 //! The sandbox's own file systems, in which the guard makes directories and files. On the host it makes nothing.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,24 +14,20 @@ use crate::path::AbsPath;
 
 #[derive(Default)]
 pub(super) struct Own<'p> {
-    /// The root of each.
-    roots: Vec<Root>,
+    devices: BTreeSet<u64>,
+    /// The root of the first, for files that are mounted elsewhere.
+    folder: Option<OwnedFd>,
     /// The modes that directories get when everything in them is in place: some do not even let their owner make anything.
     modes: Vec<(&'p AbsPath, u32)>,
-}
-
-struct Root {
-    descriptor: OwnedFd,
-    device: u64,
 }
 
 /// As bwrap makes them on the way to the mount point of a bind.
 const ON_THE_WAY: u32 = 0o700;
 
 impl<'p> Own<'p> {
-    pub(super) fn mounted(&mut self, descriptor: OwnedFd) -> io::Result<()> {
-        let device = device_of(&descriptor)?;
-        self.roots.push(Root { descriptor, device });
+    pub(super) fn mounted(&mut self, root: OwnedFd) -> io::Result<()> {
+        self.devices.insert(device_of(&root)?);
+        self.folder.get_or_insert(root);
         Ok(())
     }
 
@@ -87,9 +84,7 @@ impl<'p> Own<'p> {
     }
 
     fn must_be_ours(&self, folder: &OwnedFd) -> io::Result<()> {
-        let device = device_of(folder)?;
-        let is_ours = self.roots.iter().any(|root| root.device == device);
-        if is_ours { Ok(()) } else { Err(Errno::NOENT.into()) }
+        if self.devices.contains(&device_of(folder)?) { Ok(()) } else { Err(Errno::NOENT.into()) }
     }
 
     /// Does something with a file of this content, which has no name afterwards.
@@ -99,7 +94,7 @@ impl<'p> Own<'p> {
         use_it: impl FnOnce(&OwnedFd) -> io::Result<()>,
     ) -> io::Result<()> {
         const NAME: &str = "data";
-        let Root { descriptor: folder, .. } = self.roots.first().ok_or(Errno::NOENT)?;
+        let folder = self.folder.as_ref().ok_or(Errno::NOENT)?;
         let mut file = create(folder, OsStr::new(NAME))?;
         file.write_all(content)?;
         use_it(&file.into())?;
