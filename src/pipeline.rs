@@ -44,7 +44,8 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if request.no_placeholders {
         refuse_blocks(&policy, diagnostics);
     }
-    if request.no_placeholders || ablate::is_off(Mitigation::Placeholders) {
+    let no_placeholders = request.no_placeholders || ablate::is_off(Mitigation::Placeholders);
+    if no_placeholders {
         policy.put_nothing_up();
     }
     // Nothing that follows would be of use, and a walk through all of `/` or a home is no help to anybody.
@@ -59,7 +60,8 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
         guard,
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
-        git_exclude: resolution.git_exclude.as_ref(),
+        // Where there is no such list, nothing can be mounted on it without a placeholder.
+        git_exclude: resolution.git_exclude.as_ref().filter(|list| !no_placeholders || list.placeholder.is_none()),
         second_places: &resolution.second_places,
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);

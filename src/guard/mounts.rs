@@ -99,12 +99,13 @@ impl<'p> Maker<'p> {
     fn make(&mut self, mount: &'p GuardMount) -> io::Result<()> {
         let made = self.make_once(mount, self.covered.get(mount.path()).copied());
         // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing
-        // any more, or something else.
+        // any more, or something else to hide.
+        let made = match made {
+            Err(e) if matches!(mount, GuardMount::MaskIfThere(_)) && is_gone(&e) => self.make_once(mount, None),
+            made => made,
+        };
         match made {
-            Err(e) if mount.may_be_gone() && is_gone(&e) => match self.make_once(mount, None) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-                made => made,
-            },
+            Err(e) if mount.may_be_gone() && e.kind() == io::ErrorKind::NotFound => Ok(()),
             made => made,
         }
     }
@@ -257,7 +258,7 @@ fn compare(point: &OwnedFd, covered: Option<Identity>) -> io::Result<()> {
     if Identity::of_stat(&found) == covered { Ok(()) } else { Err(Errno::STALE.into()) }
 }
 
-/// By its path, no such file; or, to a remount by its path, nothing that is a mount.
+/// No such file, or another one; or it went while it was mounted on: then what was opened is in no place any more (EINVAL).
 pub(super) fn is_gone(error: &io::Error) -> bool {
     let stale = [Errno::NOENT, Errno::INVAL, Errno::STALE].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|number| stale.contains(&number))

@@ -93,7 +93,8 @@ impl<'p> Own<'p> {
         content: &[u8],
         use_it: impl FnOnce(&OwnedFd) -> io::Result<()>,
     ) -> io::Result<()> {
-        const NAME: &str = "data";
+        // Nothing of the host's `/dev`, where this is made, has that name, so no rule does.
+        const NAME: &str = ".agent-sandbox";
         let folder = self.folder.as_ref().ok_or(Errno::NOENT)?;
         let mut file = create(folder, OsStr::new(NAME))?;
         file.write_all(content)?;

@@ -17,6 +17,7 @@ everywhere!(
     strict_git_keeps_other_branches_and_tags,
     excluded_tracked_files_leave_the_index_alone,
     a_tracked_env_file_is_left_alone_until_it_differs,
+    without_supervision_a_missing_list_stays_missing,
 );
 
 /// The same git for everybody, without anybody's settings.
@@ -247,4 +248,15 @@ fn a_tracked_env_file_is_left_alone_until_it_differs(place: &Place) {
     write(place, ".env", "SECRET=1\n");
     let found = probe::<&str>(place, &[], &names);
     assert_eq!(found, [Found::masked_file(), Found::rw("file"), Found::masked_file()]);
+}
+
+/// Nobody would take away the file that it could be mounted on.
+fn without_supervision_a_missing_list_stays_missing(place: &Place) {
+    write(place, ".env", "secret");
+    outside(place, &place.project(), "git init -q --template= .");
+    for flags in [&["--exec"][..], &["--exec", "--no-guard"]] {
+        let ran = inside_with(place, flags, &place.project(), "cat .env 2>/dev/null || echo hidden");
+        assert_eq!(ran, "hidden\n", "{flags:?}");
+        assert!(!place.project().join(".git/info").exists(), "{flags:?}");
+    }
 }
