@@ -284,6 +284,6 @@ fn prepare(
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     }
     // Who gives the command other streams asks for them when all stands.
-    let begins_early = leaves == Leaves::WhatRulesAskFor && launch::can_begin_early(&compiled, &argv);
+    let begins_early = leaves == Leaves::WhatRulesAskFor && launch::can_begin_early(&argv);
     Ok(Prepared { session, request, compiled, engine, argv, begins_early, _traces: traces })
 }

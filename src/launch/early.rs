@@ -2,25 +2,29 @@
 //! second stage waits for the plan: so both happen at the same time, on a machine that has two processors.
 
 use crate::lower::Argv;
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
+use crate::path::{AbsPath, PathMap};
 use crate::placeholder::Placeholder;
-use crate::plan::{Mount, Planned};
 
-/// Whether no mount of bwrap's own needs what is yet to be put up, and a second stage is there to wait for the rest.
-pub fn can_begin_early(compiled: &Compiled, argv: &Argv) -> bool {
-    let is_to_come = |path: &AbsPath| is_to_come(&argv.placeholders, path);
-    let needs = |planned: &&Planned| match &planned.mount {
-        Mount::Elsewhere { path, source } => is_to_come(path) || is_to_come(source),
-        mount => is_to_come(mount.path()),
-    };
-    argv.guard.is_some() && !compiled.plan.split(true).bwrap.iter().any(needs)
+/// Whether a second stage is there to wait, and no word of bwrap's own names what is yet to be put up. That takes a home in `/dev/shm`: of what
+/// rules ask for, bwrap mounts only what lies in `/dev`.
+pub fn can_begin_early(argv: &Argv) -> bool {
+    let to_come = ToCome::new(&argv.placeholders);
+    let waits = |word| AbsPath::normalize(word).is_some_and(|path| to_come.holds(&path));
+    argv.guard.is_some() && !argv.operations.iter().flat_map(|operation| &operation.words).any(waits)
 }
 
-/// Whether `path` is there only when the placeholders are.
-pub(super) fn is_to_come(placeholders: &[Placeholder], path: &AbsPath) -> bool {
-    let parents = || placeholders.iter().flat_map(|placeholder| &placeholder.parents);
-    placeholders.iter().map(|placeholder| &placeholder.path).chain(parents()).any(|placed| path.is_within(placed))
+/// What is there only when the placeholders are.
+pub(super) struct ToCome(PathMap<()>);
+
+impl ToCome {
+    pub(super) fn new(placeholders: &[Placeholder]) -> Self {
+        let placed = placeholders.iter().flat_map(|placeholder| placeholder.parents.iter().chain([&placeholder.path]));
+        Self(placed.map(|path| (path.clone(), ())).collect())
+    }
+
+    pub(super) fn holds(&self, path: &AbsPath) -> bool {
+        self.0.nearest(path).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -42,9 +46,10 @@ mod tests {
             layer: LayerKind::Base,
             origin: Origin::BuiltIn("test"),
         };
+        let to_come = ToCome::new(&[placeholder]);
         for (path, waits) in [("/p/a/b", true), ("/p/a/b/c", true), ("/p/a", true), ("/p/a/d", true), ("/p", false)] {
-            assert_eq!(is_to_come(std::slice::from_ref(&placeholder), &abs(path)), waits, "{path}");
+            assert_eq!(to_come.holds(&abs(path)), waits, "{path}");
         }
-        assert!(!is_to_come(&[], &abs("/p/a")));
+        assert!(!ToCome::new(&[]).holds(&abs("/p/a")));
     }
 }
