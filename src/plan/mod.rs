@@ -305,7 +305,7 @@ impl Planner {
             let path = places::at(places::GUARD);
             self.always(
                 Mount::OwnBinary { path, executable: executable.clone() },
-                "locks the mounts, then starts the command",
+                "agent-sandbox itself, for `verify` to start",
             );
         }
         self.always(Mount::Seal { path: ours }, MARKER);
