@@ -1,17 +1,10 @@
-//! Starting bwrap before the placeholders stand. Its namespaces and mounts take longer than all that is put up and looked at before a run, and its
-//! second stage waits for the plan: so both happen at the same time, on a machine that has two processors.
+//! What is not there yet when bwrap is started before the placeholders stand. Its namespaces take longer than all that is put up and looked at
+//! before a run, and its second stage waits for the plan: so both happen at the same time, on a machine that has two processors.
+//!
+//! No mount of bwrap's own needs a placeholder: of what rules ask for, it mounts only what they open in `/dev` (SPEC C1, D4).
 
-use crate::lower::Argv;
 use crate::path::{AbsPath, PathMap};
 use crate::placeholder::Placeholder;
-
-/// Whether a second stage is there to wait, and no word of bwrap's own names what is yet to be put up. That takes a home in `/dev/shm`: of what
-/// rules ask for, bwrap mounts only what lies in `/dev`.
-pub fn can_begin_early(argv: &Argv) -> bool {
-    let to_come = ToCome::new(&argv.placeholders);
-    let waits = |word| AbsPath::normalize(word).is_some_and(|path| to_come.holds(&path));
-    argv.guard.is_some() && !argv.operations.iter().flat_map(|operation| &operation.words).any(waits)
-}
 
 /// What is there only when the placeholders are.
 pub(super) struct ToCome(PathMap<()>);
@@ -37,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bwrap_mounts_below_a_placeholder_waits_for_it() {
+    fn what_lies_in_a_placeholder_is_there_only_with_it() {
         let abs = |path: &str| AbsPath::normalize(path).unwrap();
         let placeholder = Placeholder {
             path: abs("/p/a/b"),

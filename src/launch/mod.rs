@@ -50,7 +50,6 @@ pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::{explain_refusal, without_power};
 pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
-pub use early::can_begin_early;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
 pub use supervise::{Begun, Ending, GivenStreams, Outcome, Supervisor};
