@@ -16,7 +16,7 @@ pub const SUBCOMMAND: &str = "__guard";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
-    /// Made on top of bwrap's mounts, in this order.
+    /// Made on top of bwrap's mounts, in this order; pins come before all others, the deepest first.
     pub mounts: Vec<GuardMount>,
     /// What must be at each mount point in the end.
     pub expect: Vec<Expected>,

@@ -334,9 +334,12 @@ impl Host {
             }
             let file_type = match entry.file_type() {
                 // Not every file system tells.
-                FileType::Unknown => {
-                    FileType::from_raw_mode(statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
-                }
+                FileType::Unknown => match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(found) => FileType::from_raw_mode(found.st_mode),
+                    // It alone has gone. As an error, this would be that of a directory which is not there.
+                    Err(Errno::NOENT) => continue,
+                    Err(e) => return Err(e.into()),
+                },
                 file_type => file_type,
             };
             let kind = match file_type {

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-pub use map::{Around, Growing, PathMap, Sweep};
+pub use map::{Growing, PathMap, Sweep};
 
 /// An absolute path without `.`, `..` or repeated separators.
 ///

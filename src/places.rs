@@ -10,7 +10,7 @@ pub const TMP: &str = "/tmp";
 pub const OURS: &str = "/run/agent-sandbox";
 /// Present in every sandbox (SPEC B9).
 pub const MARKER: &str = "/run/agent-sandbox/inside";
-/// Our own executable, inside.
+/// Our own executable, inside, whatever the policy hides. The second stage itself is started by its path on the host.
 pub const GUARD: &str = "/run/agent-sandbox/guard";
 
 /// One of the above as a path.

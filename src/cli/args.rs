@@ -313,19 +313,27 @@ mod tests {
             "--network=false --docker --color never --message-format json a",
             "-c file --no-guard --no-optimize --allow-root chekc",
             "--check",
+        ] {
+            let quickly = understand_run(&words(line)).unwrap();
+            let (fully, _) = understand_all(&words(line)).unwrap();
+            assert_eq!(format!("{quickly:?}"), format!("{fully:?}"), "{line}");
+        }
+        // Mistakes, requests for help, and what may be a subcommand.
+        for line in [
             "--check -- true",
             "--exec --print-args a",
             "--no-such-flag a",
             "--help",
+            "-V",
             "-- check",
             "check",
             "help",
         ] {
-            let words: Vec<OsString> =
-                ["agent-sandbox"].into_iter().chain(line.split_whitespace()).map(Into::into).collect();
-            let Some(quickly) = understand_run(&words) else { continue };
-            let (fully, _) = understand_all(&words).unwrap();
-            assert_eq!(format!("{quickly:?}"), format!("{fully:?}"), "{line}");
+            assert!(understand_run(&words(line)).is_none(), "{line}");
         }
+    }
+
+    fn words(line: &str) -> Vec<OsString> {
+        ["agent-sandbox"].into_iter().chain(line.split_whitespace()).map(Into::into).collect()
     }
 }

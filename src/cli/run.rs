@@ -283,7 +283,7 @@ fn prepare(
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     }
-    // Who gives the command other streams asks for them when all stands.
-    let begins_early = leaves == Leaves::WhatRulesAskFor && launch::can_begin_early(&compiled, &argv);
+    // Without a second stage nobody waits; and who gives the command other streams asks for them when all stands.
+    let begins_early = leaves == Leaves::WhatRulesAskFor && argv.guard.is_some();
     Ok(Prepared { session, request, compiled, engine, argv, begins_early, _traces: traces })
 }

@@ -14,9 +14,8 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
         return;
     }
     let mut without = Vec::new();
-    let mut placeholders: Vec<&Placeholder> = resolution.placeholders.iter().collect();
-    placeholders.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut placeholders = placeholders.into_iter().peekable();
+    // As sorted as decisions are.
+    let mut placeholders = resolution.placeholders.iter().peekable();
     // Parents first: what governs around a path is settled when the path is reached.
     let mut settled = Growing::default();
     for (path, mut decision) in std::mem::take(&mut decisions.0) {

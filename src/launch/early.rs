@@ -1,26 +1,23 @@
-//! Starting bwrap before the placeholders stand. Its namespaces and mounts take longer than all that is put up and looked at before a run, and its
-//! second stage waits for the plan: so both happen at the same time, on a machine that has two processors.
+//! What is not there yet when bwrap is started before the placeholders stand. Its namespaces take longer than all that is put up and looked at
+//! before a run, and its second stage waits for the plan: so both happen at the same time, on a machine that has two processors.
+//!
+//! No mount of bwrap's own needs a placeholder: of what rules ask for, it mounts only what they open in `/dev` (SPEC C1, D4).
 
-use crate::lower::Argv;
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
+use crate::path::{AbsPath, PathMap};
 use crate::placeholder::Placeholder;
-use crate::plan::{Mount, Planned};
 
-/// Whether no mount of bwrap's own needs what is yet to be put up, and a second stage is there to wait for the rest.
-pub fn can_begin_early(compiled: &Compiled, argv: &Argv) -> bool {
-    let is_to_come = |path: &AbsPath| is_to_come(&argv.placeholders, path);
-    let needs = |planned: &&Planned| match &planned.mount {
-        Mount::Elsewhere { path, source } => is_to_come(path) || is_to_come(source),
-        mount => is_to_come(mount.path()),
-    };
-    argv.guard.is_some() && !compiled.plan.split(true).bwrap.iter().any(needs)
-}
+/// What is there only when the placeholders are.
+pub(super) struct ToCome(PathMap<()>);
 
-/// Whether `path` is there only when the placeholders are.
-pub(super) fn is_to_come(placeholders: &[Placeholder], path: &AbsPath) -> bool {
-    let parents = || placeholders.iter().flat_map(|placeholder| &placeholder.parents);
-    placeholders.iter().map(|placeholder| &placeholder.path).chain(parents()).any(|placed| path.is_within(placed))
+impl ToCome {
+    pub(super) fn new(placeholders: &[Placeholder]) -> Self {
+        let placed = placeholders.iter().flat_map(|placeholder| placeholder.parents.iter().chain([&placeholder.path]));
+        Self(placed.map(|path| (path.clone(), ())).collect())
+    }
+
+    pub(super) fn holds(&self, path: &AbsPath) -> bool {
+        self.0.nearest(path).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -33,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bwrap_mounts_below_a_placeholder_waits_for_it() {
+    fn what_lies_in_a_placeholder_is_there_only_with_it() {
         let abs = |path: &str| AbsPath::normalize(path).unwrap();
         let placeholder = Placeholder {
             path: abs("/p/a/b"),
@@ -42,9 +39,10 @@ mod tests {
             layer: LayerKind::Base,
             origin: Origin::BuiltIn("test"),
         };
+        let to_come = ToCome::new(&[placeholder]);
         for (path, waits) in [("/p/a/b", true), ("/p/a/b/c", true), ("/p/a", true), ("/p/a/d", true), ("/p", false)] {
-            assert_eq!(is_to_come(std::slice::from_ref(&placeholder), &abs(path)), waits, "{path}");
+            assert_eq!(to_come.holds(&abs(path)), waits, "{path}");
         }
-        assert!(!is_to_come(&[], &abs("/p/a")));
+        assert!(!ToCome::new(&[]).holds(&abs("/p/a")));
     }
 }

@@ -1,5 +1,5 @@
-//! Which files and folders a plan means, right before the start. The guard compares: whatever is swapped from here on, between our look
-//! and bwrap's mount, is noticed before the command runs.
+//! Which files and folders a plan means, right before the start. The guard compares: whatever is swapped between our look and the mount
+//! is noticed before the command runs.
 
 use std::io;
 
@@ -13,12 +13,12 @@ use crate::path::AbsPath;
 use crate::unfollowed::Folders;
 
 /// Notes what is at each path where another file would matter and which has not been noted: what can be written, and what is narrower than its
-/// surroundings; if `thorough`, also what is to be hidden. `yet`: whether it is there already.
+/// surroundings; if `thorough`, also what is to be hidden. `stands`: whether it is there already.
 pub(super) fn note(
     host: &Host,
     expected: &mut [Expected],
     thorough: bool,
-    yet: impl Fn(&AbsPath) -> bool,
+    stands: impl Fn(&AbsPath) -> bool,
 ) -> Result<(), (AbsPath, io::Error)> {
     let mut folders = Folders::default();
     for expected in expected.iter_mut().filter(|expected| expected.identity.is_none()) {
@@ -29,14 +29,14 @@ pub(super) fn note(
             Expectation::Own => false,
         };
         let path = expected.source.as_ref().unwrap_or(&expected.path);
-        if counts && yet(path) {
+        if counts && stands(path) {
             expected.identity = identity(host, path, &mut folders).map_err(|e| (path.clone(), e))?;
         }
     }
     Ok(())
 }
 
-/// `None` for what has gone: bwrap decides whether it can start without. A symlink on the way is an error: there was none when the
+/// `None` for what has gone: who mounts it decides whether it can start without. A symlink on the way is an error: there was none when the
 /// rule was resolved.
 fn identity(host: &Host, path: &AbsPath, folders: &mut Folders) -> io::Result<Option<Identity>> {
     let found = folders.parent(host, path).and_then(|(folder, name)| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));

@@ -33,7 +33,6 @@ use crate::layers::Project;
 use crate::lower::{Argv, Data, Engine};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
-use crate::placeholder::Placeholder;
 use crate::places;
 use crate::report;
 use crate::resolve::NewFile;
@@ -43,6 +42,7 @@ use crate::session::Session;
 use crate::signal_mask::Mask;
 use crate::trust;
 
+use early::ToCome;
 use signals::Shield;
 use streams::Streams;
 
@@ -50,7 +50,6 @@ pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::{explain_refusal, without_power};
 pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
-pub use early::can_begin_early;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
 pub use supervise::{Begun, Ending, GivenStreams, Outcome, Supervisor};
@@ -116,27 +115,23 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
 /// Notes which files and folders the plan means, for the guard to compare, where that has not been done. The very last step: whatever is
 /// swapped from here on is noticed.
 pub fn note_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    note(host, argv, false, |_, _| true)
+    note(host, argv, false, |_| true)
 }
 
 /// The same, and what is to be hidden as well, which matters where another sandbox may be at work ([`Basis::confirm`]).
 pub fn note_all_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    note(host, argv, true, |_, _| true)
+    note(host, argv, true, |_| true)
 }
 
 /// The same but for what is yet to be put up: the last step before bwrap is started early.
 pub fn note_what_stands(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    note(host, argv, false, |placeholders, path| !early::is_to_come(placeholders, path))
+    let to_come = ToCome::new(&argv.placeholders);
+    note(host, argv, false, |path| !to_come.holds(path))
 }
 
-fn note(
-    host: &Host,
-    argv: &mut Argv,
-    thorough: bool,
-    yet: impl Fn(&[Placeholder], &AbsPath) -> bool,
-) -> Result<(), Diagnostic> {
-    let Argv { guard: Some(guard), placeholders, .. } = argv else { return Ok(()) };
-    identity::note(host, &mut guard.plan.expect, thorough, |path| yet(placeholders, path)).map_err(|(path, e)| {
+fn note(host: &Host, argv: &mut Argv, thorough: bool, stands: impl Fn(&AbsPath) -> bool) -> Result<(), Diagnostic> {
+    let Some(guard) = &mut argv.guard else { return Ok(()) };
+    identity::note(host, &mut guard.plan.expect, thorough, stands).map_err(|(path, e)| {
         Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
             .help("start again; if it stays so, see who changes it")
     })

@@ -4,7 +4,7 @@ use super::AbsPath;
 
 /// Something for each of some paths, parents first.
 ///
-/// Sorted, so what lies in a folder follows it, and whoever goes through all of it keeps what is around in a stack ([`Around`])
+/// Sorted, so what lies in a folder follows it, and whoever goes through all of it keeps what is around in a stack ([`Sweep`])
 /// instead of asking for each path. To put single paths in between is dear: bring them all at once, or in order.
 #[derive(Clone, Debug)]
 pub struct PathMap<T>(Vec<(AbsPath, T)>);
@@ -89,7 +89,7 @@ impl<T> PathMap<T> {
 
     /// For who asks in the order of paths.
     pub fn sweep(&self) -> Sweep<'_, T> {
-        Sweep { ahead: &self.0, around: Around::default() }
+        Sweep { ahead: &self.0, around: Vec::new() }
     }
 
     /// The entry at `path`, or else at its nearest ancestor that has one.
@@ -138,39 +138,11 @@ impl<T> PathMap<T> {
     }
 }
 
-/// What lies around a path, for who meets paths in their order: the entries met so far that the path lies in, outermost first.
-#[derive(Clone, Debug)]
-pub struct Around<E>(Vec<E>);
-
-impl<E> Default for Around<E> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<E> Around<E> {
-    /// Leaves all that `path` does not lie in.
-    pub fn leave_for(&mut self, path: &AbsPath, at: impl Fn(&E) -> &AbsPath) {
-        while self.0.pop_if(|entry| !path.is_within(at(entry))).is_some() {}
-    }
-
-    pub fn enter(&mut self, entry: E) {
-        self.0.push(entry);
-    }
-
-    pub fn all(&self) -> &[E] {
-        &self.0
-    }
-
-    pub fn nearest(&self) -> Option<&E> {
-        self.0.last()
-    }
-}
-
 /// The same answers as those of the map, for paths that are asked in their order: no search for each.
 pub struct Sweep<'m, T> {
     ahead: &'m [(AbsPath, T)],
-    around: Around<(&'m AbsPath, &'m T)>,
+    /// The entries met so far that the last path lies in, outermost first.
+    around: Vec<(&'m AbsPath, &'m T)>,
 }
 
 impl<'m, T> Sweep<'m, T> {
@@ -179,23 +151,21 @@ impl<'m, T> Sweep<'m, T> {
         self.way_to(path).last().copied()
     }
 
-    /// The entry at `path`, or else the nearest above it.
-    pub fn nearest(&mut self, path: &AbsPath) -> Option<(&'m AbsPath, &'m T)> {
-        let above = self.nearest_above(path);
-        self.ahead.first().filter(|(at, _)| at == path).map(|(at, value)| (at, value)).or(above)
-    }
-
     /// All entries above `path`, outermost first.
     pub fn way_to(&mut self, path: &AbsPath) -> &[(&'m AbsPath, &'m T)] {
         while let [(at, value), ahead @ ..] = self.ahead
             && at < path
         {
-            self.around.leave_for(at, |entry| entry.0);
-            self.around.enter((at, value));
+            self.leave_for(at);
+            self.around.push((at, value));
             self.ahead = ahead;
         }
-        self.around.leave_for(path, |entry| entry.0);
-        self.around.all()
+        self.leave_for(path);
+        &self.around
+    }
+
+    fn leave_for(&mut self, path: &AbsPath) {
+        while self.around.pop_if(|(at, _)| !path.is_within(at)).is_some() {}
     }
 }
 
@@ -264,7 +234,6 @@ mod tests {
                 assert_eq!(name(map.nearest(&path)), upwards(0), "{path}");
                 assert_eq!(name(map.nearest_above(&path)), upwards(1), "{path}");
                 assert_eq!(name(sweep.nearest_above(&path)), upwards(1), "{path}");
-                assert_eq!(name(sweep.nearest(&path)), upwards(0), "{path}");
                 growing.reach(&path);
                 assert_eq!(name(growing.nearest()), upwards(1), "{path}");
                 if within(index) {

@@ -40,7 +40,7 @@ pub enum Mount {
         kind: BindKind,
         if_gone: IfGone,
     },
-    /// Our own executable, under a name inside.
+    /// Our own executable, under a name inside, for `verify` and `doctor` to start: a policy may hide it in its own place.
     OwnBinary {
         path: AbsPath,
         executable: AbsPath,
@@ -121,7 +121,7 @@ pub enum BindKind {
     WithDevices,
 }
 
-/// What to do if a path that was there when we looked has gone when bwrap mounts it.
+/// What to do if a path that was there when we looked has gone when it is to be mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfGone {
     Fail,
@@ -200,7 +200,7 @@ impl Plan {
 /// What every sandbox has, whatever the rules.
 pub struct Base<'a> {
     pub uid: u32,
-    /// Our own executable, where it is to run inside as the guard.
+    /// Our own executable, where a second stage is used.
     pub guard: Option<&'a AbsPath>,
     pub runtime: &'a Runtime,
     pub own_files: &'a [OwnFile],
@@ -305,7 +305,7 @@ impl Planner {
             let path = places::at(places::GUARD);
             self.always(
                 Mount::OwnBinary { path, executable: executable.clone() },
-                "locks the mounts, then starts the command",
+                "agent-sandbox itself, for `verify` to start",
             );
         }
         self.always(Mount::Seal { path: ours }, MARKER);

@@ -380,7 +380,7 @@ fn start(host: &Host, trial: &Result<Trial, Diagnostic>, allow_root: bool, findi
 
 /// In the order of their age.
 const FEATURES: [(&str, &str); 4] = [
-    ("--perms", "masks that cannot be opened"),
+    ("--perms", "masks that cannot be opened, on bwrap alone"),
     ("--cap-drop", "root without capabilities"),
     ("--seccomp", "the filter of system calls, on bwrap alone"),
     ("--disable-userns", "no user namespaces inside, on bwrap alone"),
