@@ -8,36 +8,39 @@ import shutil
 import subprocess
 import sys
 
-# Name, how it is installed into FOLDER (None: a package of the system), and how it runs `true`.
+APT = ["apt-get", "install", "-qq", "-y", "--no-install-recommends"]
+NPM = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", "FOLDER"]
+
+# Name, how it is installed into FOLDER, and how it runs `true`.
 PEERS = [
-    ("firejail", ["apt-get", "install", "-qq", "-y", "--no-install-recommends", "firejail"], ["firejail", "--quiet", "true"]),
+    ("firejail", [[*APT, "firejail"]], ["firejail", "--quiet", "true"]),
     (
         "sandbox-runtime",
-        ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", "FOLDER", "@anthropic-ai/sandbox-runtime"],
+        [[*APT, "socat", "ripgrep"], [*NPM, "@anthropic-ai/sandbox-runtime"]],
         ["FOLDER/node_modules/.bin/srt", "true"],
     ),
-    (
-        "codex",
-        ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", "FOLDER", "@openai/codex"],
-        ["FOLDER/node_modules/.bin/codex", "sandbox", "linux", "--", "true"],
-    ),
-    ("ai-jail", ["cargo", "install", "--quiet", "--root", "FOLDER", "ai-jail"], ["FOLDER/bin/ai-jail", "true"]),
+    ("codex", [[*NPM, "@openai/codex"]], ["FOLDER/node_modules/.bin/codex", "sandbox", "--", "true"]),
+    ("ai-jail", [["cargo", "install", "--quiet", "--root", "FOLDER", "ai-jail"]], ["FOLDER/bin/ai-jail", "true"]),
 ]
 
 
 def install(folder):
     """The peers that are there now: name and argv. To be called by who may install."""
     installed = []
-    for name, how, argv in PEERS:
+    for name, steps, argv in PEERS:
         place = os.path.join(folder, name)
         os.mkdir(place)
-        words = [word.replace("FOLDER", place) for word in how]
         print(f"bench: installing {name}", file=sys.stderr)
-        if not shutil.which(words[0]) or subprocess.run(words, stdout=sys.stderr, stdin=subprocess.DEVNULL).returncode:
+        if all(succeeds([word.replace("FOLDER", place) for word in step]) for step in steps):
+            installed.append([name, [word.replace("FOLDER", place) for word in argv]])
+        else:
             print(f"bench: {name} cannot be installed here; left out", file=sys.stderr)
-            continue
-        installed.append([name, [word.replace("FOLDER", place) for word in argv]])
     return installed
+
+
+def succeeds(words):
+    done = shutil.which(words[0]) and subprocess.run(words, stdout=sys.stderr, stdin=subprocess.DEVNULL)
+    return bool(done) and done.returncode == 0
 
 
 def measure(bench, peers):
