@@ -3,12 +3,13 @@
 use std::fs;
 
 use crate::sandbox::{policy, sandbox, succeeded, write};
-use crate::support::{Place, binary};
+use crate::support::{Place, binary, stderr};
 
 everywhere!(
     mounts_of_the_host_are_as_open_as_what_they_lie_in,
     what_is_re_opened_may_be_more_than_descriptors,
     what_the_caller_takes_away_from_new_files_changes_nothing,
+    what_the_caller_takes_away_from_himself_breaks_nothing,
 );
 
 /// A host of our own making, in a mount namespace.
@@ -62,4 +63,19 @@ fn what_the_caller_takes_away_from_new_files_changes_nothing(place: &Place) {
     command.args(["-c", "umask 0077 && exec \"$@\"", "sh"]).arg(started.get_program()).args(started.get_args());
     command.args(["--", "sh", "-c", "umask; stat -c %a /run /run/user /run/agent-sandbox /tmp"]);
     assert_eq!(succeeded(command.output().unwrap()), "0077\n755\n755\n755\n1777\n");
+}
+
+/// A placeholder that git on the host cannot read makes the repository unusable.
+fn what_the_caller_takes_away_from_himself_breaks_nothing(place: &Place) {
+    policy(place, "");
+    crate::git::outside(place, &place.project(), "git init -q .");
+    // Makes the folder for our state.
+    succeeded(sandbox(place).args(["--", "true"]).output().unwrap());
+    let started = sandbox(place);
+    let mut command = place.command("sh");
+    command.args(["-c", "umask 0777 && exec \"$@\"", "sh"]).arg(started.get_program()).args(started.get_args());
+    let output = command.args(["--preset", "@git", "--", "sh", "-c", "umask; cat .git/commondir"]).output().unwrap();
+    assert_eq!((stderr(&output), succeeded(output)), (String::new(), "0777\n./\n".to_owned()));
+    assert!(!place.project().join(".git/commondir").exists());
+    crate::git::outside(place, &place.project(), "git status");
 }

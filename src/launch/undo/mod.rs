@@ -16,6 +16,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::thread;
 
+use rustix::fs::Mode;
+use rustix::process::umask;
+
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::journal::{Intent, Line, Record};
@@ -64,11 +67,21 @@ pub fn prepare(host: &Host, _session: &Session, compiled: &Compiled, argv: &Argv
     let mut said = Diagnostics::default();
     let protective = compiled.decisions.iter().filter(|(_, decision)| decision.access.is_protective());
     let relied_on: BTreeSet<&AbsPath> = protective.map(|(path, _)| path).collect();
-    let standing = put_up(host, &state, &placeholder::items(&argv.placeholders), &relied_on, &mut said)
+    let items = placeholder::items(&argv.placeholders);
+    let standing = with_own_rights(|| put_up(host, &state, &items, &relied_on, &mut said))
         .map_err(|(path, e)| cannot_put_up(compiled, &path, &e))?;
     let mut watch = Watch::of(compiled);
     watch.start(host);
     Ok(Undo { host: host.clone(), state, standing, watch, said })
+}
+
+/// What a caller's umask takes away from himself as well, he could neither remove afterwards nor have read by his git.
+fn with_own_rights<T>(work: impl FnOnce() -> T) -> T {
+    let before = umask(Mode::empty());
+    umask(before.difference(Mode::RWXU));
+    let done = work();
+    umask(before);
+    done
 }
 
 impl Undo {
