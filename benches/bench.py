@@ -184,14 +184,9 @@ class Bench:
             compiling = ran["compiling alone"]
             met = compiling.median < 30 if count == 5000 else None
             self.add(f"{count:,} rules", compiling, ran["bare bwrap"], "< 30 ms before exec" if met is not None else None, met)
-            ours = ran["agent-sandbox"].median
-            goal = met = None
-            if before:
-                more, grows = count / before[0], ours / before[1]
-                # A fifth for noise.
-                goal, met = f"{grows:.1f} × the one before; linear: ≤ {more:.0f}", grows <= 1.2 * more
-            before = (count, ours)
-            self.add(f"{count:,} rules", ran["agent-sandbox"], ran["bare bwrap"], goal, met)
+            now = (count, ran["agent-sandbox"].median)
+            self.add(f"{count:,} rules", ran["agent-sandbox"], ran["bare bwrap"], *linear(before, now))
+            before = now
         self.policy("")
 
     def excluded(self):
@@ -248,13 +243,9 @@ class Bench:
             os.makedirs(path, exist_ok=True)
             self.policy("[filesystem]\n" + "".join(f"{kind} = {json.dumps(paths)}\n" for kind, paths in lists.items()))
             ran = take_turns([self.bare(cwd), self.ours("agent-sandbox", cwd)], max(5, self.rounds // 2))
-            ours = ran["agent-sandbox"].median
-            goal = met = None
-            if before:
-                more, grows = depth / before[0], ours / before[1]
-                goal, met = f"{grows:.1f} × the one before; linear: ≤ {more:.1f}", grows <= 1.2 * more
-            before = (depth, ours)
-            self.add(f"{depth} levels of rw, exclude, rw, ro", ran["agent-sandbox"], ran["bare bwrap"], goal, met)
+            now = (depth, ran["agent-sandbox"].median)
+            self.add(f"{depth} levels of rw, exclude, rw, ro", ran["agent-sandbox"], ran["bare bwrap"], *linear(before, now))
+            before = now
         self.policy("")
 
     def mounts(self):
@@ -265,6 +256,14 @@ class Bench:
         case = "host with 1,000 mounts of its own"
         self.add(case, bare)
         self.add(case, ours, bare, "≤ 1.10 × bare", ours.median <= 1.1 * bare.median)
+
+
+def linear(before, now):
+    """Whether a start grows no faster than what it is made of, with a fifth for noise: as words, and as an answer."""
+    if not before:
+        return None, None
+    more, grows = now[0] / before[0], now[1] / before[1]
+    return f"{grows:.1f} × the one before; linear: ≤ {more:g}", grows <= 1.2 * more
 
 
 def put_up(items):

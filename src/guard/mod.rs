@@ -1,9 +1,8 @@
 //! The second stage, inside the sandbox: the last hop between bwrap and the command.
 //!
 //! bwrap is quadratic in binds, its own mounts can be undone by who makes a user namespace, and nobody looks whether they are the
-//! mounts that were printed. So bwrap makes the namespaces and what every sandbox has, and lets our own binary be root in them: it makes the
-//! mounts that rules ask for, compares all of them with the plan, locks them in one more namespace, gives up what it used, and becomes the
-//! command.
+//! mounts that were printed. So bwrap makes the namespaces, the root and `/proc`, and lets our own binary be root in them: it makes all other
+//! mounts, compares all of them with the plan, locks them in one more namespace, gives up what it used, and becomes the command.
 
 mod check;
 mod confine;

@@ -1,7 +1,7 @@
 //! What is not there yet when bwrap is started before the placeholders stand. Its namespaces take longer than all that is put up and looked at
 //! before a run, and its second stage waits for the plan: so both happen at the same time, on a machine that has two processors.
 //!
-//! No mount of bwrap's own needs a placeholder: of what rules ask for, it mounts only what they open in `/dev` (SPEC C1, D4).
+//! No mount of bwrap's own needs a placeholder: it makes the root and `/proc`, and what rules ask for is in the plan (SPEC C1).
 
 use crate::path::{AbsPath, PathMap};
 use crate::placeholder::Placeholder;

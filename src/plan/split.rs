@@ -34,8 +34,8 @@ impl Plan {
             }
             // A mask in which nothing is mounted: one step instead of two.
             let hides = matches!(&planned.mount, Mount::Tmpfs { mode: CLOSED, .. });
-            let seal = Mount::Seal { path: planned.mount.path().clone() };
-            let mount = match mounts.next_if(|next| hides && next.mount == seal) {
+            let seals = |next: &Mount| matches!(next, Mount::Seal { path } if path == planned.mount.path());
+            let mount = match mounts.next_if(|next| hides && seals(&next.mount)) {
                 Some(_) => Some(GuardMount::Hide(planned.mount.path().clone())),
                 None => by_guard(planned),
             };
