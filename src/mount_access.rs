@@ -7,14 +7,26 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub(crate) enum Access {
     ReadOnly,
     Writable,
+    /// Writable, and device nodes work.
+    WithDevices,
 }
 
 /// Of this mount and all that are mounted in it, or of none. All other flags stay as they are. Allocates nothing.
-#[allow(unsafe_code)]
 pub(crate) fn set(mount: BorrowedFd, access: Access) -> io::Result<()> {
+    set_with(mount, access, libc::AT_RECURSIVE)
+}
+
+/// The same of this mount alone.
+pub(crate) fn set_alone(mount: BorrowedFd, access: Access) -> io::Result<()> {
+    set_with(mount, access, 0)
+}
+
+#[allow(unsafe_code)]
+fn set_with(mount: BorrowedFd, access: Access, reach: libc::c_int) -> io::Result<()> {
     let (set, clear) = match access {
         Access::ReadOnly => (libc::MOUNT_ATTR_RDONLY, 0),
         Access::Writable => (0, libc::MOUNT_ATTR_RDONLY),
+        Access::WithDevices => (0, libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NODEV),
     };
     // `struct mount_attr`: what to set, what to clear, propagation, user namespace.
     let attributes: [u64; 4] = [set, clear, 0, 0];
@@ -25,7 +37,7 @@ pub(crate) fn set(mount: BorrowedFd, access: Access) -> io::Result<()> {
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            libc::AT_EMPTY_PATH | reach,
             attributes.as_ptr(),
             size_of_val(&attributes),
         )

@@ -11,7 +11,6 @@ mod mounts;
 mod namespaces;
 mod own;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
@@ -22,12 +21,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use crate::ablate::{self, Mitigation};
+use crate::bytes::Word;
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 use crate::exit_code;
-use crate::guard_plan::{Expectation, GuardPlan};
-use crate::identity::Identity;
-use crate::path::{AbsPath, shown};
+use crate::guard_plan::GuardPlan;
+use crate::path::shown;
 use crate::report::{self, Report, cannot_execute_inside, refusal};
 use crate::scope;
 use crate::seccomp;
@@ -147,20 +146,19 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::NoCommand);
     };
-    let directory = std::env::current_dir().map_err(|e| Failure::refused("the working directory", reason(&e)))?;
+    let directory = match &plan.directory {
+        Some(directory) => directory.as_path().to_owned(),
+        None => std::env::current_dir().map_err(|e| Failure::refused("the working directory", reason(&e)))?,
+    };
     let user = User::outside().map_err(Failure::step("who the caller is"))?;
     if !ablate::is_off(Mitigation::PrivatePropagation) {
         mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     }
-    // What must be at a path before it is hidden, where that was noted.
-    let hidden = plan.expect.iter().filter(|expected| expected.access == Expectation::Hidden);
-    let covered: BTreeMap<&AbsPath, Identity> =
-        hidden.filter_map(|expected| Some((&expected.path, expected.identity?))).collect();
-    mounts::make(&plan.mounts, &covered).map_err(|(path, e)| {
+    let made = mounts::make(plan).map_err(|(path, e)| {
         let why = format!("`{path}`: {}", reason(&e));
         if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
     })?;
-    check::check(&plan.expect).map_err(Failure::Refused)?;
+    check::check(&plan.expect, &made).map_err(Failure::Refused)?;
     // What we are in was covered.
     std::env::set_current_dir(&directory)
         .map_err(|e| Failure::refused(&format!("`{}`", shown(directory.as_os_str())), reason(&e)))?;
@@ -193,7 +191,10 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
     }
-    let error = Command::new(program).args(arguments).exec();
+    let variables = plan.environment.iter().flatten().map(|(Word(name), Word(value))| (name, value));
+    // bwrap has set this one: the working directory.
+    let variables = variables.filter(|(name, _)| *name != "PWD" || std::env::var_os("PWD").is_none());
+    let error = Command::new(program).args(arguments).envs(variables).exec();
     Err(Failure::CannotExecute { program: program.clone(), error })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What can be written through a mount is looked at again afterwards, for all of them (see `check`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 
 use super::dev;
 use super::own::{Own, is_directory};
-use crate::guard_plan::GuardMount;
+use crate::guard_plan::{Expectation, Expected, GuardMount, GuardPlan};
 use crate::identity::Identity;
 use crate::mount_access::{self, Access};
 use crate::path::{AbsPath, PathMap};
@@ -33,33 +33,51 @@ pub(super) fn detach_from_host() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// `covered`: what must be at a path before it is hidden. Another sandbox may have put something else there, for us to hide in its place.
-pub(super) fn make<'p>(
-    mounts: &'p [GuardMount],
-    covered: &'p BTreeMap<&AbsPath, Identity>,
-) -> Result<(), (&'p AbsPath, io::Error)> {
+/// What came of it.
+pub(super) struct Made {
+    /// Each mount is writable or read-only as planned, those of the host included: the kernel has said so.
+    pub(super) settled: bool,
+    /// What is seen where something is hidden: one of these, or whatever lies in a file system of ours.
+    pub(super) hidden: Vec<Identity>,
+    pub(super) own: BTreeSet<u64>,
+}
+
+pub(super) fn make(plan: &GuardPlan) -> Result<Made, (&AbsPath, io::Error)> {
     // A directory gets the mode that is asked for, whatever the caller takes away from new files; and there may be as many descriptors as rules.
     let umask = umask(Mode::empty());
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    let made = make_all(mounts, covered);
+    let made = make_all(plan);
     rustix::process::umask(umask);
     let _ = setrlimit(Resource::Nofile, limit);
     made
 }
 
-fn make_all<'p>(
-    mounts: &'p [GuardMount],
-    covered: &'p BTreeMap<&AbsPath, Identity>,
-) -> Result<(), (&'p AbsPath, io::Error)> {
-    let mut maker = Maker { covered, early: open_early(mounts)?, own: Own::default(), mask: None, hidden: None };
+fn make_all(plan: &GuardPlan) -> Result<Made, (&AbsPath, io::Error)> {
+    let mounts = &plan.mounts;
+    let mut maker = Maker {
+        expected: plan.expect.iter().map(|expected| (&expected.path, expected)).collect(),
+        early: open_early(mounts)?,
+        own: Own::default(),
+        mask: None,
+        hidden: None,
+        made: Made { settled: close_all().is_ok(), hidden: Vec::new(), own: BTreeSet::new() },
+    };
     // A bind would take along what is pinned below it, so the deepest is pinned first.
     let pins = mounts.iter().rev().filter(|mount| matches!(mount, GuardMount::Pin(_)));
     let others = mounts.iter().filter(|mount| !matches!(mount, GuardMount::Pin(_)));
     for mount in pins.chain(others) {
         maker.make(mount).map_err(|e| (mount.path(), e))?;
     }
-    maker.own.set_modes(&AbsPath::root())
+    maker.own.set_modes(&AbsPath::root())?;
+    Ok(Made { own: maker.own.devices(), ..maker.made })
+}
+
+/// Makes all that bwrap has mounted read-only, but for what it has made itself. It has done so, one mount after the other; who does not want to look at
+/// each of them does it once more.
+fn close_all() -> io::Result<()> {
+    mount_access::set(open(&AbsPath::root())?.as_fd(), Access::ReadOnly)?;
+    mount_access::set_alone(open(&places::at(places::PROC))?.as_fd(), Access::Writable)
 }
 
 /// What binds are taken from that will have been covered by then, opened before that: by an empty file system of the plan, or, in another place,
@@ -87,17 +105,18 @@ fn open_early(mounts: &[GuardMount]) -> Result<BTreeMap<&AbsPath, OwnedFd>, (&Ab
 }
 
 struct Maker<'p> {
-    covered: &'p BTreeMap<&'p AbsPath, Identity>,
+    expected: BTreeMap<&'p AbsPath, &'p Expected>,
     early: BTreeMap<&'p AbsPath, OwnedFd>,
     own: Own<'p>,
     /// The first of each kind. The others are bound from it: one call, for a bind has the flags of what it was taken from.
     mask: Option<OwnedFd>,
     hidden: Option<OwnedFd>,
+    made: Made,
 }
 
 impl<'p> Maker<'p> {
     fn make(&mut self, mount: &'p GuardMount) -> io::Result<()> {
-        let made = self.make_once(mount, self.covered.get(mount.path()).copied());
+        let made = self.make_once(mount, self.covered(mount.path()));
         // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing
         // any more, or something else to hide.
         let made = match made {
@@ -110,17 +129,28 @@ impl<'p> Maker<'p> {
         }
     }
 
+    /// What must be at a path before it is hidden, where that was noted. Another sandbox may have put something else there, for us to hide in its place.
+    fn covered(&self, path: &AbsPath) -> Option<Identity> {
+        self.expected.get(path).filter(|expected| expected.access == Expectation::Hidden)?.identity
+    }
+
     fn make_once(&mut self, mount: &'p GuardMount, covered: Option<Identity>) -> io::Result<()> {
         match mount {
             GuardMount::Pin(path) => pin(path),
             GuardMount::Dev(path) => dev::make(path, &mut self.own),
-            GuardMount::From { path, .. } => self.bind(path, None),
+            GuardMount::From { path, .. } => {
+                let access = match self.expected.get(path).map(|expected| expected.access) {
+                    Some(Expectation::Rw) => Access::Writable,
+                    _ => Access::ReadOnly,
+                };
+                self.bind(path, access)
+            }
             GuardMount::WithDevices(path) | GuardMount::WithDevicesIfThere(path) => {
-                self.bind(path, Some(Access::Writable))?;
+                self.bind(path, Access::Writable)?;
                 allow_devices(&open(path)?)
             }
-            GuardMount::ReadOnly(path) | GuardMount::ReadOnlyIfThere(path) => self.bind(path, Some(Access::ReadOnly)),
-            GuardMount::Writable(path) | GuardMount::WritableIfThere(path) => self.bind(path, Some(Access::Writable)),
+            GuardMount::ReadOnly(path) | GuardMount::ReadOnlyIfThere(path) => self.bind(path, Access::ReadOnly),
+            GuardMount::Writable(path) | GuardMount::WritableIfThere(path) => self.bind(path, Access::Writable),
             GuardMount::Mask(path) | GuardMount::MaskIfThere(path) => {
                 let point = self.own.file(path)?;
                 compare(&point, covered)?;
@@ -167,7 +197,7 @@ impl<'p> Maker<'p> {
     }
 
     /// From what was opened early, or else from the place itself.
-    fn bind(&mut self, path: &AbsPath, access: Option<Access>) -> io::Result<()> {
+    fn bind(&mut self, path: &AbsPath, access: Access) -> io::Result<()> {
         let early = self.early.remove(path);
         let point = match &early {
             Some(source) if is_directory(source)? => self.own.directory(path)?,
@@ -176,7 +206,7 @@ impl<'p> Maker<'p> {
         };
         let tree = taken_with_submounts(early.as_ref().unwrap_or(&point))?;
         // Where the host has closed one of its mounts, or the kernel is older, this is done for each of them at the end.
-        let _ = access.map(|access| mount_access::set(tree.as_fd(), access));
+        self.made.settled &= mount_access::set(tree.as_fd(), access).is_ok();
         put(&tree, &point)
     }
 
@@ -187,6 +217,7 @@ impl<'p> Maker<'p> {
         let mask = taken(&open(&places::at(places::DEV).child("null"))?)?;
         put(&mask, point)?;
         remount(&mask, CLOSED)?;
+        self.made.hidden.push(identity(&mask)?);
         self.mask = Some(mask);
         Ok(())
     }
@@ -196,7 +227,9 @@ impl<'p> Maker<'p> {
             return Ok(());
         }
         mount_tmpfs(point, CLOSED, "mode=0000,size=4k")?;
-        self.hidden = Some(open(path)?);
+        let hidden = open(path)?;
+        self.made.hidden.push(identity(&hidden)?);
+        self.hidden = Some(hidden);
         Ok(())
     }
 }
@@ -239,6 +272,9 @@ fn pin(path: &AbsPath) -> io::Result<()> {
 
 /// All flags of the mount but those that forbid devices and writing. Where the host has set these, they stay.
 pub(super) fn allow_devices(mount: &OwnedFd) -> io::Result<()> {
+    if mount_access::set_alone(mount.as_fd(), Access::WithDevices).is_ok() {
+        return Ok(());
+    }
     let no_programs = fstatvfs(mount)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
     let flags = if no_programs { MountFlags::NOSUID | MountFlags::NOEXEC } else { MountFlags::NOSUID };
     unless_locked(remount(mount, flags))
@@ -254,8 +290,11 @@ pub(super) fn unless_locked(changed: io::Result<()>) -> io::Result<()> {
 
 fn compare(point: &OwnedFd, covered: Option<Identity>) -> io::Result<()> {
     let Some(covered) = covered else { return Ok(()) };
-    let found = statat(point, c"", AtFlags::EMPTY_PATH)?;
-    if Identity::of_stat(&found) == covered { Ok(()) } else { Err(Errno::STALE.into()) }
+    if identity(point)? == covered { Ok(()) } else { Err(Errno::STALE.into()) }
+}
+
+fn identity(opened: &OwnedFd) -> io::Result<Identity> {
+    Ok(Identity::of_stat(&statat(opened, c"", AtFlags::EMPTY_PATH)?))
 }
 
 /// No such file, or another one; or it went while it was mounted on: then what was opened is in no place any more (EINVAL).

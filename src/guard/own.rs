@@ -83,6 +83,11 @@ impl<'p> Own<'p> {
         Ok((folder, name))
     }
 
+    /// Those of all that was made.
+    pub(super) fn devices(self) -> BTreeSet<u64> {
+        self.devices
+    }
+
     fn must_be_ours(&self, folder: &OwnedFd) -> io::Result<()> {
         if self.devices.contains(&device_of(folder)?) { Ok(()) } else { Err(Errno::NOENT.into()) }
     }
