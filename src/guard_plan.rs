@@ -37,9 +37,15 @@ pub struct GuardPlan {
     /// What the guard itself has to say is for programs to read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json: bool,
-    /// The command, where it is too long to be a part of bwrap's words.
+    /// The command, where it is too long to be a part of bwrap's words, or bwrap was started before it was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<Word>>,
+    /// Its variables, where bwrap was started before they were known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Vec<(Word, Word)>>,
+    /// Where it begins, where bwrap went there before it was known what that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<AbsPath>,
 }
 
 impl GuardPlan {

@@ -26,7 +26,7 @@ use flags::{DISABLE_USERNS, PERMS};
 const MAX_WORDS: usize = 9000;
 
 /// The first after standard error.
-const FIRST_DESCRIPTOR: i32 = 3;
+pub(crate) const FIRST_DESCRIPTOR: i32 = 3;
 
 /// The words of one step, and why they are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +56,16 @@ pub struct Guard {
 }
 
 impl Guard {
-    fn words(&self) -> [OsString; 4] {
-        let program = self.program.as_os_str().to_owned();
-        [program, guard_plan::SUBCOMMAND.into(), self.descriptor.to_string().into(), "--".into()]
+    /// `plan`, as it is read from its descriptor.
+    pub(crate) fn data(&self, plan: &GuardPlan) -> Data {
+        Data { descriptor: self.descriptor, content: plan.to_text().into_bytes() }
     }
+}
+
+/// What starts the second stage; the command follows.
+pub(crate) fn guard_words(program: &AbsPath, descriptor: i32) -> [OsString; 4] {
+    let program = program.as_os_str().to_owned();
+    [program, guard_plan::SUBCOMMAND.into(), descriptor.to_string().into(), "--".into()]
 }
 
 /// The whole command: what is printed is what is executed.
@@ -69,6 +75,8 @@ pub struct Argv {
     pub operations: Vec<Operation>,
     pub guard: Option<Guard>,
     pub command: Vec<OsString>,
+    /// Where it begins.
+    pub cwd: AbsPath,
     /// Directories that must exist before the first word is executed.
     pub create: Vec<AbsPath>,
     /// Files that must exist before it, too.
@@ -96,17 +104,21 @@ pub struct Before {
 impl Argv {
     /// All words, bwrap first.
     pub fn words(&self) -> Vec<OsString> {
-        let operations = self.operations.iter().flat_map(|operation| operation.words.iter().cloned());
         std::iter::once(self.program.as_os_str().to_owned())
-            .chain(operations)
+            .chain(self.own_words().cloned())
             .chain(["--".into()])
             .chain(self.inside())
             .collect()
     }
 
+    /// Those that are for bwrap alone.
+    pub(crate) fn own_words(&self) -> impl Iterator<Item = &OsString> {
+        self.operations.iter().flat_map(|operation| &operation.words)
+    }
+
     /// What bwrap executes.
     pub fn inside(&self) -> Vec<OsString> {
-        let guard = self.guard.iter().flat_map(Guard::words);
+        let guard = self.guard.iter().flat_map(|guard| guard_words(&guard.program, guard.descriptor));
         // The plan has it where it is too long.
         let in_plan = self.guard.as_ref().is_some_and(|guard| guard.plan.command.is_some());
         guard.chain(self.command.iter().filter(|_| !in_plan).cloned()).collect()
@@ -114,25 +126,28 @@ impl Argv {
 
     /// What the descriptors hold, the plan of the second stage included.
     pub fn all_data(&self) -> Vec<Data> {
-        let plan = |guard: &Guard| Data { descriptor: guard.descriptor, content: guard.plan.to_text().into_bytes() };
-        self.data.iter().cloned().chain(self.guard.iter().map(plan)).collect()
+        self.data.iter().cloned().chain(self.guard.iter().map(|guard| guard.data(&guard.plan))).collect()
     }
 
-    /// The same, with a guard that reports to the socket which it inherits under this number, if any, and gives the command this
-    /// signal mask.
-    pub(crate) fn told(&self, socket: Option<i32>, signal_mask: impl ToString) -> Self {
-        let mut argv = self.clone();
-        if let Some(guard) = &mut argv.guard {
-            guard.plan.report = socket;
-            guard.plan.signal_mask = Some(signal_mask.to_string());
+    /// The plan of a guard that reports to the socket which it inherits under this number, if any, and gives the command this signal mask;
+    /// `all`: and the command, its variables and where it begins, which bwrap was told nothing, or too early, of.
+    pub(crate) fn told(&self, socket: Option<i32>, signal_mask: impl ToString, all: bool) -> Option<GuardPlan> {
+        let mut plan = self.guard.as_ref()?.plan.clone();
+        plan.report = socket;
+        plan.signal_mask = Some(signal_mask.to_string());
+        if all {
+            plan.command = Some(self.command.iter().cloned().map(Word).collect());
+            let word = |word: &OsString| Word(word.clone());
+            let variables = self.environment.variables.iter().map(|(name, value)| (word(name), word(value)));
+            plan.environment = Some(variables.collect());
+            plan.directory = Some(self.cwd.clone());
         }
-        argv
+        Some(plan)
     }
 
     /// bwrap does not count its own name.
     fn count(&self) -> usize {
-        let operations: usize = self.operations.iter().map(|operation| operation.words.len()).sum();
-        operations + ["--"].len() + self.inside().len()
+        self.own_words().count() + ["--"].len() + self.inside().len()
     }
 }
 
@@ -166,20 +181,42 @@ pub struct Surroundings<'a> {
     pub command: &'a [OsString],
 }
 
-pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
+/// The words of bwrap's own where there is a second stage, for who knows no plan yet. Whether they are those of the plan is to be compared.
+pub(crate) fn foreseen(network: bool, as_root: bool, cwd: &AbsPath) -> Vec<OsString> {
+    let root = Mount::Bind { path: AbsPath::root(), kind: BindKind::ReadOnly, if_gone: IfGone::Fail };
+    let proc = Mount::Proc { path: places::at(places::PROC) };
+    let mounts = [root, proc].into_iter().flat_map(|mount| words(&mount, &mut Vec::new()));
+    let before = before_mounts(network, as_root, true).into_iter().flat_map(|operation| operation.words);
+    before.chain(mounts).chain(working_directory(cwd).words).collect()
+}
+
+fn before_mounts(network: bool, as_root: bool, guard: bool) -> Vec<Operation> {
     let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
     operations.push(always(["--unshare-all", "--unshare-user"], "own namespaces"));
-    if around.network {
+    if network {
         operations.push(always(["--share-net"], "the network is on"));
     }
-    if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
+    if as_root && !ablate::is_off(Mitigation::RootCapabilities) {
         // Without these root inside could unmount what hides a path.
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
     }
-    let plain = around.guard.is_none();
-    if !plain {
-        operations.extend(power_of_guard(around));
+    if guard {
+        operations.extend(power_of_guard(as_root));
     }
+    operations
+}
+
+fn working_directory(cwd: &AbsPath) -> Operation {
+    Operation {
+        words: vec!["--chdir".into(), cwd.as_os_str().to_owned()],
+        purpose: Purpose::Base,
+        because: Origin::BuiltIn("working directory"),
+    }
+}
+
+pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
+    let plain = around.guard.is_none();
+    let mut operations = before_mounts(around.network, around.as_root, !plain);
     let features = &around.engine.features;
     let disable_userns = features.has(DISABLE_USERNS);
     if plain && !around.nested && disable_userns {
@@ -201,11 +238,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
     if plain && around.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
     }
-    operations.push(Operation {
-        words: vec!["--chdir".into(), around.cwd.as_os_str().to_owned()],
-        purpose: Purpose::Base,
-        because: Origin::BuiltIn("working directory"),
-    });
+    operations.push(working_directory(around.cwd));
     let (mounts, because): (Vec<GuardMount>, Vec<_>) = split
         .guard
         .into_iter()
@@ -224,6 +257,8 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             signal_mask: None,
             json: false,
             command: None,
+            environment: None,
+            directory: None,
         },
         because,
         descriptor: next_descriptor(&data),
@@ -233,6 +268,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         operations,
         guard,
         command: around.command.to_vec(),
+        cwd: around.cwd.clone(),
         create: around.create.to_vec(),
         new_files: around.new_files.to_vec(),
         environment: around.environment.clone(),
@@ -254,9 +290,9 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
 
 /// What lets the second stage mount, set the limit of user namespaces, and be the caller again in the namespace that it goes on to. It gives all
 /// of it up before the command starts.
-fn power_of_guard(around: &Surroundings) -> Vec<Operation> {
+fn power_of_guard(as_root: bool) -> Vec<Operation> {
     const WHY: &str = "lets the second stage mount, and nobody else";
-    let root = (!around.as_root).then(|| always(["--uid", "0", "--gid", "0"], WHY));
+    let root = (!as_root).then(|| always(["--uid", "0", "--gid", "0"], WHY));
     let capabilities =
         ["CAP_SYS_ADMIN", "CAP_SETFCAP", "CAP_SYS_RESOURCE"].map(|name| always(["--cap-add", name], WHY));
     root.into_iter().chain(capabilities).collect()

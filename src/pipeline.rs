@@ -35,23 +35,52 @@ pub struct Compiled {
     pub widening: Option<Widening>,
 }
 
+/// What files and flags say, before it is looked what that means on this host.
+pub struct Read {
+    /// It remembers what was looked at.
+    host: Host,
+    pub layers: Layers,
+    pub policy: Policy,
+}
+
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
 /// complete, but must not be run while `diagnostics` holds an error.
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
-    let host = &host.remembering();
-    let layers = layers::discover(host, session, request, diagnostics)?;
+    let read = read(host, session, request, diagnostics)?;
+    Some(compile_read(read, session, request, diagnostics))
+}
+
+/// The first half of [`compile`].
+pub fn read(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Read> {
+    let host = host.remembering();
+    let layers = layers::discover(&host, session, request, diagnostics)?;
     let mut policy = presets::expand(&layers, session, diagnostics);
     if request.no_placeholders {
         refuse_blocks(&policy, diagnostics);
     }
-    let no_placeholders = request.no_placeholders || ablate::is_off(Mitigation::Placeholders);
-    if no_placeholders {
+    if puts_nothing_up(request) {
         policy.put_nothing_up();
     }
     // Nothing that follows would be of use, and a walk through all of `/` or a home is no help to anybody.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
     }
+    Some(Read { host, layers, policy })
+}
+
+fn puts_nothing_up(request: &Request) -> bool {
+    request.no_placeholders || ablate::is_off(Mitigation::Placeholders)
+}
+
+/// The second half of [`compile`].
+pub fn compile_read(
+    read: Read,
+    session: &Session,
+    request: &Request,
+    diagnostics: &mut Diagnostics,
+) -> Compiled {
+    let Read { host, layers, policy } = read;
+    let host = &host;
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let decisions = decide::decide(&resolution, &layers, diagnostics);
     let guard = session.executable.as_ref().filter(|_| !request.no_guard);
@@ -61,7 +90,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
         // Where there is no such list, nothing can be mounted on it without a placeholder.
-        git_exclude: resolution.git_exclude.as_ref().filter(|list| !no_placeholders || list.placeholder.is_none()),
+        git_exclude: resolution.git_exclude.as_ref().filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
@@ -82,7 +111,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     };
     let runnable = !diagnostics.has_errors();
     let widening = if runnable { trust::widening(host, session, &stages, request) } else { None };
-    Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard, widening })
+    Compiled { layers, policy, resolution, decisions, plan, environment, guard, widening }
 }
 
 impl Compiled {

@@ -10,7 +10,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::host::Host;
 use crate::launch::undo::Traces;
-use crate::launch::{self, Basis, GivenStreams, Outcome, Supervisor};
+use crate::launch::{self, Basis, GivenStreams, Outcome, Supervisor, Waiting};
 use crate::lower::{Argv, Engine};
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
@@ -101,6 +101,8 @@ pub(super) struct Prepared {
     pub(super) argv: Argv,
     /// bwrap can start while the rest is put up.
     begins_early: bool,
+    /// It has, and waits for its words.
+    waiting: Option<Waiting>,
     /// Goes with this, and takes with it what would stay.
     _traces: Option<Traces>,
 }
@@ -141,7 +143,8 @@ impl Prepared {
         if self.begins_early {
             launch::note_what_stands(host, &mut self.argv)?;
         }
-        let begun = match self.begins_early.then(|| supervisor.begin(&self.argv, GivenStreams::default())) {
+        let waiting = self.waiting.take();
+        let begun = match self.begins_early.then(|| supervisor.begin(waiting, &self.argv, GivenStreams::default())) {
             Some(Err(diagnostic)) => return Ok(Outcome::Failed(diagnostic)),
             Some(Ok(begun)) => Some(begun),
             None => None,
@@ -151,7 +154,7 @@ impl Prepared {
         let note = if thorough { launch::note_all_identities } else { launch::note_identities };
         let begun = note(host, &mut self.argv).and_then(|()| match begun {
             Some(begun) => Ok(begun),
-            None => supervisor.begin(&self.argv, streams(&self)?),
+            None => supervisor.begin(None, &self.argv, streams(&self)?),
         });
         let outcome = match begun {
             Ok(begun) => {
@@ -237,6 +240,9 @@ fn prepare(
     }
     let mut diagnostics = Diagnostics::default();
     let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
+    // Who gives the command other streams asks for them when all stands.
+    let ahead = will_run && !options.exec && !request.no_guard && leaves == Leaves::WhatRulesAskFor;
+    let waiting = ahead.then(|| Waiting::start(host, &session)).flatten();
     let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
     let lowered = compiled.as_ref().and_then(|compiled| {
         if options.debug {
@@ -283,7 +289,7 @@ fn prepare(
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     }
-    // Without a second stage nobody waits; and who gives the command other streams asks for them when all stands.
+    // Without a second stage nobody waits.
     let begins_early = leaves == Leaves::WhatRulesAskFor && argv.guard.is_some();
-    Ok(Prepared { session, request, compiled, engine, argv, begins_early, _traces: traces })
+    Ok(Prepared { session, request, compiled, engine, argv, begins_early, waiting, _traces: traces })
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs::symlink_metadata;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -10,41 +12,66 @@ use rustix::fs::{Access, access};
 
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::host::{FileKind, Host};
+use crate::host::{FileKind, Host, Resolved};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::plan::View;
 use crate::session::Session;
 
 /// The first `bwrap` on PATH. Relative entries of PATH do not count: they mean the project.
-pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPath, Diagnostic> {
+fn first(host: &Host, session: &Session) -> Option<Resolved> {
     let path = session.var("PATH").unwrap_or_default();
     let folders = path.as_bytes().split(|b| *b == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
-    for folder in folders.filter(|folder| folder.is_absolute()) {
-        let Ok(resolved) = host.resolve(&folder.join("bwrap")) else { continue };
-        if resolved.kind != Some(FileKind::File) || access(host.real(&resolved.path), Access::EXEC_OK).is_err() {
-            continue;
-        }
-        // The outermost folder too: with a planted `.git` a subfolder is the root of this run, and was not of an earlier one.
-        let project = &compiled.layers.project;
-        let of_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
-        // What a rule protects in a writable folder may have been put there while it was missing.
-        let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
-        let plantable = |at: &AbsPath| of_project(at) || in_writable(at);
-        if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at))
-            && !ablate::is_off(Mitigation::BwrapPath)
-        {
-            return Err(Diagnostic::new(
-                Code::BwrapUntrusted,
-                format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),
-            )
-            .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
-        }
-        return Ok(resolved.path);
-    }
-    Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
-        .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"))
+    folders.filter(|folder| folder.is_absolute()).find_map(|folder| {
+        let resolved = host.resolve(&folder.join("bwrap")).ok()?;
+        let is_program =
+            resolved.kind == Some(FileKind::File) && access(host.real(&resolved.path), Access::EXEC_OK).is_ok();
+        is_program.then_some(resolved)
+    })
 }
+
+/// The same, unless a sandboxed command can have planted it.
+pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPath, Diagnostic> {
+    let Some(resolved) = first(host, session) else {
+        return Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
+            .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"));
+    };
+    // The outermost folder too: with a planted `.git` a subfolder is the root of this run, and was not of an earlier one.
+    let project = &compiled.layers.project;
+    let of_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
+    // What a rule protects in a writable folder may have been put there while it was missing.
+    let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
+    let plantable = |at: &AbsPath| of_project(at) || in_writable(at);
+    if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at))
+        && !ablate::is_off(Mitigation::BwrapPath)
+    {
+        return Err(Diagnostic::new(
+            Code::BwrapUntrusted,
+            format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),
+        )
+        .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
+    }
+    Ok(resolved.path)
+}
+
+/// The same where no policy needs to be asked: nobody but root can change it, or what leads to it, and this is not root. Not one with the setuid
+/// bit, which would be of no use (see [`super::without_power`]).
+pub(super) fn of_system(host: &Host, session: &Session) -> Option<AbsPath> {
+    if session.is_root() {
+        return None;
+    }
+    let Resolved { path, links, .. } = first(host, session)?;
+    let leads_to_it: BTreeSet<AbsPath> = links.iter().chain([&path]).flat_map(AbsPath::ancestors).collect();
+    let is_closed = |at: &AbsPath| {
+        let found = symlink_metadata(host.real(at));
+        // Symlinks have every bit, and none of them counts.
+        found.is_ok_and(|found| found.uid() == 0 && (found.is_symlink() || found.mode() & WRITABLE_BY_OTHERS == 0))
+    };
+    let is_setuid = super::availability::is_setuid(host, &path);
+    (!is_setuid && leads_to_it.iter().all(is_closed)).then_some(path)
+}
+
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// All flags that its help names. A version would only let us guess.
 pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {

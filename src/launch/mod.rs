@@ -52,7 +52,7 @@ pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Begun, Ending, GivenStreams, Outcome, Supervisor};
+pub use supervise::{Begun, Ending, GivenStreams, Outcome, Supervisor, Waiting};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
@@ -228,8 +228,9 @@ pub fn exec(argv: &Argv) -> Diagnostic {
     };
     let prepared = match &argv.guard {
         None => command_with(argv, &argv.all_data(), Vec::new(), &streams),
-        Some(_) => {
-            let data = argv.told(None, Mask::current()).all_data();
+        Some(guard) => {
+            let plan = argv.told(None, Mask::current(), false).map(|plan| guard.data(&plan));
+            let data: Vec<Data> = argv.data.iter().cloned().chain(plan).collect();
             command_with(argv, &data, Vec::new(), &streams)
         }
     };

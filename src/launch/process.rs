@@ -23,6 +23,10 @@ impl Process {
         Ok(Self { pid, descriptor: pidfd_open(pid, PidfdFlags::empty())? })
     }
 
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
     /// Readable when it has ended.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()

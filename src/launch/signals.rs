@@ -53,8 +53,7 @@ pub(super) struct Received {
 impl Signals {
     /// Blocks them for this thread, which must be the only one that signals can meet.
     pub(super) fn block() -> io::Result<Self> {
-        // An ignored SIGCHLD would let our child vanish with its status; the same for bwrap, which inherits this.
-        set_default(libc::SIGCHLD);
+        keep_children();
         let set = waiting();
         let before = Mask::of(&change_mask(libc::SIG_BLOCK, &set)?);
         // SAFETY: `set` is initialised and outlives the call; a new descriptor is asked for.
@@ -103,6 +102,11 @@ impl Drop for Signals {
     fn drop(&mut self) {
         self.before.restore();
     }
+}
+
+/// An ignored SIGCHLD would let our child vanish with its status; the same for bwrap, which inherits this.
+pub(super) fn keep_children() {
+    set_default(libc::SIGCHLD);
 }
 
 /// A signal by its number. Without those that the C library keeps for itself.

@@ -12,11 +12,14 @@ mod begun;
 mod channel;
 mod ending;
 mod plan;
+mod processors;
+mod started;
+mod waiting;
 mod watch;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{Child, ExitCode, ExitStatus};
+use std::process::{ExitCode, ExitStatus};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -37,6 +40,9 @@ use super::streams::Streams;
 pub use begun::Begun;
 pub use ending::Ending;
 use plan::Outgoing;
+use processors::Processors;
+use started::Bwrap;
+pub use waiting::Waiting;
 use watch::Watch;
 
 /// What came of a run.
@@ -89,16 +95,17 @@ impl Supervisor {
         given: GivenStreams,
         confirm: &dyn Fn() -> Result<(), String>,
     ) -> Outcome {
-        match self.begin(argv, given) {
+        match self.begin(None, argv, given) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
             Ok(begun) => begun.run(host, argv, confirm),
         }
     }
 
-    /// Starts bwrap, whose second stage waits until [`Begun::run`] tells it the plan: what the plan of `argv` lacks can be
-    /// found out meanwhile, and what the second stage mounts can be put up. Its words must be those of the run. Without a second stage nobody waits.
-    pub fn begin(&self, argv: &Argv, given: GivenStreams) -> Result<Begun<'_>, Diagnostic> {
-        Begun::new(&self.signals, argv, given)
+    /// Starts bwrap, or tells one that waits its words; its second stage waits until [`Begun::run`] tells it the plan: what the plan of `argv` lacks
+    /// can be found out meanwhile, and what the second stage mounts can be put up. The words must be those of the run. Without a second
+    /// stage nobody waits. A bwrap that waits has the caller's streams.
+    pub fn begin(&self, waiting: Option<Waiting>, argv: &Argv, given: GivenStreams) -> Result<Begun<'_>, Diagnostic> {
+        Begun::new(&self.signals, waiting, argv, given)
     }
 
     /// To be the last of this process: the exit code, or, if the command was killed, the same death, and then this does not
@@ -126,8 +133,7 @@ fn cannot(what: &str, error: &io::Error) -> Diagnostic {
 
 struct Run<'a> {
     signals: &'a Signals,
-    bwrap: Child,
-    bwrap_process: Process,
+    bwrap: Bwrap,
     /// To the guard, until it has handed over to the command.
     socket: Option<OwnedFd>,
     /// The plan that the guard waits for, until it is written.
@@ -152,6 +158,8 @@ struct Run<'a> {
     watch: Watch,
     streams: Streams,
     confirm: Confirm<'a>,
+    /// What the command gets back before it starts.
+    processors: Option<Processors>,
     /// Processes that have nothing to do with this run.
     children_before: Vec<Pid>,
     /// Nothing of it lives any more.
@@ -192,7 +200,7 @@ impl<'a> Run<'a> {
     fn wait(&self) -> io::Result<Woken> {
         let mut waiting = vec![
             PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.bwrap_process.descriptor(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.bwrap.process.descriptor(), PollFlags::IN),
         ];
         let (socket, plan) = (self.socket.as_ref(), self.plan.as_ref().map(Outgoing::socket));
         waiting.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
@@ -217,7 +225,7 @@ impl<'a> Run<'a> {
     }
 
     fn target(&self) -> Option<&Process> {
-        if self.guarded { self.target.as_ref() } else { Some(&self.bwrap_process) }
+        if self.guarded { self.target.as_ref() } else { Some(&self.bwrap.process) }
     }
 
     /// Reads what the guard says: one message, or `all` when there will be no more.
@@ -233,7 +241,8 @@ impl<'a> Run<'a> {
                     // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
                     let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
                     let held = self.target.as_ref().ok_or_else(lost);
-                    match held.and_then(|_| (self.confirm)().map_err(Report::Changed)) {
+                    let free = held.and_then(|command| self.give_processors_back(command));
+                    match free.and_then(|()| (self.confirm)().map_err(Report::Changed)) {
                         Ok(()) => {
                             let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
                         }
@@ -251,6 +260,11 @@ impl<'a> Run<'a> {
                 return;
             }
         }
+    }
+
+    fn give_processors_back(&self, command: &Process) -> Result<(), Report> {
+        let given = self.processors.as_ref().map_or(Ok(()), |all| all.give_back(command.pid()));
+        given.map_err(|e| Report::Refused(format!("the processors of the command: {}", reason(&e.into()))))
     }
 
     /// The command has what a terminal sends, and lacks what somebody sent to us. Whether that somebody meant the whole
@@ -280,7 +294,7 @@ impl<'a> Run<'a> {
         let ends = |signal: &mut Signal| signals::ends_by_default(*signal) && !signals::is_ignored(*signal);
         if let Some(signal) = self.kept.extract_if(.., ends).next() {
             self.abandoned_by.get_or_insert(signal);
-            self.bwrap_process.signal(Signal::KILL);
+            self.bwrap.process.signal(Signal::KILL);
         }
     }
 
@@ -304,7 +318,7 @@ impl<'a> Run<'a> {
     /// Whom the signal that continued us did not meet. A shell signals the whole group: then nobody is left, and a second SIGCONT
     /// could undo a stop that came after the first. This is why it is not passed on at once.
     fn continue_the_stopped(&mut self) {
-        let all = [Some(&self.bwrap_process), self.init.as_ref(), self.target()];
+        let all = [Some(&self.bwrap.process), self.init.as_ref(), self.target()];
         let stopped: Vec<_> = all.into_iter().flatten().filter(|process| process.stopped_by().is_some()).collect();
         if !stopped.is_empty() && signals::pending(&TERMINAL_STOPS).is_none() {
             stopped.iter().for_each(|process| process.signal(Signal::CONT));
@@ -359,7 +373,7 @@ impl Drop for Run<'_> {
     /// Nothing outlives it. The plan is the last to go: a guard that still waited would see a plan cut short, and say so.
     fn drop(&mut self) {
         if !self.ended {
-            self.bwrap_process.signal(Signal::KILL);
+            self.bwrap.process.signal(Signal::KILL);
             let _ = self.bwrap.wait();
             self.end_all();
         }

@@ -154,7 +154,7 @@ fn a_value_of_the_policy_is_in_no_command_line(place: &Place) {
     let lines = String::from_utf8_lossy(&command_lines(child.id())).into_owned();
     child.stdin.take().unwrap().write_all(b"end\n").unwrap();
     assert!(child.wait().unwrap().success());
-    assert!(lines.contains("bwrap") && lines.contains("--chdir") && lines.contains("read line"), "{lines}");
+    assert!(lines.contains("bwrap") && lines.contains("__guard") && lines.contains("read line"), "{lines}");
     for hidden in ["of-the-policy", "of-the-caller", "setenv"] {
         assert!(!lines.contains(hidden), "{hidden}: {lines}");
     }

@@ -2,70 +2,58 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 
 use crate::diagnostic::Diagnostic;
-use crate::guard_plan::GuardPlan;
 use crate::host::Host;
-use crate::launch::process::{self, Process};
 use crate::launch::signals::{self, Shield, Signals};
 use crate::launch::streams::Streams;
 use crate::launch::terminal::{self, Foreground};
-use crate::launch::{cannot_execute, cannot_prepare, command_with};
+use crate::launch::{cannot_prepare, command_with};
 use crate::lower::Argv;
 
-use super::plan::{self, Outgoing};
+use super::plan::Outgoing;
+use super::started::{Ends, Started};
+use super::waiting::Waiting;
 use super::watch::Watch;
-use super::{Confirm, GivenStreams, Outcome, Run, cannot, channel};
+use super::{Confirm, GivenStreams, Outcome, Run, cannot};
 
-/// bwrap, started. Nothing of the command's has run, and nothing does before [`Begun::run`]; if that never comes, bwrap ends with this.
+/// bwrap, with its words. Nothing of the command's has run, and nothing does before [`Begun::run`]; if that never comes, bwrap ends with this.
 pub struct Begun<'a> {
     run: Run<'a>,
-    /// Where the guard waits for its plan, and the number of the descriptor that it answers to.
-    waiting: Option<(OwnedFd, i32)>,
+    waiting: Option<Expectant>,
+}
+
+/// A second stage that waits.
+struct Expectant {
+    plan: OwnedFd,
+    /// The number of the descriptor that it answers to.
+    number: i32,
+    /// It has the plan for all that bwrap was not told.
+    knows_nothing: bool,
 }
 
 impl<'a> Begun<'a> {
-    pub(super) fn new(signals: &'a Signals, argv: &Argv, given: GivenStreams) -> Result<Self, Diagnostic> {
-        let streams = Streams::new()?;
-        let (mut more, mut ours, mut shield) = (Vec::new(), None, Shield::No(signals.before()));
-        // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
-        // the command.
-        if let Some(guard) = &argv.guard {
-            let (plan, plan_inside) = plan::pair().map_err(|e| cannot("make a socket", &e))?;
-            let (socket, socket_inside) = channel::pair().map_err(|e| cannot("make a socket", &e))?;
-            let number = guard.descriptor + 1;
-            more.extend([(plan_inside, guard.descriptor), (socket_inside, number)]);
-            ours = Some((socket, (plan, number)));
-            shield = Shield::Supervised;
-        }
-        let mut bwrap = command_with(argv, &argv.data, more, &streams).map_err(|e| cannot_prepare(&e))?;
-        signals::shield(&mut bwrap, shield);
-        if let Some(stdin) = given.stdin {
-            bwrap.stdin(stdin);
-        }
-        if let Some(stdout) = given.stdout {
-            bwrap.stdout(stdout);
-        }
-        if let Some(stderr) = given.stderr {
-            bwrap.stderr(stderr);
-        }
-        let children_before = process::children();
-        let mut child = bwrap.spawn().map_err(|e| cannot_execute(&argv.program, &e))?;
-        let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
-        let bwrap_process = match process.and_then(Process::open) {
-            Ok(process) => process,
-            Err(e) => {
-                let _ = child.kill().and_then(|()| child.wait());
-                return Err(cannot("hold a process by a descriptor (Linux 5.3)", &e));
-            }
+    /// With a bwrap that waits for its words, if it can be told these.
+    pub(super) fn new(
+        signals: &'a Signals,
+        waiting: Option<Waiting>,
+        argv: &Argv,
+        given: GivenStreams,
+    ) -> Result<Self, Diagnostic> {
+        let waiting = waiting.filter(|waiting| waiting.is_for(argv));
+        let knows_nothing = waiting.is_some();
+        let Started { bwrap, streams, ends, processors, children_before } = match waiting {
+            Some(waiting) => waiting.tell(argv)?,
+            None => start(signals, argv, given)?,
         };
-        let (socket, waiting) = ours.unzip();
+        let (socket, waiting) = match ends {
+            None => (None, None),
+            Some(Ends { plan, socket, number }) => (Some(socket), Some(Expectant { plan, number, knows_nothing })),
+        };
         let run = Run {
             signals,
-            bwrap: child,
-            bwrap_process,
+            bwrap,
             guarded: socket.is_some(),
             leads_session: terminal::leads_session(),
             socket,
@@ -80,6 +68,7 @@ impl<'a> Begun<'a> {
             watch: Watch::new(),
             streams,
             confirm: &|| Ok(()),
+            processors,
             children_before,
             ended: false,
         };
@@ -91,15 +80,14 @@ impl<'a> Begun<'a> {
     pub fn run(self, host: &Host, argv: &Argv, confirm: Confirm<'a>) -> Outcome {
         let Begun { mut run, waiting } = self;
         run.confirm = confirm;
-        if let (Some(guard), Some((socket, number))) = (&argv.guard, waiting) {
-            let signal_mask = Some(run.signals.before().to_string());
-            let plan = GuardPlan { report: Some(number), signal_mask, ..guard.plan.clone() };
-            run.plan = Outgoing::new(socket, plan.to_text().into_bytes()).go_on();
+        if let Some(Expectant { plan: socket, number, knows_nothing }) = waiting {
+            let told = argv.told(Some(number), run.signals.before(), knows_nothing);
+            run.plan = told.map(|plan| Outgoing::new(socket, plan.to_text().into_bytes())).and_then(Outgoing::go_on);
         }
         let foreground = Foreground::now();
         let ended = run.until_bwrap_ended();
         if ended.is_err() {
-            run.bwrap_process.signal(Signal::KILL);
+            run.bwrap.process.signal(Signal::KILL);
         }
         let status = run.bwrap.wait();
         let status = ended.and(status);
@@ -111,4 +99,29 @@ impl<'a> Begun<'a> {
             Err(e) => Outcome::Failed(cannot("wait for bwrap", &e)),
         }
     }
+}
+
+fn start(signals: &Signals, argv: &Argv, given: GivenStreams) -> Result<Started, Diagnostic> {
+    let streams = Streams::new()?;
+    // Without a guard, bwrap starts the command, and passes no signal on: Ctrl-C, and what is sent to us, ends it and thereby
+    // the command.
+    let (ends, passed, shield) = match &argv.guard {
+        None => (None, Vec::new(), Shield::No(signals.before())),
+        Some(guard) => {
+            let (ends, passed) = Ends::new(guard.descriptor)?;
+            (Some(ends), passed, Shield::Supervised)
+        }
+    };
+    let mut bwrap = command_with(argv, &argv.data, passed, &streams).map_err(|e| cannot_prepare(&e))?;
+    signals::shield(&mut bwrap, shield);
+    if let Some(stdin) = given.stdin {
+        bwrap.stdin(stdin);
+    }
+    if let Some(stdout) = given.stdout {
+        bwrap.stdout(stdout);
+    }
+    if let Some(stderr) = given.stderr {
+        bwrap.stderr(stderr);
+    }
+    Started::spawn(&mut bwrap, &argv.program, streams, ends)
 }
