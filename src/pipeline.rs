@@ -43,6 +43,13 @@ pub struct Read {
     pub policy: Policy,
 }
 
+impl Read {
+    /// The words of bwrap's own, if a second stage makes the mounts, for who starts it before the rest is known. Those of [`Compiled::argv`] count.
+    pub fn foreseen_words(&self, session: &Session) -> Vec<OsString> {
+        lower::foreseen(self.policy.network.value, session.is_root(), &self.layers.project.cwd)
+    }
+}
+
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
 /// complete, but must not be run while `diagnostics` holds an error.
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
@@ -73,12 +80,7 @@ fn puts_nothing_up(request: &Request) -> bool {
 }
 
 /// The second half of [`compile`].
-pub fn compile_read(
-    read: Read,
-    session: &Session,
-    request: &Request,
-    diagnostics: &mut Diagnostics,
-) -> Compiled {
+pub fn compile_read(read: Read, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Compiled {
     let Read { host, layers, policy } = read;
     let host = &host;
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
@@ -90,7 +92,10 @@ pub fn compile_read(
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
         // Where there is no such list, nothing can be mounted on it without a placeholder.
-        git_exclude: resolution.git_exclude.as_ref().filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
+        git_exclude: resolution
+            .git_exclude
+            .as_ref()
+            .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);

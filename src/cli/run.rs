@@ -242,8 +242,12 @@ fn prepare(
     let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
     // Who gives the command other streams asks for them when all stands.
     let ahead = will_run && !options.exec && !request.no_guard && leaves == Leaves::WhatRulesAskFor;
-    let waiting = ahead.then(|| Waiting::start(host, &session)).flatten();
-    let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
+    let mut waiting = ahead.then(|| Waiting::start(host, &session)).flatten();
+    let read = pipeline::read(host, &session, &request, &mut diagnostics);
+    if let (Some(waiting), Some(read), false) = (&mut waiting, &read, diagnostics.has_errors()) {
+        waiting.tell(host, &session, read.foreseen_words(&session));
+    }
+    let compiled = read.map(|read| pipeline::compile_read(read, &session, &request, &mut diagnostics));
     let lowered = compiled.as_ref().and_then(|compiled| {
         if options.debug {
             output.debug(&debug::stages(compiled));

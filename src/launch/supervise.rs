@@ -24,7 +24,7 @@ use std::process::{ExitCode, ExitStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use rustix::process::{DumpableBehavior, Pid, Signal, getpid, set_child_subreaper, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
@@ -33,7 +33,7 @@ use crate::path::AbsPath;
 use crate::report::{self, Report, cannot_execute_inside};
 
 use super::availability;
-use super::process::{self, Process};
+use super::process::Process;
 use super::signals::{self, Received, Signals};
 use super::streams::Streams;
 
@@ -75,8 +75,6 @@ pub struct Supervisor {
 impl Supervisor {
     pub fn new() -> Result<Self, Diagnostic> {
         let signals = Signals::block().map_err(|e| cannot("wait for signals", &e))?;
-        // What bwrap leaves behind at its end would become a zombie where the first process of a container collects none.
-        let _ = set_child_subreaper(Some(getpid()));
         Ok(Self { signals })
     }
 
@@ -160,8 +158,6 @@ struct Run<'a> {
     confirm: Confirm<'a>,
     /// What the command gets back before it starts.
     processors: Option<Processors>,
-    /// Processes that have nothing to do with this run.
-    children_before: Vec<Pid>,
     /// Nothing of it lives any more.
     ended: bool,
 }
@@ -330,14 +326,9 @@ impl<'a> Run<'a> {
 
     /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
     fn end_all(&mut self) {
-        // Where no guard has named the first process, it is ours by now: bwrap has ended, and we collect what it leaves. It may have been left
-        // before it had bound its life to that of bwrap.
-        let unnamed = if self.init.is_none() { process::children() } else { Vec::new() };
-        let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::numbers_anew(*pid);
-        let orphans = unnamed.into_iter().filter(adopted).filter_map(|pid| Process::open(pid).ok());
-        for init in orphans.chain(self.init.take()) {
-            init.signal(Signal::KILL);
-            init.wait_until_ended();
+        match self.init.take() {
+            Some(init) => started::end(init),
+            None => self.bwrap.end_orphans(),
         }
         self.ended = true;
     }

@@ -43,8 +43,8 @@ impl<'a> Begun<'a> {
     ) -> Result<Self, Diagnostic> {
         let waiting = waiting.filter(|waiting| waiting.is_for(argv));
         let knows_nothing = waiting.is_some();
-        let Started { bwrap, streams, ends, processors, children_before } = match waiting {
-            Some(waiting) => waiting.tell(argv)?,
+        let Started { bwrap, streams, ends, processors } = match waiting {
+            Some(waiting) => waiting.take_up(argv),
             None => start(signals, argv, given)?,
         };
         let (socket, waiting) = match ends {
@@ -69,7 +69,6 @@ impl<'a> Begun<'a> {
             streams,
             confirm: &|| Ok(()),
             processors,
-            children_before,
             ended: false,
         };
         Ok(Self { run, waiting })

@@ -5,7 +5,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::process::{Child, Command, ExitStatus};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
 use crate::diagnostic::Diagnostic;
 use crate::launch::cannot_execute;
@@ -45,8 +45,6 @@ pub(super) struct Started {
     pub(super) ends: Option<Ends>,
     /// Where bwrap has been sent away from ours.
     pub(super) processors: Option<Processors>,
-    /// Processes that have nothing to do with it.
-    pub(super) children_before: Vec<Pid>,
 }
 
 impl Started {
@@ -56,24 +54,28 @@ impl Started {
         streams: Streams,
         ends: Option<Ends>,
     ) -> Result<Self, Diagnostic> {
-        let children_before = process::children();
-        Ok(Self { bwrap: Bwrap::spawn(command, program)?, streams, ends, processors: None, children_before })
+        Ok(Self { bwrap: Bwrap::spawn(command, program)?, streams, ends, processors: None })
     }
 }
 
-/// The process of bwrap, which ends with this.
+/// The process of bwrap, which ends with this, and all that it has made with it.
 pub(super) struct Bwrap {
     child: Child,
     pub(super) process: Process,
+    /// Processes that have nothing to do with it.
+    children_before: Vec<Pid>,
     ended: bool,
 }
 
 impl Bwrap {
     fn spawn(command: &mut Command, program: &AbsPath) -> Result<Self, Diagnostic> {
+        // What bwrap leaves behind at its end would become a zombie where the first process of a container collects none.
+        let _ = set_child_subreaper(Some(getpid()));
+        let children_before = process::children();
         let mut child = command.spawn().map_err(|e| cannot_execute(program, &e))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH.into());
         match process.and_then(Process::open) {
-            Ok(process) => Ok(Self { child, process, ended: false }),
+            Ok(process) => Ok(Self { child, process, children_before, ended: false }),
             Err(e) => {
                 let _ = child.kill().and_then(|()| child.wait());
                 Err(cannot("hold a process by a descriptor (Linux 5.3)", &e))
@@ -86,6 +88,19 @@ impl Bwrap {
         self.ended = true;
         Ok(status)
     }
+
+    /// Ends what it has left, where nobody has named the first process of its process namespace. That is ours by now: bwrap has ended, and we collect
+    /// what it leaves. It may have been left before it had bound its life to that of bwrap.
+    pub(super) fn end_orphans(&self) {
+        let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::numbers_anew(*pid);
+        process::children().into_iter().filter(adopted).filter_map(|pid| Process::open(pid).ok()).for_each(end);
+    }
+}
+
+/// With the first process of a process namespace all others end.
+pub(super) fn end(init: Process) {
+    init.signal(Signal::KILL);
+    init.wait_until_ended();
 }
 
 impl Drop for Bwrap {
@@ -93,6 +108,7 @@ impl Drop for Bwrap {
         if !self.ended {
             self.process.signal(Signal::KILL);
             let _ = self.wait();
+            self.end_orphans();
         }
     }
 }

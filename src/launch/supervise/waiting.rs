@@ -1,8 +1,8 @@
-//! bwrap before it has its words. To load it takes as long as to compile a policy, so it is started first, and reads its words from a
-//! descriptor (`--args`) when they are known: the very words that are printed. The command and its variables, which are not known either, are in the plan of the second stage.
+//! bwrap before the policy is compiled. To load it and to make its namespaces takes as long as that, so it is started first, and reads its words from a
+//! descriptor (`--args`) when they are known: the very words that are printed. Few things decide about them, all of which are in the files and flags, so they
+//! are foreseen; what was foreseen wrongly is never used. The command and its variables, which are not known either, are in the plan of the second stage.
 
 use std::ffi::OsString;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -15,6 +15,7 @@ use crate::ablate;
 use crate::descriptors;
 use crate::diagnostic::Diagnostic;
 use crate::host::Host;
+use crate::launch::availability;
 use crate::launch::bwrap;
 use crate::launch::cannot_prepare;
 use crate::launch::signals::{self, Shield};
@@ -31,12 +32,18 @@ use super::started::{Ends, Started};
 /// The first after those of the second stage.
 const WORDS: i32 = lower::FIRST_DESCRIPTOR + Ends::COUNT;
 
-/// bwrap, which ends with this if it is never told its words.
+/// bwrap, which ends with this if no run takes it up.
 pub struct Waiting {
     started: Started,
-    words: OwnedFd,
+    words: Words,
     program: AbsPath,
     guard: AbsPath,
+}
+
+enum Words {
+    /// Where bwrap waits for them.
+    Untold(OwnedFd),
+    Told(Vec<OsString>),
 }
 
 impl Waiting {
@@ -67,26 +74,39 @@ impl Waiting {
         let processors = Processors::of_caller();
         stand_apart(&mut bwrap, processors);
         let started = Started { processors, ..Started::spawn(&mut bwrap, &program, streams, Some(ends))? };
-        Ok(Self { started, words, program, guard })
+        Ok(Self { started, words: Words::Untold(words), program, guard })
     }
 
-    /// Whether it can be told the words of `argv`.
+    /// Tells bwrap its words, with which it begins. Where this machine makes no sandboxes at all, that is for us to say, and not for bwrap.
+    pub fn tell(&mut self, host: &Host, session: &Session, words: Vec<OsString>) {
+        if availability::check(host, session, &self.program).is_ok() {
+            self.send(words);
+        }
+    }
+
+    fn send(&mut self, words: Vec<OsString>) {
+        let text = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+        let Words::Untold(socket) = std::mem::replace(&mut self.words, Words::Told(words)) else { return };
+        // They are fewer than a socket takes at once. A bwrap that has only a part of them ends, and says so.
+        let _ = Outgoing::new(socket, text).go_on();
+    }
+
+    /// Whether it has been told, or can be told, the words of `argv`.
     pub(super) fn is_for(&self, argv: &Argv) -> bool {
         let guard = argv.guard.as_ref().is_some_and(|guard| {
             guard.program == self.guard && guard.descriptor == lower::FIRST_DESCRIPTOR && argv.data.is_empty()
         });
-        guard && argv.program == self.program && argv.before == Before::default()
+        let words = match &self.words {
+            Words::Untold(_) => true,
+            Words::Told(words) => argv.own_words().eq(words),
+        };
+        guard && words && argv.program == self.program && argv.before == Before::default()
     }
 
-    /// Tells bwrap its words, with which it begins.
-    pub(super) fn tell(self, argv: &Argv) -> Result<Started, Diagnostic> {
-        let ended = |word: &OsString| [word.as_bytes(), b"\0"].concat();
-        let words = argv.own_words().flat_map(ended).collect();
-        // They are fewer than a socket takes at once.
-        match Outgoing::new(self.words, words).go_on() {
-            None => Ok(self.started),
-            Some(_) => Err(cannot("tell bwrap its words", &io::ErrorKind::WouldBlock.into())),
-        }
+    /// For a run of `argv`, whose words it has from here on.
+    pub(super) fn take_up(mut self, argv: &Argv) -> Started {
+        self.send(argv.own_words().cloned().collect());
+        self.started
     }
 }
 
