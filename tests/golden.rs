@@ -32,7 +32,7 @@ use agent_sandbox::lower::Argv;
 use agent_sandbox::model::View;
 use agent_sandbox::origin::{Origin, Source};
 use agent_sandbox::path::shown;
-use agent_sandbox::pipeline::Compiled;
+use agent_sandbox::pipeline::{self, Compiled};
 use agent_sandbox::placeholder;
 use agent_sandbox::rule::{Exactness, LayerKind};
 use agent_sandbox::session::{Request, Session};
@@ -50,6 +50,23 @@ fn every_case_compiles_to_its_snapshot() {
     // All of them, not only the first.
     let different: Vec<&String> = cases.iter().filter(differs).collect();
     assert!(different.is_empty(), "not as in snapshots/golden: {different:?}");
+}
+
+/// What a start ahead of the compiler tells bwrap (SPEC S16).
+#[test]
+fn the_words_of_bwrap_are_foreseen_from_files_and_flags() {
+    let mut foreseen_in = 0;
+    for name in cases() {
+        let case = Case::read(&name);
+        let Some(compiled) = case.compiled().filter(|compiled| compiled.guard) else { continue };
+        let host = case.tree.host();
+        let read = pipeline::read(&host, &case.session, &case.request, &mut Diagnostics::default()).unwrap();
+        let argv = compiled.argv(&case.session, &engine(), &["true".into()], &mut Diagnostics::default());
+        let words: Vec<&OsString> = argv.operations.iter().flat_map(|operation| &operation.words).collect();
+        assert_eq!(words, read.foreseen_words(&case.session).iter().collect::<Vec<_>>(), "{name}");
+        foreseen_in += 1;
+    }
+    assert!(foreseen_in > 50, "{foreseen_in}");
 }
 
 #[test]

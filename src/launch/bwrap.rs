@@ -89,3 +89,52 @@ fn asked(bwrap: &AbsPath, flag: &str) -> Result<String, Diagnostic> {
     let said = said.map_err(|e| super::cannot_execute(bwrap, &e))?;
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_a_bwrap_that_nobody_but_root_can_change_is_started_unasked() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        let mode = |path: &str, mode| fs::set_permissions(at(path), fs::Permissions::from_mode(mode)).unwrap();
+        fs::create_dir_all(at("usr/bin")).unwrap();
+        fs::create_dir(at("links")).unwrap();
+        fs::write(at("usr/bin/bwrap"), "").unwrap();
+        symlink("/usr/bin/bwrap", at("links/bwrap")).unwrap();
+        for (path, bits) in
+            [("", 0o755), ("usr", 0o755), ("usr/bin", 0o755), ("links", 0o755), ("usr/bin/bwrap", 0o755)]
+        {
+            mode(path, bits);
+        }
+        let found = |uid, path: &str| {
+            let env = BTreeMap::from([("PATH".into(), path.into())]);
+            let session = Session { cwd: AbsPath::root(), uid, env, executable: None };
+            of_system(&Host::at(root.path()), &session).is_some()
+        };
+        // Whoever is not root makes files that are not root's.
+        let is_root = rustix::process::getuid().is_root();
+        assert_eq!([found(1000, "/usr/bin"), found(1000, "/links:/usr/bin")], [is_root; 2]);
+        assert!(!found(0, "/usr/bin"), "root can change everything");
+        for (path, closed, open) in [
+            ("usr/bin/bwrap", 0o755, 0o775),
+            ("usr/bin/bwrap", 0o755, 0o757),
+            ("usr/bin/bwrap", 0o755, 0o4755),
+            ("usr/bin", 0o755, 0o1777),
+            ("usr", 0o755, 0o775),
+        ] {
+            mode(path, open);
+            assert!(!found(1000, "/usr/bin") && !found(1000, "/links"), "{path} {open:o}");
+            mode(path, closed);
+        }
+        mode("links", 0o777);
+        assert!(!found(1000, "/links:/usr/bin"), "the link could be another one");
+        assert_eq!(found(1000, "/usr/bin"), is_root);
+    }
+}

@@ -7,6 +7,7 @@
 #[macro_use]
 mod situations;
 
+mod ahead;
 mod beside;
 mod diff;
 mod doctor;
