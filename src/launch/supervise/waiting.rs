@@ -8,8 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::process::{Signal, set_parent_process_death_signal};
-
 #[cfg(feature = "ablate")]
 use crate::ablate;
 use crate::descriptors;
@@ -110,12 +108,13 @@ impl Waiting {
     }
 }
 
-/// bwrap ends with us even while it has no words, and runs where we do not.
+/// bwrap runs where we do not. What ends it with us is its own affair (`--die-with-parent`), or the end of what it waits for: a signal at our death could meet it
+/// when it has just made a process that waits for it, and would then wait for ever.
 #[allow(unsafe_code)]
 fn stand_apart(bwrap: &mut Command, processors: Option<Processors>) {
+    let Some(processors) = processors else { return };
     let apart = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        processors.iter().for_each(Processors::leave_this_one);
+        processors.leave_this_one();
         Ok(())
     };
     // SAFETY: these are system calls, and nothing is allocated.
