@@ -52,7 +52,7 @@ fn every_case_compiles_to_its_snapshot() {
     assert!(different.is_empty(), "not as in snapshots/golden: {different:?}");
 }
 
-/// What a start ahead of the compiler tells bwrap (SPEC S16).
+/// What a start ahead of the compiler tells bwrap (SPEC S17).
 #[test]
 fn the_words_of_bwrap_are_foreseen_from_files_and_flags() {
     let mut foreseen_in = 0;
