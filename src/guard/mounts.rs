@@ -116,6 +116,9 @@ struct Maker<'p> {
 
 impl<'p> Maker<'p> {
     fn make(&mut self, mount: &'p GuardMount) -> io::Result<()> {
+        if !matches!(mount, GuardMount::Seal(_)) {
+            self.own.covered_at(mount.path());
+        }
         let made = self.make_once(mount, self.covered(mount.path()));
         // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing
         // any more, or something else to hide.
@@ -166,7 +169,7 @@ impl<'p> Maker<'p> {
                 compare(&point, covered)?;
                 let options = format!("mode={:04o}", self.own.mode_for_now(path, *mode));
                 mount_tmpfs(&point, HARMLESS, &options)?;
-                self.own.mounted(open(path)?)
+                self.own.mounted(path).map(drop)
             }
             GuardMount::Directory { path, mode } => {
                 let mode = self.own.mode_for_now(path, *mode);
@@ -186,12 +189,12 @@ impl<'p> Maker<'p> {
                 self.own.with_new_file(content.0.as_bytes(), |file| {
                     let tree = taken(file)?;
                     put(&tree, &point)?;
-                    remount(&tree, HARMLESS | MountFlags::RDONLY)
+                    seal(&tree)
                 })
             }
             GuardMount::Seal(path) => {
                 self.own.set_modes(path).map_err(|(_, e)| e)?;
-                remount(&open(path)?, HARMLESS | MountFlags::RDONLY)
+                seal(&open(path)?)
             }
         }
     }
@@ -216,7 +219,7 @@ impl<'p> Maker<'p> {
         }
         let mask = taken(&open(&places::at(places::DEV).child("null"))?)?;
         put(&mask, point)?;
-        remount(&mask, CLOSED)?;
+        close(&mask)?;
         self.made.hidden.push(identity(&mask)?);
         self.mask = Some(mask);
         Ok(())
@@ -244,6 +247,11 @@ pub(super) fn taken(source: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(open_tree(source, c"", OpenTreeFlags::AT_EMPTY_PATH | TAKE)?)
 }
 
+/// The same of `name` in a folder, whatever that is: a link is not followed.
+pub(super) fn taken_in(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    Ok(open_tree(folder, name, OpenTreeFlags::AT_SYMLINK_NOFOLLOW | TAKE)?)
+}
+
 /// The same with all that is mounted in it.
 fn taken_with_submounts(source: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(open_tree(source, c"", OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE | TAKE)?)
@@ -257,6 +265,11 @@ pub(super) fn put(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
     Ok(move_mount(tree, c"", point, c"", both)?)
 }
 
+/// Onto `name` in a folder. A link is not followed.
+pub(super) fn put_in(tree: &OwnedFd, folder: &OwnedFd, name: &str) -> io::Result<()> {
+    Ok(move_mount(tree, c"", folder, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
 pub(super) fn mount_tmpfs(point: &OwnedFd, flags: MountFlags, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options)?;
     Ok(mount("tmpfs", by_descriptor(point), "tmpfs", flags, options.as_c_str())?)
@@ -267,7 +280,8 @@ fn pin(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;
     let tree = taken_with_submounts(&point)?;
     put(&tree, &point)?;
-    Ok(mount_change(by_descriptor(&tree), MountPropagationFlags::UNBINDABLE)?)
+    mount_access::set_unbindable(tree.as_fd())
+        .or_else(|_| Ok(mount_change(by_descriptor(&tree), MountPropagationFlags::UNBINDABLE)?))
 }
 
 /// All flags of the mount but those that forbid devices and writing. Where the host has set these, they stay.
@@ -308,7 +322,16 @@ pub(super) fn read_only(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;
     let tree = taken(&point)?;
     put(&tree, &point)?;
-    remount(&tree, CLOSED)
+    close(&tree)
+}
+
+/// Of the sandbox's own, and finished.
+fn seal(mount: &OwnedFd) -> io::Result<()> {
+    mount_access::set_alone(mount.as_fd(), Access::Sealed).or_else(|_| remount(mount, HARMLESS | MountFlags::RDONLY))
+}
+
+fn close(mount: &OwnedFd) -> io::Result<()> {
+    mount_access::set_alone(mount.as_fd(), Access::Closed).or_else(|_| remount(mount, CLOSED))
 }
 
 /// Changes the flags of a mount. All flags that are locked must be among `flags`.
@@ -319,8 +342,13 @@ pub(super) fn remount(mount: &OwnedFd, flags: MountFlags) -> io::Result<()> {
 /// Another sandbox may share the project and change it this very moment, so no symlink is followed, and what was opened is
 /// what is mounted on.
 pub(super) fn open(path: &AbsPath) -> io::Result<OwnedFd> {
+    open_in(CWD, path.as_path())
+}
+
+/// The same for a name in a folder that was opened so.
+pub(super) fn open_in(folder: impl AsFd, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    Ok(openat2(CWD, path.as_path(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+    Ok(openat2(folder, name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 pub(super) fn by_descriptor(descriptor: &OwnedFd) -> String {

@@ -5,18 +5,22 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, mknodat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::mounts::{by_descriptor, open};
+use super::mounts::{by_descriptor, open, open_in};
 use crate::path::AbsPath;
 
 #[derive(Default)]
 pub(super) struct Own<'p> {
     devices: BTreeSet<u64>,
     /// The root of the first, for files that are mounted elsewhere.
-    folder: Option<OwnedFd>,
+    folder: Option<Rc<OwnedFd>>,
+    /// The last one in which something was made, or could be: what follows is often made in it, too. It is what its path leads to, because
+    /// it goes when something is mounted there or above it ([`Own::covered_at`]).
+    last: Option<(AbsPath, Rc<OwnedFd>)>,
     /// The modes that directories get when everything in them is in place: some do not even let their owner make anything.
     modes: Vec<(&'p AbsPath, u32)>,
 }
@@ -25,10 +29,32 @@ pub(super) struct Own<'p> {
 const ON_THE_WAY: u32 = 0o700;
 
 impl<'p> Own<'p> {
-    pub(super) fn mounted(&mut self, root: OwnedFd) -> io::Result<()> {
+    /// There is one more, whose root shows at `path`.
+    pub(super) fn mounted(&mut self, path: &AbsPath) -> io::Result<Rc<OwnedFd>> {
+        self.covered_at(path);
+        let root = Rc::new(self.opened(path)?);
         self.devices.insert(device_of(&root)?);
-        self.folder.get_or_insert(root);
-        Ok(())
+        self.folder.get_or_insert_with(|| root.clone());
+        self.last = Some((path.clone(), root.clone()));
+        Ok(root)
+    }
+
+    /// Something is mounted at `path`, or will be: whatever is kept open there, or below, is not what its path leads to any more.
+    pub(super) fn covered_at(&mut self, path: &AbsPath) {
+        self.last.take_if(|(last, _)| last.is_within(path));
+    }
+
+    /// What shows at `path`, where no link leads to it.
+    pub(super) fn opened(&self, path: &AbsPath) -> io::Result<OwnedFd> {
+        match (self.last_around(path), path.file_name()) {
+            (Some(folder), Some(name)) => open_in(&folder, name),
+            _ => open(path),
+        }
+    }
+
+    fn last_around(&self, path: &AbsPath) -> Option<Rc<OwnedFd>> {
+        let around = path.folders().next()?;
+        self.last.as_ref().filter(|(last, _)| last.as_path() == around).map(|(_, folder)| folder.clone())
     }
 
     /// `mode`, if things can be put into such a directory; otherwise one that lets us, until [`Own::set_modes`].
@@ -56,30 +82,49 @@ impl<'p> Own<'p> {
     }
 
     /// The mount point for a directory: what is there, or, in a file system of ours, a new one.
-    pub(super) fn directory(&self, path: &AbsPath) -> io::Result<OwnedFd> {
-        open_or(path, || self.make_directory(path, ON_THE_WAY))
+    pub(super) fn directory(&mut self, path: &AbsPath) -> io::Result<OwnedFd> {
+        self.opened_or(path, |own| own.make_directory(path, ON_THE_WAY))
     }
 
     /// The same for a file.
-    pub(super) fn file(&self, path: &AbsPath) -> io::Result<OwnedFd> {
-        open_or(path, || {
-            let (folder, name) = self.place(path)?;
-            create(&folder, name).map(drop)
+    pub(super) fn file(&mut self, path: &AbsPath) -> io::Result<OwnedFd> {
+        self.opened_or(path, |own| {
+            let (folder, name) = own.place(path)?;
+            make_file(&folder, name)
         })
     }
 
-    pub(super) fn make_directory(&self, path: &AbsPath, mode: u32) -> io::Result<()> {
+    fn opened_or(&mut self, path: &AbsPath, make: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<OwnedFd> {
+        // In a folder in which something was just made there is seldom anything else.
+        if self.last_around(path).is_none() {
+            match open(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            }
+        }
+        match make(self) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        self.opened(path)
+    }
+
+    pub(super) fn make_directory(&mut self, path: &AbsPath, mode: u32) -> io::Result<()> {
         let (folder, name) = self.place(path)?;
         Ok(mkdirat(folder, name, Mode::from_raw_mode(mode))?)
     }
 
     /// Where something new at `path` has to be made, which is in a file system of ours or nowhere.
-    pub(super) fn place<'n>(&self, path: &'n AbsPath) -> io::Result<(OwnedFd, &'n OsStr)> {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+    pub(super) fn place<'n>(&mut self, path: &'n AbsPath) -> io::Result<(Rc<OwnedFd>, &'n OsStr)> {
+        let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Errno::NOENT.into());
         };
-        let folder = self.directory(&folder)?;
+        if let Some(folder) = self.last_around(path) {
+            return Ok((folder, name));
+        }
+        let folder = Rc::new(self.directory(&around)?);
         self.must_be_ours(&folder)?;
+        self.last = Some((around, folder.clone()));
         Ok((folder, name))
     }
 
@@ -100,7 +145,7 @@ impl<'p> Own<'p> {
     ) -> io::Result<()> {
         // Nothing of the host's `/dev`, where this is made, has that name, so no rule does.
         const NAME: &str = ".agent-sandbox";
-        let folder = self.folder.as_ref().ok_or(Errno::NOENT)?;
+        let folder = self.folder.as_deref().ok_or(Errno::NOENT)?;
         let mut file = create(folder, OsStr::new(NAME))?;
         file.write_all(content)?;
         use_it(&file.into())?;
@@ -108,11 +153,9 @@ impl<'p> Own<'p> {
     }
 }
 
-fn open_or(path: &AbsPath, make: impl FnOnce() -> io::Result<()>) -> io::Result<OwnedFd> {
-    match open(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => make().and_then(|()| open(path)),
-        opened => opened,
-    }
+/// An empty file, which nobody opens: it is what something is mounted on.
+pub(super) fn make_file(folder: &OwnedFd, name: impl rustix::path::Arg) -> io::Result<()> {
+    Ok(mknodat(folder, name, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0)?)
 }
 
 fn create(folder: &OwnedFd, name: &OsStr) -> io::Result<File> {
