@@ -7,6 +7,7 @@
 mod check;
 mod confine;
 mod dev;
+mod kept;
 mod mounts;
 mod namespaces;
 mod own;

@@ -117,7 +117,7 @@ struct Maker<'p> {
 impl<'p> Maker<'p> {
     fn make(&mut self, mount: &'p GuardMount) -> io::Result<()> {
         if !matches!(mount, GuardMount::Seal(_)) {
-            self.own.covered_at(mount.path());
+            self.own.kept.cover(mount.path());
         }
         let made = self.make_once(mount, self.covered(mount.path()));
         // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing
@@ -205,12 +205,14 @@ impl<'p> Maker<'p> {
         let point = match &early {
             Some(source) if is_directory(source)? => self.own.directory(path)?,
             Some(_) => self.own.file(path)?,
-            None => open(path)?,
+            None => self.own.kept.open(path)?,
         };
         let tree = taken_with_submounts(early.as_ref().unwrap_or(&point))?;
         // Where the host has closed one of its mounts, or the kernel is older, this is done for each of them at the end.
         self.made.settled &= mount_access::set(tree.as_fd(), access).is_ok();
-        put(&tree, &point)
+        put(&tree, &point)?;
+        self.own.kept.keep(path.clone(), tree, false);
+        Ok(())
     }
 
     fn mask(&mut self, point: &OwnedFd) -> io::Result<()> {
@@ -230,7 +232,7 @@ impl<'p> Maker<'p> {
             return Ok(());
         }
         mount_tmpfs(point, CLOSED, "mode=0000,size=4k")?;
-        let hidden = open(path)?;
+        let hidden = self.own.kept.open(path)?;
         self.made.hidden.push(identity(&hidden)?);
         self.hidden = Some(hidden);
         Ok(())

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, mknodat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::mounts::{by_descriptor, open, open_in};
+use super::kept::Kept;
+use super::mounts::{by_descriptor, open};
 use crate::path::AbsPath;
 
 #[derive(Default)]
@@ -18,9 +19,7 @@ pub(super) struct Own<'p> {
     devices: BTreeSet<u64>,
     /// The root of the first, for files that are mounted elsewhere.
     folder: Option<Rc<OwnedFd>>,
-    /// The last one in which something was made, or could be: what follows is often made in it, too. It is what its path leads to, because
-    /// it goes when something is mounted there or above it ([`Own::covered_at`]).
-    last: Option<(AbsPath, Rc<OwnedFd>)>,
+    pub(super) kept: Kept,
     /// The modes that directories get when everything in them is in place: some do not even let their owner make anything.
     modes: Vec<(&'p AbsPath, u32)>,
 }
@@ -31,30 +30,11 @@ const ON_THE_WAY: u32 = 0o700;
 impl<'p> Own<'p> {
     /// There is one more, whose root shows at `path`.
     pub(super) fn mounted(&mut self, path: &AbsPath) -> io::Result<Rc<OwnedFd>> {
-        self.covered_at(path);
-        let root = Rc::new(self.opened(path)?);
+        let root = self.kept.open(path)?;
         self.devices.insert(device_of(&root)?);
+        let root = self.kept.keep(path.clone(), root, true);
         self.folder.get_or_insert_with(|| root.clone());
-        self.last = Some((path.clone(), root.clone()));
         Ok(root)
-    }
-
-    /// Something is mounted at `path`, or will be: whatever is kept open there, or below, is not what its path leads to any more.
-    pub(super) fn covered_at(&mut self, path: &AbsPath) {
-        self.last.take_if(|(last, _)| last.is_within(path));
-    }
-
-    /// What shows at `path`, where no link leads to it.
-    pub(super) fn opened(&self, path: &AbsPath) -> io::Result<OwnedFd> {
-        match (self.last_around(path), path.file_name()) {
-            (Some(folder), Some(name)) => open_in(&folder, name),
-            _ => open(path),
-        }
-    }
-
-    fn last_around(&self, path: &AbsPath) -> Option<Rc<OwnedFd>> {
-        let around = path.folders().next()?;
-        self.last.as_ref().filter(|(last, _)| last.as_path() == around).map(|(_, folder)| folder.clone())
     }
 
     /// `mode`, if things can be put into such a directory; otherwise one that lets us, until [`Own::set_modes`].
@@ -95,9 +75,9 @@ impl<'p> Own<'p> {
     }
 
     fn opened_or(&mut self, path: &AbsPath, make: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<OwnedFd> {
-        // In a folder in which something was just made there is seldom anything else.
-        if self.last_around(path).is_none() {
-            match open(path) {
+        // In a folder of ours that is kept, something was just made, and there is seldom anything else.
+        if self.kept.ours_around(path).is_none() {
+            match self.kept.open(path) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 opened => return opened,
             }
@@ -106,7 +86,7 @@ impl<'p> Own<'p> {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
-        self.opened(path)
+        self.kept.open(path)
     }
 
     pub(super) fn make_directory(&mut self, path: &AbsPath, mode: u32) -> io::Result<()> {
@@ -119,13 +99,12 @@ impl<'p> Own<'p> {
         let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Errno::NOENT.into());
         };
-        if let Some(folder) = self.last_around(path) {
+        if let Some(folder) = self.kept.ours_around(path) {
             return Ok((folder, name));
         }
-        let folder = Rc::new(self.directory(&around)?);
+        let folder = self.directory(&around)?;
         self.must_be_ours(&folder)?;
-        self.last = Some((around, folder.clone()));
-        Ok((folder, name))
+        Ok((self.kept.keep(around, folder, true), name))
     }
 
     /// Those of all that was made.

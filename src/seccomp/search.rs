@@ -1,5 +1,5 @@
 //! A filter that looks for the number of a call by halves. To attach one the kernel runs it once for each number, to know which calls it need not ask it
-//! about, and translates it: what `seccompiler` makes, one comparison after the other, took three times as long (41 against 14 µs).
+//! about, and translates it: what `seccompiler` makes, one comparison after the other, took longer (41 against 25 µs, and 11 for one that only allows).
 
 use seccompiler::{BpfProgram, Error, TargetArch, sock_filter};
 
