@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, mkdirat, symlinkat};
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::MountFlags;
 use rustix::termios::{isatty, ttyname};
 
-use super::mounts::{HARMLESS, allow_devices, by_descriptor, mount_tmpfs, open, open_in, put_in, taken, taken_in};
+use super::mounts::{HARMLESS, allow_devices, mount_new, mount_tmpfs, open, open_in, put_in, taken, taken_in};
 use super::own::{Own, make_file};
 use crate::path::AbsPath;
 
@@ -44,7 +44,7 @@ pub(super) fn make(path: &AbsPath, own: &mut Own) -> io::Result<()> {
     }
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let options = c"newinstance,ptmxmode=0666,mode=620";
-    Ok(mount("devpts", by_descriptor(&open_in(&folder, "pts")?), "devpts", flags, options)?)
+    mount_new("devpts", &open_in(&folder, "pts")?, flags, options)
 }
 
 /// What the command's output goes to, where that is a terminal and has a name here.

@@ -1,6 +1,7 @@
 //! The mounts of the second stage, where the host, or the number of rules, makes them difficult.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ everywhere!(
     mounts_of_the_host_are_as_open_as_what_they_lie_in,
     what_is_mounted_is_found_in_what_was_mounted_last,
     nothing_is_mounted_in_what_is_covered,
+    what_nobody_may_enter_is_hidden,
     what_is_re_opened_may_be_more_than_descriptors,
     what_the_caller_takes_away_from_new_files_changes_nothing,
     what_the_caller_takes_away_from_himself_breaks_nothing,
@@ -97,6 +99,21 @@ fn nothing_is_mounted_in_what_is_covered(place: &Place) {
     let look = "cat folder/in/file 2>/dev/null || echo hidden";
     assert_eq!(succeeded(with_more_mounts(place, &more[..2], look)), "hidden\n");
     failed(&with_more_mounts(place, &more, look), 125, "/folder/in/file`: ");
+}
+
+/// The second stage mounts from within a folder where it can, and has to do without here.
+fn what_nobody_may_enter_is_hidden(place: &Place) {
+    const CLOSED: u32 = 0o000;
+    write(place, "closed/file", "host\n");
+    policy(place, "exclude = ['closed']\n");
+    place.give_away();
+    let closed = place.project().join("closed");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(CLOSED)).unwrap();
+    // Its owner could open it again, were it still there.
+    let script = "chmod 700 closed 2>/dev/null; cat closed/file 2>/dev/null || echo hidden";
+    assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "hidden\n");
+    assert_eq!(fs::metadata(&closed).unwrap().permissions().mode() & 0o777, CLOSED);
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Each is held open until it is mounted again.
