@@ -26,7 +26,7 @@ impl User {
 
 /// The second number of `0 1000 1`.
 fn outside(map: &str) -> io::Result<u32> {
-    // One line of three numbers of at most ten digits; more is another form.
+    // Three numbers, for each of which the kernel takes eleven places.
     let mut line = [0; 64];
     let length = rustix::io::read(openat(CWD, map, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, &mut line)?;
     let text = std::str::from_utf8(&line[..length]).unwrap_or_default();
