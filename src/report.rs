@@ -20,7 +20,7 @@ pub const GO: &[u8] = b"go";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The sandbox is as planned, and the command is next.
+    /// The sandbox is as planned, its mounts are locked, and the command is next.
     Ready,
     /// The sandbox is not as planned: nothing may run in it.
     Refused(String),
@@ -72,10 +72,9 @@ impl Report {
     }
 }
 
-/// Says that the command is next, and waits until the supervisor has hold of this process: a command that ends at once
-/// would otherwise be gone before its exit status can be asked for, and a signal could meet nobody.
-pub fn ready(socket: BorrowedFd) -> io::Result<()> {
-    Report::Ready.send(socket)?;
+/// After [`Report::Ready`], waits until the supervisor has hold of this process: a command that ends at once would otherwise be gone before its
+/// exit status can be asked for, and a signal could meet nobody.
+pub fn wait_for_go(socket: BorrowedFd) -> io::Result<()> {
     let mut answer = [0; GO.len()];
     loop {
         match recv(socket, &mut answer, RecvFlags::empty()) {
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_report_is_a_packet_of_its_own_and_ready_waits_for_the_answer() {
+    fn each_report_is_a_packet_of_its_own_and_only_one_answer_lets_go() {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         for report in each() {
@@ -165,8 +164,10 @@ mod tests {
             assert_eq!(Report::decode(&buffer[..length]), Some(report));
         }
         send(&ours, GO, SendFlags::NOSIGNAL).unwrap();
-        ready(theirs.as_fd()).unwrap();
+        wait_for_go(theirs.as_fd()).unwrap();
+        send(&ours, b"no", SendFlags::NOSIGNAL).unwrap();
+        assert!(wait_for_go(theirs.as_fd()).is_err(), "another answer");
         drop(ours);
-        assert!(ready(theirs.as_fd()).is_err(), "nobody is there to answer");
+        assert!(wait_for_go(theirs.as_fd()).is_err(), "nobody is there to answer");
     }
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, mkdirat, symlinkat};
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::MountFlags;
 use rustix::termios::{isatty, ttyname};
 
-use super::mounts::{HARMLESS, allow_devices, by_descriptor, mount_tmpfs, open, put, taken};
-use super::own::Own;
+use super::mounts::{HARMLESS, allow_devices, mount_new, mount_tmpfs, open, open_in, put_in, taken, taken_in};
+use super::own::{Own, make_file};
 use crate::path::AbsPath;
 
 const NODES: [&str; 6] = ["full", "null", "random", "tty", "urandom", "zero"];
@@ -23,23 +23,19 @@ const LINKS: [(&str, &str); 6] = [
 ];
 
 pub(super) fn make(path: &AbsPath, own: &mut Own) -> io::Result<()> {
-    let mut nodes: Vec<(AbsPath, OwnedFd)> = Vec::new();
-    for name in NODES {
-        let node = path.child(name);
-        let opened = open(&node)?;
-        nodes.push((node, opened));
-    }
+    // All at once, before they are covered.
+    let point = open(path)?;
+    let mut nodes = NODES.iter().map(|name| Ok((*name, taken_in(&point, name)?))).collect::<io::Result<Vec<_>>>()?;
     if let Some(terminal) = terminal() {
-        nodes.push((path.child("console"), terminal));
+        nodes.push(("console", taken(&terminal)?));
     }
-    mount_tmpfs(&open(path)?, HARMLESS, "mode=0755")?;
-    own.mounted(open(path)?)?;
-    for (at, node) in &nodes {
-        let tree = taken(node)?;
-        put(&tree, &own.file(at)?)?;
-        allow_devices(&tree)?;
+    mount_tmpfs(&point, HARMLESS, "mode=0755")?;
+    let folder = own.mounted(path)?;
+    for (name, node) in &nodes {
+        make_file(&folder, *name)?;
+        put_in(node, &folder, name)?;
+        allow_devices(node)?;
     }
-    let folder = open(path)?;
     for (target, name) in LINKS {
         symlinkat(target, &folder, name)?;
     }
@@ -48,7 +44,7 @@ pub(super) fn make(path: &AbsPath, own: &mut Own) -> io::Result<()> {
     }
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     let options = c"newinstance,ptmxmode=0666,mode=620";
-    Ok(mount("devpts", by_descriptor(&open(&path.child("pts"))?), "devpts", flags, options)?)
+    mount_new("devpts", &open_in(&folder, "pts")?, flags, options)
 }
 
 /// What the command's output goes to, where that is a terminal and has a name here.

@@ -7,6 +7,7 @@
 mod check;
 mod confine;
 mod dev;
+mod kept;
 mod mounts;
 mod namespaces;
 mod own;
@@ -175,6 +176,10 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if !ablate::is_off(Mitigation::MountLock) && !ablate::is_off(Mitigation::RootCapabilities) {
         namespaces::enter(user).map_err(Failure::step("a namespace that locks the mounts"))?;
     }
+    // The supervisor takes hold of this process, and looks once more whether all is as planned, while the rest is done: nothing of it is about mounts.
+    if let Some(supervisor) = supervisor {
+        Report::Ready.send(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))?;
+    }
     if !ablate::is_off(Mitigation::RootCapabilities) {
         confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
     }
@@ -182,15 +187,15 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
         scope::apply().map_err(|e| Failure::refused("Landlock", e))?;
     }
     descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
-    if let Some(supervisor) = supervisor {
-        report::ready(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))?;
-    }
-    let mask = plan.signal_mask.as_deref().and_then(|mask| mask.parse::<Mask>().ok());
-    mask.unwrap_or_default().restore();
-    // Last: nothing above should have to know what the filter forbids.
+    // The last but for three calls, none of which it forbids: nothing else should have to know what the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
     }
+    if let Some(supervisor) = supervisor {
+        report::wait_for_go(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))?;
+    }
+    let mask = plan.signal_mask.as_deref().and_then(|mask| mask.parse::<Mask>().ok());
+    mask.unwrap_or_default().restore();
     let variables = plan.environment.iter().flatten().map(|(Word(name), Word(value))| (name, value));
     // bwrap has set this one: the working directory.
     let variables = variables.filter(|(name, _)| *name != "PWD" || std::env::var_os("PWD").is_none());

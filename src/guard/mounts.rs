@@ -3,6 +3,7 @@
 //! What can be written through a mount is looked at again afterwards, for all of them (see `check`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +14,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, mount_remount, move_mount,
     open_tree,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
+use rustix::process::{Resource, Rlimit, fchdir, getrlimit, setrlimit, umask};
 
 use super::dev;
 use super::own::{Own, is_directory};
@@ -116,6 +117,9 @@ struct Maker<'p> {
 
 impl<'p> Maker<'p> {
     fn make(&mut self, mount: &'p GuardMount) -> io::Result<()> {
+        if !matches!(mount, GuardMount::Seal(_)) {
+            self.own.kept.cover(mount.path());
+        }
         let made = self.make_once(mount, self.covered(mount.path()));
         // What comes and goes by itself (a socket, a temporary file) may go, or be replaced, between any two steps: then there is nothing
         // any more, or something else to hide.
@@ -166,7 +170,7 @@ impl<'p> Maker<'p> {
                 compare(&point, covered)?;
                 let options = format!("mode={:04o}", self.own.mode_for_now(path, *mode));
                 mount_tmpfs(&point, HARMLESS, &options)?;
-                self.own.mounted(open(path)?)
+                self.own.mounted(path).map(drop)
             }
             GuardMount::Directory { path, mode } => {
                 let mode = self.own.mode_for_now(path, *mode);
@@ -186,12 +190,12 @@ impl<'p> Maker<'p> {
                 self.own.with_new_file(content.0.as_bytes(), |file| {
                     let tree = taken(file)?;
                     put(&tree, &point)?;
-                    remount(&tree, HARMLESS | MountFlags::RDONLY)
+                    seal(&tree)
                 })
             }
             GuardMount::Seal(path) => {
                 self.own.set_modes(path).map_err(|(_, e)| e)?;
-                remount(&open(path)?, HARMLESS | MountFlags::RDONLY)
+                seal(&open(path)?)
             }
         }
     }
@@ -202,12 +206,14 @@ impl<'p> Maker<'p> {
         let point = match &early {
             Some(source) if is_directory(source)? => self.own.directory(path)?,
             Some(_) => self.own.file(path)?,
-            None => open(path)?,
+            None => self.own.kept.open(path)?,
         };
         let tree = taken_with_submounts(early.as_ref().unwrap_or(&point))?;
         // Where the host has closed one of its mounts, or the kernel is older, this is done for each of them at the end.
         self.made.settled &= mount_access::set(tree.as_fd(), access).is_ok();
-        put(&tree, &point)
+        put(&tree, &point)?;
+        self.own.kept.keep(path.clone(), tree, false);
+        Ok(())
     }
 
     fn mask(&mut self, point: &OwnedFd) -> io::Result<()> {
@@ -216,7 +222,7 @@ impl<'p> Maker<'p> {
         }
         let mask = taken(&open(&places::at(places::DEV).child("null"))?)?;
         put(&mask, point)?;
-        remount(&mask, CLOSED)?;
+        close(&mask)?;
         self.made.hidden.push(identity(&mask)?);
         self.mask = Some(mask);
         Ok(())
@@ -227,7 +233,7 @@ impl<'p> Maker<'p> {
             return Ok(());
         }
         mount_tmpfs(point, CLOSED, "mode=0000,size=4k")?;
-        let hidden = open(path)?;
+        let hidden = self.own.kept.open(path)?;
         self.made.hidden.push(identity(&hidden)?);
         self.hidden = Some(hidden);
         Ok(())
@@ -244,6 +250,11 @@ pub(super) fn taken(source: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(open_tree(source, c"", OpenTreeFlags::AT_EMPTY_PATH | TAKE)?)
 }
 
+/// The same of `name` in a folder, whatever that is: a link is not followed.
+pub(super) fn taken_in(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    Ok(open_tree(folder, name, OpenTreeFlags::AT_SYMLINK_NOFOLLOW | TAKE)?)
+}
+
 /// The same with all that is mounted in it.
 fn taken_with_submounts(source: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(open_tree(source, c"", OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE | TAKE)?)
@@ -257,9 +268,23 @@ pub(super) fn put(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
     Ok(move_mount(tree, c"", point, c"", both)?)
 }
 
+/// Onto `name` in a folder. A link is not followed.
+pub(super) fn put_in(tree: &OwnedFd, folder: &OwnedFd, name: &str) -> io::Result<()> {
+    Ok(move_mount(tree, c"", folder, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// An empty file system.
 pub(super) fn mount_tmpfs(point: &OwnedFd, flags: MountFlags, options: &str) -> io::Result<()> {
-    let options = std::ffi::CString::new(options)?;
-    Ok(mount("tmpfs", by_descriptor(point), "tmpfs", flags, options.as_c_str())?)
+    mount_new("tmpfs", point, flags, &CString::new(options)?)
+}
+
+/// A new file system, from within what it covers: to look up a path in `/proc/self/fd` takes half as long as to mount one. Where we may not go we have
+/// to. At the end the guard goes where the command begins.
+pub(super) fn mount_new(kind: &str, point: &OwnedFd, flags: MountFlags, options: &CStr) -> io::Result<()> {
+    match fchdir(point) {
+        Ok(()) => Ok(mount(kind, ".", kind, flags, options)?),
+        Err(_) => Ok(mount(kind, by_descriptor(point), kind, flags, options)?),
+    }
 }
 
 /// Not bound along with what is around it: the bind that covers it would show it.
@@ -267,7 +292,8 @@ fn pin(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;
     let tree = taken_with_submounts(&point)?;
     put(&tree, &point)?;
-    Ok(mount_change(by_descriptor(&tree), MountPropagationFlags::UNBINDABLE)?)
+    mount_access::set_unbindable(tree.as_fd())
+        .or_else(|_| Ok(mount_change(by_descriptor(&tree), MountPropagationFlags::UNBINDABLE)?))
 }
 
 /// All flags of the mount but those that forbid devices and writing. Where the host has set these, they stay.
@@ -308,7 +334,16 @@ pub(super) fn read_only(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;
     let tree = taken(&point)?;
     put(&tree, &point)?;
-    remount(&tree, CLOSED)
+    close(&tree)
+}
+
+/// Of the sandbox's own, and finished.
+fn seal(mount: &OwnedFd) -> io::Result<()> {
+    mount_access::set_alone(mount.as_fd(), Access::Sealed).or_else(|_| remount(mount, HARMLESS | MountFlags::RDONLY))
+}
+
+fn close(mount: &OwnedFd) -> io::Result<()> {
+    mount_access::set_alone(mount.as_fd(), Access::Closed).or_else(|_| remount(mount, CLOSED))
 }
 
 /// Changes the flags of a mount. All flags that are locked must be among `flags`.
@@ -319,8 +354,13 @@ pub(super) fn remount(mount: &OwnedFd, flags: MountFlags) -> io::Result<()> {
 /// Another sandbox may share the project and change it this very moment, so no symlink is followed, and what was opened is
 /// what is mounted on.
 pub(super) fn open(path: &AbsPath) -> io::Result<OwnedFd> {
+    open_in(CWD, path.as_path())
+}
+
+/// The same for a name in a folder that was opened so.
+pub(super) fn open_in(folder: impl AsFd, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    Ok(openat2(CWD, path.as_path(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+    Ok(openat2(folder, name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 pub(super) fn by_descriptor(descriptor: &OwnedFd) -> String {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::thread::UnshareFlags;
 
 /// A user and a group.
@@ -25,7 +26,10 @@ impl User {
 
 /// The second number of `0 1000 1`.
 fn outside(map: &str) -> io::Result<u32> {
-    let text = fs::read_to_string(map)?;
+    // Three numbers, for each of which the kernel takes eleven places.
+    let mut line = [0; 64];
+    let length = rustix::io::read(openat(CWD, map, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, &mut line)?;
+    let text = std::str::from_utf8(&line[..length]).unwrap_or_default();
     let number = text.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok());
     number.ok_or_else(|| io::Error::other(format!("`{map}` has another form")))
 }
@@ -35,10 +39,17 @@ fn outside(map: &str) -> io::Result<u32> {
 pub(crate) fn enter(user: User) -> io::Result<()> {
     let current = User::current();
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
-    // Without this a process without privileges may not write the map of groups.
-    fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{} {} 1", user.uid, current.uid))?;
-    fs::write("/proc/self/gid_map", format!("{} {} 1", user.gid, current.gid))
+    let groups = || fs::write("/proc/self/gid_map", format!("{} {} 1", user.gid, current.gid));
+    match groups() {
+        // A process without privileges may write that only where groups cannot be set. bwrap has seen to that for all namespaces below its own; it
+        // took as long to say it again as to write both maps.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            fs::write("/proc/self/setgroups", "deny")?;
+            groups()
+        }
+        written => written,
+    }
 }
 
 #[allow(unsafe_code)]

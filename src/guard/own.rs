@@ -5,10 +5,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmod, fstat, mkdirat, mknodat, openat, unlinkat};
 use rustix::io::Errno;
 
+use super::kept::Kept;
 use super::mounts::{by_descriptor, open};
 use crate::path::AbsPath;
 
@@ -16,7 +18,8 @@ use crate::path::AbsPath;
 pub(super) struct Own<'p> {
     devices: BTreeSet<u64>,
     /// The root of the first, for files that are mounted elsewhere.
-    folder: Option<OwnedFd>,
+    folder: Option<Rc<OwnedFd>>,
+    pub(super) kept: Kept,
     /// The modes that directories get when everything in them is in place: some do not even let their owner make anything.
     modes: Vec<(&'p AbsPath, u32)>,
 }
@@ -25,10 +28,13 @@ pub(super) struct Own<'p> {
 const ON_THE_WAY: u32 = 0o700;
 
 impl<'p> Own<'p> {
-    pub(super) fn mounted(&mut self, root: OwnedFd) -> io::Result<()> {
+    /// There is one more, whose root shows at `path`.
+    pub(super) fn mounted(&mut self, path: &AbsPath) -> io::Result<Rc<OwnedFd>> {
+        let root = self.kept.open(path)?;
         self.devices.insert(device_of(&root)?);
-        self.folder.get_or_insert(root);
-        Ok(())
+        let root = self.kept.keep(path.clone(), root, true);
+        self.folder.get_or_insert_with(|| root.clone());
+        Ok(root)
     }
 
     /// `mode`, if things can be put into such a directory; otherwise one that lets us, until [`Own::set_modes`].
@@ -56,31 +62,49 @@ impl<'p> Own<'p> {
     }
 
     /// The mount point for a directory: what is there, or, in a file system of ours, a new one.
-    pub(super) fn directory(&self, path: &AbsPath) -> io::Result<OwnedFd> {
-        open_or(path, || self.make_directory(path, ON_THE_WAY))
+    pub(super) fn directory(&mut self, path: &AbsPath) -> io::Result<OwnedFd> {
+        self.opened_or(path, |own| own.make_directory(path, ON_THE_WAY))
     }
 
     /// The same for a file.
-    pub(super) fn file(&self, path: &AbsPath) -> io::Result<OwnedFd> {
-        open_or(path, || {
-            let (folder, name) = self.place(path)?;
-            create(&folder, name).map(drop)
+    pub(super) fn file(&mut self, path: &AbsPath) -> io::Result<OwnedFd> {
+        self.opened_or(path, |own| {
+            let (folder, name) = own.place(path)?;
+            make_file(&folder, name)
         })
     }
 
-    pub(super) fn make_directory(&self, path: &AbsPath, mode: u32) -> io::Result<()> {
+    fn opened_or(&mut self, path: &AbsPath, make: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<OwnedFd> {
+        // In a folder of ours that is kept, something was just made, and there is seldom anything else.
+        if self.kept.ours_around(path).is_none() {
+            match self.kept.open(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            }
+        }
+        match make(self) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        self.kept.open(path)
+    }
+
+    pub(super) fn make_directory(&mut self, path: &AbsPath, mode: u32) -> io::Result<()> {
         let (folder, name) = self.place(path)?;
         Ok(mkdirat(folder, name, Mode::from_raw_mode(mode))?)
     }
 
     /// Where something new at `path` has to be made, which is in a file system of ours or nowhere.
-    pub(super) fn place<'n>(&self, path: &'n AbsPath) -> io::Result<(OwnedFd, &'n OsStr)> {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+    pub(super) fn place<'n>(&mut self, path: &'n AbsPath) -> io::Result<(Rc<OwnedFd>, &'n OsStr)> {
+        let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Errno::NOENT.into());
         };
-        let folder = self.directory(&folder)?;
+        if let Some(folder) = self.kept.ours_around(path) {
+            return Ok((folder, name));
+        }
+        let folder = self.directory(&around)?;
         self.must_be_ours(&folder)?;
-        Ok((folder, name))
+        Ok((self.kept.keep(around, folder, true), name))
     }
 
     /// Those of all that was made.
@@ -100,7 +124,7 @@ impl<'p> Own<'p> {
     ) -> io::Result<()> {
         // Nothing of the host's `/dev`, where this is made, has that name, so no rule does.
         const NAME: &str = ".agent-sandbox";
-        let folder = self.folder.as_ref().ok_or(Errno::NOENT)?;
+        let folder = self.folder.as_deref().ok_or(Errno::NOENT)?;
         let mut file = create(folder, OsStr::new(NAME))?;
         file.write_all(content)?;
         use_it(&file.into())?;
@@ -108,11 +132,9 @@ impl<'p> Own<'p> {
     }
 }
 
-fn open_or(path: &AbsPath, make: impl FnOnce() -> io::Result<()>) -> io::Result<OwnedFd> {
-    match open(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => make().and_then(|()| open(path)),
-        opened => opened,
-    }
+/// An empty file, which nobody opens: it is what something is mounted on.
+pub(super) fn make_file(folder: &OwnedFd, name: impl rustix::path::Arg) -> io::Result<()> {
+    Ok(mknodat(folder, name, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0)?)
 }
 
 fn create(folder: &OwnedFd, name: &OsStr) -> io::Result<File> {

@@ -1,12 +1,19 @@
 //! The mounts of the second stage, where the host, or the number of rules, makes them difficult.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
 
-use crate::sandbox::{policy, sandbox, succeeded, write};
+use serde_json::{Value, json};
+
+use crate::sandbox::{failed, policy, run, sandbox, succeeded, write};
 use crate::support::{Place, binary, stderr};
 
 everywhere!(
     mounts_of_the_host_are_as_open_as_what_they_lie_in,
+    what_is_mounted_is_found_in_what_was_mounted_last,
+    nothing_is_mounted_in_what_is_covered,
+    what_nobody_may_enter_is_hidden,
     what_is_re_opened_may_be_more_than_descriptors,
     what_the_caller_takes_away_from_new_files_changes_nothing,
     what_the_caller_takes_away_from_himself_breaks_nothing,
@@ -38,6 +45,75 @@ fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
         let expected = "open/in: writable\nhost\nhost\nhidden/in: hidden\nhidden/out/in: writable\n";
         assert_eq!(succeeded(host.current_dir(place.project()).output().unwrap()), expected, "{flags:?}");
     }
+}
+
+/// Starts bwrap and the second stage as they are printed, with these mounts after all others.
+fn with_more_mounts(place: &Place, more: &[Value], script: &str) -> Output {
+    let printed = succeeded(run(place, &["--print-args=json", "--", "sh", "-c", script]));
+    let mut printed: Value = serde_json::from_str(&printed).unwrap();
+    let plan = &mut printed["guard"]["plan"];
+    plan["mounts"].as_array_mut().unwrap().extend_from_slice(more);
+    place.write("plan", &plan.to_string());
+    place.give_away();
+    let words = printed["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    let mut command = place.command("sh");
+    command.args(["-c", "exec 3<\"$1\"; shift; exec \"$@\"", "sh"]).arg(place.path().join("plan")).args(words);
+    command.current_dir(place.project()).output().unwrap()
+}
+
+/// The second stage keeps the folders open in which it mounts. What covers one in the same plan is what counts from then on.
+fn what_is_mounted_is_found_in_what_was_mounted_last(place: &Place) {
+    write(place, "folder/in/file", "host\n");
+    policy(place, "");
+    let folder = place.project().join("folder");
+    let at = |name: &str| folder.join(name);
+    let more = [
+        json!({ "writable": folder }),
+        json!({ "writable": at("in") }),
+        json!({ "tmpfs": { "path": folder, "mode": "0755" } }),
+        json!({ "directory": { "path": at("in"), "mode": "0755" } }),
+        json!({ "data": { "path": at("in/new"), "content": "ours\n" } }),
+        json!({ "writable": place.project() }),
+        json!({ "mask": at("in/file") }),
+    ];
+    let look = "ls folder/in; cat folder/in/*";
+    assert_eq!(succeeded(with_more_mounts(place, &more[..1], look)), "file\nhost\n");
+    assert_eq!(succeeded(with_more_mounts(place, &more[..2], look)), "file\nhost\n");
+    assert_eq!(succeeded(with_more_mounts(place, &more[..5], look)), "new\nours\n");
+    // The whole project, with what is mounted in it by then: the folder is covered still.
+    assert_eq!(succeeded(with_more_mounts(place, &more[..6], look)), "new\nours\n");
+    assert!(!at("in/new").exists(), "nothing is made on the host");
+    let masked = [more[0].clone(), more[1].clone(), more[5].clone(), more[6].clone()];
+    assert_eq!(
+        succeeded(with_more_mounts(place, &masked, "ls folder/in; cat folder/in/* 2>/dev/null; true")),
+        "file\n"
+    );
+}
+
+fn nothing_is_mounted_in_what_is_covered(place: &Place) {
+    write(place, "folder/in/file", "host\n");
+    policy(place, "");
+    let [folder, inner] = ["folder", "folder/in"].map(|name| place.project().join(name));
+    let file = inner.join("file");
+    let more = [json!({ "writable": inner }), json!({ "hide": folder }), json!({ "mask": file })];
+    let look = "cat folder/in/file 2>/dev/null || echo hidden";
+    assert_eq!(succeeded(with_more_mounts(place, &more[..2], look)), "hidden\n");
+    failed(&with_more_mounts(place, &more, look), 125, "/folder/in/file`: ");
+}
+
+/// The second stage mounts from within a folder where it can, and has to do without here.
+fn what_nobody_may_enter_is_hidden(place: &Place) {
+    const CLOSED: u32 = 0o000;
+    write(place, "closed/file", "host\n");
+    policy(place, "exclude = ['closed']\n");
+    place.give_away();
+    let closed = place.project().join("closed");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(CLOSED)).unwrap();
+    // Its owner could open it again, were it still there.
+    let script = "chmod 700 closed 2>/dev/null; cat closed/file 2>/dev/null || echo hidden";
+    assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "hidden\n");
+    assert_eq!(fs::metadata(&closed).unwrap().permissions().mode() & 0o777, CLOSED);
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Each is held open until it is mounted again.
