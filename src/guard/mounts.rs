@@ -29,6 +29,9 @@ pub(super) const HARMLESS: MountFlags = MountFlags::NODEV.union(MountFlags::NOSU
 /// Without devices, opening `/dev/null` gives EACCES.
 const CLOSED: MountFlags = HARMLESS.union(MountFlags::RDONLY).union(MountFlags::NOEXEC);
 
+/// As many are open at once besides those of binds.
+const OTHER_DESCRIPTORS: usize = 64;
+
 /// Nothing that is mounted on the host from now on appears here.
 pub(super) fn detach_from_host() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
@@ -48,17 +51,18 @@ pub(super) fn make(plan: &GuardPlan) -> Result<Made, (&AbsPath, io::Error)> {
     let umask = umask(Mode::empty());
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    let made = make_all(plan);
+    let room = getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    let made = make_all(plan, room.saturating_sub(OTHER_DESCRIPTORS));
     rustix::process::umask(umask);
     let _ = setrlimit(Resource::Nofile, limit);
     made
 }
 
-fn make_all(plan: &GuardPlan) -> Result<Made, (&AbsPath, io::Error)> {
+fn make_all(plan: &GuardPlan, room: usize) -> Result<Made, (&AbsPath, io::Error)> {
     let mounts = &plan.mounts;
     let mut maker = Maker {
         expected: plan.expect.iter().map(|expected| (&expected.path, expected)).collect(),
-        early: open_early(mounts)?,
+        early: take_early(mounts, room)?,
         own: Own::default(),
         mask: None,
         hidden: None,
@@ -81,32 +85,46 @@ fn close_all() -> io::Result<()> {
     mount_access::set_alone(open(&places::at(places::PROC))?.as_fd(), Access::Writable)
 }
 
-/// What binds are taken from that will have been covered by then, opened before that: by an empty file system of the plan, or, in another place,
-/// by a pin, from which nothing can be bound.
-fn open_early(mounts: &[GuardMount]) -> Result<BTreeMap<&AbsPath, OwnedFd>, (&AbsPath, io::Error)> {
+/// What binds show, taken before anything is mounted, as far as there is room for descriptors: to take a part of a mount the kernel goes through all that is mounted
+/// in that mount, so with five thousand rules each would be compared with those before it.
+fn take_early(mounts: &[GuardMount], room: usize) -> Result<BTreeMap<&AbsPath, OwnedFd>, (&AbsPath, io::Error)> {
+    let (must, may) = binds(mounts);
+    let room = room.saturating_sub(must.len());
     let mut early = BTreeMap::new();
-    let mut is_empty: PathMap<bool> = PathMap::default();
-    for mount in mounts {
-        let path = mount.path();
-        let source = match mount {
-            GuardMount::From { source, .. } => Some(source),
-            _ if mount.is_bind() => is_empty.nearest(path).filter(|(_, is_empty)| **is_empty).map(|_| path),
-            _ => None,
-        };
-        match source.map(open) {
-            Some(Err(e)) if e.kind() == io::ErrorKind::NotFound && mount.may_be_gone() => {}
-            Some(opened) => _ = early.insert(path, opened.map_err(|e| (path, e))?),
-            None => {}
-        }
-        if mount.is_bind() || matches!(mount, GuardMount::Tmpfs { .. } | GuardMount::Dev(_)) {
-            is_empty.insert(path.clone(), !mount.is_bind());
+    for (mount, source) in must.into_iter().chain(may.into_iter().take(room)) {
+        match open(source).and_then(|opened| taken_with_submounts(&opened)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && mount.may_be_gone() => {}
+            taken => _ = early.insert(mount.path(), taken.map_err(|e| (mount.path(), e))?),
         }
     }
     Ok(early)
 }
 
+type Bind<'p> = (&'p GuardMount, &'p AbsPath);
+
+/// All binds and what they show. First those of what will have been covered when it is their turn: by an empty file system of the plan, or, in another
+/// place, by a pin, from which nothing can be bound.
+fn binds(mounts: &[GuardMount]) -> (Vec<Bind<'_>>, Vec<Bind<'_>>) {
+    let (mut must, mut may) = (Vec::new(), Vec::new());
+    let mut is_empty: PathMap<bool> = PathMap::default();
+    for mount in mounts {
+        let path = mount.path();
+        match mount {
+            GuardMount::From { source, .. } => must.push((mount, source)),
+            _ if !mount.is_bind() => {}
+            _ if is_empty.nearest(path).is_some_and(|(_, is_empty)| *is_empty) => must.push((mount, path)),
+            _ => may.push((mount, path)),
+        }
+        if mount.is_bind() || matches!(mount, GuardMount::Tmpfs { .. } | GuardMount::Dev(_)) {
+            is_empty.insert(path.clone(), !mount.is_bind());
+        }
+    }
+    (must, may)
+}
+
 struct Maker<'p> {
     expected: BTreeMap<&'p AbsPath, &'p Expected>,
+    /// What binds show that was taken before anything was mounted.
     early: BTreeMap<&'p AbsPath, OwnedFd>,
     own: Own<'p>,
     /// The first of each kind. The others are bound from it: one call, for a bind has the flags of what it was taken from.
@@ -200,15 +218,18 @@ impl<'p> Maker<'p> {
         }
     }
 
-    /// From what was opened early, or else from the place itself.
+    /// What was taken early, or else the place itself.
     fn bind(&mut self, path: &AbsPath, access: Access) -> io::Result<()> {
-        let early = self.early.remove(path);
-        let point = match &early {
-            Some(source) if is_directory(source)? => self.own.directory(path)?,
-            Some(_) => self.own.file(path)?,
-            None => self.own.kept.open(path)?,
+        let (tree, point) = match self.early.remove(path) {
+            Some(tree) => {
+                let point = if is_directory(&tree)? { self.own.directory(path)? } else { self.own.file(path)? };
+                (tree, point)
+            }
+            None => {
+                let point = self.own.kept.open(path)?;
+                (taken_with_submounts(&point)?, point)
+            }
         };
-        let tree = taken_with_submounts(early.as_ref().unwrap_or(&point))?;
         // Where the host has closed one of its mounts, or the kernel is older, this is done for each of them at the end.
         self.made.settled &= mount_access::set(tree.as_fd(), access).is_ok();
         put(&tree, &point)?;

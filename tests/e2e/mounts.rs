@@ -53,7 +53,7 @@ fn with_more_mounts(place: &Place, more: &[Value], script: &str) -> Output {
     let mut printed: Value = serde_json::from_str(&printed).unwrap();
     let plan = &mut printed["guard"]["plan"];
     plan["mounts"].as_array_mut().unwrap().extend_from_slice(more);
-    place.write("plan", &plan.to_string());
+    place.write("plan", plan.to_string());
     place.give_away();
     let words = printed["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
     let mut command = place.command("sh");
