@@ -5,8 +5,12 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
+use super::runs::Own;
+use super::trees::{Tree, trees};
 use super::*;
 use crate::identity::Identity;
+use crate::journal::Line;
+use crate::unfollowed::Folders;
 
 struct Scene {
     folder: TempDir,
