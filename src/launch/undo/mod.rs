@@ -2,8 +2,10 @@
 //!
 //! Order is everything here, because a run can be killed between any two steps. What will be made is noted first; it is
 //! made under a name that only this run uses, so that its identity can be noted before it has its own name; then it is moved into
-//! place. So what stands at a blocked path is either in a journal, or not ours.
+//! place. What an earlier run took away is kept and has its identity: it is noted and moved. So what stands at a blocked path is either in a journal, or not ours.
 
+mod leaving;
+mod parked;
 mod place;
 mod removal;
 mod runs;
@@ -32,6 +34,7 @@ use crate::placeholder::{self, Item};
 use crate::session::Session;
 
 use super::aftermath::Watch;
+use parked::Parked;
 use removal::{Removal, remove_all, sweep_dead};
 use standing::{Failed, Standing};
 use words::{cannot_put_up, left};
@@ -47,6 +50,8 @@ pub struct Undo {
     host: Host,
     state: AbsPath,
     standing: Option<Standing>,
+    /// What is taken away is kept for the next run.
+    keeps: bool,
     watch: Watch,
     said: Diagnostics,
 }
@@ -54,23 +59,36 @@ pub struct Undo {
 /// Puts up the placeholders, removes those of runs that were killed, and remembers what the reports compare with. To
 /// be called directly before the start.
 pub fn prepare(host: &Host, _session: &Session, compiled: &Compiled, argv: &Argv) -> Result<Undo, Diagnostic> {
+    prepare_to(host, compiled, argv, true)
+}
+
+/// The same for a run that must [`leave_nothing`], in the folder of our state neither.
+pub fn prepare_without_trace(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<Undo, Diagnostic> {
+    prepare_to(host, compiled, argv, false)
+}
+
+fn prepare_to(host: &Host, compiled: &Compiled, argv: &Argv, keeps: bool) -> Result<Undo, Diagnostic> {
     let state = compiled.layers.state.clone();
     let mut said = Diagnostics::default();
     let protective = compiled.decisions.iter().filter(|(_, decision)| decision.access.is_protective());
     let relied_on: BTreeSet<&AbsPath> = protective.map(|(path, _)| path).collect();
     let items = placeholder::items(&argv.placeholders);
-    let standing = with_own_rights(|| put_up(host, &state, &items, &relied_on, &mut said))
-        .map_err(|(path, e)| cannot_put_up(compiled, &path, &e))?;
+    let standing = with_own_rights(|umask| {
+        let mut parked = (keeps && !items.is_empty()).then(|| Parked::open(host, &state, umask)).flatten();
+        put_up(host, &state, &items, &relied_on, parked.as_mut(), &mut said)
+    });
+    let standing = standing.map_err(|(path, e)| cannot_put_up(compiled, &path, &e))?;
     let mut watch = Watch::of(compiled);
     watch.start(host);
-    Ok(Undo { host: host.clone(), state, standing, watch, said })
+    Ok(Undo { host: host.clone(), state, standing, keeps, watch, said })
 }
 
 /// What a caller's umask takes away from himself as well, he could neither remove afterwards nor have read by his git.
-fn with_own_rights<T>(work: impl FnOnce() -> T) -> T {
+fn with_own_rights<T>(work: impl FnOnce(Mode) -> T) -> T {
     let before = umask(Mode::empty());
-    umask(before.difference(Mode::RWXU));
-    let done = work();
+    let meanwhile = before.difference(Mode::RWXU);
+    umask(meanwhile);
+    let done = work(meanwhile);
     umask(before);
     done
 }
@@ -79,10 +97,9 @@ impl Undo {
     /// Takes away what was put up, and says what the command left behind.
     pub fn finish(mut self) -> Diagnostics {
         let mut said = std::mem::take(&mut self.said);
-        let (outcomes, held) = self.take_away();
-        // The kernel frees a folder that was removed when the last descriptor is closed, and ext4 takes longer for that than all looks together.
-        let free = || thread::Builder::new().stack_size(SMALL_STACK).spawn(move || drop(held));
-        let freeing = (!outcomes.is_empty()).then(free);
+        let (outcomes, freed) = self.take_away();
+        // ext4 takes longer to free a folder than all looks together.
+        let freeing = freed.map(|held| thread::Builder::new().stack_size(SMALL_STACK).spawn(move || drop(held)));
         for (path, outcome) in outcomes {
             left(&path, &outcome).into_iter().for_each(|diagnostic| said.push(diagnostic));
         }
@@ -99,18 +116,25 @@ impl Undo {
         crate::journal::names(&self.host, &self.state).iter().any(|name| Some(name) != own)
     }
 
-    /// What became of each placeholder, and what still holds them.
-    fn take_away(&mut self) -> (Vec<(AbsPath, Outcome)>, Vec<OwnedFd>) {
-        self.standing.take().map_or_else(Default::default, |mut standing| {
-            let held = std::mem::take(&mut standing.held);
-            (take_away(&self.host, &self.state, standing), held)
-        })
+    /// What became of each placeholder; and, where some are to be freed, what still holds them.
+    fn take_away(&mut self) -> (Vec<(AbsPath, Outcome)>, Option<Vec<OwnedFd>>) {
+        let Some(mut standing) = self.standing.take() else { return Default::default() };
+        let held = std::mem::take(&mut standing.held);
+        let mut parked = self.keeps.then(|| Parked::make(&self.host, &self.state)).flatten();
+        let (outcomes, frees) = take_away(&self.host, &self.state, standing, parked.as_mut());
+        (outcomes, frees.then_some(held))
     }
 }
 
-/// The last one out removes what stands. What cannot be removed stays in the journal, for the next run or sweep.
-fn take_away(host: &Host, state: &AbsPath, standing: Standing) -> Vec<(AbsPath, Outcome)> {
-    let Standing { mut journal, records, .. } = standing;
+/// The last one out removes what stands. What cannot be removed stays in the journal, for the next run or sweep. Also: whether the kernel
+/// frees something when it is not held any more.
+fn take_away(
+    host: &Host,
+    state: &AbsPath,
+    standing: Standing,
+    mut parked: Option<&mut Parked>,
+) -> (Vec<(AbsPath, Outcome)>, bool) {
+    let Standing { journal, records, .. } = standing;
     let locked =
         runs::lock(host, state).and_then(|locked| Ok((locked, runs::others(host, state, Some(&journal.path))?)));
     let (_locked, others) = match locked {
@@ -118,12 +142,16 @@ fn take_away(host: &Host, state: &AbsPath, standing: Standing) -> Vec<(AbsPath, 
         // Who cannot tell what others rely on removes nothing.
         Err(e) => {
             let stuck = || Outcome::Stuck(format!("the journals in `{state}` cannot be read: {}", reason(&e)));
-            return records.iter().filter_map(Record::path).map(|path| (path, stuck())).collect();
+            return (records.iter().filter_map(Record::path).map(|path| (path, stuck())).collect(), false);
         }
     };
-    let Removal { outcomes, unfinished } = remove_all(host, &records, &others, &[]);
-    journal.close(host, unfinished);
-    outcomes
+    if let Some(parked) = &parked {
+        // With them goes the journal.
+        parked.make_room(records.len() + 1);
+    }
+    let Removal { outcomes, unfinished, frees } = remove_all(host, &records, &others, &[], parked.as_deref_mut());
+    journal.close(host, unfinished, parked.as_deref());
+    (outcomes, frees)
 }
 
 impl Drop for Undo {
@@ -149,6 +177,7 @@ fn put_up(
     state: &AbsPath,
     items: &[Item],
     relied_on: &BTreeSet<&AbsPath>,
+    parked: Option<&mut Parked>,
     said: &mut Diagnostics,
 ) -> Result<Option<Standing>, Failed> {
     // The common case of a run without placeholders leaves no trace in the home.
@@ -174,7 +203,7 @@ fn put_up(
         living.filter(is_new).filter(|record| is_unchanged(host, record)).map(|record| record.joined(false)).collect();
     let standing = match items {
         [] if joined.is_empty() => None,
-        items => Some(Standing::new(host, state, items, joined, &others)?),
+        items => Some(Standing::new(host, state, items, joined, &others, parked)?),
     };
     let own = standing.as_ref().map_or(&[][..], |standing| &standing.records);
     for (path, outcome) in sweep_dead(host, &others, own) {

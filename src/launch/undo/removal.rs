@@ -5,6 +5,7 @@ use crate::journal::{Intent, Record, is_unchanged};
 use crate::path::AbsPath;
 use crate::unfollowed::Folders;
 
+use super::parked::Parked;
 use super::place::{self, Outcome};
 use super::runs::Other;
 
@@ -12,7 +13,7 @@ pub(super) fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(
     let mut outcomes = Vec::new();
     for dead in others.iter().filter(|other| !other.is_live) {
         let is_clean = remove_temporary(host, &dead.journal.intents);
-        let removal = remove_all(host, &dead.journal.records, others, own);
+        let removal = remove_all(host, &dead.journal.records, others, own, None);
         outcomes.extend(removal.outcomes);
         if is_clean && removal.unfinished.is_empty() {
             let _ = std::fs::remove_file(host.real(&dead.path));
@@ -33,10 +34,18 @@ pub(super) fn remove_temporary(host: &Host, intents: &[Intent]) -> bool {
 pub(super) struct Removal {
     pub outcomes: Vec<(AbsPath, Outcome)>,
     pub unfinished: Vec<Record>,
+    /// Some of it was not kept: the kernel frees it when the last descriptor is closed.
+    pub frees: bool,
 }
 
-/// Removes `records`, children first, but for what a living run or this one relies on.
-pub(super) fn remove_all(host: &Host, records: &[Record], others: &[Other], own: &[Record]) -> Removal {
+/// Removes `records`, children first, but for what a living run or this one relies on. What can be used again goes to `parked`.
+pub(super) fn remove_all(
+    host: &Host,
+    records: &[Record],
+    others: &[Other],
+    own: &[Record],
+    mut parked: Option<&mut Parked>,
+) -> Removal {
     let live = || others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
     let is_used = |record: &Record| live().chain(own).any(|used| is_same(used, record));
     // A run that was killed before it put its own in place met one that another run had put there, or made room for it.
@@ -45,14 +54,25 @@ pub(super) fn remove_all(host: &Host, records: &[Record], others: &[Other], own:
         let mut others = all.filter(|other| other.path() == record.path() && other.identity != record.identity);
         others.any(|other| is_unchanged(host, other))
     };
-    let mut removal = Removal { outcomes: Vec::new(), unfinished: Vec::new() };
+    let mut removal = Removal { outcomes: Vec::new(), unfinished: Vec::new(), frees: false };
     let mut folders = Folders::default();
+    let paths: Vec<AbsPath> = records.iter().filter_map(Record::path).collect();
+    // What stands in another is made with it.
+    let is_alone = |path: &AbsPath| !paths.iter().any(|other| other.is_below(path) || path.is_below(other));
+    let mut is_kept = |path: &AbsPath, record: &Record, folders: &mut Folders| match &mut parked {
+        Some(parked) if !record.is_parent && is_alone(path) => parked.take_in(host, path, record, folders),
+        _ => false,
+    };
     for record in records.iter().rev() {
         let Some(path) = record.path() else { continue };
         let mut outcome = match is_used(record) {
             true => Outcome::InUse,
             false if is_of_another(record) => Outcome::Gone,
-            false => place::remove(host, record, &mut folders),
+            false if is_kept(&path, record, &mut folders) => Outcome::Removed,
+            false => {
+                removal.frees = true;
+                place::remove(host, record, &mut folders)
+            }
         };
         // It is not empty because of what is stuck in it, and goes with that.
         let holds_stuck = removal.unfinished.iter().filter_map(Record::path).any(|stuck| stuck.is_below(&path));

@@ -11,6 +11,7 @@ use crate::path::AbsPath;
 use crate::placeholder::Item;
 use crate::unfollowed::{Folders, look};
 
+use super::parked::{Found, Parked};
 use super::place;
 use super::removal;
 use super::standing::Failed;
@@ -79,30 +80,17 @@ impl Tree<'_> {
     ) -> Result<(), Failed> {
         let top = self.top();
         let failed = |e: io::Error| (top.clone(), e);
-        let is_ours = |record: &Record| record.path().is_some_and(|path| path.is_within(top));
         match place::put_in_place(host, &self.temporary, top, folders) {
-            Ok(()) => {
-                // A command of another run may have been faster than the rename.
-                let stands = place::hold(host, top).map_err(failed)?;
-                let found = rustix::fs::fstat(&stands).map_err(|e| failed(e.into()))?;
-                let expected = records.iter().find(|record| record.path().as_ref() == Some(top));
-                if expected.map(|record| record.identity) != Some(Identity::of_stat(&found)) {
-                    return Err(failed(io::ErrorKind::AlreadyExists.into()));
-                }
-                held.push(stands);
-                let inside = self.items.iter().skip(1);
-                held.extend(inside.filter_map(|item| place::hold(host, &item.path).ok()));
-                Ok(())
-            }
+            Ok(()) => self.hold(host, records, held).map_err(failed),
             // The same as if it had been there before.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                records.retain(|record| !is_ours(record));
+                self.forget(records);
                 self.remove_temporary(host);
                 Ok(())
             }
             // A file system that cannot move without replacing: the next best is to make it in place.
             Err(e) if place::is_unsupported(&e) => {
-                records.retain(|record| !is_ours(record));
+                self.forget(records);
                 self.remove_temporary(host);
                 for item in &self.items {
                     let identity = place::make(host, &item.path, item.content, folders).map_err(failed)?;
@@ -113,6 +101,51 @@ impl Tree<'_> {
             }
             Err(e) => Err(failed(e)),
         }
+    }
+
+    /// Moves to where it belongs what has stood there before. `None` if it has to be made.
+    pub(super) fn put(
+        &self,
+        host: &Host,
+        (parked, found): (&Parked, &Found),
+        records: &mut Vec<Record>,
+        held: &mut Vec<OwnedFd>,
+        folders: &mut Folders,
+    ) -> Result<Option<()>, Failed> {
+        match parked.put(found, host, self.items[0], folders) {
+            Ok(()) => self.hold(host, records, held).map(Some).map_err(|e| (self.top().clone(), e)),
+            Err(e) => {
+                self.forget(records);
+                // The same as if it had been there before.
+                Ok((e.kind() == io::ErrorKind::AlreadyExists).then_some(()))
+            }
+        }
+    }
+
+    /// The only thing there is to put up, if it can be kept after the run and used again.
+    pub(super) fn alone(&self) -> Option<&Item> {
+        match self.items[..] {
+            [item] if !item.is_parent => Some(item),
+            _ => None,
+        }
+    }
+
+    /// Keeps what stands, if it is what was moved there: a command of another run may have been faster than the rename.
+    fn hold(&self, host: &Host, records: &[Record], held: &mut Vec<OwnedFd>) -> io::Result<()> {
+        let stands = place::hold(host, self.top())?;
+        let found = rustix::fs::fstat(&stands)?;
+        let expected = records.iter().find(|record| record.path().as_ref() == Some(self.top()));
+        if expected.map(|record| record.identity) != Some(Identity::of_stat(&found)) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        held.push(stands);
+        let inside = self.items.iter().skip(1);
+        held.extend(inside.filter_map(|item| place::hold(host, &item.path).ok()));
+        Ok(())
+    }
+
+    fn forget(&self, records: &mut Vec<Record>) {
+        records.retain(|record| !record.path().is_some_and(|path| path.is_within(self.top())));
     }
 
     fn remove_temporary(&self, host: &Host) {
