@@ -68,18 +68,18 @@ pub(super) struct Found {
 }
 
 impl Parked {
-    /// `None` where there is none, or where it cannot be believed.
+    /// `None` where there is none, where it cannot be believed, and for root: modes do not stop him.
     pub(super) fn open(host: &Host, state: &AbsPath, umask: Mode) -> Option<Self> {
-        // Modes do not stop root, and with him nobody who has his id.
-        if rustix::process::geteuid().is_root() { None } else { Self::read(host, state, umask).ok() }
+        let is_root = rustix::process::geteuid().is_root();
+        (!is_root).then(|| Self::read(host, state, umask).ok()).flatten()
     }
 
     /// The same, made if it is missing.
     pub(super) fn make(host: &Host, state: &AbsPath) -> Option<Self> {
-        Self::open(host, state, Mode::empty()).or_else(|| {
-            let made = DirBuilder::new().mode(0o700).create(host.real(&state.child(PARKED.folder)));
-            made.ok().and_then(|()| Self::open(host, state, Mode::empty()))
-        })
+        let open = || Self::open(host, state, Mode::empty());
+        let make = || DirBuilder::new().mode(0o700).create(host.real(&state.child(PARKED.folder)));
+        let is_root = rustix::process::geteuid().is_root();
+        open().or_else(|| if is_root || make().is_err() { None } else { open() })
     }
 
     pub(super) fn read(host: &Host, state: &AbsPath, umask: Mode) -> io::Result<Self> {
@@ -113,9 +113,12 @@ impl Parked {
         let (folder, name) = folders.parent(host, &item.path)?;
         fchmod(&found.open, self.opened(item.content))?;
         let moved = renameat_with(&self.folder, &found.name, folder, name, RenameFlags::NOREPLACE);
-        if moved.is_err() {
-            // If that fails, it is not as it should be, and goes.
-            let _ = fchmod(&found.open, closed(item.content));
+        match moved {
+            Ok(()) => {}
+            // If that fails, it is not as it should be, and goes at the next attempt.
+            Err(Errno::EXIST) => drop(fchmod(&found.open, closed(item.content))),
+            // What is made in its stead may be kept better.
+            Err(_) => self.discard(&found.name),
         }
         Ok(moved?)
     }

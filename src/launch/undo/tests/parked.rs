@@ -16,7 +16,12 @@ fn items() -> Vec<Item> {
     vec![directory("/p/d"), file("/p/f.json"), Item { path: abs("/p/g"), content: Some(b""), is_parent: false }]
 }
 
-/// Whatever number it has: an inode that was made anew was made later.
+/// The kernel's clock for files ticks every few milliseconds.
+fn tick() {
+    std::thread::sleep(std::time::Duration::from_millis(12));
+}
+
+/// Whatever number it has: an inode that was made anew was made later. ext4 gives a number to the next at once.
 fn made(path: &std::path::Path) -> (u64, SystemTime) {
     let found = fs::symlink_metadata(path).unwrap();
     (found.ino(), found.created().unwrap())
@@ -53,6 +58,7 @@ impl Scene {
 
     /// One run from start to end, and what was made for it.
     fn once(&self, items: &[Item]) -> Vec<(u64, SystemTime)> {
+        tick();
         let run = self.start_again(items);
         let made = items.iter().map(|item| made(&self.real(item.path.as_path().to_str().unwrap()))).collect();
         let (outcomes, _) = self.end_and_keep(run);
@@ -95,10 +101,18 @@ fn what_has_stood_stands_again() {
 }
 
 #[test]
+fn a_journal_that_is_used_again_says_nothing_of_the_run_before() {
+    let scene = Scene::keeping();
+    scene.once(&items());
+    let run = scene.start_again(&[directory("/p/d")]);
+    let journal = crate::journal::Journal::parse(&fs::read(scene.host.real(&run.journal.path)).unwrap());
+    assert_eq!((journal.intents, journal.records), (vec![], run.records.clone()));
+    scene.end_and_keep(run);
+}
+
+#[test]
 fn it_returns_only_to_where_it_was() {
     let scene = Scene::keeping();
-    fs::create_dir(scene.real("/p/sub")).unwrap();
-    fs::remove_dir(scene.real("/p/sub")).unwrap();
     let first = scene.once(&[directory("/p/d")]);
     assert_ne!(scene.once(&[directory("/p/e")]), first, "another name");
     fs::rename(scene.real("/p"), scene.real("/elsewhere")).unwrap();
@@ -129,7 +143,15 @@ fn what_somebody_has_filled_stays_as_it_is() {
     fs::write(scene.real("/p/d/mine"), "mine").unwrap();
     fs::write(scene.real("/p/f.json"), "mine").unwrap();
     fs::hard_link(scene.real("/p/g"), scene.real("/p/other")).unwrap();
+    let changed = || {
+        ["/p/d", "/p/f.json"]
+            .map(|path| fs::metadata(scene.real(path)).unwrap())
+            .map(|it| (it.ctime(), it.ctime_nsec()))
+    };
+    let before = changed();
+    tick();
     let (outcomes, _) = scene.end_and_keep(run);
+    assert_eq!(changed(), before, "closed to nobody, not for a moment");
     assert_left(&outcomes, "/p/d", "it is not empty any more");
     assert_left(&outcomes, "/p/f.json", "its content has changed");
     assert_eq!(scene.project(), ["d", "d/mine", "f.json", "other"]);
