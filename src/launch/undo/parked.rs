@@ -160,14 +160,18 @@ impl Parked {
             self.discard(OsStr::new(JOURNAL));
             return Err(io::ErrorKind::InvalidData.into());
         }
-        ftruncate(&file, 0)?;
+        if found.st_size > 0 {
+            // Its run was killed before it could.
+            ftruncate(&file, 0)?;
+        }
         renameat_with(&self.folder, JOURNAL, CWD, path, RenameFlags::NOREPLACE)?;
         Ok(File::from(file))
     }
 
-    /// Takes in the journal of a run that has ended.
-    pub(super) fn take_in_journal(&self, path: &Path) -> io::Result<()> {
-        Ok(renameat_with(CWD, path, &self.folder, JOURNAL, RenameFlags::NOREPLACE)?)
+    /// Takes in the journal of a run that has ended. What it said does not stay.
+    pub(super) fn take_in_journal(&self, path: &Path, file: &File) -> io::Result<()> {
+        renameat_with(CWD, path, &self.folder, JOURNAL, RenameFlags::NOREPLACE)?;
+        Ok(ftruncate(file, 0)?)
     }
 
     /// What it is called here, if it can be moved here and back.

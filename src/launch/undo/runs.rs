@@ -103,7 +103,7 @@ impl Own {
     pub(super) fn close(mut self, host: &Host, unfinished: Vec<Record>, parked: Option<&Parked>) {
         if unfinished.is_empty() {
             let path = host.real(&self.path);
-            let is_kept = parked.is_some_and(|parked| parked.take_in_journal(&path).is_ok());
+            let is_kept = parked.is_some_and(|parked| parked.take_in_journal(&path, &self.file).is_ok());
             if !is_kept {
                 let _ = fs::remove_file(path);
             }

@@ -103,7 +103,12 @@ fn what_has_stood_stands_again() {
 #[test]
 fn a_journal_that_is_used_again_says_nothing_of_the_run_before() {
     let scene = Scene::keeping();
-    scene.once(&items());
+    let run = scene.start_again(&items());
+    let said = fs::read(scene.host.real(&run.journal.path)).unwrap();
+    scene.end_and_keep(run);
+    assert_eq!(fs::read(scene.real("/state/parked/journal")).unwrap(), b"");
+    // As if that run had been killed before the last step.
+    fs::write(scene.real("/state/parked/journal"), said).unwrap();
     let run = scene.start_again(&[directory("/p/d")]);
     let journal = crate::journal::Journal::parse(&fs::read(scene.host.real(&run.journal.path)).unwrap());
     assert_eq!((journal.intents, journal.records), (vec![], run.records.clone()));
