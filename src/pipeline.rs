@@ -73,7 +73,12 @@ fn puts_nothing_up(request: &Request) -> bool {
 }
 
 /// The second half of [`compile`].
-pub fn compile_read(read: Read, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Compiled {
+pub fn compile_read(
+    read: Read,
+    session: &Session,
+    request: &Request,
+    diagnostics: &mut Diagnostics,
+) -> Compiled {
     let Read { host, layers, policy } = read;
     let host = &host;
     let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
@@ -85,10 +90,7 @@ pub fn compile_read(read: Read, session: &Session, request: &Request, diagnostic
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
         // Where there is no such list, nothing can be mounted on it without a placeholder.
-        git_exclude: resolution
-            .git_exclude
-            .as_ref()
-            .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
+        git_exclude: resolution.git_exclude.as_ref().filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
