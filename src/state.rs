@@ -94,7 +94,7 @@ impl Kind {
 
     /// Opened step by step, and each must be ours: a symlink that somebody else made, or a folder that somebody else can write, would let
     /// them speak in the user's place.
-    fn open_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OwnedFd> {
+    pub(crate) fn open_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OwnedFd> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let state = rustix::fs::open(host.real(state), flags, Mode::empty())?;
         must_be_ours(&state)?;

@@ -1,10 +1,12 @@
 //! Looking at the host where a command may have been: never through a symlink.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat, fstat, openat, openat2, seek};
 use rustix::io::Errno;
 
 use crate::host::Host;
@@ -89,11 +91,22 @@ pub(crate) fn holds(folder: impl AsFd, name: &OsStr, found: &Stat, content: &[u8
 /// Whether nothing is in this directory.
 pub(crate) fn is_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = openat(folder, name, flags, Mode::empty())?;
-    for entry in Dir::read_from(directory)? {
-        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
-            return Ok(false);
+    Ok(names(openat(folder, name, flags, Mode::empty())?, 1)?.is_empty())
+}
+
+/// The names in a directory that is open for reading, in no order: all of them, or as many as are `enough`.
+pub(crate) fn names(directory: impl AsFd, enough: usize) -> io::Result<Vec<OsString>> {
+    // It may have been read before.
+    seek(&directory, SeekFrom::Start(0))?;
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut entries = RawDir::new(directory, &mut buffer);
+    let mut names = Vec::new();
+    while names.len() < enough {
+        let Some(entry) = entries.next() else { break };
+        match entry?.file_name().to_bytes() {
+            b"." | b".." => {}
+            name => names.push(OsStr::from_bytes(name).to_owned()),
         }
     }
-    Ok(true)
+    Ok(names)
 }

@@ -104,7 +104,7 @@ pub(super) struct Prepared {
     /// It has, and waits for its words.
     waiting: Option<Waiting>,
     /// Goes with this, and takes with it what would stay.
-    _traces: Option<Traces>,
+    traces: Option<Traces>,
 }
 
 impl Prepared {
@@ -149,7 +149,10 @@ impl Prepared {
             Some(Ok(begun)) => Some(begun),
             None => None,
         };
-        let undo = launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?;
+        let undo = match self.traces {
+            None => launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?,
+            Some(_) => launch::undo::prepare_without_trace(host, &self.compiled, &self.argv)?,
+        };
         let thorough = undo.has_company();
         let note = if thorough { launch::note_all_identities } else { launch::note_identities };
         let begun = note(host, &mut self.argv).and_then(|()| match begun {
@@ -166,7 +169,7 @@ impl Prepared {
         };
         output.report(&undo.finish());
         // Most runs end here, and the end of a process frees its memory faster.
-        let Self { session, request, compiled, engine, argv, _traces, .. } = self;
+        let Self { session, request, compiled, engine, argv, traces: _traces, .. } = self;
         std::mem::forget((session, request, compiled, engine, argv));
         Ok(outcome)
     }
@@ -295,5 +298,5 @@ fn prepare(
     }
     // Without a second stage nobody waits.
     let begins_early = leaves == Leaves::WhatRulesAskFor && argv.guard.is_some();
-    Ok(Prepared { session, request, compiled, engine, argv, begins_early, waiting, _traces: traces })
+    Ok(Prepared { session, request, compiled, engine, argv, begins_early, waiting, traces })
 }

@@ -18,6 +18,7 @@ mod git;
 mod guard;
 mod init;
 mod inputs;
+mod kept;
 mod levels;
 mod mounts;
 mod names;

@@ -114,7 +114,7 @@ impl Trial {
         let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
         ready(host, &self.session, compiled, &argv)?;
         let supervisor = Supervisor::new()?;
-        let undo = launch::undo::prepare(host, &self.session, compiled, &argv)?;
+        let undo = launch::undo::prepare_without_trace(host, compiled, &argv)?;
         launch::note_identities(host, &mut argv)?;
         let nowhere = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
         let streams = GivenStreams { stdin: nowhere(), stdout: nowhere(), stderr: nowhere() };

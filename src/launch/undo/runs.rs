@@ -17,6 +17,8 @@ use crate::identity::Identity;
 use crate::journal::{self, Journal, Line, RUNS, Record, SUFFIX};
 use crate::path::AbsPath;
 
+use super::parked::Parked;
+
 pub(super) const LOCK: &str = "lock";
 
 /// The lock of the folder, until it is dropped.
@@ -68,13 +70,17 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// A new one, locked.
-    pub(super) fn create(host: &Host, state: &AbsPath) -> io::Result<Self> {
+    /// A new one, locked. The lock of the folder must be held.
+    pub(super) fn create(host: &Host, state: &AbsPath, parked: Option<&Parked>) -> io::Result<Self> {
         let process = std::process::id();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         for number in 0..u32::MAX {
             let tag = format!("{process}-{now:x}-{number}");
             let path = state.child(RUNS).child(format!("{tag}{SUFFIX}"));
+            let kept = parked.and_then(|parked| parked.journal(&host.real(&path)).ok());
+            if let Some(file) = kept {
+                return Ok(Self { path, tag, file });
+            }
             match options().create_new(true).open(host.real(&path)) {
                 Ok(file) => {
                     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -94,9 +100,13 @@ impl Own {
     }
 
     /// The end of this run: the journal goes, unless something still stands. Then it counts as that of a killed run.
-    pub(super) fn close(&mut self, host: &Host, unfinished: Vec<Record>) {
+    pub(super) fn close(mut self, host: &Host, unfinished: Vec<Record>, parked: Option<&Parked>) {
         if unfinished.is_empty() {
-            let _ = fs::remove_file(host.real(&self.path));
+            let path = host.real(&self.path);
+            let is_kept = parked.is_some_and(|parked| parked.take_in_journal(&path, &self.file).is_ok());
+            if !is_kept {
+                let _ = fs::remove_file(path);
+            }
         } else {
             // If it cannot be noted that some of it is gone, the next sweep finds that out.
             let _ = self.write(&Line::Made(unfinished));

@@ -1,12 +1,18 @@
 //! Against real folders. A run that was killed is one whose journal is closed and not removed.
 
+mod parked;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
+use super::runs::Own;
+use super::trees::{Tree, trees};
 use super::*;
 use crate::identity::Identity;
+use crate::journal::Line;
+use crate::unfollowed::Folders;
 
 struct Scene {
     folder: TempDir,
@@ -44,13 +50,13 @@ impl Scene {
 
     fn start(&self, items: &[Item]) -> Standing {
         let mut said = Diagnostics::default();
-        let standing = put_up(&self.host, &self.state, items, &BTreeSet::new(), &mut said).unwrap().unwrap();
+        let standing = put_up(&self.host, &self.state, items, &BTreeSet::new(), None, &mut said).unwrap().unwrap();
         assert_eq!(said, Diagnostics::default());
         standing
     }
 
     fn end(&self, standing: Standing) -> Vec<(AbsPath, Outcome)> {
-        take_away(&self.host, &self.state, standing)
+        take_away(&self.host, &self.state, standing, None).0
     }
 
     fn sweep(&self) -> Vec<(AbsPath, Outcome)> {
@@ -129,7 +135,7 @@ fn killed_after(scene: &Scene, steps: usize) {
     let items = usual();
     let wanted: Vec<&Item> = items.iter().collect();
     let lock = runs::lock(&scene.host, &scene.state).unwrap();
-    let journal = Own::create(&scene.host, &scene.state).unwrap();
+    let journal = Own::create(&scene.host, &scene.state, None).unwrap();
     let mut standing = Standing { journal, records: vec![], intents: vec![], held: vec![] };
     let trees = trees(&scene.host, &wanted, &standing.journal.tag).unwrap();
     let mut folders = Folders::default();
@@ -270,6 +276,7 @@ fn nothing_is_put_up_or_taken_away_through_a_symlink() {
             &scene.state,
             &[directory("/p/d"), item],
             &BTreeSet::new(),
+            None,
             &mut Diagnostics::default(),
         );
         assert!(failed.is_err());
@@ -299,7 +306,9 @@ fn a_forged_or_broken_journal_removes_nothing_of_ours() {
 #[test]
 fn without_anything_to_put_up_the_home_stays_as_it_is() {
     let scene = Scene::new();
-    assert!(put_up(&scene.host, &scene.state, &[], &BTreeSet::new(), &mut Diagnostics::default()).unwrap().is_none());
+    assert!(
+        put_up(&scene.host, &scene.state, &[], &BTreeSet::new(), None, &mut Diagnostics::default()).unwrap().is_none()
+    );
     assert!(!scene.real("/state").exists());
 }
 

@@ -1,0 +1,41 @@
+//! What is said of placeholders.
+
+use std::io;
+
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::path::AbsPath;
+use crate::pipeline::Compiled;
+
+use super::place::Outcome;
+
+pub(super) fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Error) -> Diagnostic {
+    let concerned =
+        |path: &AbsPath| compiled.plan.placeholders.iter().find(|one| one.path == *path || one.parents.contains(path));
+    let message = format!("cannot put a placeholder at `{path}`: {}", reason(error));
+    match concerned(path) {
+        Some(placeholder) => Diagnostic::new(Code::PlaceholderFailed, message)
+            .at(&placeholder.origin)
+            .help("see that the folder can be written, or take `if-missing = \"block\"` out of the rule"),
+        None => {
+            let message = format!("cannot note what is put up for the run in `{path}`: {}", reason(error));
+            Diagnostic::new(Code::PlaceholderFailed, message)
+                .help("make the folder writable, or name another with XDG_STATE_HOME")
+        }
+    }
+}
+
+/// What to say of something that is still there.
+pub(super) fn left(path: &AbsPath, outcome: &Outcome) -> Option<Diagnostic> {
+    let (message, help) = match outcome {
+        Outcome::Left(why) => (
+            format!("what stood at `{path}` during a run is not removed: {why}"),
+            "look at it, and remove it if it is not yours",
+        ),
+        Outcome::Stuck(why) => (
+            format!("what stood at `{path}` during a run could not be removed: {why}"),
+            "see to the cause: the next start removes it, or `agent-sandbox sweep`",
+        ),
+        Outcome::Removed | Outcome::Gone | Outcome::InUse | Outcome::Filled => return None,
+    };
+    Some(Diagnostic::new(Code::PlaceholderLeft, message).help(help))
+}
