@@ -92,6 +92,11 @@ impl<T> PathMap<T> {
         Sweep { ahead: &self.0, around: Vec::new() }
     }
 
+    /// The entries at `path` and below it, for who goes on downwards from there.
+    pub fn part(&self, path: &AbsPath) -> Part<'_, T> {
+        Part(&self.0).part(path)
+    }
+
     /// The entry at `path`, or else at its nearest ancestor that has one.
     pub fn nearest(&self, path: &AbsPath) -> Option<(&AbsPath, &T)> {
         self.around(path, self.0.partition_point(|(at, _)| at <= path))
@@ -135,6 +140,35 @@ impl<T> PathMap<T> {
 
     fn find(&self, path: &AbsPath) -> Result<usize, usize> {
         self.0.binary_search_by(|(at, _)| at.cmp(path))
+    }
+}
+
+/// The entries of a map at a path and below it. Most paths have none, and then nobody searches any farther.
+pub struct Part<'m, T>(&'m [(AbsPath, T)]);
+
+impl<T> Clone for Part<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Part<'_, T> {}
+
+impl<'m, T> Part<'m, T> {
+    /// Those of them at `path`, which lies in its own, and below.
+    pub fn part(self, path: &AbsPath) -> Self {
+        let from = &self.0[self.0.partition_point(|(at, _)| at < path)..];
+        Self(&from[..from.partition_point(|(at, _)| at.is_within(path))])
+    }
+
+    /// The entry at `path`, which is its own.
+    pub fn here(self, path: &AbsPath) -> Option<&'m T> {
+        self.0.first().filter(|(at, _)| at == path).map(|(_, value)| value)
+    }
+
+    /// Whether there are entries strictly below `path`, which is its own.
+    pub fn goes_on_below(self, path: &AbsPath) -> bool {
+        self.0.last().is_some_and(|(at, _)| at != path)
     }
 }
 
@@ -234,6 +268,10 @@ mod tests {
                 assert_eq!(name(map.nearest(&path)), upwards(0), "{path}");
                 assert_eq!(name(map.nearest_above(&path)), upwards(1), "{path}");
                 assert_eq!(name(sweep.nearest_above(&path)), upwards(1), "{path}");
+                for part in path.ancestors().map(|above| map.part(&above).part(&path)) {
+                    assert_eq!(part.here(&path), map.get(&path), "{path}");
+                    assert_eq!(part.goes_on_below(&path), map.below(&path).next().is_some(), "{path}");
+                }
                 growing.reach(&path);
                 assert_eq!(name(growing.nearest()), upwards(1), "{path}");
                 if within(index) {

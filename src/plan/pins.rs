@@ -57,7 +57,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
         let pin = || Pin { keeps: (*path).clone(), because: OUR_OWN };
         pins.extend(movable(way, path).map(|movable| (movable.directory, pin())));
     }
-    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory.to_path_buf()), pin));
+    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory), pin));
     PathMap::merged(pins, |_first, _| ())
 }
 

@@ -27,7 +27,7 @@ impl Resolver<'_> {
         }
         let mut tracked = TrackedFiles::new(self.host);
         let mut matched = vec![false; patterns.len()];
-        self.found.visited = walked.visited;
+        self.found.visited.add(walked.visited);
         for hit in walked.hits {
             let pattern = &patterns[hit.pattern];
             matched[hit.pattern] = true;

@@ -48,6 +48,9 @@ pub use runtime::{Runtime, RuntimeMount};
 pub(crate) use tracked::TrackedFiles;
 pub use visited::Visited;
 
+/// Below this many rules few share a folder, and listing one costs more than to ask for them.
+const RULES_BEFORE_LISTING: usize = 500;
+
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
 const MAX_PATH_BYTES: usize = 4096;
 
@@ -136,6 +139,7 @@ pub(crate) fn resolve_within(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
+    let host = &if rules.len() > RULES_BEFORE_LISTING { host.listing() } else { host.clone() };
     let mut resolver = Resolver { host, session, project: &layers.project, within, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in &rules {
@@ -177,7 +181,7 @@ impl Resolution {
             state: state.clone(),
             can_journal: host.can_create(&state.child(journal::RUNS).child("any")),
             runtime: Runtime::default(),
-            visited: Visited::default(),
+            visited: Visited::begin(),
         }
     }
 }
