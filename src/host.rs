@@ -126,8 +126,7 @@ impl Host {
             return Ok(resolved);
         }
         let start = if path.is_absolute() { Path::new("/") } else { directory.as_path() };
-        let mut at = start.to_path_buf();
-        let mut from = 0;
+        let (mut at, mut from) = self.nearest_known(path).unwrap_or_else(|| (start.to_path_buf(), 0));
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut names = 1;
@@ -146,7 +145,7 @@ impl Host {
                 continue;
             }
             let above = kind;
-            if from >= ahead.len() && above == Some(FileKind::Directory) {
+            if above == Some(FileKind::Directory) {
                 self.remember_folder(&at);
             }
             path::push(&mut at, name);
@@ -198,6 +197,19 @@ impl Host {
         let (kind, names) = found.map(|found| (FileKind::of(found.file_type), found.names)).unzip();
         let path = AbsPath::from_normal(&whole);
         Ok(Some(Resolved { path, links: Vec::new(), kind, names: names.unwrap_or(1) }))
+    }
+
+    /// The deepest folder on the way to an absolute path that an earlier one led to, and where the rest begins.
+    fn nearest_known(&self, path: &Path) -> Option<(PathBuf, usize)> {
+        let bytes = path.as_os_str().as_bytes();
+        let seen = self.seen.as_ref().filter(|_| path.is_absolute())?.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only what has normal form is among them, so that much of the path has it, too.
+        let is_known = |folder: &OsStr| seen.folders.get(folder).is_some_and(|folder| folder.is_reached);
+        let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        let end = ends.take_while(|end| *end > 0).find(|end| is_known(OsStr::from_bytes(&bytes[..*end])))?;
+        let mut folder = PathBuf::with_capacity(bytes.len());
+        folder.push(OsStr::from_bytes(&bytes[..end]));
+        Some((folder, end + 1))
     }
 
     fn remember_folder(&self, folder: &Path) {

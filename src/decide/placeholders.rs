@@ -36,7 +36,7 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
                 }
                 continue;
             }
-            decision.placeholder = Some(placeholder.clone());
+            decision.placeholder = Some(Box::new(placeholder.clone()));
         }
         settled.put(path, decision);
     }

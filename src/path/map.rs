@@ -217,6 +217,11 @@ impl<T> Default for Growing<T> {
 }
 
 impl<T> Growing<T> {
+    /// With room for `count` of them.
+    pub fn with_room(count: usize) -> Self {
+        Self { map: PathMap(Vec::with_capacity(count)), open: Vec::new() }
+    }
+
     /// What there is so far.
     pub fn so_far(&self) -> &PathMap<T> {
         &self.map

@@ -222,7 +222,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     planner.close_all();
     planner.views = seen.done();
     let mut placeholders: Vec<Placeholder> =
-        decisions.iter().filter_map(|(_, decision)| decision.placeholder.clone()).collect();
+        decisions.iter().filter_map(|(_, decision)| decision.placeholder.as_deref().cloned()).collect();
     if let Some(exclude) = base.git_exclude {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }

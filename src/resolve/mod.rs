@@ -72,7 +72,7 @@ pub struct Match {
     /// The name that the rule reached, where `path` is another one of the same thing.
     pub alias_of: Option<AliasOf>,
     /// What of the way to `path` the rule does not name; `None` for all but a glob with `**`.
-    pub loose: Option<Loose>,
+    pub loose: Option<Box<Loose>>,
 }
 
 impl Match {
@@ -153,6 +153,8 @@ pub(crate) fn resolve_within(
         resolver.plan_placeholder(rule);
     }
     resolver.settle_placeholders();
+    // Most rules name one path.
+    resolver.found.matches.reserve(rules.len());
     for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }
