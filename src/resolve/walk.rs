@@ -63,6 +63,16 @@ pub(super) struct Walked {
     entered: BTreeSet<AbsPath>,
 }
 
+impl Walked {
+    /// What another worker has found.
+    fn add(&mut self, part: Self) {
+        self.hits.extend(part.hits);
+        self.unreadable.extend(part.unreadable);
+        self.entered.extend(part.entered);
+        self.visited.add(part.visited);
+    }
+}
+
 /// `pattern` waits for its component number `at`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
@@ -182,32 +192,32 @@ impl<'w> Walker<'w> {
         let shared = Mutex::new(Shared { tasks, working: threads });
         let queue = Queue { shared, wake: Condvar::new(), idle: AtomicUsize::new(0) };
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&queue))).collect();
+            // This thread is one of them.
+            let work = || {
+                let mut part = Walked::default();
+                self.work(&queue, &mut part);
+                part
+            };
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            self.work(&queue, walked);
             for worker in workers {
                 // A worker cannot panic short of a bug; `join` then passes the panic on.
                 match worker.join() {
-                    Ok(part) => {
-                        walked.hits.extend(part.hits);
-                        walked.unreadable.extend(part.unreadable);
-                        walked.entered.extend(part.entered);
-                        walked.visited.add(part.visited);
-                    }
+                    Ok(part) => walked.add(part),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
         });
     }
 
-    fn work(&self, queue: &Queue<'w>) -> Walked {
-        let mut walked = Walked::default();
+    fn work(&self, queue: &Queue<'w>, walked: &mut Walked) {
         while let Some(mut tasks) = queue.take() {
             while let Some(task) = tasks.pop() {
-                let was_there = self.visit(&task, &mut tasks, &mut walked);
+                let was_there = self.visit(&task, &mut tasks, walked);
                 walked.visited.note(task.directory, was_there);
                 queue.share(&mut tasks);
             }
         }
-        walked
     }
 
     /// Whether there was such a directory.
@@ -332,7 +342,7 @@ impl<'w> Walker<'w> {
     }
 
     fn enter(&self, task: &Task<'w>, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task<'w>>) {
-        if OWN_FILE_SYSTEMS.iter().any(|own| path.as_path() == *own) || !self.leads_within(path) {
+        if OWN_FILE_SYSTEMS.iter().any(|own| path.as_os_str() == *own) || !self.leads_within(path) {
             return;
         }
         let (exact, starts) = (task.exact.part(path), task.starts.part(path));
