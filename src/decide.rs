@@ -72,6 +72,10 @@ impl Decisions {
         self.0.iter()
     }
 
+    pub fn count(&self) -> usize {
+        self.0.count()
+    }
+
     pub fn get(&self, path: &AbsPath) -> Option<&Decision> {
         self.0.get(path)
     }
@@ -110,10 +114,14 @@ impl Decisions {
 
     /// All decisions above `path`, outermost first.
     pub fn way_to(&self, path: &AbsPath) -> Vec<(&AbsPath, &Decision)> {
-        let upwards = std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at));
-        let mut way: Vec<_> = upwards.collect();
+        let mut way: Vec<_> = self.upwards(path).collect();
         way.reverse();
         way
+    }
+
+    /// The same, innermost first.
+    fn upwards(&self, path: &AbsPath) -> impl Iterator<Item = (&AbsPath, &Decision)> {
+        std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at))
     }
 
     /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).

@@ -5,8 +5,7 @@
 //! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
@@ -22,9 +21,12 @@ use rustix::io::Errno;
 use crate::path::{self, AbsPath};
 
 mod directory;
+mod lists;
 mod seen;
 
 pub use directory::{DirEntry, Directory};
+pub use lists::Lists;
+use lists::MOST_LISTED;
 use seen::{Folder, Found, Seen};
 
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
@@ -38,7 +40,7 @@ pub struct Host {
     /// What is at a path, for who compiles: see [`Host::remembering`].
     seen: Option<Arc<Seen>>,
     /// See [`Host::listing`].
-    lists: bool,
+    lists: Option<Arc<Lists>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,19 +71,13 @@ pub struct Resolved {
     pub names: u64,
 }
 
-/// More names than this are not read for the sake of a few directories.
-const MOST_LISTED: usize = 512;
-
-/// Of so many directories in a folder each is asked for; then the folder is listed.
-const ASKED_BEFORE_LISTING: usize = 2;
-
 impl Host {
     pub fn system() -> Self {
         Self::at("/")
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), listener: None, seen: None, lists: false }
+        Self { root: root.into(), listener: None, seen: None, lists: None }
     }
 
     /// The same host, at one moment: what is at a path is asked once, and every later question has that answer. Some hundred
@@ -90,10 +86,16 @@ impl Host {
         Self { seen: Some(Arc::default()), ..self.clone() }
     }
 
-    /// The same host, with the same memory, for who asks for very many directories: a folder in which some were found is listed, which
-    /// tells of all the others in it. Who walks through it later need not read it again: see [`Host::listed`].
-    pub fn listing(&self) -> Self {
-        Self { lists: true, ..self.clone() }
+    /// The same host, with the same memory, for who will ask for many directories in each of these folders: they are read at once. Who
+    /// walks through one later need not read it again: see [`Host::lists`].
+    pub fn listing(&self, folders: &[PathBuf]) -> Self {
+        let list = |folder: &PathBuf| Directory::read(self.open(folder).ok()?, MOST_LISTED).ok()?;
+        Self { lists: Some(Arc::new(Lists::read(folders, list))), ..self.clone() }
+    }
+
+    /// The folders that were listed.
+    pub fn lists(&self) -> Option<&Lists> {
+        self.lists.as_deref()
     }
 
     /// The same host; each directory that is read is named to `listener`, by any thread.
@@ -249,8 +251,13 @@ impl Host {
             return Ok(known);
         }
         let found = self.look(path)?;
-        if folder.note(name, found) == ASKED_BEFORE_LISTING && self.lists && folder.entries.is_none() {
-            folder.entries = self.list(Path::new(seen::split(path).0));
+        folder.note(name, found);
+        // What can be listed need not be open to questions; where one was answered, all would be.
+        if let Some(lists) = &self.lists
+            && found.is_some()
+            && folder.entries.is_none()
+        {
+            folder.entries = lists.of(seen::split(path).0).cloned();
         }
         Ok(found)
     }
@@ -265,20 +272,6 @@ impl Host {
             Err(e) if is_absent(&e) => Ok(None),
             Err(e) => Err(e),
         }
-    }
-
-    /// What is in a folder, if that can be known and is not much.
-    fn list(&self, folder: &Path) -> Option<Arc<[DirEntry]>> {
-        let mut entries = Directory::read(self.open(folder).ok()?, MOST_LISTED).ok()??.entries;
-        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Some(entries.into())
-    }
-
-    /// The folders that were listed.
-    pub fn listed(&self) -> HashMap<OsString, Arc<[DirEntry]>> {
-        let Some(seen) = self.seen.as_ref().filter(|_| self.lists) else { return HashMap::new() };
-        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.folders.iter().filter_map(|(at, folder)| Some((at.clone(), folder.entries.clone()?))).collect()
     }
 
     /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are
@@ -399,3 +392,6 @@ impl FileKind {
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
+
+#[cfg(test)]
+mod tests;

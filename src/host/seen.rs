@@ -27,8 +27,6 @@ pub(super) struct Folder {
     pub is_reached: bool,
     /// `None` is nothing.
     found: HashMap<OsString, Option<Found>>,
-    /// How many of those are directories.
-    directories: usize,
     /// All names, in their order.
     pub entries: Option<Arc<[DirEntry]>>,
 }
@@ -66,11 +64,8 @@ impl Folder {
         self.entries.as_ref().and_then(find).unwrap_or(false)
     }
 
-    /// How many directories it has that were asked for one by one, this one included.
-    pub(super) fn note(&mut self, name: &OsStr, found: Option<Found>) -> usize {
+    pub(super) fn note(&mut self, name: &OsStr, found: Option<Found>) {
         self.found.insert(name.to_owned(), found);
-        self.directories += usize::from(found.is_some_and(|found| found.file_type.is_dir()));
-        self.directories
     }
 }
 

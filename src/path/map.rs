@@ -69,6 +69,24 @@ impl<T> PathMap<T> {
         self.find(path).ok().map(|at| &self.0[at].1)
     }
 
+    pub fn get_mut(&mut self, path: &AbsPath) -> Option<&mut T> {
+        self.find(path).ok().map(|at| &mut self.0[at].1)
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Keeps only paths that are `wanted`.
+    pub fn retain(&mut self, wanted: impl Fn(&AbsPath) -> bool) {
+        self.0.retain(|(path, _)| wanted(path));
+    }
+
+    /// Something else for each of the same paths.
+    pub fn map<U>(self, other: impl Fn(T) -> U) -> PathMap<U> {
+        PathMap(self.0.into_iter().map(|(path, value)| (path, other(value))).collect())
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &T)> {
         self.0.iter().map(|(path, value)| (path, value))
     }

@@ -3,8 +3,8 @@
 //! A pattern is a small automaton over path components. A directory carries the states that are alive in it, and is
 //! entered only if one is.
 
-use std::collections::{BTreeSet, HashMap};
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -105,8 +105,7 @@ pub(super) fn walk(
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
     let within: Option<PathMap<()>> = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
     let within = within.as_ref();
-    let listed = host.listed();
-    let walker = Walker { host, patterns, within, literals: &literals, listed: &listed };
+    let walker = Walker { host, patterns, within, literals: &literals };
     let mut walked = Walked::default();
     // Parents first: a start below another is met on the way, unless nothing led there.
     for (prefix, states) in starts.iter() {
@@ -129,8 +128,6 @@ struct Walker<'w> {
     within: Option<&'w PathMap<()>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
-    /// What is in the directories that have been read already.
-    listed: &'w HashMap<OsString, Arc<[DirEntry]>>,
 }
 
 /// Who tells how many names (hard links) a file has.
@@ -225,7 +222,8 @@ impl<'w> Walker<'w> {
         if task.starts.here(&task.directory).is_some() {
             walked.entered.insert(task.directory.clone());
         }
-        if let Some(entries) = self.listed(&task.directory) {
+        // Read already, when rules were asked for.
+        if let Some(entries) = self.host.lists().and_then(|lists| lists.of(task.directory.as_os_str())) {
             let names = |name: &OsStr| Ok(self.host.names(&task.directory.child(name))?.unwrap_or(1));
             self.steps(task, entries, &names, tasks, walked);
             return true;
@@ -241,12 +239,6 @@ impl<'w> Walker<'w> {
         };
         self.steps(task, &directory.entries, &|name| directory.names(name), tasks, walked);
         true
-    }
-
-    fn listed(&self, directory: &AbsPath) -> Option<&[DirEntry]> {
-        // Most hosts have listed nothing, and a walk may come through very many directories.
-        let listed = if self.listed.is_empty() { None } else { self.listed.get(directory.as_os_str()) };
-        listed.map(AsRef::as_ref)
     }
 
     fn steps(&self, task: &Task<'w>, entries: &[DirEntry], names: &Names, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) {
