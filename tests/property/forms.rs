@@ -38,6 +38,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         program: abs(program),
         operations: operations.collect(),
         command,
+        cwd: abs("/"),
         create: Vec::new(),
         new_files: Vec::new(),
         environment: Environment::default(),
