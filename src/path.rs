@@ -206,7 +206,8 @@ fn shared_length(a: &[u8], b: &[u8]) -> usize {
     let shorter = a.len().min(b.len());
     let (a, b) = (&a[..shorter], &b[..shorter]);
     // The first byte is the lowest.
-    let alike = |x: &[u8; 8], y: &[u8; 8]| (u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y)).trailing_zeros() as usize / 8;
+    let alike =
+        |x: &[u8; 8], y: &[u8; 8]| (u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y)).trailing_zeros() as usize / 8;
     let mut same = 0;
     for (x, y) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
         if x != y {

@@ -16,7 +16,8 @@ fn tree() -> (tempfile::TempDir, Vec<PathBuf>) {
     symlink("/elsewhere", at("a/away")).unwrap();
     symlink("nowhere", at("a/dangling")).unwrap();
     symlink("a", at("b")).unwrap();
-    let names = ["one", "two", "three", "file", "other-name", "empty", "link", "away", "dangling", "missing", ".", ".."];
+    let names =
+        ["one", "two", "three", "file", "other-name", "empty", "link", "away", "dangling", "missing", ".", ".."];
     let below = ["", "/deep", "/four", "/", "/..", "/../two"];
     let paths = names.iter().flat_map(|name| below.iter().map(move |below| format!("{name}{below}")));
     let paths = paths.flat_map(|path| ["/a/", "/b/", "/a/../b/", "//a/./", ""].map(|start| format!("{start}{path}")));

@@ -89,7 +89,13 @@ impl Resolver<'_> {
         self.found_by_glob(pattern, hit.path, resolved, loose);
     }
 
-    fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved, loose: Option<Box<Loose>>) {
+    fn found_by_glob(
+        &mut self,
+        pattern: &WalkPattern,
+        matched: AbsPath,
+        resolved: Resolved,
+        loose: Option<Box<Loose>>,
+    ) {
         let rule = pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
         // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).

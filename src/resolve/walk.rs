@@ -241,7 +241,14 @@ impl<'w> Walker<'w> {
         true
     }
 
-    fn steps(&self, task: &Task<'w>, entries: &[DirEntry], names: &Names, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) {
+    fn steps(
+        &self,
+        task: &Task<'w>,
+        entries: &[DirEntry],
+        names: &Names,
+        tasks: &mut Vec<Task<'w>>,
+        walked: &mut Walked,
+    ) {
         if entries.is_empty() {
             return;
         }

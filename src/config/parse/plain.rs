@@ -196,9 +196,47 @@ mod tests {
 
     /// What a text can be put together from, right and wrong.
     const PIECES: [&str; 41] = [
-        "a", "ro", "if-missing", "filesystem", "a_b", "A", "é", "1", "true", "false", "=", " = ", "[", "]", "{", "}", ",", ", ", ".",
-        " ", "\t", "\n", "\n\n", "\r\n", "\r", "#", "# rw = [\n", "\"", "\"a\"", "\"~/é\"", "\"\\n\"", "\"\\\\n\"", "\"\\\"\"", "\"\"", "'a'",
-        "\u{7f}", "\u{c}", "[filesystem]\n", "ro = [\"a\", \"b\"]\n", "[\"a\", { path = \"b\", if-missing = \"skip\" }]", "\\",
+        "a",
+        "ro",
+        "if-missing",
+        "filesystem",
+        "a_b",
+        "A",
+        "é",
+        "1",
+        "true",
+        "false",
+        "=",
+        " = ",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        ", ",
+        ".",
+        " ",
+        "\t",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        "#",
+        "# rw = [\n",
+        "\"",
+        "\"a\"",
+        "\"~/é\"",
+        "\"\\n\"",
+        "\"\\\\n\"",
+        "\"\\\"\"",
+        "\"\"",
+        "'a'",
+        "\u{7f}",
+        "\u{c}",
+        "[filesystem]\n",
+        "ro = [\"a\", \"b\"]\n",
+        "[\"a\", { path = \"b\", if-missing = \"skip\" }]",
+        "\\",
     ];
 
     fn assert_read_alike(text: &str) -> bool {
@@ -231,7 +269,9 @@ mod tests {
     #[test]
     fn what_people_write_is_read() {
         assert!(assert_read_alike(GOOD));
-        for text in ["", "\n", "# only a comment\n", "[filesystem]", "[a]\n[b]\nc = {}\n", "a = {b = [], c = {d = true}}\n"] {
+        for text in
+            ["", "\n", "# only a comment\n", "[filesystem]", "[a]\n[b]\nc = {}\n", "a = {b = [], c = {d = true}}\n"]
+        {
             assert!(assert_read_alike(text), "{text}");
         }
     }
