@@ -25,7 +25,7 @@ pub struct Decision {
     pub layer: LayerKind,
     pub exactness: Exactness,
     /// What of the way here the rule does not name.
-    pub loose: Option<Loose>,
+    pub loose: Option<Box<Loose>>,
     /// It excludes what is excluded around it, from where it does not reach (SPEC G3).
     pub out_of_reach: bool,
     /// The path must be there when the sandbox starts.
@@ -36,7 +36,7 @@ pub struct Decision {
     pub names: u64,
     pub hard_links: HardLinks,
     /// What has to be put there first, because nothing is.
-    pub placeholder: Option<Placeholder>,
+    pub placeholder: Option<Box<Placeholder>>,
     /// The symlinks through which the rule came here.
     pub links: Vec<AbsPath>,
     /// Rules at this same path that lost, strongest first.
@@ -70,6 +70,10 @@ pub struct Decisions(PathMap<Decision>, Vec<SetAside>);
 impl Decisions {
     pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &Decision)> {
         self.0.iter()
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.count()
     }
 
     pub fn get(&self, path: &AbsPath) -> Option<&Decision> {
@@ -110,10 +114,14 @@ impl Decisions {
 
     /// All decisions above `path`, outermost first.
     pub fn way_to(&self, path: &AbsPath) -> Vec<(&AbsPath, &Decision)> {
-        let upwards = std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at));
-        let mut way: Vec<_> = upwards.collect();
+        let mut way: Vec<_> = self.upwards(path).collect();
         way.reverse();
         way
+    }
+
+    /// The same, innermost first.
+    fn upwards(&self, path: &AbsPath) -> impl Iterator<Item = (&AbsPath, &Decision)> {
+        std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at))
     }
 
     /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
@@ -189,7 +197,7 @@ fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
 fn settle(matches: &[&Match]) -> Decisions {
     let mut matches = matches.to_vec();
     matches.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut decisions = Growing::default();
+    let mut decisions = Growing::with_room(matches.len());
     let mut aside = Vec::new();
     for at_path in matches.chunk_by(|a, b| a.path == b.path) {
         let path = &at_path[0].path;
@@ -272,12 +280,12 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
 }
 
 /// What none of several rules names that are equally strong: which of them is called the winner is a matter of spelling.
-fn loose_for_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Loose> {
+fn loose_for_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<Loose>> {
     let first = found.next()?.loose.clone()?;
-    found.try_fold(first, |loose, found| Some(loose.and(found.loose.as_ref()?)))
+    found.try_fold(first, |loose, found| Some(Box::new(loose.and(found.loose.as_ref()?))))
 }
 
-fn won(winner: &Match, losers: &[&Match], loose: Option<Loose>) -> Decision {
+fn won(winner: &Match, losers: &[&Match], loose: Option<Box<Loose>>) -> Decision {
     let rank = winner.rule.precedence(winner.exactness);
     // Where equal rules differ, the order in which they were written must not matter.
     let equal = losers.iter().filter(|found| found.rule.precedence(found.exactness) == rank).chain([&winner]);

@@ -5,22 +5,29 @@
 //! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
-use std::mem::{self, MaybeUninit};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, access, openat, statat};
+use rustix::fs::{Access, CWD, FileType, Mode, OFlags, access, openat};
 use rustix::io::Errno;
 
-use crate::path::AbsPath;
+use crate::path::{self, AbsPath};
+
+mod directory;
+mod lists;
+mod seen;
+
+pub use directory::{DirEntry, Directory};
+pub use lists::Lists;
+use lists::MOST_LISTED;
+use seen::{Folder, Found, Seen};
 
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
 const MAX_LINKS: usize = 40;
@@ -32,6 +39,8 @@ pub struct Host {
     listener: Option<Arc<Listener>>,
     /// What is at a path, for who compiles: see [`Host::remembering`].
     seen: Option<Arc<Seen>>,
+    /// See [`Host::listing`].
+    lists: Option<Arc<Lists>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,26 +49,6 @@ pub enum FileKind {
     /// A regular file, socket or FIFO: anything that one file mount can cover.
     File,
     Device,
-}
-
-/// What a question was answered by, for each path. By its bytes: `Path` takes components apart to hash them.
-#[derive(Default)]
-struct Answers {
-    /// `None` is nothing.
-    found: HashMap<OsString, Option<Found>>,
-    is_writable: HashMap<OsString, bool>,
-    /// Directories that a path led to, and no symlink does: what lies in one need not be followed from the root.
-    folders: HashSet<OsString>,
-}
-
-type Seen = Mutex<Answers>;
-
-/// What of a file's metadata anybody asks for: all of it is ten times as much.
-#[derive(Clone, Copy)]
-struct Found {
-    file_type: fs::FileType,
-    names: u64,
-    is_empty: bool,
 }
 
 pub type Listener = dyn Fn(&AbsPath) + Send + Sync;
@@ -82,29 +71,31 @@ pub struct Resolved {
     pub names: u64,
 }
 
-/// One name in a directory, as `readdir` tells it: no call per file.
-#[derive(Debug)]
-pub struct DirEntry {
-    pub name: OsString,
-    /// Of the entry itself; a symlink counts as a file.
-    pub kind: FileKind,
-    pub is_symlink: bool,
-    pub is_socket: bool,
-}
-
 impl Host {
     pub fn system() -> Self {
         Self::at("/")
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), listener: None, seen: None }
+        Self { root: root.into(), listener: None, seen: None, lists: None }
     }
 
     /// The same host, at one moment: what is at a path is asked once, and every later question has that answer. Some hundred
     /// rules share a few folders, and are to agree about them. Only for who changes nothing.
     pub fn remembering(&self) -> Self {
         Self { seen: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The same host, with the same memory, for who will ask for many directories in each of these folders: they are read at once. Who
+    /// walks through one later need not read it again: see [`Host::lists`].
+    pub fn listing(&self, folders: &[PathBuf]) -> Self {
+        let list = |folder: &PathBuf| Directory::read(self.open(folder).ok()?, MOST_LISTED).ok()?;
+        Self { lists: Some(Arc::new(Lists::read(folders, list))), ..self.clone() }
+    }
+
+    /// The folders that were listed.
+    pub fn lists(&self) -> Option<&Lists> {
+        self.lists.as_deref()
     }
 
     /// The same host; each directory that is read is named to `listener`, by any thread.
@@ -133,10 +124,11 @@ impl Host {
 
     /// The same for a path that may be relative to `directory`, which is one, and which no symlink leads to.
     pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        let start = || if path.is_absolute() { AbsPath::root() } else { directory.clone() };
-        let known = self.in_known_folder(directory, path);
-        let is_known = known.is_some();
-        let (mut at, mut from) = known.unwrap_or_else(|| (start(), 0));
+        if let Some(resolved) = self.in_known_folder(directory, path)? {
+            return Ok(resolved);
+        }
+        let start = if path.is_absolute() { Path::new("/") } else { directory.as_path() };
+        let (mut at, mut from) = self.nearest_known(path).unwrap_or_else(|| (start.to_path_buf(), 0));
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut names = 1;
@@ -149,32 +141,36 @@ impl Host {
                 continue;
             }
             if name == ".." {
-                at = at.parent().unwrap_or(at);
+                at.pop();
                 // What `..` returns to was reached before, but may itself be missing: `missing/../x`.
-                kind = self.kind(&at)?;
+                kind = self.found(&at)?.map(|found| FileKind::of(found.file_type));
                 continue;
             }
             let above = kind;
-            if from >= ahead.len() && !is_known && above == Some(FileKind::Directory) {
+            if above == Some(FileKind::Directory) {
                 self.remember_folder(&at);
             }
-            at.push(name);
+            path::push(&mut at, name);
             kind = None;
             if above != Some(FileKind::Directory) {
                 continue;
             }
-            let Some(found) = self.found(at.as_path())? else { continue };
+            let Some(found) = self.found(&at)? else { continue };
             if !found.file_type.is_symlink() {
-                kind = Some(kind_of(found.file_type));
+                kind = Some(FileKind::of(found.file_type));
                 names = found.names;
                 continue;
             }
             if links.len() == MAX_LINKS {
                 return Err(Errno::LOOP.into());
             }
-            let target = fs::read_link(self.reached(at.as_path()))?.into_os_string();
-            let parent = if target.as_bytes().starts_with(b"/") { None } else { at.parent() };
-            links.push(mem::replace(&mut at, parent.unwrap_or_else(AbsPath::root)));
+            let target = fs::read_link(self.reached(&at))?.into_os_string();
+            links.push(AbsPath::from_normal(&at));
+            if target.as_bytes().starts_with(b"/") {
+                at = PathBuf::from("/");
+            } else {
+                at.pop();
+            }
             kind = Some(FileKind::Directory);
             let rest = ahead.get(from..).unwrap_or_default();
             ahead = Cow::Owned([target.as_bytes(), b"/", rest].concat());
@@ -182,58 +178,100 @@ impl Host {
         }
         // What is not there has no other names; `names` is still that of a folder on the way.
         let names = if kind.is_some() { names } else { 1 };
-        Ok(Resolved { path: at, links, kind, names })
+        Ok(Resolved { path: AbsPath::from_normal(at), links, kind, names })
     }
 
-    /// The folder that `path` names something in, if an earlier path led there, and where the name begins.
-    fn in_known_folder(&self, directory: &AbsPath, path: &Path) -> Option<(AbsPath, usize)> {
+    /// The same for what lies in a folder that an earlier path led to, and is no symlink.
+    fn in_known_folder(&self, directory: &AbsPath, path: &Path) -> io::Result<Option<Resolved>> {
+        let Some(seen) = &self.seen else { return Ok(None) };
+        let whole = if path.is_absolute() { Cow::Borrowed(path) } else { Cow::Owned(directory.as_path().join(path)) };
+        let (folder, name) = seen::split(&whole);
+        if matches!(name.as_bytes(), b"" | b"." | b"..") {
+            return Ok(None);
+        }
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only what has normal form is among them, so `whole` has it, too.
+        let Some(known) = seen.folders.get_mut(folder).filter(|folder| folder.is_reached) else { return Ok(None) };
+        let found = self.found_in(known, &whole, name)?;
+        if found.is_some_and(|found| found.file_type.is_symlink()) {
+            return Ok(None);
+        }
+        let (kind, names) = found.map(|found| (FileKind::of(found.file_type), found.names)).unzip();
+        let path = AbsPath::from_normal(&whole);
+        Ok(Some(Resolved { path, links: Vec::new(), kind, names: names.unwrap_or(1) }))
+    }
+
+    /// The deepest folder on the way to an absolute path that an earlier one led to, and where the rest begins.
+    fn nearest_known(&self, path: &Path) -> Option<(PathBuf, usize)> {
         let bytes = path.as_os_str().as_bytes();
-        let end = bytes.iter().rposition(|byte| *byte == b'/')?;
-        let folder = directory.as_path().join(OsStr::from_bytes(&bytes[..end]));
-        let seen = self.seen.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.folders.contains(folder.as_os_str()).then(|| (AbsPath::from_normal(folder), end + 1))
+        let seen = self.seen.as_ref().filter(|_| path.is_absolute())?.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only what has normal form is among them, so that much of the path has it, too.
+        let is_known = |folder: &OsStr| seen.folders.get(folder).is_some_and(|folder| folder.is_reached);
+        let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+        let end = ends.take_while(|end| *end > 0).find(|end| is_known(OsStr::from_bytes(&bytes[..*end])))?;
+        let mut folder = PathBuf::with_capacity(bytes.len());
+        folder.push(OsStr::from_bytes(&bytes[..end]));
+        Some((folder, end + 1))
     }
 
-    fn remember_folder(&self, folder: &AbsPath) {
+    fn remember_folder(&self, folder: &Path) {
         if let Some(seen) = &self.seen {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.folders.insert(folder.as_os_str().to_owned());
+            match seen.folders.get_mut(folder.as_os_str()) {
+                Some(known) => known.is_reached = true,
+                None => {
+                    seen.folders.insert(folder.into(), Folder::reached());
+                }
+            }
         }
     }
 
     /// What is at `path`, which holds no symlinks; `None` when nothing is.
     pub fn kind(&self, path: &AbsPath) -> io::Result<Option<FileKind>> {
-        self.found(path.as_path()).map(|found| found.map(|found| kind_of(found.file_type)))
-    }
-
-    fn found(&self, path: &Path) -> io::Result<Option<Found>> {
-        let find = || match fs::symlink_metadata(self.reached(path)) {
-            Ok(found) => {
-                let is_empty = found.is_file() && found.len() == 0;
-                Ok(Some(Found { file_type: found.file_type(), names: found.nlink(), is_empty }))
-            }
-            Err(e) if is_absent(&e) => Ok(None),
-            Err(e) => Err(e),
-        };
-        self.once(path, |answers| &mut answers.found, find)
+        self.found(path.as_path()).map(|found| found.map(|found| FileKind::of(found.file_type)))
     }
 
     /// The answer that was given before, or else a new one. An error is no answer.
-    fn once<T: Copy>(
-        &self,
-        path: &Path,
-        kind: impl Fn(&mut Answers) -> &mut HashMap<OsString, T>,
-        ask: impl FnOnce() -> io::Result<T>,
-    ) -> io::Result<T> {
-        let Some(seen) = &self.seen else { return ask() };
+    fn found(&self, path: &Path) -> io::Result<Option<Found>> {
+        let Some(seen) = &self.seen else { return self.look(path) };
+        let (folder, name) = seen::split(path);
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kind(&mut seen);
-        if let Some(answer) = known.get(path.as_os_str()) {
-            return Ok(*answer);
+        if let Some(known) = seen.folders.get_mut(folder) {
+            return self.found_in(known, path, name);
         }
-        let answer = ask()?;
-        known.insert(path.into(), answer);
-        Ok(answer)
+        let mut unknown = Folder::default();
+        let found = self.found_in(&mut unknown, path, name)?;
+        seen.folders.insert(folder.to_owned(), unknown);
+        Ok(found)
+    }
+
+    /// The same for `name` in `folder`, which is at `path`.
+    fn found_in(&self, folder: &mut Folder, path: &Path, name: &OsStr) -> io::Result<Option<Found>> {
+        if let Some(known) = folder.known(name) {
+            return Ok(known);
+        }
+        let found = self.look(path)?;
+        folder.note(name, found);
+        // What can be listed need not be open to questions; where one was answered, all would be.
+        if let Some(lists) = &self.lists
+            && found.is_some()
+            && folder.entries.is_none()
+        {
+            folder.entries = lists.of(seen::split(path).0).cloned();
+        }
+        Ok(found)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        match fs::symlink_metadata(self.reached(path)) {
+            Ok(found) => Ok(Some(Found {
+                file_type: FileType::from_raw_mode(found.mode()),
+                names: if found.is_dir() { 1 } else { found.nlink() },
+                is_empty: found.is_file() && found.len() == 0,
+            })),
+            Err(e) if is_absent(&e) => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
     /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are
@@ -298,11 +336,19 @@ impl Host {
     /// Whether this process may create something at `path`: whether it can write the nearest ancestor that exists.
     pub fn can_create(&self, path: &AbsPath) -> bool {
         let existing = path.as_path().ancestors().skip(1).find_map(|at| Some((at, self.found(at).ok()??)));
-        let is_writable = |at| Ok(access(&*self.reached(at), Access::WRITE_OK).is_ok());
-        existing.is_some_and(|(at, found)| {
-            let asked = || self.once(at, |answers| &mut answers.is_writable, || is_writable(at));
-            found.file_type.is_dir() && asked().unwrap_or(false)
-        })
+        existing.is_some_and(|(at, found)| found.file_type.is_dir() && self.is_writable(at))
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        let ask = || access(&*self.reached(path), Access::WRITE_OK).is_ok();
+        let Some(seen) = &self.seen else { return ask() };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = seen.is_writable.get(path.as_os_str()) {
+            return *known;
+        }
+        let answer = ask();
+        seen.is_writable.insert(path.into(), answer);
+        answer
     }
 
     /// The owner of what is at `path`, of a symlink itself.
@@ -320,67 +366,25 @@ impl Host {
         if let Some(listener) = &self.listener {
             listener(path);
         }
+        let directory = Directory::read(self.open(path.as_path())?, usize::MAX)?;
+        // No memory could hold the names.
+        directory.ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+    }
+
+    fn open(&self, directory: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let directory = openat(CWD, &*self.reached(path.as_path()), flags, Mode::empty())?;
-        // The library's way to read a directory has a buffer of this size allocated for each, and asks for its metadata.
-        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
-        let mut names = RawDir::new(&directory, &mut buffer);
-        let mut entries = Vec::new();
-        while let Some(entry) = names.next() {
-            let entry = entry?;
-            let name = entry.file_name();
-            if [c".", c".."].contains(&name) {
-                continue;
-            }
-            let file_type = match entry.file_type() {
-                // Not every file system tells.
-                FileType::Unknown => match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(found) => FileType::from_raw_mode(found.st_mode),
-                    // It alone has gone. As an error, this would be that of a directory which is not there.
-                    Err(Errno::NOENT) => continue,
-                    Err(e) => return Err(e.into()),
-                },
-                file_type => file_type,
-            };
-            let kind = match file_type {
-                FileType::Directory => FileKind::Directory,
-                FileType::CharacterDevice | FileType::BlockDevice => FileKind::Device,
-                _ => FileKind::File,
-            };
-            let (is_symlink, is_socket) = (file_type.is_symlink(), file_type.is_socket());
-            entries.push(DirEntry { name: OsStr::from_bytes(name.to_bytes()).to_owned(), kind, is_symlink, is_socket });
-        }
-        Ok(Directory { handle: directory, entries })
+        Ok(openat(CWD, &*self.reached(directory), flags, Mode::empty())?)
     }
 }
 
-/// A directory that is open, and what was in it.
-#[derive(Debug)]
-pub struct Directory {
-    handle: OwnedFd,
-    pub entries: Vec<DirEntry>,
-}
-
-impl Directory {
-    /// How many names (hard links) the file `name` has; one when it has gone.
-    // The type of this field differs between architectures.
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-    pub fn names(&self, name: &OsStr) -> io::Result<u64> {
-        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => Ok(found.st_nlink as u64),
-            Err(Errno::NOENT) => Ok(1),
-            Err(e) => Err(e.into()),
+impl FileKind {
+    /// Of what is no symlink; a symlink itself counts as a file.
+    fn of(file_type: FileType) -> Self {
+        match file_type {
+            FileType::Directory => FileKind::Directory,
+            FileType::CharacterDevice | FileType::BlockDevice => FileKind::Device,
+            _ => FileKind::File,
         }
-    }
-}
-
-fn kind_of(file_type: fs::FileType) -> FileKind {
-    if file_type.is_dir() {
-        FileKind::Directory
-    } else if file_type.is_char_device() || file_type.is_block_device() {
-        FileKind::Device
-    } else {
-        FileKind::File
     }
 }
 
@@ -388,3 +392,6 @@ fn kind_of(file_type: fs::FileType) -> FileKind {
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
+
+#[cfg(test)]
+mod tests;

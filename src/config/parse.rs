@@ -61,8 +61,7 @@ impl<'a> Walk<'a> {
         read: impl FnOnce(&mut Self, &DeTable<'_>),
     ) {
         let mut walk = Self { source, builtin, found: Vec::new() };
-        let plain = builtin.and_then(|_| plain::table(&source.text));
-        match plain.map_or_else(|| DeTable::parse(&source.text).map(Spanned::into_inner), Ok) {
+        match plain::table(&source.text).map_or_else(|| DeTable::parse(&source.text).map(Spanned::into_inner), Ok) {
             Ok(table) => read(&mut walk, &table),
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);

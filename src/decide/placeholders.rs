@@ -1,8 +1,10 @@
 //! Which of the missing paths that rules block need a placeholder: those that the command could create.
 
-use super::{Decision, Decisions};
+use std::collections::BTreeSet;
+
+use super::Decisions;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::path::{AbsPath, Growing};
+use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::resolve::Resolution;
 use crate::rule::{Access, LayerKind};
@@ -10,37 +12,32 @@ use crate::rule::{Access, LayerKind};
 /// Keeps a decision at a missing path only where a placeholder will stand. Elsewhere there is nothing, so nothing is
 /// decided, as for a rule that is skipped.
 pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnostics: &mut Diagnostics) {
-    if resolution.placeholders.is_empty() {
-        return;
-    }
     let mut without = Vec::new();
-    // As sorted as decisions are.
-    let mut placeholders = resolution.placeholders.iter().peekable();
+    let mut gone: BTreeSet<&AbsPath> = BTreeSet::new();
     // Parents first: what governs around a path is settled when the path is reached.
-    let mut settled = Growing::default();
-    for (path, mut decision) in std::mem::take(&mut decisions.0) {
-        settled.reach(&path);
-        let mut placeholder = None;
-        while let Some(next) = placeholders.next_if(|next| next.path <= path) {
-            placeholder = Some(next).filter(|next| next.path == path);
-        }
-        if let Some(placeholder) = placeholder {
-            let around: Option<(&AbsPath, &Decision)> = settled.nearest();
-            let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
-            let is_needed = decision.access.is_protective() && is_open;
-            if !is_needed || !resolution.can_journal {
-                if is_needed && placeholder.layer == LayerKind::Preset {
-                    without.push(path.to_string());
-                } else if is_needed {
-                    diagnostics.push(cannot_block(placeholder, resolution));
-                }
-                continue;
+    for placeholder in &resolution.placeholders {
+        let path = &placeholder.path;
+        let Some(decision) = decisions.get(path) else { continue };
+        let is_protective = decision.access.is_protective();
+        let around = decisions.upwards(path).find(|(at, _)| !gone.contains(at));
+        let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
+        let is_needed = is_protective && is_open;
+        if is_needed && resolution.can_journal {
+            if let Some(decision) = decisions.0.get_mut(path) {
+                decision.placeholder = Some(Box::new(placeholder.clone()));
             }
-            decision.placeholder = Some(placeholder.clone());
+            continue;
         }
-        settled.put(path, decision);
+        gone.insert(path);
+        if is_needed && placeholder.layer == LayerKind::Preset {
+            without.push(path.to_string());
+        } else if is_needed {
+            diagnostics.push(cannot_block(placeholder, resolution));
+        }
     }
-    decisions.0 = settled.done();
+    if !gone.is_empty() {
+        decisions.0.retain(|path| !gone.contains(path));
+    }
     if let Some(first) = without.first() {
         let more = match without.len() {
             1 => String::new(),

@@ -69,6 +69,24 @@ impl<T> PathMap<T> {
         self.find(path).ok().map(|at| &self.0[at].1)
     }
 
+    pub fn get_mut(&mut self, path: &AbsPath) -> Option<&mut T> {
+        self.find(path).ok().map(|at| &mut self.0[at].1)
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Keeps only paths that are `wanted`.
+    pub fn retain(&mut self, wanted: impl Fn(&AbsPath) -> bool) {
+        self.0.retain(|(path, _)| wanted(path));
+    }
+
+    /// Something else for each of the same paths.
+    pub fn map<U>(self, other: impl Fn(T) -> U) -> PathMap<U> {
+        PathMap(self.0.into_iter().map(|(path, value)| (path, other(value))).collect())
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &T)> {
         self.0.iter().map(|(path, value)| (path, value))
     }
@@ -90,6 +108,11 @@ impl<T> PathMap<T> {
     /// For who asks in the order of paths.
     pub fn sweep(&self) -> Sweep<'_, T> {
         Sweep { ahead: &self.0, around: Vec::new() }
+    }
+
+    /// The entries at `path` and below it, for who goes on downwards from there.
+    pub fn part(&self, path: &AbsPath) -> Part<'_, T> {
+        Part(&self.0).part(path)
     }
 
     /// The entry at `path`, or else at its nearest ancestor that has one.
@@ -138,6 +161,35 @@ impl<T> PathMap<T> {
     }
 }
 
+/// The entries of a map at a path and below it. Most paths have none, and then nobody searches any farther.
+pub struct Part<'m, T>(&'m [(AbsPath, T)]);
+
+impl<T> Clone for Part<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Part<'_, T> {}
+
+impl<'m, T> Part<'m, T> {
+    /// Those of them at `path`, which lies in its own, and below.
+    pub fn part(self, path: &AbsPath) -> Self {
+        let from = &self.0[self.0.partition_point(|(at, _)| at < path)..];
+        Self(&from[..from.partition_point(|(at, _)| at.is_within(path))])
+    }
+
+    /// The entry at `path`, which is its own.
+    pub fn here(self, path: &AbsPath) -> Option<&'m T> {
+        self.0.first().filter(|(at, _)| at == path).map(|(_, value)| value)
+    }
+
+    /// Whether there are entries strictly below `path`, which is its own.
+    pub fn goes_on_below(self, path: &AbsPath) -> bool {
+        self.0.last().is_some_and(|(at, _)| at != path)
+    }
+}
+
 /// The same answers as those of the map, for paths that are asked in their order: no search for each.
 pub struct Sweep<'m, T> {
     ahead: &'m [(AbsPath, T)],
@@ -183,6 +235,11 @@ impl<T> Default for Growing<T> {
 }
 
 impl<T> Growing<T> {
+    /// With room for `count` of them.
+    pub fn with_room(count: usize) -> Self {
+        Self { map: PathMap(Vec::with_capacity(count)), open: Vec::new() }
+    }
+
     /// What there is so far.
     pub fn so_far(&self) -> &PathMap<T> {
         &self.map
@@ -234,6 +291,10 @@ mod tests {
                 assert_eq!(name(map.nearest(&path)), upwards(0), "{path}");
                 assert_eq!(name(map.nearest_above(&path)), upwards(1), "{path}");
                 assert_eq!(name(sweep.nearest_above(&path)), upwards(1), "{path}");
+                for part in path.ancestors().map(|above| map.part(&above).part(&path)) {
+                    assert_eq!(part.here(&path), map.get(&path), "{path}");
+                    assert_eq!(part.goes_on_below(&path), map.below(&path).next().is_some(), "{path}");
+                }
                 growing.reach(&path);
                 assert_eq!(name(growing.nearest()), upwards(1), "{path}");
                 if within(index) {

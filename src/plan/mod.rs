@@ -209,12 +209,18 @@ pub struct Base<'a> {
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
-    let mut planner =
-        Planner { mounts: Vec::new(), dropped: Vec::new(), views: Views::default(), open: Vec::new(), optimize };
+    let mut planner = Planner {
+        // A mask takes two: most of this is used, and the rest costs nothing.
+        mounts: Vec::with_capacity(2 * decisions.count()),
+        dropped: Vec::new(),
+        views: Views::default(),
+        open: Vec::new(),
+        optimize,
+    };
     planner.root();
     planner.pins(decisions, base);
     planner.base(base, decisions);
-    let mut seen = Layering::over(std::mem::take(&mut planner.views));
+    let mut seen = Layering::over(std::mem::take(&mut planner.views), decisions.count());
     for (path, decision) in decisions.iter() {
         planner.close_until(path);
         planner.decision(path, decision, decisions, &mut seen);
@@ -222,7 +228,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     planner.close_all();
     planner.views = seen.done();
     let mut placeholders: Vec<Placeholder> =
-        decisions.iter().filter_map(|(_, decision)| decision.placeholder.clone()).collect();
+        decisions.iter().filter_map(|(_, decision)| decision.placeholder.as_deref().cloned()).collect();
     if let Some(exclude) = base.git_exclude {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }

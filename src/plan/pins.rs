@@ -45,7 +45,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
         for Movable { directory, root } in movable(way, path) {
             let bytes = directory.as_os_str().len();
             let may_move = |loose: &Loose| loose.may_move(directory, root);
-            if !pinned.contains(&bytes) && !decision.loose.as_ref().is_some_and(may_move) {
+            if !pinned.contains(&bytes) && !decision.loose.as_deref().is_some_and(may_move) {
                 pinned.push(bytes);
                 pins.push((directory, Pin { keeps: path.clone(), because: decision.origin.clone() }));
             }
@@ -57,7 +57,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
         let pin = || Pin { keeps: (*path).clone(), because: OUR_OWN };
         pins.extend(movable(way, path).map(|movable| (movable.directory, pin())));
     }
-    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory.to_path_buf()), pin));
+    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory), pin));
     PathMap::merged(pins, |_first, _| ())
 }
 

@@ -23,7 +23,7 @@ pub struct Split<'p> {
 impl Plan {
     /// With `guard` off, everything is bwrap's.
     pub fn split(&self, guard: bool) -> Split<'_> {
-        let mut split = Split { bwrap: Vec::new(), guard: Vec::new() };
+        let mut split = Split { bwrap: Vec::new(), guard: Vec::with_capacity(self.mounts.len()) };
         let proc = places::at(places::PROC);
         let is_bwraps = |path: &AbsPath| path.is_root() || path.is_within(&proc);
         let mut mounts = self.mounts.iter().peekable();

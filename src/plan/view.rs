@@ -114,8 +114,10 @@ struct Layered {
 }
 
 impl Layering {
-    pub(super) fn over(base: Views) -> Self {
-        Self { base: base.0.into_iter().peekable(), seen: Growing::default() }
+    /// With room for the mounts of `count` rules.
+    pub(super) fn over(base: Views, count: usize) -> Self {
+        let seen = Growing::with_room(base.0.count() + count);
+        Self { base: base.0.into_iter().peekable(), seen }
     }
 
     /// The mount point that governs `path`, and what is seen there.
@@ -136,7 +138,7 @@ impl Layering {
         while let Some((at, view)) = self.base.next() {
             self.put_base(at, view);
         }
-        Views(self.seen.done().into_iter().map(|(path, layered)| (path, layered.view)).collect())
+        Views(self.seen.done().map(|layered| layered.view))
     }
 
     fn put_base(&mut self, path: AbsPath, view: View) {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ablate::{self, Mitigation};
-use crate::config::{Entry, PresetDefinition, RelativeTo, Tmp};
+use crate::config::{Entry, Filesystem, PresetDefinition, RelativeTo, Tmp};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::origin::{Origin, Sourced};
@@ -69,7 +69,7 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
     }
     let mut rules = selection.rules(&layers.project);
     for layer in &layers.layers {
-        rules.extend(written_rules(layer).into_iter().map(Arc::new));
+        rules.extend(written_rules(layer).map(Arc::new));
     }
     if session.is_root() {
         rules.extend(password_hashes().map(Arc::new));
@@ -119,35 +119,24 @@ fn required(layers: &Layers) -> BTreeMap<Protection, Origin> {
 }
 
 /// The entries of one layer, as rules on that layer.
-fn written_rules(layer: &Layer) -> Vec<Rule> {
-    let filesystem = &layer.config.filesystem;
-    let mut rules = rules_of(Access::Ro, &filesystem.ro, layer.kind, &layer.base);
-    rules.extend(rules_of(Access::Exclude, &filesystem.exclude, layer.kind, &layer.base));
-    if layer.protective_only {
-        only_forbid(&mut rules);
-    } else {
-        rules.extend(rules_of(Access::Rw, &filesystem.rw, layer.kind, &layer.base));
-    }
-    rules
+fn written_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
+    let Filesystem { ro, rw, exclude, .. } = &layer.config.filesystem;
+    let by_access = [(Access::Ro, ro), (Access::Exclude, exclude), (Access::Rw, rw)];
+    let rules = by_access.into_iter().flat_map(|(access, entries)| rules_of(access, entries, layer.kind, &layer.base));
+    rules.filter_map(|rule| if layer.protective_only { forbidding(rule) } else { Some(rule) })
 }
 
 /// What a file above the root says counts where it forbids (SPEC L4).
-fn only_forbid(rules: &mut Vec<Rule>) {
-    rules.retain(|rule| rule.access.is_protective());
-    for rule in rules {
-        rule.hard_links = HardLinks::Refuse;
-    }
+fn forbidding(rule: Rule) -> Option<Rule> {
+    rule.access.is_protective().then_some(Rule { hard_links: HardLinks::Refuse, ..rule })
 }
 
-fn rules_of(access: Access, entries: &[Entry], layer: LayerKind, base: &AbsPath) -> Vec<Rule> {
-    entries
-        .iter()
-        .map(|entry| Rule {
-            if_missing: entry.if_missing,
-            hard_links: entry.hard_links,
-            ..Rule::written(access, entry.path.clone(), base.clone(), layer, entry.origin.clone())
-        })
-        .collect()
+fn rules_of(access: Access, entries: &[Entry], layer: LayerKind, base: &AbsPath) -> impl Iterator<Item = Rule> {
+    entries.iter().map(move |entry| Rule {
+        if_missing: entry.if_missing,
+        hard_links: entry.hard_links,
+        ..Rule::written(access, entry.path.clone(), base.clone(), layer, entry.origin.clone())
+    })
 }
 
 /// Sockets that a layer allows. A file above the root allows nothing (SPEC L4).
@@ -374,7 +363,7 @@ impl<'a> Selection<'a> {
                 }
             }
             if on.protective_only {
-                only_forbid(&mut rules);
+                rules = rules.into_iter().filter_map(forbidding).collect();
             }
             if is_switched_off(name) {
                 rules.retain(|rule| !rule.access.is_protective());

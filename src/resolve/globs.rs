@@ -27,7 +27,7 @@ impl Resolver<'_> {
         }
         let mut tracked = TrackedFiles::new(self.host);
         let mut matched = vec![false; patterns.len()];
-        self.found.visited = walked.visited;
+        self.found.visited.add(walked.visited);
         for hit in walked.hits {
             let pattern = &patterns[hit.pattern];
             matched[hit.pattern] = true;
@@ -85,11 +85,17 @@ impl Resolver<'_> {
             Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
         };
         // Where a link leads is named by the link alone.
-        let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path) };
+        let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path).map(Box::new) };
         self.found_by_glob(pattern, hit.path, resolved, loose);
     }
 
-    fn found_by_glob(&mut self, pattern: &WalkPattern, matched: AbsPath, resolved: Resolved, loose: Option<Loose>) {
+    fn found_by_glob(
+        &mut self,
+        pattern: &WalkPattern,
+        matched: AbsPath,
+        resolved: Resolved,
+        loose: Option<Box<Loose>>,
+    ) {
         let rule = pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
         // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).

@@ -52,8 +52,7 @@ pub(super) fn loose(pattern: &WalkPattern, path: &AbsPath) -> Option<Loose> {
     let mut way = [path.as_path()].into_iter().chain(path.folders());
     let down_to = way.clone().nth(names.len() - named_from)?;
     let within = way.nth(names.len() - first)?;
-    let owned = |directory: &Path| AbsPath::from_normal(directory.to_path_buf());
-    Some(Loose { within: owned(within), down_to: owned(down_to) })
+    Some(Loose { within: AbsPath::from_normal(within), down_to: AbsPath::from_normal(down_to) })
 }
 
 #[cfg(test)]

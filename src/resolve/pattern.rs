@@ -64,7 +64,9 @@ impl Component {
 
 /// Whether `text` holds a character that a glob gives a meaning to.
 pub(super) fn has_metacharacter(text: &OsStr) -> bool {
-    text.as_bytes().iter().any(|b| matches!(b, b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\'))
+    let has_meaning = |byte: u8| matches!(byte, b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\');
+    // Without a way out of the loop, so that many bytes are compared at once.
+    text.as_bytes().iter().fold(false, |found, byte| found | has_meaning(*byte))
 }
 
 /// The text as a pattern. The error is a sentence for people.

@@ -4,13 +4,14 @@
 //! entered only if one is.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::host::{DirEntry, Directory, FileKind, Host, Resolved};
-use crate::path::{AbsPath, PathMap};
+use crate::host::{DirEntry, FileKind, Host, Resolved};
+use crate::path::{AbsPath, Part, PathMap};
 use crate::places;
 use crate::rule::{Access, Exactness, Precedence, Refinements, Rule};
 
@@ -62,6 +63,16 @@ pub(super) struct Walked {
     entered: BTreeSet<AbsPath>,
 }
 
+impl Walked {
+    /// What another worker has found.
+    fn add(&mut self, part: Self) {
+        self.hits.extend(part.hits);
+        self.unreadable.extend(part.unreadable);
+        self.entered.extend(part.entered);
+        self.visited.add(part.visited);
+    }
+}
+
 /// `pattern` waits for its component number `at`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
@@ -69,9 +80,12 @@ struct State {
     at: usize,
 }
 
-struct Task {
+struct Task<'w> {
     directory: AbsPath,
     states: Vec<State>,
+    /// What exact rules decide in it, and the patterns that start in it.
+    exact: Part<'w, Precedence>,
+    starts: Part<'w, Vec<State>>,
     /// The excluded directory that this one lies in, where it was entered for the sake of something re-opened.
     excluded: Option<AbsPath>,
 }
@@ -91,14 +105,16 @@ pub(super) fn walk(
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
     let within: Option<PathMap<()>> = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
     let within = within.as_ref();
-    let walker = Walker { host, patterns, exact, within, starts: &starts, literals: &literals };
-    let mut walked = Walked { visited: Visited::begin(), ..Walked::default() };
+    let walker = Walker { host, patterns, within, literals: &literals };
+    let mut walked = Walked::default();
     // Parents first: a start below another is met on the way, unless nothing led there.
     for (prefix, states) in starts.iter() {
         if !walked.entered.contains(prefix) && walker.leads_within(prefix) {
             let governing = exact.nearest(prefix).filter(|(_, winner)| winner.access == Access::Exclude);
             let excluded = governing.map(|(at, _)| at.clone());
-            walker.run(Task { directory: prefix.clone(), states: states.clone(), excluded }, &mut walked);
+            let (directory, states) = (prefix.clone(), states.clone());
+            let (exact, starts) = (exact.part(prefix), starts.part(prefix));
+            walker.run(Task { directory, states, exact, starts, excluded }, &mut walked);
         }
     }
     walked.hits.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
@@ -109,29 +125,30 @@ pub(super) fn walk(
 struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [WalkPattern<'w>],
-    exact: &'w PathMap<Precedence>,
     within: Option<&'w PathMap<()>>,
-    starts: &'w PathMap<Vec<State>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
 }
 
+/// Who tells how many names (hard links) a file has.
+type Names<'n> = dyn Fn(&OsStr) -> io::Result<u64> + 'n;
+
 /// What is left for whoever has nothing to do. Each worker keeps what it finds to itself as long as all are busy.
-struct Queue {
-    shared: Mutex<Shared>,
+struct Queue<'w> {
+    shared: Mutex<Shared<'w>>,
     wake: Condvar,
     /// How many wait for something to do.
     idle: AtomicUsize,
 }
 
-struct Shared {
-    tasks: Vec<Task>,
+struct Shared<'w> {
+    tasks: Vec<Task<'w>>,
     working: usize,
 }
 
-impl Queue {
+impl<'w> Queue<'w> {
     /// Half of what is left, for one of those that work; `None` when all is done.
-    fn take(&self) -> Option<Vec<Task>> {
+    fn take(&self) -> Option<Vec<Task<'w>>> {
         let mut shared = lock(&self.shared);
         shared.working -= 1;
         while shared.tasks.is_empty() {
@@ -149,7 +166,7 @@ impl Queue {
     }
 
     /// Gives away half of `tasks` where somebody waits: the oldest, which lead to the most.
-    fn share(&self, tasks: &mut Vec<Task>) {
+    fn share(&self, tasks: &mut Vec<Task<'w>>) {
         if tasks.len() > 1 && self.idle.load(Ordering::Relaxed) > 0 {
             lock(&self.shared).tasks.extend(tasks.drain(..tasks.len() / 2));
             self.wake.notify_all();
@@ -157,8 +174,8 @@ impl Queue {
     }
 }
 
-impl Walker<'_> {
-    fn run(&self, first: Task, walked: &mut Walked) {
+impl<'w> Walker<'w> {
+    fn run(&self, first: Task<'w>, walked: &mut Walked) {
         let mut tasks = vec![first];
         for _ in 0..DIRECTORIES_BEFORE_THREADS {
             let Some(task) = tasks.pop() else { return };
@@ -172,38 +189,44 @@ impl Walker<'_> {
         let shared = Mutex::new(Shared { tasks, working: threads });
         let queue = Queue { shared, wake: Condvar::new(), idle: AtomicUsize::new(0) };
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&queue))).collect();
+            // This thread is one of them.
+            let work = || {
+                let mut part = Walked::default();
+                self.work(&queue, &mut part);
+                part
+            };
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            self.work(&queue, walked);
             for worker in workers {
                 // A worker cannot panic short of a bug; `join` then passes the panic on.
                 match worker.join() {
-                    Ok(part) => {
-                        walked.hits.extend(part.hits);
-                        walked.unreadable.extend(part.unreadable);
-                        walked.entered.extend(part.entered);
-                        walked.visited.add(part.visited);
-                    }
+                    Ok(part) => walked.add(part),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
         });
     }
 
-    fn work(&self, queue: &Queue) -> Walked {
-        let mut walked = Walked::default();
+    fn work(&self, queue: &Queue<'w>, walked: &mut Walked) {
         while let Some(mut tasks) = queue.take() {
             while let Some(task) = tasks.pop() {
-                let was_there = self.visit(&task, &mut tasks, &mut walked);
+                let was_there = self.visit(&task, &mut tasks, walked);
                 walked.visited.note(task.directory, was_there);
                 queue.share(&mut tasks);
             }
         }
-        walked
     }
 
     /// Whether there was such a directory.
-    fn visit(&self, task: &Task, tasks: &mut Vec<Task>, walked: &mut Walked) -> bool {
-        if self.starts.get(&task.directory).is_some() {
+    fn visit(&self, task: &Task<'w>, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) -> bool {
+        if task.starts.here(&task.directory).is_some() {
             walked.entered.insert(task.directory.clone());
+        }
+        // Read already, when rules were asked for.
+        if let Some(entries) = self.host.lists().and_then(|lists| lists.of(task.directory.as_os_str())) {
+            let names = |name: &OsStr| Ok(self.host.names(&task.directory.child(name))?.unwrap_or(1));
+            self.steps(task, entries, &names, tasks, walked);
+            return true;
         }
         let directory = match self.host.open_dir(&task.directory) {
             Ok(directory) => directory,
@@ -214,14 +237,28 @@ impl Walker<'_> {
                 return true;
             }
         };
-        let starts_below = self.starts.below(&task.directory).next().is_some();
-        for entry in &directory.entries {
-            self.step(task, entry, &directory, starts_below, tasks, walked);
-        }
+        self.steps(task, &directory.entries, &|name| directory.names(name), tasks, walked);
         true
     }
 
-    fn report_unreadable(&self, task: &Task, error: &io::Error, walked: &mut Walked) {
+    fn steps(
+        &self,
+        task: &Task<'w>,
+        entries: &[DirEntry],
+        names: &Names,
+        tasks: &mut Vec<Task<'w>>,
+        walked: &mut Walked,
+    ) {
+        if entries.is_empty() {
+            return;
+        }
+        let starts_below = task.starts.goes_on_below(&task.directory);
+        for entry in entries {
+            self.step(task, entry, entries, names, starts_below, tasks, walked);
+        }
+    }
+
+    fn report_unreadable(&self, task: &Task<'w>, error: &io::Error, walked: &mut Walked) {
         let mut patterns: Vec<usize> = task.states.iter().map(|state| state.pattern).collect();
         patterns.dedup();
         walked.unreadable.extend(patterns.into_iter().map(|pattern| Unreadable {
@@ -234,17 +271,18 @@ impl Walker<'_> {
     /// Advances all states over one name.
     fn step(
         &self,
-        task: &Task,
+        task: &Task<'w>,
         entry: &DirEntry,
-        directory: &Directory,
+        beside: &[DirEntry],
+        names: &Names,
         starts_below: bool,
-        tasks: &mut Vec<Task>,
+        tasks: &mut Vec<Task<'w>>,
         walked: &mut Walked,
     ) {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
-            self.advance(*state, entry, &directory.entries, &mut next, &mut hit);
+            self.advance(*state, entry, beside, &mut next, &mut hit);
         }
         let enter = is_directory(entry) && (starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
@@ -263,7 +301,7 @@ impl Walker<'_> {
             path: path.clone(),
             kind: entry.kind,
             is_symlink: entry.is_symlink,
-            names: if counts(pattern) { directory.names(&entry.name) } else { Ok(1) },
+            names: if counts(pattern) { names(&entry.name) } else { Ok(1) },
         });
         walked.hits.extend(hits);
     }
@@ -302,19 +340,16 @@ impl Walker<'_> {
         }
     }
 
-    fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task>) {
-        if OWN_FILE_SYSTEMS.iter().any(|own| path.as_path() == *own) || !self.leads_within(path) {
+    fn enter(&self, task: &Task<'w>, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task<'w>>) {
+        if OWN_FILE_SYSTEMS.iter().any(|own| path.as_os_str() == *own) || !self.leads_within(path) {
             return;
         }
-        states.extend(self.starts.get(path).into_iter().flatten());
-        let excluded = self.excluded_at(task, path, hit);
-        if let Some(excluded) = &excluded
-            && !self.may_reopen(excluded, path, &states)
-        {
-            return;
-        }
-        if !states.is_empty() {
-            tasks.push(Task { directory: path.clone(), states, excluded });
+        let (exact, starts) = (task.exact.part(path), task.starts.part(path));
+        states.extend(starts.here(path).into_iter().flatten());
+        let excluded = self.excluded_at(task, path, exact.here(path), hit);
+        let next = Task { directory: path.clone(), states, exact, starts, excluded };
+        if !next.states.is_empty() && next.excluded.as_ref().is_none_or(|excluded| self.may_reopen(excluded, &next)) {
+            tasks.push(next);
         }
     }
 
@@ -325,9 +360,15 @@ impl Walker<'_> {
 
     /// The excluded directory that governs `path`, as it will be decided. Exact rules beat globs, so the exact winner is
     /// final. Globs are all known here, too, because every pattern that can match `path` arrives with this one walk.
-    fn excluded_at(&self, task: &Task, path: &AbsPath, hit: &[usize]) -> Option<AbsPath> {
+    fn excluded_at(
+        &self,
+        task: &Task<'w>,
+        path: &AbsPath,
+        exact: Option<&Precedence>,
+        hit: &[usize],
+    ) -> Option<AbsPath> {
         let of = |access: Access| (access == Access::Exclude).then(|| path.clone());
-        if let Some(winner) = self.exact.get(path) {
+        if let Some(winner) = exact {
             return of(winner.access);
         }
         if self.literals.get(path).is_some() {
@@ -348,13 +389,14 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether anything below `path` can be other than excluded: by an exact rule, or by a glob that names a place in the
+    /// Whether anything in the directory of `next` can be other than excluded: by an exact rule, or by a glob that names a place in the
     /// excluded directory. Only then do the other globs matter there, too.
-    fn may_reopen(&self, excluded: &AbsPath, path: &AbsPath, states: &[State]) -> bool {
-        self.exact.below(path).next().is_some()
-            || self.starts.below(path).next().is_some()
+    fn may_reopen(&self, excluded: &AbsPath, next: &Task<'w>) -> bool {
+        let path = &next.directory;
+        next.exact.goes_on_below(path)
+            || next.starts.goes_on_below(path)
             || self.literals.below(path).next().is_some()
-            || states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
+            || next.states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
     }
 }
 
