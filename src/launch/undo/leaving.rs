@@ -11,8 +11,8 @@ use crate::journal::Record;
 
 use super::parked::{Parked, TO_LOOK, closed, is_labelled, is_unfilled};
 
-/// Something on its way into the folder, step by step. `rmdir` leaves alone what is not empty, and a move does not: so first nobody can
-/// put anything into it any more, then it is looked at, and looked at again when it has been moved.
+/// Something on its way into the folder, step by step. `rmdir` leaves alone what is not empty, and a move does not: so it is looked at, nobody can
+/// put anything into it any more, and it is looked at again when it has been moved. What has come in between goes back.
 pub(super) struct Leaving<'a> {
     parked: &'a Parked,
     folder: BorrowedFd<'a>,
@@ -56,10 +56,10 @@ impl<'a> Leaving<'a> {
         false
     }
 
-    /// From here on nobody puts anything into it. Whether nobody has.
+    /// From here on nobody but root puts anything into it: the kernel asks for the mode of a directory, and changes it, under the same lock under which it makes
+    /// entries.
     fn close(&self) -> bool {
-        let is_closed = fchmod(&self.open, closed(self.record.content())).is_ok();
-        is_closed && self.is_fit() && matches!(is_labelled(&self.open), Ok(false))
+        fchmod(&self.open, closed(self.record.content())).is_ok() && matches!(is_labelled(&self.open), Ok(false))
     }
 
     fn shift(&self) -> bool {
