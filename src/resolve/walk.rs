@@ -133,6 +133,14 @@ struct Walker<'w> {
 /// Who tells how many names (hard links) a file has.
 type Names<'n> = dyn Fn(&OsStr) -> io::Result<u64> + 'n;
 
+/// What was read of the directory of a task.
+struct Read<'r> {
+    entries: &'r [DirEntry],
+    names: &'r Names<'r>,
+    /// Whether patterns start below it.
+    starts_below: bool,
+}
+
 /// What is left for whoever has nothing to do. Each worker keeps what it finds to itself as long as all are busy.
 struct Queue<'w> {
     shared: Mutex<Shared<'w>>,
@@ -249,12 +257,10 @@ impl<'w> Walker<'w> {
         tasks: &mut Vec<Task<'w>>,
         walked: &mut Walked,
     ) {
-        if entries.is_empty() {
-            return;
-        }
         let starts_below = task.starts.goes_on_below(&task.directory);
+        let read = Read { entries, names, starts_below };
         for entry in entries {
-            self.step(task, entry, entries, names, starts_below, tasks, walked);
+            self.step(task, entry, &read, tasks, walked);
         }
     }
 
@@ -269,22 +275,13 @@ impl<'w> Walker<'w> {
     }
 
     /// Advances all states over one name.
-    fn step(
-        &self,
-        task: &Task<'w>,
-        entry: &DirEntry,
-        beside: &[DirEntry],
-        names: &Names,
-        starts_below: bool,
-        tasks: &mut Vec<Task<'w>>,
-        walked: &mut Walked,
-    ) {
+    fn step(&self, task: &Task<'w>, entry: &DirEntry, read: &Read, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
-            self.advance(*state, entry, beside, &mut next, &mut hit);
+            self.advance(*state, entry, read.entries, &mut next, &mut hit);
         }
-        let enter = is_directory(entry) && (starts_below || !next.is_empty());
+        let enter = is_directory(entry) && (read.starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
             return;
         }
@@ -301,7 +298,7 @@ impl<'w> Walker<'w> {
             path: path.clone(),
             kind: entry.kind,
             is_symlink: entry.is_symlink,
-            names: if counts(pattern) { names(&entry.name) } else { Ok(1) },
+            names: if counts(pattern) { (read.names)(&entry.name) } else { Ok(1) },
         });
         walked.hits.extend(hits);
     }
