@@ -9,8 +9,8 @@ use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::host::Host;
-use crate::launch::undo::Traces;
-use crate::launch::{self, Basis, GivenStreams, Outcome, Supervisor, Waiting};
+use crate::launch::undo::{Traces, Undo};
+use crate::launch::{self, Attendant, Basis, GivenStreams, Outcome, Supervisor, Waiting};
 use crate::lower::{Argv, Engine};
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
@@ -154,29 +154,64 @@ impl Prepared {
             Some(Ok(begun)) => Some(begun),
             None => None,
         };
-        let undo = match self.traces {
-            None => launch::undo::prepare(host, &self.session, &self.compiled, &self.argv)?,
-            Some(_) => launch::undo::prepare_without_trace(host, &self.compiled, &self.argv)?,
-        };
+        let undo = launch::undo::put_up_for(host, &self.compiled, &self.argv, self.traces.is_none())?;
         let thorough = undo.has_company();
         let note = if thorough { launch::note_all_identities } else { launch::note_identities };
-        let begun = note(host, &mut self.argv).and_then(|()| match begun {
+        let noted = note(host, &mut self.argv);
+        let mut around = Around { prepared: &self, host, thorough, undo: Some(undo), said: Diagnostics::default() };
+        let begun = noted.and_then(|()| match begun {
             Some(begun) => Ok(begun),
-            None => supervisor.begin(None, &self.argv, streams(&self)?),
+            None => {
+                let streams = streams(&self)?;
+                // Nobody waits for a plan.
+                if self.argv.guard.is_none() {
+                    around.meanwhile();
+                }
+                supervisor.begin(None, &self.argv, streams)
+            }
         });
         let outcome = match begun {
-            Ok(begun) => {
-                let Self { session, request, engine, argv, .. } = &self;
-                let basis = Basis { host, session, request, engine };
-                begun.run(host, argv, &|| basis.confirm(argv, &undo, thorough))
+            Ok(begun) => begun.run(host, &self.argv, &mut around),
+            Err(diagnostic) => {
+                around.afterwards();
+                Outcome::Failed(diagnostic)
             }
-            Err(diagnostic) => Outcome::Failed(diagnostic),
         };
-        output.report(&undo.finish());
+        output.report(&around.said);
         // Most runs end here, and the end of a process frees its memory faster.
         let Self { session, request, compiled, engine, argv, traces: _traces, .. } = self;
         std::mem::forget((session, request, compiled, engine, argv));
         Ok(outcome)
+    }
+}
+
+/// What is done on the host around a supervised run.
+struct Around<'a> {
+    prepared: &'a Prepared,
+    host: &'a Host,
+    /// All identities were noted.
+    thorough: bool,
+    /// Until the end.
+    undo: Option<Undo>,
+    /// What there is to say at the end.
+    said: Diagnostics,
+}
+
+impl Attendant for Around<'_> {
+    fn meanwhile(&mut self) {
+        if let Some(undo) = &mut self.undo {
+            undo.remember(&self.prepared.compiled);
+        }
+    }
+
+    fn confirm(&mut self) -> Result<(), String> {
+        let Prepared { session, request, engine, argv, .. } = self.prepared;
+        let basis = Basis { host: self.host, session, request, engine };
+        self.undo.as_ref().map_or(Ok(()), |undo| basis.confirm(argv, undo, self.thorough))
+    }
+
+    fn afterwards(&mut self) {
+        self.said = self.undo.take().map(Undo::finish).unwrap_or_default();
     }
 }
 

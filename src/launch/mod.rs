@@ -52,7 +52,7 @@ pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Begun, Ending, GivenStreams, Outcome, Supervisor, Waiting};
+pub use supervise::{Attendant, Begun, Ending, GivenStreams, Nobody, Outcome, Supervisor, Waiting};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()

@@ -59,6 +59,14 @@ impl Process {
         (stat.first()? == "T").then_some(by)
     }
 
+    /// Whether it has no child, alive or dead, or has ended itself. For the first process of a process namespace this means that nobody else is in there: whoever is
+    /// left by his parent becomes its child.
+    pub(super) fn is_childless(&self) -> bool {
+        // One list that is empty is an answer, but a list without some is none: the kernel may pass over one while another goes.
+        let number = self.pid.as_raw_nonzero();
+        fs::read(format!("/proc/{number}/task/{number}/children")).is_ok_and(|children| children.is_empty())
+    }
+
     pub(super) fn wait_until_ended(&self) {
         while let Err(Errno::INTR) = poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], None::<&Timespec>) {}
         // Where it became our child by the end of its parent, nobody else will collect it.

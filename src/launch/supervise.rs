@@ -58,6 +58,25 @@ pub enum Outcome {
     Unavailable(String),
 }
 
+/// Who has something to do around a run.
+pub trait Attendant {
+    /// While the second stage makes its mounts: before the command starts. Without a second stage there is no such time.
+    fn meanwhile(&mut self) {}
+
+    /// When all mounts are made and the command is next: if it says why not, nothing runs. Without a second stage nobody tells when that is, and it is not asked.
+    fn confirm(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// When nothing inside lives any more, whatever has become of it.
+    fn afterwards(&mut self) {}
+}
+
+/// Who has nothing to do.
+pub struct Nobody;
+
+impl Attendant for Nobody {}
+
 /// What the command gets instead of the caller's standard streams.
 #[derive(Debug, Default)]
 pub struct GivenStreams {
@@ -80,22 +99,14 @@ impl Supervisor {
 
     /// Runs the command and returns when nothing inside lives any more. See [`super::ready_to_supervise`] for what comes first.
     pub fn run(&self, host: &Host, argv: &Argv) -> Outcome {
-        self.run_with(host, argv, GivenStreams::default(), &|| Ok(()))
+        self.run_with(host, argv, GivenStreams::default(), &mut Nobody)
     }
 
-    /// The same with other streams than the caller's, none of which may be one that somebody has to read while the command runs. `confirm`
-    /// is asked when all mounts are made and the command is next: if it says why not, nothing runs. Without a guard nobody tells when that
-    /// is, and it is not asked.
-    pub fn run_with(
-        &self,
-        host: &Host,
-        argv: &Argv,
-        given: GivenStreams,
-        confirm: &dyn Fn() -> Result<(), String>,
-    ) -> Outcome {
+    /// The same with other streams than the caller's, none of which may be one that somebody has to read while the command runs.
+    pub fn run_with(&self, host: &Host, argv: &Argv, given: GivenStreams, attendant: &mut dyn Attendant) -> Outcome {
         match self.begin(None, argv, given) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
-            Ok(begun) => begun.run(host, argv, confirm),
+            Ok(begun) => begun.run(host, argv, attendant),
         }
     }
 
@@ -155,20 +166,20 @@ struct Run<'a> {
     continued_late: bool,
     watch: Watch,
     streams: Streams,
-    confirm: Confirm<'a>,
     /// What the command gets back before it starts.
     processors: Option<Processors>,
+    /// The command itself, if not what it has started.
+    is_command_over: bool,
+    /// Nothing inside lives any more, and the attendant knows.
+    is_at_rest: bool,
     /// Nothing of it lives any more.
     ended: bool,
 }
 
-/// Whether the command may start, once the sandbox stands; otherwise why not.
-type Confirm<'a> = &'a dyn Fn() -> Result<(), String>;
-
-impl<'a> Run<'a> {
-    fn until_bwrap_ended(&mut self) -> io::Result<()> {
+impl Run<'_> {
+    fn until_bwrap_ended(&mut self, attendant: &mut dyn Attendant) -> io::Result<()> {
         loop {
-            let Woken { bwrap_ended, told, taken, nothing } = self.wait()?;
+            let Woken { bwrap_ended, command_ended, told, taken, nothing } = self.wait()?;
             if taken {
                 self.plan = self.plan.take().and_then(Outgoing::go_on);
             }
@@ -179,7 +190,11 @@ impl<'a> Run<'a> {
                 self.kept.extend(received.iter().map(|received| received.signal));
             }
             if told || bwrap_ended {
-                self.listen(bwrap_ended);
+                self.listen(bwrap_ended, attendant);
+            }
+            if command_ended {
+                self.is_command_over = true;
+                self.rest_if_alone(attendant);
             }
             if self.target().is_none() {
                 self.judge_kept();
@@ -199,8 +214,10 @@ impl<'a> Run<'a> {
             PollFd::from_borrowed_fd(self.bwrap.process.descriptor(), PollFlags::IN),
         ];
         let (socket, plan) = (self.socket.as_ref(), self.plan.as_ref().map(Outgoing::socket));
+        let command = self.target.as_ref().filter(|_| !self.is_command_over);
         waiting.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
         waiting.extend(plan.map(|plan| PollFd::new(plan, PollFlags::OUT)));
+        waiting.extend(command.map(|command| PollFd::from_borrowed_fd(command.descriptor(), PollFlags::IN)));
         let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
         let count = match poll(&mut waiting, timeout.as_ref()) {
             Ok(count) => count,
@@ -208,8 +225,14 @@ impl<'a> Run<'a> {
             Err(e) => return Err(e.into()),
         };
         let has = |at: usize| waiting.get(at).is_some_and(|waited| !waited.revents().is_empty());
-        let (told, taken) = (socket.is_some() && has(2), plan.is_some() && has(2 + usize::from(socket.is_some())));
-        Ok(Woken { bwrap_ended: has(1), told, taken, nothing: count == 0 })
+        let mut next = 2;
+        let mut has_next = |is_waited_for: bool| {
+            next += usize::from(is_waited_for);
+            is_waited_for && has(next - 1)
+        };
+        let (told, taken) = (has_next(socket.is_some()), has_next(plan.is_some()));
+        let command_ended = has_next(command.is_some());
+        Ok(Woken { bwrap_ended: has(1), command_ended, told, taken, nothing: count == 0 })
     }
 
     fn received(&self) -> io::Result<Vec<Received>> {
@@ -225,7 +248,7 @@ impl<'a> Run<'a> {
     }
 
     /// Reads what the guard says: one message, or `all` when there will be no more.
-    fn listen(&mut self, all: bool) {
+    fn listen(&mut self, all: bool, attendant: &mut dyn Attendant) {
         while let Some(socket) = &self.socket {
             match channel::hear(socket) {
                 Ok(Some((Report::Ready, sender))) => {
@@ -238,7 +261,7 @@ impl<'a> Run<'a> {
                     let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
                     let held = self.target.as_ref().ok_or_else(lost);
                     let free = held.and_then(|command| self.give_processors_back(command));
-                    match free.and_then(|()| (self.confirm)().map_err(Report::Changed)) {
+                    match free.and_then(|()| attendant.confirm().map_err(Report::Changed)) {
                         Ok(()) => {
                             let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
                         }
@@ -324,6 +347,19 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The command is seldom the last to end by much: what is to be done when nobody lives any more need not wait until bwrap has taken all down.
+    fn rest_if_alone(&mut self, attendant: &mut dyn Attendant) {
+        if self.init.as_ref().is_some_and(Process::is_childless) {
+            self.rest(attendant);
+        }
+    }
+
+    fn rest(&mut self, attendant: &mut dyn Attendant) {
+        if !std::mem::replace(&mut self.is_at_rest, true) {
+            attendant.afterwards();
+        }
+    }
+
     /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
     fn end_all(&mut self) {
         match self.init.take() {
@@ -387,6 +423,7 @@ fn stop_by(signal: Signal) {
 /// What ended the wait.
 struct Woken {
     bwrap_ended: bool,
+    command_ended: bool,
     told: bool,
     /// The guard has made room for more of its plan, or will read none.
     taken: bool,

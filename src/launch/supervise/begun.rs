@@ -16,7 +16,7 @@ use super::plan::Outgoing;
 use super::started::{Ends, Started};
 use super::waiting::Waiting;
 use super::watch::Watch;
-use super::{Confirm, GivenStreams, Outcome, Run, cannot};
+use super::{Attendant, GivenStreams, Outcome, Run, cannot};
 
 /// bwrap, with its words. Nothing of the command's has run, and nothing does before [`Begun::run`]; if that never comes, bwrap ends with this.
 pub struct Begun<'a> {
@@ -67,30 +67,31 @@ impl<'a> Begun<'a> {
             continued_late: false,
             watch: Watch::new(),
             streams,
-            confirm: &|| Ok(()),
             processors,
+            is_command_over: false,
+            is_at_rest: false,
             ended: false,
         };
         Ok(Self { run, waiting })
     }
 
-    /// Lets the second stage go on with the plan of `argv`, and returns when nothing inside lives any more. `confirm`: see
-    /// [`super::Supervisor::run_with`].
-    pub fn run(self, host: &Host, argv: &Argv, confirm: Confirm<'a>) -> Outcome {
+    /// Lets the second stage go on with the plan of `argv`, and returns when nothing inside lives any more.
+    pub fn run(self, host: &Host, argv: &Argv, attendant: &mut dyn Attendant) -> Outcome {
         let Begun { mut run, waiting } = self;
-        run.confirm = confirm;
         if let Some(Expectant { plan: socket, number, knows_nothing }) = waiting {
             let told = argv.told(Some(number), run.signals.before(), knows_nothing);
             run.plan = told.map(|plan| Outgoing::new(socket, plan.to_text().into_bytes())).and_then(Outgoing::go_on);
+            attendant.meanwhile();
         }
         let foreground = Foreground::now();
-        let ended = run.until_bwrap_ended();
+        let ended = run.until_bwrap_ended(attendant);
         if ended.is_err() {
             run.bwrap.process.signal(Signal::KILL);
         }
         let status = run.bwrap.wait();
         let status = ended.and(status);
         run.end_all();
+        run.rest(attendant);
         run.streams.hand_back();
         foreground.iter().for_each(Foreground::take_back);
         match status {

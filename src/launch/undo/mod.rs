@@ -52,22 +52,22 @@ pub struct Undo {
     standing: Option<Standing>,
     /// What is taken away is kept for the next run.
     keeps: bool,
-    watch: Watch,
+    /// What the reports compare with.
+    watch: Option<Watch>,
     said: Diagnostics,
 }
 
 /// Puts up the placeholders, removes those of runs that were killed, and remembers what the reports compare with. To
 /// be called directly before the start.
 pub fn prepare(host: &Host, _session: &Session, compiled: &Compiled, argv: &Argv) -> Result<Undo, Diagnostic> {
-    prepare_to(host, compiled, argv, true)
+    let mut undo = put_up_for(host, compiled, argv, true)?;
+    undo.remember(compiled);
+    Ok(undo)
 }
 
-/// The same for a run that must [`leave_nothing`], in the folder of our state neither.
-pub fn prepare_without_trace(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<Undo, Diagnostic> {
-    prepare_to(host, compiled, argv, false)
-}
-
-fn prepare_to(host: &Host, compiled: &Compiled, argv: &Argv, keeps: bool) -> Result<Undo, Diagnostic> {
+/// Puts up the placeholders, and removes those of runs that were killed. [`Undo::remember`] must follow before the command starts. `keeps`: what will be taken
+/// away is kept for the next run; not for one that must [`leave_nothing`], in the folder of our state neither.
+pub fn put_up_for(host: &Host, compiled: &Compiled, argv: &Argv, keeps: bool) -> Result<Undo, Diagnostic> {
     let state = compiled.layers.state.clone();
     let mut said = Diagnostics::default();
     let protective = compiled.decisions.iter().filter(|(_, decision)| decision.access.is_protective());
@@ -78,9 +78,7 @@ fn prepare_to(host: &Host, compiled: &Compiled, argv: &Argv, keeps: bool) -> Res
         put_up(host, &state, &items, &relied_on, parked.as_mut(), &mut said)
     });
     let standing = standing.map_err(|(path, e)| cannot_put_up(compiled, &path, &e))?;
-    let mut watch = Watch::of(compiled);
-    watch.start(host);
-    Ok(Undo { host: host.clone(), state, standing, keeps, watch, said })
+    Ok(Undo { host: host.clone(), state, standing, keeps, watch: None, said })
 }
 
 /// What a caller's umask takes away from himself as well, he could neither remove afterwards nor have read by his git.
@@ -94,6 +92,13 @@ fn with_own_rights<T>(work: impl FnOnce(Mode) -> T) -> T {
 }
 
 impl Undo {
+    /// Looks at what the reports compare with.
+    pub fn remember(&mut self, compiled: &Compiled) {
+        let mut watch = Watch::of(compiled);
+        watch.start(&self.host);
+        self.watch = Some(watch);
+    }
+
     /// Takes away what was put up, and says what the command left behind.
     pub fn finish(mut self) -> Diagnostics {
         let mut said = std::mem::take(&mut self.said);
@@ -103,7 +108,9 @@ impl Undo {
         for (path, outcome) in outcomes {
             left(&path, &outcome).into_iter().for_each(|diagnostic| said.push(diagnostic));
         }
-        self.watch.finish(&self.host, &mut said);
+        if let Some(watch) = &self.watch {
+            watch.finish(&self.host, &mut said);
+        }
         // Who cannot have a thread has freed them himself.
         let _ = freeing.map(|thread| thread.map(thread::JoinHandle::join));
         said
