@@ -87,20 +87,31 @@ fn close_all() -> io::Result<()> {
 
 /// What binds show, taken before anything is mounted, as far as there is room for descriptors: to take a part of a mount the kernel goes through all that is mounted
 /// in that mount, so with five thousand rules each would be compared with those before it.
-fn take_early(mounts: &[GuardMount], room: usize) -> Result<BTreeMap<&AbsPath, OwnedFd>, (&AbsPath, io::Error)> {
+fn take_early(mounts: &[GuardMount], room: usize) -> Result<BTreeMap<&AbsPath, Early>, (&AbsPath, io::Error)> {
     let (must, may) = binds(mounts);
     let room = room.saturating_sub(must.len());
     let mut early = BTreeMap::new();
-    for (mount, source) in must.into_iter().chain(may.into_iter().take(room)) {
+    for Bind { mount, source, is_new } in must.into_iter().chain(may.into_iter().take(room)) {
         match open(source).and_then(|opened| taken_with_submounts(&opened)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound && mount.may_be_gone() => {}
-            taken => _ = early.insert(mount.path(), taken.map_err(|e| (mount.path(), e))?),
+            taken => _ = early.insert(mount.path(), Early { tree: taken.map_err(|e| (mount.path(), e))?, is_new }),
         }
     }
     Ok(early)
 }
 
-type Bind<'p> = (&'p GuardMount, &'p AbsPath);
+/// What a bind shows, not in its place yet.
+struct Early {
+    tree: OwnedFd,
+    /// Where it will show there is nothing of the host any more.
+    is_new: bool,
+}
+
+struct Bind<'p> {
+    mount: &'p GuardMount,
+    source: &'p AbsPath,
+    is_new: bool,
+}
 
 /// All binds and what they show. First those of what will have been covered when it is their turn: by an empty file system of the plan, or, in another
 /// place, by a pin, from which nothing can be bound.
@@ -110,10 +121,12 @@ fn binds(mounts: &[GuardMount]) -> (Vec<Bind<'_>>, Vec<Bind<'_>>) {
     for mount in mounts {
         let path = mount.path();
         match mount {
-            GuardMount::From { source, .. } => must.push((mount, source)),
+            GuardMount::From { source, .. } => must.push(Bind { mount, source, is_new: true }),
             _ if !mount.is_bind() => {}
-            _ if is_empty.nearest(path).is_some_and(|(_, is_empty)| *is_empty) => must.push((mount, path)),
-            _ => may.push((mount, path)),
+            _ if is_empty.nearest(path).is_some_and(|(_, is_empty)| *is_empty) => {
+                must.push(Bind { mount, source: path, is_new: true });
+            }
+            _ => may.push(Bind { mount, source: path, is_new: false }),
         }
         if mount.is_bind() || matches!(mount, GuardMount::Tmpfs { .. } | GuardMount::Dev(_)) {
             is_empty.insert(path.clone(), !mount.is_bind());
@@ -125,7 +138,7 @@ fn binds(mounts: &[GuardMount]) -> (Vec<Bind<'_>>, Vec<Bind<'_>>) {
 struct Maker<'p> {
     expected: BTreeMap<&'p AbsPath, &'p Expected>,
     /// What binds show that was taken before anything was mounted.
-    early: BTreeMap<&'p AbsPath, OwnedFd>,
+    early: BTreeMap<&'p AbsPath, Early>,
     own: Own<'p>,
     /// The first of each kind. The others are bound from it: one call, for a bind has the flags of what it was taken from.
     mask: Option<OwnedFd>,
@@ -221,10 +234,11 @@ impl<'p> Maker<'p> {
     /// What was taken early, or else the place itself.
     fn bind(&mut self, path: &AbsPath, access: Access) -> io::Result<()> {
         let (tree, point) = match self.early.remove(path) {
-            Some(tree) => {
+            Some(Early { tree, is_new: true }) => {
                 let point = if is_directory(&tree)? { self.own.directory(path)? } else { self.own.file(path)? };
                 (tree, point)
             }
+            Some(Early { tree, is_new: false }) => (tree, self.own.kept.open(path)?),
             None => {
                 let point = self.own.kept.open(path)?;
                 (taken_with_submounts(&point)?, point)

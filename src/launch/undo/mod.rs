@@ -108,6 +108,8 @@ impl Undo {
         for (path, outcome) in outcomes {
             left(&path, &outcome).into_iter().for_each(|diagnostic| said.push(diagnostic));
         }
+        // What is left of the sandbox is taken down meanwhile, with the help of a thread of the kernel that may wait for this very processor.
+        thread::yield_now();
         if let Some(watch) = &self.watch {
             watch.finish(&self.host, &mut said);
         }
