@@ -1,18 +1,19 @@
 //! System calls that reach past every mount and namespace: into the terminal, the session's keys, the hypervisor, and around this very
 //! filter. Everything else is allowed: an agent runs compilers, debuggers and test suites.
 
-mod search;
+use std::collections::BTreeMap;
 
-use seccompiler::{BpfProgram, Error, sock_filter};
-
-use search::{Answer, Condition};
+use seccompiler::{
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
+    SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
+};
 
 /// Puts words into the input of the terminal, where the caller's shell reads them after we are gone. `TIOCLINUX` pastes a
 /// selection of the console in the same way.
-const TERMINAL_INJECTION: [u32; 2] = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
+const TERMINAL_INJECTION: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
 /// Talks to the hypervisor and to other machines on it, whatever the network namespace.
-const AF_VSOCK: u32 = libc::AF_VSOCK.unsigned_abs();
+const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 
 /// The keys of the user's session; and a way to make system calls that no filter sees.
 const REFUSED: [i64; 6] = [
@@ -24,26 +25,48 @@ const REFUSED: [i64; 6] = [
     libc::SYS_io_uring_register,
 ];
 
-/// x32 calls come as x86-64 with this bit in the number, so that no rule on a number meets them. Nobody uses them.
-const X32: u32 = 0x4000_0000;
-
 /// Answers EPERM, as container engines do, so that libraries which could use such a call know what to do without it.
 ///
 /// `user_namespaces`: they may be made. Where they may not, and neither the second stage nor bwrap sees to that, the filter does.
 pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
-    let mut calls: Vec<(i64, Answer)> = REFUSED.map(|number| (number, Answer::Refuse)).into();
-    let injects = Condition::Is { argument: 1, values: &TERMINAL_INJECTION };
-    calls.push((libc::SYS_ioctl, Answer::RefuseIf(injects)));
-    calls.push((libc::SYS_socket, Answer::RefuseIf(Condition::Is { argument: 0, values: &[AF_VSOCK] })));
+    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    // The kernel looks at the low 32 bits of these arguments only, and so must we.
+    let argument = |index, value| Rule::new(vec![Condition::new(index, Len::Dword, Op::Eq, value)?]);
+    let injection = TERMINAL_INJECTION.iter().map(|request| argument(1, *request)).collect::<Result<_, _>>()?;
+    let mut rules: BTreeMap<i64, Vec<Rule>> = REFUSED.map(|number| (number, Vec::new())).into();
+    rules.insert(libc::SYS_ioctl, injection);
+    rules.insert(libc::SYS_socket, vec![argument(0, AF_VSOCK)?]);
     if !user_namespaces {
-        let makes_one = Condition::Has { argument: 0, bit: libc::CLONE_NEWUSER.unsigned_abs() };
-        calls.push((libc::SYS_unshare, Answer::RefuseIf(makes_one)));
-        calls.push((libc::SYS_clone, Answer::RefuseIf(makes_one)));
-        // Its flags are in memory, where no filter can look. Libraries then use `clone`.
-        calls.push((libc::SYS_clone3, Answer::Absent));
+        let new_user = libc::CLONE_NEWUSER.unsigned_abs().into();
+        let makes_one = || Rule::new(vec![Condition::new(0, Len::Qword, Op::MaskedEq(new_user), new_user)?]);
+        rules.insert(libc::SYS_unshare, vec![makes_one()?]);
+        rules.insert(libc::SYS_clone, vec![makes_one()?]);
     }
-    let absent_from = cfg!(target_arch = "x86_64").then_some(X32);
-    search::program(&calls, absent_from)
+    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    // A call of another architecture (`int 0x80`) ends the process: its number means something else.
+    let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()?;
+    let mut program = BpfProgram::new();
+    if cfg!(target_arch = "x86_64") {
+        // x32 calls come as x86-64 with a bit in the number, so that no rule on a number meets them. Nobody uses them.
+        program.extend(absent(JUMP_IF_AT_LEAST, 0x4000_0000));
+    }
+    if !user_namespaces {
+        // Its flags are in memory, where no filter can look. Libraries then use `clone`.
+        program.extend(absent(JUMP_IF_EQUAL, libc::SYS_clone3 as u32));
+    }
+    program.extend(filter);
+    Ok(program)
+}
+
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+
+/// Answers ENOSYS to the calls whose number compares so with `number`. (seccompiler has one answer for all.)
+fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
+    const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
+    let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };
+    // Load the number, which comes first in `struct seccomp_data`; skip the answer if it does not compare.
+    [step(0x20, 0, 0), step(comparison, 1, number), step(0x06, 0, SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs())]
 }
 
 /// For the second stage, which has other means against user namespaces.
@@ -59,6 +82,3 @@ pub(crate) fn as_bytes(program: &[sock_filter]) -> Vec<u8> {
     };
     program.iter().flat_map(bytes).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,5 @@
-//! Folders that something was mounted at, kept open. What is mounted next often lies in them, and is found from there: for ten thousand masks that
-//! took a tenth less than to walk from the root each time.
+//! Folders that something was mounted at, kept open. What is mounted next often lies in them, and is found from there: a short walk instead of one from the
+//! root.
 
 use std::io;
 use std::os::fd::OwnedFd;

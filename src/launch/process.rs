@@ -59,7 +59,7 @@ impl Process {
         (stat.first()? == "T").then_some(by)
     }
 
-    /// Whether it has no child, alive or dead, or has ended itself. For the first process of a process namespace this means that nobody else is in there: whoever is
+    /// Whether it is known to have no child, alive or dead. For the first process of a process namespace this means that nobody else is in there: whoever is
     /// left by his parent becomes its child.
     pub(super) fn is_childless(&self) -> bool {
         // One list that is empty is an answer, but a list without some is none: the kernel may pass over one while another goes.
@@ -122,3 +122,29 @@ pub(super) fn numbers_anew(pid: Pid) -> bool {
 /// Fields 4 and 52 in the numbering of proc(5).
 const PARENT: usize = 1;
 const EXIT_CODE: usize = 49;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn who_has_a_child_is_not_childless_and_who_has_collected_it_is() {
+        let script = "sleep 100 & echo; read line; kill $!; wait $!; echo; read line";
+        let mut shell =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let process = Process::open(Pid::from_raw(shell.id().try_into().unwrap()).unwrap()).unwrap();
+        let (mut told, mut says) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+        says.read_exact(&mut [0]).unwrap();
+        assert!(!process.is_childless());
+        told.write_all(b"\n").unwrap();
+        says.read_exact(&mut [0]).unwrap();
+        assert!(process.is_childless());
+        drop(told);
+        shell.wait().unwrap();
+        assert!(!process.is_childless(), "of one that is gone nothing can be read, and that is no answer");
+    }
+}

@@ -26,6 +26,7 @@ mod network;
 mod pins;
 mod process;
 mod random;
+mod rest;
 mod sandbox;
 mod script;
 mod start;

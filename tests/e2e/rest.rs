@@ -1,0 +1,84 @@
+//! What was put up is taken away as soon as nobody inside lives, although bwrap still ends: so nobody may live then.
+
+use std::fs;
+
+use crate::sandbox::{policy, run, succeeded};
+use crate::support::{Place, stderr};
+
+everywhere!(who_outlives_the_command_plants_nothing, the_exit_status_is_that_of_the_command);
+
+const BLOCKED: &str = "ro = [{ path = 'blocked/', if-missing = 'block' }]\n";
+
+/// Each leaves processes behind that would create the path the moment it can be created.
+const OUTLIVING: [&str; 4] = [
+    // Children of the first process, by two forks.
+    "for i in 1 2 3; do (setsid sh -c 'while :; do mkdir -p blocked/in && touch planted; done' &) ; done",
+    // Those that are left to a subreaper of their own, which outlives the command.
+    "python3 -c '
+import ctypes, os
+if os.fork() == 0:
+    os.setsid()
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    if os.fork() == 0:
+        os.fork()
+        while True:
+            try:
+                os.makedirs(\"blocked/in\")
+                open(\"planted\", \"w\")
+            except OSError:
+                pass
+    while True:
+        os.wait()
+'",
+    // A chain in which everybody ends at once and leaves a successor.
+    "python3 -c '
+import os
+if os.fork() == 0:
+    while True:
+        if os.fork() != 0:
+            os._exit(0)
+        try:
+            os.makedirs(\"blocked/in\")
+            open(\"planted\", \"w\")
+        except OSError:
+            pass
+'",
+    // A thread that goes on when the first one of its process has ended, and the first one of the command.
+    "exec python3 -c '
+import ctypes, os, threading
+def plant():
+    for _ in range(3000):
+        try:
+            os.makedirs(\"blocked/in\")
+            open(\"planted\", \"w\")
+        except OSError:
+            pass
+threading.Thread(target=plant).start()
+ctypes.CDLL(None).pthread_exit(None)
+'",
+];
+
+fn who_outlives_the_command_plants_nothing(place: &Place) {
+    policy(place, BLOCKED);
+    place.give_away();
+    for script in OUTLIVING {
+        for _ in 0..10 {
+            let output = run(place, &["--", "sh", "-c", script]);
+            assert_eq!(stderr(&output), "", "{script}");
+            for name in ["planted", "blocked"] {
+                assert!(fs::symlink_metadata(place.project().join(name)).is_err(), "{name}: {script}");
+            }
+        }
+    }
+}
+
+fn the_exit_status_is_that_of_the_command(place: &Place) {
+    policy(place, BLOCKED);
+    place.give_away();
+    for _ in 0..10 {
+        assert_eq!(run(place, &["--", "sh", "-c", "sleep 10 & exit 7"]).status.code(), Some(7));
+        assert_eq!(run(place, &["--", "sh", "-c", "exit 7"]).status.code(), Some(7));
+        assert_eq!(succeeded(run(place, &["--", "echo", "said"])), "said\n");
+    }
+    assert!(!place.project().join("blocked").exists());
+}
