@@ -1,6 +1,6 @@
 //! Which variables the command gets. OWNS the precedence among their entries (SPEC section 10); pure.
 //!
-//! bwrap is started with exactly these: `/proc/1/environ` inside shows what it was started with, and what it is told by
+//! bwrap is started with exactly these, or with none (SPEC S17): `/proc/1/environ` inside shows what it was started with, and what it is told by
 //! `--setenv` shows in its command line, which every user of the machine can read.
 
 mod defaults;
@@ -24,7 +24,7 @@ use defaults::When;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// All that bwrap is started with.
+    /// All that the command gets.
     pub variables: BTreeMap<OsString, OsString>,
     /// `inherit = false`: what nothing names does not pass.
     pub only_named: bool,

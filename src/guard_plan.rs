@@ -43,7 +43,7 @@ pub struct GuardPlan {
     /// Its variables, where bwrap was started before they were known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Vec<(Word, Word)>>,
-    /// Where it begins, where bwrap went there before it was known what that is.
+    /// Where the command begins, where bwrap entered that path before it was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<AbsPath>,
 }

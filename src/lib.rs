@@ -28,7 +28,7 @@
 //! }
 //!
 //! launch::ready(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
-//! let undo = launch::undo::prepare(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
+//! let undo = launch::undo::prepare(&host, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
 //! launch::note_identities(&host, &mut argv).map_err(|diagnostic| diagnostic.message)?;
 //! let status = launch::command(&argv)?.status()?;
 //! print!("{}", render(&undo.finish(), Format::Text { color: false }));

@@ -68,7 +68,8 @@ pub(crate) fn guard_words(program: &AbsPath, descriptor: i32) -> [OsString; 4] {
     [program, guard_plan::SUBCOMMAND.into(), descriptor.to_string().into(), "--".into()]
 }
 
-/// The whole command: what is printed is what is executed.
+/// The whole command: what is printed is what is executed. A run that starts bwrap ahead gives it the same words over a descriptor, and the command in the plan (SPEC
+/// S17).
 #[derive(Clone, Debug)]
 pub struct Argv {
     pub program: AbsPath,
@@ -81,7 +82,7 @@ pub struct Argv {
     pub create: Vec<AbsPath>,
     /// Files that must exist before it, too.
     pub new_files: Vec<NewFile>,
-    /// What bwrap must be started with, and with nothing else: it shows inside, in `/proc/1/environ`.
+    /// What the command gets. bwrap is started with this or with nothing, and with nothing else: it shows inside, in `/proc/1/environ`.
     pub environment: Environment,
     /// What must stand on the host before the first word is executed, and is removed after the last.
     pub placeholders: Vec<Placeholder>,
@@ -129,20 +130,22 @@ impl Argv {
         self.data.iter().cloned().chain(self.guard.iter().map(|guard| guard.data(&guard.plan))).collect()
     }
 
-    /// The plan of a guard that reports to the socket which it inherits under this number, if any, and gives the command this signal mask;
-    /// `all`: and the command, its variables and where it begins, which bwrap was told nothing, or too early, of.
-    pub(crate) fn told(&self, socket: Option<i32>, signal_mask: impl ToString, all: bool) -> Option<GuardPlan> {
-        let mut plan = self.guard.as_ref()?.plan.clone();
-        plan.report = socket;
-        plan.signal_mask = Some(signal_mask.to_string());
-        if all {
-            plan.command = Some(self.command.iter().cloned().map(Word).collect());
-            let word = |word: &OsString| Word(word.clone());
-            let variables = self.environment.variables.iter().map(|(name, value)| (word(name), word(value)));
-            plan.environment = Some(variables.collect());
-            plan.directory = Some(self.cwd.clone());
+    /// The plan of a guard that reports to the socket which it inherits under this number, if any, and gives the command this signal mask.
+    pub(crate) fn told(&self, socket: Option<i32>, signal_mask: impl ToString) -> Option<GuardPlan> {
+        let plan = self.guard.as_ref()?.plan.clone();
+        Some(GuardPlan { report: socket, signal_mask: Some(signal_mask.to_string()), ..plan })
+    }
+
+    /// The same with the command, its variables and where it begins, for a guard whose bwrap was started before they were known.
+    pub(crate) fn told_all(&self, plan: GuardPlan) -> GuardPlan {
+        let word = |word: &OsString| Word(word.clone());
+        let variables = self.environment.variables.iter().map(|(name, value)| (word(name), word(value)));
+        GuardPlan {
+            command: Some(self.command.iter().map(word).collect()),
+            environment: Some(variables.collect()),
+            directory: Some(self.cwd.clone()),
+            ..plan
         }
-        Some(plan)
     }
 
     /// bwrap does not count its own name.

@@ -36,29 +36,28 @@ pub struct Compiled {
 }
 
 /// What files and flags say, before it is looked what that means on this host.
-pub struct Read {
+pub struct Reading<'a> {
+    session: &'a Session,
+    request: &'a Request,
     /// It remembers what was looked at.
     host: Host,
-    pub layers: Layers,
-    pub policy: Policy,
-}
-
-impl Read {
-    /// The words of bwrap's own, if a second stage makes the mounts, for who starts it before the rest is known. Those of [`Compiled::argv`] count.
-    pub fn foreseen_words(&self, session: &Session) -> Vec<OsString> {
-        lower::foreseen(self.policy.network.value, session.is_root(), &self.layers.project.cwd)
-    }
+    layers: Layers,
+    policy: Policy,
 }
 
 /// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
 /// complete, but must not be run while `diagnostics` holds an error.
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
-    let read = read(host, session, request, diagnostics)?;
-    Some(compile_read(read, session, request, diagnostics))
+    read(host, session, request, diagnostics).map(|reading| reading.compile(diagnostics))
 }
 
 /// The first half of [`compile`].
-pub fn read(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Read> {
+pub fn read<'a>(
+    host: &Host,
+    session: &'a Session,
+    request: &'a Request,
+    diagnostics: &mut Diagnostics,
+) -> Option<Reading<'a>> {
     let host = host.remembering();
     let layers = layers::discover(&host, session, request, diagnostics)?;
     let mut policy = presets::expand(&layers, session, diagnostics);
@@ -72,51 +71,58 @@ pub fn read(host: &Host, session: &Session, request: &Request, diagnostics: &mut
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
     }
-    Some(Read { host, layers, policy })
+    Some(Reading { session, request, host, layers, policy })
 }
 
 fn puts_nothing_up(request: &Request) -> bool {
     request.no_placeholders || ablate::is_off(Mitigation::Placeholders)
 }
 
-/// The second half of [`compile`].
-pub fn compile_read(read: Read, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Compiled {
-    let Read { host, layers, policy } = read;
-    let host = &host;
-    let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
-    let decisions = decide::decide(&resolution, &layers, diagnostics);
-    let guard = session.executable.as_ref().filter(|_| !request.no_guard);
-    let base = Base {
-        uid: session.uid,
-        guard,
-        runtime: &resolution.runtime,
-        own_files: &layers.own_files,
-        // Where there is no such list, nothing can be mounted on it without a placeholder.
-        git_exclude: resolution
-            .git_exclude
-            .as_ref()
-            .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
-        second_places: &resolution.second_places,
-    };
-    let plan = plan::plan(&decisions, &base, !request.no_optimize);
-    plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
-    plan::check_dangling(&plan, &resolution.dangling, diagnostics);
-    plan::check_hard_links(&plan, &decisions, diagnostics);
-    plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
-    refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
-    let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
-    let guard = guard.is_some();
-    let stages = Stages {
-        layers: &layers,
-        policy: &policy,
-        resolution: &resolution,
-        decisions: &decisions,
-        plan: &plan,
-        environment: &environment,
-    };
-    let runnable = !diagnostics.has_errors();
-    let widening = if runnable { trust::widening(host, session, &stages, request) } else { None };
-    Compiled { layers, policy, resolution, decisions, plan, environment, guard, widening }
+impl Reading<'_> {
+    /// The words of bwrap's own, if a second stage makes the mounts, for who starts it before the rest is known. Those of [`Compiled::argv`] count.
+    pub fn foreseen_words(&self) -> Vec<OsString> {
+        lower::foreseen(self.policy.network.value, self.session.is_root(), &self.layers.project.cwd)
+    }
+
+    /// The second half of [`compile`].
+    pub fn compile(self, diagnostics: &mut Diagnostics) -> Compiled {
+        let Self { session, request, host, layers, policy } = self;
+        let host = &host;
+        let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
+        let decisions = decide::decide(&resolution, &layers, diagnostics);
+        let guard = session.executable.as_ref().filter(|_| !request.no_guard);
+        let base = Base {
+            uid: session.uid,
+            guard,
+            runtime: &resolution.runtime,
+            own_files: &layers.own_files,
+            // Where there is no such list, nothing can be mounted on it without a placeholder.
+            git_exclude: resolution
+                .git_exclude
+                .as_ref()
+                .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
+            second_places: &resolution.second_places,
+        };
+        let plan = plan::plan(&decisions, &base, !request.no_optimize);
+        plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
+        plan::check_dangling(&plan, &resolution.dangling, diagnostics);
+        plan::check_hard_links(&plan, &decisions, diagnostics);
+        plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
+        refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
+        let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
+        let guard = guard.is_some();
+        let stages = Stages {
+            layers: &layers,
+            policy: &policy,
+            resolution: &resolution,
+            decisions: &decisions,
+            plan: &plan,
+            environment: &environment,
+        };
+        let runnable = !diagnostics.has_errors();
+        let widening = if runnable { trust::widening(host, session, &stages, request) } else { None };
+        Compiled { layers, policy, resolution, decisions, plan, environment, guard, widening }
+    }
 }
 
 impl Compiled {

@@ -60,10 +60,11 @@ fn the_words_of_bwrap_are_foreseen_from_files_and_flags() {
         let case = Case::read(&name);
         let Some(compiled) = case.compiled().filter(|compiled| compiled.guard) else { continue };
         let host = case.tree.host();
-        let read = pipeline::read(&host, &case.session, &case.request, &mut Diagnostics::default()).unwrap();
+        let mut said = Diagnostics::default();
+        let reading = pipeline::read(&host, &case.session, &case.request, &mut said).unwrap();
         let argv = compiled.argv(&case.session, &engine(), &["true".into()], &mut Diagnostics::default());
         let words: Vec<&OsString> = argv.operations.iter().flat_map(|operation| &operation.words).collect();
-        assert_eq!(words, read.foreseen_words(&case.session).iter().collect::<Vec<_>>(), "{name}");
+        assert_eq!(words, reading.foreseen_words().iter().collect::<Vec<_>>(), "{name}");
         foreseen_in += 1;
     }
     assert!(foreseen_in > 50, "{foreseen_in}");

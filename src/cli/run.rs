@@ -9,10 +9,10 @@ use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::host::Host;
-use crate::launch::undo::{Traces, Undo};
-use crate::launch::{self, Attendant, Basis, GivenStreams, Outcome, Supervisor, Waiting};
+use crate::launch::undo::{Removed, Traces, Undo};
+use crate::launch::{self, Ahead, Attendant, Basis, GivenStreams, Loading, Outcome, Supervisor};
 use crate::lower::{Argv, Engine};
-use crate::pipeline::{self, Compiled};
+use crate::pipeline::{self, Compiled, Reading};
 use crate::print::{self, Form};
 use crate::protection::{self, Lack};
 use crate::rule::Protection;
@@ -106,8 +106,8 @@ pub(super) struct Prepared {
     pub(super) argv: Argv,
     /// bwrap can start while the rest is put up.
     begins_early: bool,
-    /// It has, and waits for its words.
-    waiting: Option<Waiting>,
+    /// It was started before the policy was compiled.
+    ahead: Option<Ahead>,
     /// Goes with this, and takes with it what would stay.
     traces: Option<Traces>,
 }
@@ -148,13 +148,14 @@ impl Prepared {
         if self.begins_early {
             launch::note_what_stands(host, &mut self.argv)?;
         }
-        let waiting = self.waiting.take();
-        let begun = match self.begins_early.then(|| supervisor.begin(waiting, &self.argv, GivenStreams::default())) {
+        let ahead = self.ahead.take();
+        let begun = match self.begins_early.then(|| supervisor.begin(ahead, &self.argv, GivenStreams::default())) {
             Some(Err(diagnostic)) => return Ok(Outcome::Failed(diagnostic)),
             Some(Ok(begun)) => Some(begun),
             None => None,
         };
-        let undo = launch::undo::put_up_for(host, &self.compiled, &self.argv, self.traces.is_none())?;
+        let removed = if self.traces.is_none() { Removed::Kept } else { Removed::Freed };
+        let undo = launch::undo::put_up_for(host, &self.compiled, &self.argv, removed)?;
         let thorough = undo.has_company();
         let note = if thorough { launch::note_all_identities } else { launch::note_identities };
         let noted = note(host, &mut self.argv);
@@ -207,7 +208,8 @@ impl Attendant for Around<'_> {
     fn confirm(&mut self) -> Result<(), String> {
         let Prepared { session, request, engine, argv, .. } = self.prepared;
         let basis = Basis { host: self.host, session, request, engine };
-        self.undo.as_ref().map_or(Ok(()), |undo| basis.confirm(argv, undo, self.thorough))
+        let undo = self.undo.as_ref().ok_or("what was put up has been taken away")?;
+        basis.confirm(argv, undo, self.thorough)
     }
 
     fn afterwards(&mut self) {
@@ -285,12 +287,11 @@ fn prepare(
     let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
     // Who gives the command other streams asks for them when all stands.
     let ahead = will_run && !options.exec && !request.no_guard && leaves == Leaves::WhatRulesAskFor;
-    let mut waiting = ahead.then(|| Waiting::start(host, &session)).flatten();
-    let read = pipeline::read(host, &session, &request, &mut diagnostics);
-    if let (Some(waiting), Some(read), false) = (&mut waiting, &read, diagnostics.has_errors()) {
-        waiting.tell(host, &session, read.foreseen_words(&session));
-    }
-    let compiled = read.map(|read| pipeline::compile_read(read, &session, &request, &mut diagnostics));
+    let loading = ahead.then(|| Loading::start(host, &session)).flatten();
+    let reading = pipeline::read(host, &session, &request, &mut diagnostics);
+    let told = |(loading, reading): (Loading, &Reading)| loading.tell(host, &session, reading.foreseen_words());
+    let ahead = loading.zip(reading.as_ref()).filter(|_| !diagnostics.has_errors()).and_then(told);
+    let compiled = reading.map(|reading| reading.compile(&mut diagnostics));
     let lowered = compiled.as_ref().and_then(|compiled| {
         if options.debug {
             output.debug(&debug::stages(compiled));
@@ -338,5 +339,5 @@ fn prepare(
     }
     // Without a second stage nobody waits.
     let begins_early = leaves == Leaves::WhatRulesAskFor && argv.guard.is_some();
-    Ok(Prepared { session, request, compiled, engine, argv, begins_early, waiting, traces })
+    Ok(Prepared { session, request, compiled, engine, argv, begins_early, ahead, traces })
 }

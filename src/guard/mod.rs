@@ -187,7 +187,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
         scope::apply().map_err(|e| Failure::refused("Landlock", e))?;
     }
     descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
-    // The last but for three calls, none of which it forbids: nothing else should have to know what the filter forbids.
+    // Nothing that follows is forbidden by it: nothing else should have to know what the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
     }
@@ -197,8 +197,8 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     let mask = plan.signal_mask.as_deref().and_then(|mask| mask.parse::<Mask>().ok());
     mask.unwrap_or_default().restore();
     let variables = plan.environment.iter().flatten().map(|(Word(name), Word(value))| (name, value));
-    // bwrap has set this one: the working directory.
-    let variables = variables.filter(|(name, _)| *name != "PWD" || std::env::var_os("PWD").is_none());
+    // bwrap has set this one: the working directory (SPEC E1).
+    let variables = variables.filter(|(name, _)| *name != "PWD");
     let error = Command::new(program).args(arguments).envs(variables).exec();
     Err(Failure::CannotExecute { program: program.clone(), error })
 }

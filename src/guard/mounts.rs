@@ -1,6 +1,6 @@
 //! The mounts that the guard makes. By descriptors each costs microseconds, where bwrap reads the whole mount table again for each of its binds.
 //!
-//! What can be written through a mount is looked at again afterwards, for all of them (see `check`).
+//! Each gets its access with all that is mounted in it; where the kernel refuses that, `check` goes through all mounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
@@ -86,7 +86,8 @@ fn close_all() -> io::Result<()> {
 }
 
 /// What binds show, taken before anything is mounted, as far as there is room for descriptors: to take a part of a mount the kernel goes through all that is mounted
-/// in that mount, so with five thousand rules each would be compared with those before it.
+/// in that mount, so with five thousand rules each would be compared with those before it. What is taken early is of the host, whatever is mounted around it later; parents come
+/// before children, and each is put on what its parent shows.
 fn take_early(mounts: &[GuardMount], room: usize) -> Result<BTreeMap<&AbsPath, Early>, (&AbsPath, io::Error)> {
     let (must, may) = binds(mounts);
     let room = room.saturating_sub(must.len());

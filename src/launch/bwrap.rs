@@ -118,7 +118,7 @@ mod tests {
             let session = Session { cwd: AbsPath::root(), uid, env, executable: None };
             of_system(&Host::at(root.path()), &session).is_some()
         };
-        // Whoever is not root makes files that are not root's.
+        // Whoever is not root makes files that are not root's: then all answers are no, and only root's run of this test shows something.
         let is_root = rustix::process::getuid().is_root();
         assert_eq!([found(1000, "/usr/bin"), found(1000, "/links:/usr/bin")], [is_root; 2]);
         assert!(!found(0, "/usr/bin"), "root can change everything");

@@ -52,7 +52,7 @@ pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Attendant, Begun, Ending, GivenStreams, Nobody, Outcome, Supervisor, Waiting};
+pub use supervise::{Ahead, Attendant, Begun, Ending, GivenStreams, Loading, Outcome, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
@@ -123,7 +123,7 @@ pub fn note_all_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnosti
     note(host, argv, true, |_| true)
 }
 
-/// The same but for what is yet to be put up: the last step before bwrap is started early.
+/// The same but for what is yet to be put up: the last step before a bwrap is started early, or one that was started ahead is taken up.
 pub fn note_what_stands(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
     let to_come = ToCome::new(&argv.placeholders);
     note(host, argv, false, |path| !to_come.holds(path))
@@ -229,7 +229,7 @@ pub fn exec(argv: &Argv) -> Diagnostic {
     let prepared = match &argv.guard {
         None => command_with(argv, &argv.all_data(), Vec::new(), &streams),
         Some(guard) => {
-            let plan = argv.told(None, Mask::current(), false).map(|plan| guard.data(&plan));
+            let plan = argv.told(None, Mask::current()).map(|plan| guard.data(&plan));
             let data: Vec<Data> = argv.data.iter().cloned().chain(plan).collect();
             command_with(argv, &data, Vec::new(), &streams)
         }

@@ -8,13 +8,14 @@
 //!
 //! One loop waits for all of it: no thread, no handler.
 
+mod ahead;
+mod attendant;
 mod begun;
 mod channel;
 mod ending;
 mod plan;
 mod processors;
 mod started;
-mod waiting;
 mod watch;
 
 use std::io;
@@ -37,12 +38,13 @@ use super::process::Process;
 use super::signals::{self, Received, Signals};
 use super::streams::Streams;
 
+pub use ahead::{Ahead, Loading};
+pub use attendant::Attendant;
 pub use begun::Begun;
 pub use ending::Ending;
 use plan::Outgoing;
 use processors::Processors;
 use started::Bwrap;
-pub use waiting::Waiting;
 use watch::Watch;
 
 /// What came of a run.
@@ -57,25 +59,6 @@ pub enum Outcome {
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),
 }
-
-/// Who has something to do around a run.
-pub trait Attendant {
-    /// While the second stage makes its mounts: before the command starts. Without a second stage there is no such time.
-    fn meanwhile(&mut self) {}
-
-    /// When all mounts are made and the command is next: if it says why not, nothing runs. Without a second stage nobody tells when that is, and it is not asked.
-    fn confirm(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// When nothing inside lives any more, whatever has become of it.
-    fn afterwards(&mut self) {}
-}
-
-/// Who has nothing to do.
-pub struct Nobody;
-
-impl Attendant for Nobody {}
 
 /// What the command gets instead of the caller's standard streams.
 #[derive(Debug, Default)]
@@ -99,7 +82,7 @@ impl Supervisor {
 
     /// Runs the command and returns when nothing inside lives any more. See [`super::ready_to_supervise`] for what comes first.
     pub fn run(&self, host: &Host, argv: &Argv) -> Outcome {
-        self.run_with(host, argv, GivenStreams::default(), &mut Nobody)
+        self.run_with(host, argv, GivenStreams::default(), &mut ())
     }
 
     /// The same with other streams than the caller's, none of which may be one that somebody has to read while the command runs.
@@ -110,11 +93,11 @@ impl Supervisor {
         }
     }
 
-    /// Starts bwrap, or tells one that waits its words; its second stage waits until [`Begun::run`] tells it the plan: what the plan of `argv` lacks
+    /// Starts bwrap, or takes up one that has the words of `argv` already; its second stage waits until [`Begun::run`] tells it the plan: what the plan of `argv` lacks
     /// can be found out meanwhile, and what the second stage mounts can be put up. The words must be those of the run. Without a second
-    /// stage nobody waits. A bwrap that waits has the caller's streams.
-    pub fn begin(&self, waiting: Option<Waiting>, argv: &Argv, given: GivenStreams) -> Result<Begun<'_>, Diagnostic> {
-        Begun::new(&self.signals, waiting, argv, given)
+    /// stage nobody waits. A bwrap that was started ahead has the caller's streams.
+    pub fn begin(&self, ahead: Option<Ahead>, argv: &Argv, given: GivenStreams) -> Result<Begun<'_>, Diagnostic> {
+        Begun::new(&self.signals, ahead, argv, given)
     }
 
     /// To be the last of this process: the exit code, or, if the command was killed, the same death, and then this does not

@@ -6,6 +6,7 @@ mod create;
 mod docker;
 mod globs;
 mod later;
+mod listing;
 mod loose;
 mod mounts;
 mod pattern;
@@ -21,7 +22,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
@@ -47,12 +48,6 @@ pub use placeholders::GitExclude;
 pub use runtime::{Runtime, RuntimeMount};
 pub(crate) use tracked::TrackedFiles;
 pub use visited::Visited;
-
-/// Below this many rules there is little to gain.
-const RULES_BEFORE_LISTING: usize = 500;
-
-/// To ask for so many names costs as much as to list the folder that they are in.
-const RULES_WORTH_A_LIST: usize = 4;
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
 const MAX_PATH_BYTES: usize = 4096;
@@ -142,9 +137,8 @@ pub(crate) fn resolve_within(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
-    let are_many = rules.len() >= RULES_BEFORE_LISTING;
-    let lists = are_many.then(|| host.listing(&shared_folders(&rules, &layers.project.home)));
-    let host = lists.as_ref().unwrap_or(host);
+    let listing = listing::ahead(host, &rules, &layers.project.home);
+    let host = listing.as_ref().unwrap_or(host);
     let mut resolver = Resolver { host, session, project: &layers.project, within, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in &rules {
@@ -427,30 +421,6 @@ impl<'a> Resolver<'a> {
         };
         self.diagnostics.push(diagnostic.at(&rule.origin));
     }
-}
-
-/// The folders in which several rules in a row name something, as written.
-fn shared_folders(rules: &[Arc<Rule>], home: &AbsPath) -> Vec<PathBuf> {
-    let groups = rules.chunk_by(|a, b| folder_of(a, home) == folder_of(b, home));
-    let groups = groups.filter(|group| group.len() >= RULES_WORTH_A_LIST);
-    let mut folders: Vec<PathBuf> = groups
-        .map(|group| match folder_of(&group[0], home) {
-            (anchor, b"") => anchor.as_path().to_path_buf(),
-            (anchor, folder) => anchor.as_path().join(OsStr::from_bytes(folder)),
-        })
-        .collect();
-    folders.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
-    folders.dedup_by(|a, b| a.as_os_str() == b.as_os_str());
-    folders
-}
-
-/// Where a rule starts from, and the text up to its last component.
-fn folder_of<'t>(rule: &'t Rule, home: &'t AbsPath) -> (&'t AbsPath, &'t [u8]) {
-    let (anchor, text) = anchored(rule, home);
-    let text = text.as_bytes();
-    let end = text.iter().rposition(|byte| *byte == b'/');
-    // What lies in the root begins with it.
-    (anchor, end.map_or(b"", |end| &text[..end.max(1)]))
 }
 
 fn invalid_pattern(rule: &Rule, problem: &str) -> Diagnostic {

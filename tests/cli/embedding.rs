@@ -42,7 +42,7 @@ fn ready_with(executable: Option<AbsPath>, place: &Place, request: &Request, scr
     let argv = compiled.argv(&session, &engine, &command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     launch::ready(&host, &session, &compiled, &argv).unwrap();
-    let undo = launch::undo::prepare(&host, &session, &compiled, &argv).unwrap();
+    let undo = launch::undo::prepare(&host, &compiled, &argv).unwrap();
     (argv, undo)
 }
 

@@ -64,7 +64,7 @@ cases! {
         let argv = compiled.argv(&session, &crate::support::engine(), &[], &mut diagnostics);
         // What was free while compiling is a link now.
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
-        one(undo::prepare(&tree.host(), &session, &compiled, &argv).err().unwrap())
+        one(undo::prepare(&tree.host(), &compiled, &argv).err().unwrap())
     };
 }
 
@@ -106,7 +106,7 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     assert!(diagnostics.is_empty(), "{}", rendered(&diagnostics));
     let (compiled, session) = (compiled.unwrap(), session("/home/u/proj"));
     let argv = compiled.argv(&session, &crate::support::engine(), &[], &mut Diagnostics::default());
-    let undo = undo::prepare(&tree.host(), &session, &compiled, &argv).unwrap();
+    let undo = undo::prepare(&tree.host(), &compiled, &argv).unwrap();
     change(tree);
     rendered(&undo.finish())
 }

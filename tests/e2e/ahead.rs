@@ -13,6 +13,7 @@ everywhere!(
     a_start_that_is_killed_meanwhile_leaves_nobody,
     a_network_that_a_file_turns_off_is_off,
     the_command_has_all_processors_back,
+    a_bwrap_that_is_started_ahead_has_no_variables,
 );
 
 /// The product in a session of its own, by whose number all that it leaves can be found.
@@ -80,6 +81,16 @@ fn a_network_that_a_file_turns_off_is_off(place: &Place) {
     place.give_away();
     let inside = shell_with(place, &["--network"], "wc -l < /proc/net/dev");
     assert_eq!(inside.trim().parse::<usize>().unwrap(), host);
+}
+
+fn a_bwrap_that_is_started_ahead_has_no_variables(place: &Place) {
+    policy(place, "");
+    place.give_away();
+    let count = shell(place, "tr '\\0' '\\n' < /proc/1/environ | wc -l; echo $HOME");
+    let (count, home) = count.split_once('\n').unwrap();
+    // For root it is not.
+    assert_eq!(count == "0", place.uid != 0, "{count}");
+    assert_eq!(home.trim_end(), place.home().to_str().unwrap());
 }
 
 /// bwrap runs where we do not, until it has nothing more to do.

@@ -155,6 +155,8 @@ fn a_value_of_the_policy_is_in_no_command_line(place: &Place) {
     child.stdin.take().unwrap().write_all(b"end\n").unwrap();
     assert!(child.wait().unwrap().success());
     assert!(lines.contains("bwrap") && lines.contains("__guard") && lines.contains("read line"), "{lines}");
+    // Only where bwrap is not started ahead its words are in its command line (SPEC S17).
+    assert_eq!(lines.contains("--chdir"), place.uid == 0, "{lines}");
     for hidden in ["of-the-policy", "of-the-caller", "setenv"] {
         assert!(!lines.contains(hidden), "{hidden}: {lines}");
     }

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::Host;
-use crate::launch::{self, Ending, GivenStreams, Nobody, Outcome, Supervisor};
+use crate::launch::undo::Removed;
+use crate::launch::{self, Ending, GivenStreams, Outcome, Supervisor};
 use crate::layers;
 use crate::lower::Engine;
 use crate::pipeline::{self, Compiled};
@@ -114,11 +115,11 @@ impl Trial {
         let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
         ready(host, &self.session, compiled, &argv)?;
         let supervisor = Supervisor::new()?;
-        let undo = launch::undo::put_up_for(host, compiled, &argv, false)?;
+        let undo = launch::undo::put_up_for(host, compiled, &argv, Removed::Freed)?;
         launch::note_identities(host, &mut argv)?;
         let nowhere = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
         let streams = GivenStreams { stdin: nowhere(), stdout: nowhere(), stderr: nowhere() };
-        let outcome = supervisor.run_with(host, &argv, streams, &mut Nobody);
+        let outcome = supervisor.run_with(host, &argv, streams, &mut ());
         undo.finish();
         Ok(outcome)
     }

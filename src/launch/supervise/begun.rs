@@ -12,44 +12,44 @@ use crate::launch::terminal::{self, Foreground};
 use crate::launch::{cannot_prepare, command_with};
 use crate::lower::Argv;
 
+use super::ahead::Ahead;
 use super::plan::Outgoing;
 use super::started::{Ends, Started};
-use super::waiting::Waiting;
 use super::watch::Watch;
 use super::{Attendant, GivenStreams, Outcome, Run, cannot};
 
 /// bwrap, with its words. Nothing of the command's has run, and nothing does before [`Begun::run`]; if that never comes, bwrap ends with this.
 pub struct Begun<'a> {
     run: Run<'a>,
-    waiting: Option<Expectant>,
+    guard: Option<WaitingGuard>,
 }
 
-/// A second stage that waits.
-struct Expectant {
+/// A second stage that waits for its plan.
+struct WaitingGuard {
     plan: OwnedFd,
     /// The number of the descriptor that it answers to.
     number: i32,
-    /// It has the plan for all that bwrap was not told.
-    knows_nothing: bool,
+    /// The plan has to tell it all that bwrap was not told.
+    started_ahead: bool,
 }
 
 impl<'a> Begun<'a> {
-    /// With a bwrap that waits for its words, if it can be told these.
+    /// With a bwrap that was started ahead, if it has the words of `argv`.
     pub(super) fn new(
         signals: &'a Signals,
-        waiting: Option<Waiting>,
+        ahead: Option<Ahead>,
         argv: &Argv,
         given: GivenStreams,
     ) -> Result<Self, Diagnostic> {
-        let waiting = waiting.filter(|waiting| waiting.is_for(argv));
-        let knows_nothing = waiting.is_some();
-        let Started { bwrap, streams, ends, processors } = match waiting {
-            Some(waiting) => waiting.take_up(argv),
+        let ahead = ahead.filter(|ahead| ahead.is_for(argv));
+        let started_ahead = ahead.is_some();
+        let Started { bwrap, streams, ends, processors } = match ahead {
+            Some(ahead) => ahead.take_up(),
             None => start(signals, argv, given)?,
         };
-        let (socket, waiting) = match ends {
+        let (socket, guard) = match ends {
             None => (None, None),
-            Some(Ends { plan, socket, number }) => (Some(socket), Some(Expectant { plan, number, knows_nothing })),
+            Some(Ends { plan, socket, number }) => (Some(socket), Some(WaitingGuard { plan, number, started_ahead })),
         };
         let run = Run {
             signals,
@@ -72,14 +72,15 @@ impl<'a> Begun<'a> {
             is_at_rest: false,
             ended: false,
         };
-        Ok(Self { run, waiting })
+        Ok(Self { run, guard })
     }
 
     /// Lets the second stage go on with the plan of `argv`, and returns when nothing inside lives any more.
     pub fn run(self, host: &Host, argv: &Argv, attendant: &mut dyn Attendant) -> Outcome {
-        let Begun { mut run, waiting } = self;
-        if let Some(Expectant { plan: socket, number, knows_nothing }) = waiting {
-            let told = argv.told(Some(number), run.signals.before(), knows_nothing);
+        let Begun { mut run, guard } = self;
+        if let Some(WaitingGuard { plan: socket, number, started_ahead }) = guard {
+            let told = argv.told(Some(number), run.signals.before());
+            let told = if started_ahead { told.map(|plan| argv.told_all(plan)) } else { told };
             run.plan = told.map(|plan| Outgoing::new(socket, plan.to_text().into_bytes())).and_then(Outgoing::go_on);
             attendant.meanwhile();
         }

@@ -1,4 +1,4 @@
-//! The plan on its way to the guard, which waits for it: bwrap is started before the plan is known.
+//! What bwrap and the guard wait for, on its way: words and plan, which are known only after the start.
 //!
 //! A socket and no pipe, because a reader that has gone must not end this process by SIGPIPE, whatever the caller has made of that signal. What
 //! the guard has read is the plan only if it is whole: its last character closes what its first one opened.
@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socke
 /// Our end, and what is written to it.
 pub(super) struct Outgoing {
     socket: OwnedFd,
-    plan: Vec<u8>,
+    text: Vec<u8>,
     written: usize,
 }
 
@@ -22,8 +22,14 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Outgoing {
-    pub(super) fn new(socket: OwnedFd, plan: Vec<u8>) -> Self {
-        Self { socket, plan, written: 0 }
+    pub(super) fn new(socket: OwnedFd, text: Vec<u8>) -> Self {
+        Self { socket, text, written: 0 }
+    }
+
+    /// All of a text that is shorter than what a socket takes at once, or an error.
+    pub(super) fn at_once(socket: &OwnedFd, text: &[u8]) -> io::Result<()> {
+        let written = send(socket, text, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        if written == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
     pub(super) fn socket(&self) -> &OwnedFd {
@@ -33,8 +39,8 @@ impl Outgoing {
     /// Writes what there is room for. `None` when nothing is left to do, and the guard sees the end: the plan is written, or nobody will read it any
     /// more, and bwrap's end tells why.
     pub(super) fn go_on(mut self) -> Option<Self> {
-        while self.written < self.plan.len() {
-            match send(&self.socket, &self.plan[self.written..], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        while self.written < self.text.len() {
+            match send(&self.socket, &self.text[self.written..], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(written) => self.written += written,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Some(self),

@@ -8,28 +8,33 @@ use std::fs;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// Those that the caller may use, which the command gets back.
+/// Those that the caller may use, which the command gets back, and the one that we run on.
 #[derive(Clone, Copy)]
-pub(super) struct Processors(CpuSet);
+pub(super) struct Processors {
+    all: CpuSet,
+    ours: usize,
+}
 
 impl Processors {
-    /// `None` where none is idle: then it is better to take turns with us than with somebody else.
+    /// `None` where none is idle: then it is better to take turns with us than with somebody else. And where processors cannot be chosen: what was taken could
+    /// not be given back.
     pub(super) fn of_caller() -> Option<Self> {
         let all = sched_getaffinity(None).ok()?;
-        (running()? < all.count()).then_some(Self(all))
+        sched_setaffinity(None, &all).ok()?;
+        (running()? < all.count()).then(|| Self { all, ours: sched_getcpu() })
     }
 
-    /// Moves this process, and those that it will make, away from where it runs now. Makes system calls alone, for who is between fork and exec.
-    pub(super) fn leave_this_one(&self) {
-        let mut others = self.0;
-        others.unset(sched_getcpu());
+    /// Moves this process, and those that it will make, away from where we were. Makes system calls alone, for who is between fork and exec.
+    pub(super) fn leave_ours(&self) {
+        let mut others = self.all;
+        others.unset(self.ours);
         // Only for speed.
         let _ = sched_setaffinity(None, &others);
     }
 
     /// Before the command starts.
     pub(super) fn give_back(&self, process: Pid) -> rustix::io::Result<()> {
-        sched_setaffinity(Some(process), &self.0)
+        sched_setaffinity(Some(process), &self.all)
     }
 }
 

@@ -32,7 +32,7 @@ use super::leaving::Leaving;
 const PARKED: Kind = Kind { folder: "parked", max_bytes: 0 };
 
 /// As many as a handful of projects need. More would be litter of projects that are gone.
-const MOST: usize = 128;
+pub(super) const MOST: usize = 128;
 
 /// The file that was a journal and becomes one again. No other name begins with a letter that is no hexadecimal digit.
 const JOURNAL: &str = "journal";
@@ -58,6 +58,8 @@ pub(super) struct Parked {
     umask: Mode,
     /// What the names of things begin with that have stood in a folder; `None` where nothing is moved.
     prefixes: Vec<(AbsPath, Option<String>)>,
+    /// How many more may be taken in.
+    room: usize,
 }
 
 /// Something that can be used.
@@ -90,7 +92,7 @@ impl Parked {
             return Err(Errno::NOSYS.into());
         }
         let user = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        Ok(Self { folder, mount: mount.stx_mnt_id, device, user, umask, prefixes: Vec::new() })
+        Ok(Self { folder, mount: mount.stx_mnt_id, device, user, umask, prefixes: Vec::new(), room: 0 })
     }
 
     /// What may stand for `item`. What can never is removed.
@@ -137,17 +139,22 @@ impl Parked {
 
     /// Takes in what `record` names, instead of removing it. `false` where nothing has changed.
     pub(super) fn take_in(&mut self, host: &Host, path: &AbsPath, record: &Record, folders: &mut Folders) -> bool {
-        let Some(name) = self.name(host, path, folders) else { return false };
+        let Some(name) = self.name(host, path, folders).filter(|_| self.room > 0) else { return false };
         let Ok((folder, at)) = folders.parent(host, path) else { return false };
         let Ok(leaving) = Leaving::begin(self, folder, at, name, record) else { return false };
-        leaving.through(|| {})
+        let is_in = leaving.through(|| {});
+        self.room -= usize::from(is_in);
+        is_in
     }
 
-    /// Removes what is there until so many more have room.
-    pub(super) fn make_room(&self, count: usize) {
-        let Ok(names) = names(&self.folder, usize::MAX) else { return };
-        let too_many = (names.len() + count).saturating_sub(MOST);
-        names.iter().take(too_many).for_each(|name| self.discard(name));
+    /// Removes what is there until so many more have room, and a journal, or nothing is left to remove. Until this is called nothing is taken in.
+    pub(super) fn make_room(&mut self, count: usize) {
+        let Ok(before) = names(&self.folder, usize::MAX) else { return };
+        let too_many = (before.len() + count + 1).saturating_sub(MOST);
+        before.iter().take(too_many).for_each(|name| self.discard(name));
+        let left =
+            if too_many == 0 { before.len() } else { names(&self.folder, usize::MAX).map_or(MOST, |left| left.len()) };
+        self.room = MOST.saturating_sub(left + 1);
     }
 
     /// A locked and empty file, which becomes the journal at `path`.

@@ -9,10 +9,8 @@ use std::time::SystemTime;
 use rustix::fs::{CWD, FileType, XattrFlags, lsetxattr, mknodat};
 
 use super::super::leaving::Leaving;
-use super::super::parked::Parked;
+use super::super::parked::{MOST, Parked};
 use super::*;
-
-const MOST: usize = 128;
 
 fn items() -> Vec<Item> {
     vec![directory("/p/d"), file("/p/f.json"), Item { path: abs("/p/g"), content: Some(b""), is_parent: false }]
@@ -352,5 +350,10 @@ fn it_never_grows_beyond_its_bound() {
         let items: Vec<Item> = (0..20).map(|number| directory(&format!("/p/{round}-{number}"))).collect();
         scene.once(&items);
         assert_eq!(scene.kept().len(), MOST, "{round}");
+    }
+    let many: Vec<Item> = (0..MOST + 20).map(|number| directory(&format!("/p/{number}"))).collect();
+    for _ in 0..2 {
+        scene.once(&many);
+        assert!(scene.kept().len() <= MOST, "{}", scene.kept().len());
     }
 }
