@@ -297,15 +297,15 @@ def as_user(words, before=""):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--results")
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--case", action="append", help="only this one; repeatable")
+    cases = ["small", "rules", "excluded", "tree", "levels", "mounts"]
+    parser.add_argument("--binary", required=True, help="the agent-sandbox to measure")
+    parser.add_argument("--results", help="the folder for table, CSV and plot, which are written when all cases were measured")
+    parser.add_argument("--rounds", type=int, default=40, help="how often each variant of a short case is started (default: 40)")
+    parser.add_argument("--case", action="append", choices=cases, help="only this one, and write no results; repeatable")
     parser.add_argument("--peers", action="store_true", help="also other tools, installed from their registries")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--installed", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    cases = ["small", "rules", "excluded", "tree", "levels", "mounts"]
     if arguments.inside:
         bench = Bench(arguments.binary, arguments.inside, arguments.rounds)
         os.makedirs(bench.home, exist_ok=True)
@@ -348,7 +348,8 @@ def main():
             rows += as_user(words)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if arguments.results:
+    # A part of the cases would take the place of all of them.
+    if arguments.results and chosen == cases:
         report.write(rows, arguments.results)
     sys.stdout.write(report.table(rows))
 

@@ -18,6 +18,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -97,6 +98,8 @@ impl Failure {
 pub fn main(words: &[OsString]) -> ExitCode {
     let (plan, command) = match read(words) {
         Ok(read) => read,
+        // Whoever was to send it has ended, and it is not for us to speak after him.
+        Err(e) if e.kind() == DESERTED => return ExitCode::from(exit_code::OWN_FAILURE),
         Err(e) => {
             let problem = refusal(&format!("the plan of the second stage cannot be read: {}", reason(&e)));
             return say(&problem, TEXT);
@@ -121,6 +124,9 @@ pub fn main(words: &[OsString]) -> ExitCode {
     }
 }
 
+/// A supervisor that has ended before it had a plan.
+const DESERTED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
 /// As large as most plans.
 const PLAN_BYTES: usize = 1 << 16;
 
@@ -133,7 +139,11 @@ fn read(words: &[OsString]) -> io::Result<(GuardPlan, Vec<OsString>)> {
     let mut text = Vec::with_capacity(PLAN_BYTES);
     // What is not open holds none.
     let plan = descriptors::inherited(descriptor).map_err(|_| rustix::io::Errno::NOENT)?;
-    fs::File::from(plan).read_to_end(&mut text)?;
+    let mut plan = fs::File::from(plan);
+    plan.read_to_end(&mut text)?;
+    if text.is_empty() && plan.metadata()?.file_type().is_socket() {
+        return Err(DESERTED.into());
+    }
     let mut plan: GuardPlan = serde_json::from_slice(&text)?;
     let command = match plan.command.take() {
         Some(command) => command.into_iter().map(|word| word.0).collect(),

@@ -161,6 +161,8 @@ impl<'p> Maker<'p> {
         };
         match made {
             Err(e) if mount.may_be_gone() && e.kind() == io::ErrorKind::NotFound => Ok(()),
+            // A socket in a folder of somebody else: where we may not go the command, with the same rights, may not either.
+            Err(e) if matches!(mount, GuardMount::MaskIfThere(_)) && is_out_of_reach(&e) => Ok(()),
             made => made,
         }
     }
@@ -363,6 +365,10 @@ fn identity(opened: &OwnedFd) -> io::Result<Identity> {
 pub(super) fn is_gone(error: &io::Error) -> bool {
     let stale = [Errno::NOENT, Errno::INVAL, Errno::STALE].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|number| stale.contains(&number))
+}
+
+fn is_out_of_reach(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
 }
 
 /// Binds a part of `/proc` over itself, read-only.

@@ -242,7 +242,7 @@ impl Run<'_> {
                     }
                     // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
                     let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
-                    let held = self.target.as_ref().ok_or_else(lost);
+                    let held = self.target.as_ref().filter(|_| self.abandoned_by.is_none()).ok_or_else(lost);
                     let free = held.and_then(|command| self.give_processors_back(command));
                     match free.and_then(|()| attendant.confirm().map_err(Report::Changed)) {
                         Ok(()) => {
@@ -353,6 +353,10 @@ impl Run<'_> {
     }
 
     fn outcome(&mut self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
+        // Nothing has run, and what the guard said of its own end does not count.
+        if let Some(signal) = self.abandoned_by {
+            return Outcome::Ended(Ending::Killed(signal.as_raw()));
+        }
         match self.failure.take() {
             Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
             Some(Report::Changed(why)) => return Outcome::Changed(report::refusal(&why)),
@@ -363,15 +367,14 @@ impl Run<'_> {
             Some(Report::Ready) | None => {}
         }
         let how = Ending::of(bwrap);
-        match (self.target.take(), self.abandoned_by) {
-            (Some(command), _) => match (how, command.exit_status()) {
+        match self.target.take() {
+            Some(command) => match (how, command.exit_status()) {
                 (Ending::Killed(signal), _) => Outcome::Failed(lost(signal)),
                 (Ending::Exited(_), Some(status)) => Outcome::Ended(Ending::of(status)),
                 (Ending::Exited(code), None) => Outcome::Ended(Ending::guessed(code)),
             },
-            (None, Some(signal)) => Outcome::Ended(Ending::Killed(signal.as_raw())),
-            (None, None) if self.guarded => Outcome::Failed(why_not_started(host, program, how)),
-            (None, None) => Outcome::Ended(match how {
+            None if self.guarded => Outcome::Failed(why_not_started(host, program, how)),
+            None => Outcome::Ended(match how {
                 Ending::Exited(code) => Ending::guessed(code),
                 killed => killed,
             }),

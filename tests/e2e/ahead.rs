@@ -1,16 +1,19 @@
 //! bwrap is started before the policy is compiled: whatever becomes of that, nobody sees more of it than before, and nobody is left.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{failed, policy, sandbox, shell, shell_with, write};
-use crate::support::{Place, stderr};
+use crate::support::{Place, stderr, stdout};
 
 everywhere!(
     a_mistake_that_is_found_meanwhile_is_all_that_is_said,
     a_start_that_is_killed_meanwhile_leaves_nobody,
+    a_signal_at_any_moment_of_the_start_ends_us_or_reaches_the_command,
     a_network_that_a_file_turns_off_is_off,
     the_command_has_all_processors_back,
     a_bwrap_that_is_started_ahead_has_no_variables,
@@ -69,6 +72,31 @@ fn a_start_that_is_killed_meanwhile_leaves_nobody(place: &Place) {
     assert!(!place.project().join("blocked").exists(), "what the killed ones left is gone");
 }
 
+/// Whatever has come of the start: the command gets the signal, or nothing of it has run and we die by it, with no word but bwrap's, of which nobody can stop the one that has no words yet.
+fn a_signal_at_any_moment_of_the_start_ends_us_or_reaches_the_command(place: &Place) {
+    policy(place, "ro = [{ path = 'blocked/', if-missing = 'block' }]\n");
+    place.give_away();
+    for step in 0..60 {
+        let mut command = in_own_session(place);
+        let script = "trap 'echo caught; exit 3' TERM; echo begun; while :; do sleep 0.01; done";
+        command.args(["--", "sh", "-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        sleep(Duration::from_micros(step * 400));
+        // It has not been waited for, so the number is still its own.
+        let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let (said, status) = (stdout(&output), output.status);
+        match said.as_str() {
+            "begun\ncaught\n" => assert_eq!(status.code(), Some(3), "{step}"),
+            // It got the signal before it had its handler.
+            "" => assert_eq!(status.signal(), Some(15), "{step}: {status} {}", stderr(&output)),
+            said => panic!("{step}: {said} {status} {}", stderr(&output)),
+        }
+        assert!(!stderr(&output).contains("error"), "{step}: {}", stderr(&output));
+    }
+}
+
 /// Which decides about the words that bwrap is told before the rest is known.
 fn a_network_that_a_file_turns_off_is_off(place: &Place) {
     let interfaces = "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' \\n'";
@@ -83,14 +111,26 @@ fn a_network_that_a_file_turns_off_is_off(place: &Place) {
     assert_eq!(inside.trim().parse::<usize>().unwrap(), host);
 }
 
+/// Looked at from outside: the command may not look at the processes of bwrap at all.
 fn a_bwrap_that_is_started_ahead_has_no_variables(place: &Place) {
     policy(place, "");
     place.give_away();
-    let count = shell(place, "tr '\\0' '\\n' < /proc/1/environ | wc -l; echo $HOME");
-    let (count, home) = count.split_once('\n').unwrap();
-    // For root it is not.
-    assert_eq!(count == "0", place.uid != 0, "{count}");
-    assert_eq!(home.trim_end(), place.home().to_str().unwrap());
+    let mut command = sandbox(place);
+    command.args(["--", "sh", "-c", "echo $HOME; read line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut home = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut home).unwrap();
+    let own = |of: &str| fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap();
+    let bwrap = own(&child.id().to_string()).trim().to_owned();
+    let environments: Vec<Vec<u8>> = [bwrap.clone(), own(&bwrap).trim().to_owned()]
+        .map(|of| fs::read(format!("/proc/{of}/environ")).unwrap())
+        .into();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert_eq!(home.trim_end(), place.home().to_str().unwrap(), "the command has them");
+    // For root it is not started ahead.
+    let are_empty = environments.iter().all(Vec::is_empty);
+    assert_eq!(are_empty, place.uid != 0, "{:?}", String::from_utf8_lossy(&environments.concat()));
 }
 
 /// bwrap runs where we do not, until it has nothing more to do.

@@ -12,7 +12,7 @@ const BLOCKED: &str = "ro = [{ path = 'blocked/', if-missing = 'block' }]\n";
 /// Each leaves processes behind that would create the path the moment it can be created.
 const OUTLIVING: [&str; 4] = [
     // Children of the first process, by two forks.
-    "for i in 1 2 3; do (setsid sh -c 'while :; do mkdir -p blocked/in && touch planted; done' &) ; done",
+    "for i in 1 2 3; do (setsid sh -c 'while :; do mkdir -p blocked/in && touch planted; done' 2>/dev/null &) ; done",
     // Those that are left to a subreaper of their own, which outlives the command.
     "python3 -c '
 import ctypes, os

@@ -9,7 +9,9 @@ fn killed(scene: &Scene, steps: usize) {
         let run = scene.start_again(&items);
         let others: [runs::Other; 0] = [];
         let taken = if steps > 4 { &run.records[..] } else { &run.records[1..] };
-        remove_all(&scene.host, taken, &others, &[], Some(&mut scene.parked()));
+        let mut parked = scene.parked();
+        parked.make_room(taken.len());
+        remove_all(&scene.host, taken, &others, &[], Some(&mut parked));
         if steps == 6 {
             fs::set_permissions(scene.kept_of("d"), fs::Permissions::from_mode(0o755)).unwrap();
         }
