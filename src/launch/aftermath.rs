@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, accessat, chmodat, lstat, statat};
+use rustix::fs::{AtFlags, Mode, StatxFlags, accessat, chmodat, lstat, makedev, statat, statx};
 use rustix::io::Errno;
 
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
-use crate::host::{FileKind, Host};
+use crate::host::Host;
 use crate::identity::Identity;
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
@@ -36,8 +36,8 @@ pub(super) struct Watch {
     root: AbsPath,
     /// Where a rule applies to nothing, in a place that the command can write; and whose rule it is.
     absent: Vec<(AbsPath, String)>,
-    /// Files that a mount covers, in a place that can be written.
-    covered: Vec<(AbsPath, Option<Identity>)>,
+    /// What a mount covers, in a place that can be written.
+    covered: Vec<(AbsPath, Option<Seen>)>,
     keys: Vec<Keys>,
     repository: Option<Repository>,
     nested: Option<NestedWatch>,
@@ -49,8 +49,7 @@ impl Watch {
         let plan = &compiled.plan;
         let is_open = |path: &AbsPath| plan.view_around(path) == View::HostRw;
         let covered = compiled.decisions.iter().filter(|(path, decision)| {
-            let is_file = decision.kind == FileKind::File && decision.placeholder.is_none();
-            is_file && decision.access.is_protective() && is_open(path)
+            decision.placeholder.is_none() && decision.access.is_protective() && is_open(path)
         });
         let keys =
             compiled.resolution.matches.iter().filter(|found| {
@@ -136,7 +135,7 @@ impl Watch {
     fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
         let mut folders = Folders::default();
         let mut is_another =
-            |path: &AbsPath, seen: &Identity| seen_at(host, path, &mut folders).is_some_and(|now| now != *seen);
+            |path: &AbsPath, seen: &Seen| seen_at(host, path, &mut folders).is_some_and(|now| now != *seen);
         let replaced = self.covered.iter().filter_map(|(path, seen)| Some((path, seen.as_ref()?)));
         let replaced: Vec<String> = replaced
             .filter(|(path, seen)| is_another(path, seen))
@@ -148,7 +147,7 @@ impl Watch {
                 "{} {verb} replaced on the host during the run, and open to the command from then on",
                 listed(replaced.into_iter(), "and")
             );
-            let help = "a rule on a file covers the file that is there at the start; a rule on its folder holds";
+            let help = "a rule covers what is there at the start; in a folder that stays everything can be replaced, and the rule holds";
             said.push(Diagnostic::new(Code::ReplacedDuringRun, message).help(help));
         }
     }
@@ -208,9 +207,19 @@ fn is_there(host: &Host, path: &AbsPath) -> bool {
     !matches!(lstat(host.real(path)), Err(Errno::NOENT | Errno::NOTDIR))
 }
 
-fn seen_at(host: &Host, path: &AbsPath, folders: &mut Folders) -> Option<Identity> {
-    let found = folders.parent(host, path).and_then(|(folder, name)| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));
-    found.ok().map(|found| Identity::of_stat(&found))
+/// Which file or folder was there. ext4 gives the number of one that is removed to the next that is made, so when it was made counts, too, where the file system tells.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    identity: Identity,
+    born: Option<(i64, u32)>,
+}
+
+fn seen_at(host: &Host, path: &AbsPath, folders: &mut Folders) -> Option<Seen> {
+    let (folder, name) = folders.parent(host, path).ok()?;
+    let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO | StatxFlags::BTIME).ok()?;
+    let identity = Identity { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino };
+    let tells = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    Some(Seen { identity, born: tells.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec)) })
 }
 
 /// Makes a folder writable for us, which the run may have closed to keep what it did from being undone. It belongs to the same user.

@@ -26,6 +26,7 @@ everywhere!(
     what_the_command_created_is_reported_once,
     changed_commands_in_mixed_state_are_reported,
     a_mask_that_the_host_lost_is_reported,
+    a_folder_that_the_host_replaced_is_reported,
     without_a_state_folder_presets_warn_and_users_rules_stop,
 );
 
@@ -423,6 +424,27 @@ fn a_mask_that_the_host_lost_is_reported(place: &Place) {
     fs::rename(place.project().join("new"), place.project().join("key")).unwrap();
     let said = stderr(&waiting.end(""));
     assert!(said.starts_with("warning[replaced-during-run]: `key` was replaced on the host"), "{said}");
+    // ext4 gives the same number again.
+    let waiting = Waiting::start(place);
+    fs::remove_file(place.project().join("key")).unwrap();
+    write(place, "key", "newest");
+    let said = stderr(&waiting.end(""));
+    assert!(said.starts_with("warning[replaced-during-run]: `key` was replaced on the host"), "{said}");
+    assert_eq!(stderr(&Waiting::start(place).end("")), "");
+}
+
+fn a_folder_that_the_host_replaced_is_reported(place: &Place) {
+    write(place, "folder/file", "");
+    policy(place, "ro = ['folder']");
+    place.give_away();
+    let waiting = Waiting::start(place);
+    write(place, "folder/other", "the folder stays");
+    assert_eq!(stderr(&waiting.end("")), "");
+    let waiting = Waiting::start(place);
+    fs::remove_dir_all(place.project().join("folder")).unwrap();
+    fs::create_dir(place.project().join("folder")).unwrap();
+    let said = stderr(&waiting.end(""));
+    assert!(said.starts_with("warning[replaced-during-run]: `folder` was replaced on the host"), "{said}");
 }
 
 fn without_a_state_folder_presets_warn_and_users_rules_stop(place: &Place) {
