@@ -38,6 +38,8 @@ mitigations! {
     NoUserNamespaces = "no-user-namespaces";
     /// Mounts stay connected, whatever becomes of their namespace.
     MountLock = "mount-lock";
+    /// Beside another sandbox, what one shows is closed before its placeholders go.
+    ClosedMounts = "closed-mounts";
     /// What was mounted is compared with the plan before the command starts.
     GuardCheck = "guard-check";
     /// Beside another sandbox, what rules find is looked for once more when all is mounted.

@@ -88,6 +88,8 @@ pub enum Line {
     WillMake(Vec<Intent>),
     /// All that stands; the last such line counts.
     Made(Vec<Record>),
+    /// It must stand as long as another run lives.
+    Held,
 }
 
 /// One run's journal.
@@ -95,6 +97,7 @@ pub enum Line {
 pub struct Journal {
     pub intents: Vec<Intent>,
     pub records: Vec<Record>,
+    pub is_held: bool,
 }
 
 impl Journal {
@@ -104,6 +107,7 @@ impl Journal {
             match serde_json::from_slice(line) {
                 Ok(Line::WillMake(intents)) => journal.intents.extend(intents),
                 Ok(Line::Made(records)) => journal.records = records,
+                Ok(Line::Held) => journal.is_held = true,
                 // The end of a run that was killed while it wrote.
                 Err(_) => {}
             }

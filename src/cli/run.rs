@@ -1,6 +1,7 @@
 //! `agent-sandbox -- CMD` and `--print-args`: the main job.
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -174,7 +175,7 @@ impl Prepared {
         let outcome = match begun {
             Ok(begun) => begun.run(host, &self.argv, &mut around),
             Err(diagnostic) => {
-                around.afterwards();
+                around.afterwards(&|| Ok(()));
                 Outcome::Failed(diagnostic)
             }
         };
@@ -212,8 +213,8 @@ impl Attendant for Around<'_> {
         basis.confirm(argv, undo, self.thorough)
     }
 
-    fn afterwards(&mut self) {
-        self.said = self.undo.take().map(Undo::finish).unwrap_or_default();
+    fn afterwards(&mut self, close: &dyn Fn() -> io::Result<()>) {
+        self.said = self.undo.take().map(|undo| undo.finish_beside(close)).unwrap_or_default();
     }
 }
 

@@ -15,6 +15,7 @@ mod channel;
 mod ending;
 mod plan;
 mod processors;
+mod sealing;
 mod started;
 mod watch;
 
@@ -44,6 +45,7 @@ pub use begun::Begun;
 pub use ending::Ending;
 use plan::Outgoing;
 use processors::Processors;
+use sealing::Namespaces;
 use started::Bwrap;
 use watch::Watch;
 
@@ -151,6 +153,7 @@ struct Run<'a> {
     streams: Streams,
     /// What the command gets back before it starts.
     processors: Option<Processors>,
+    namespaces: Option<Namespaces>,
     /// The command itself, if not what it has started.
     is_command_over: bool,
     /// Nothing inside lives any more, and the attendant knows.
@@ -237,6 +240,7 @@ impl Run<'_> {
                 Ok(Some((Report::Ready, sender))) => {
                     self.target = sender.and_then(|pid| Process::open(pid).ok());
                     self.init = self.target.as_ref().and_then(Process::parent);
+                    self.namespaces = self.target.as_ref().and_then(|command| Namespaces::of(command.pid()).ok());
                     for signal in std::mem::take(&mut self.kept) {
                         self.pass_on(signal);
                     }
@@ -339,7 +343,13 @@ impl Run<'_> {
 
     fn rest(&mut self, attendant: &mut dyn Attendant) {
         if !std::mem::replace(&mut self.is_at_rest, true) {
-            attendant.afterwards();
+            let namespaces = self.namespaces.take();
+            attendant.afterwards(&|| match &namespaces {
+                Some(namespaces) => namespaces.close(),
+                // Nobody has run, or without a second stage, which alone locks mounts.
+                None if self.target.is_none() || !self.guarded => Ok(()),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            });
         }
     }
 

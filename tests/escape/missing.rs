@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::outcome::Verdict;
-use crate::scene::{BASE_ONLY, DEFAULTS, PLANTED, Scene};
+use crate::scene::{BASE_ONLY, DEFAULTS, PLANTED, Running, Scene, words};
 
 everywhere!("placeholders":
     creating_a_blocked_file,
@@ -15,6 +15,11 @@ everywhere!("placeholders":
 );
 
 everywhere!("git-preset": creating_the_missing_hooks_folder);
+
+everywhere!("closed-mounts":
+    creating_what_a_sandbox_that_has_ended_had_blocked,
+    creating_that_with_a_file_open_for_writing,
+);
 
 fn planted(scene: &Scene, path: &str) -> bool {
     fs::read(scene.project().join(path)).is_ok_and(|bytes| bytes == PLANTED.as_bytes())
@@ -78,6 +83,49 @@ fn creating_what_a_killed_run_protected(scene: &Scene) -> Verdict {
         nothing_is_left(scene, "biome.json");
     }
     Verdict::broken_if(broken, ran.out)
+}
+
+fn creating_what_a_sandbox_that_has_ended_had_blocked(scene: &Scene) -> Verdict {
+    lending(scene, "alone")
+}
+
+fn creating_that_with_a_file_open_for_writing(scene: &Scene) -> Verdict {
+    lending(scene, "with-a-writer")
+}
+
+/// One sandbox hands its project to one in another project, and ends.
+fn lending(scene: &Scene, how: &str) -> Verdict {
+    scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
+    let (shared, other) = (scene.home().join("shared"), scene.home().join("code/other"));
+    fs::create_dir_all(&shared).unwrap();
+    fs::create_dir_all(&other).unwrap();
+    scene.place.give_away();
+    let mut product = scene.product();
+    product.current_dir(&other).arg("--");
+    words(&mut product, "plant_later.py", &[] as &[&str]);
+    let mut planter = Running::start(product);
+    planter.until("started", || shared.join("started").exists());
+    let lent = scene.attack("lend.py", &[how]).completed();
+    scene.write(shared.join("other-has-ended"), "");
+    planter.until("tried", || shared.join("tried").exists());
+    let next = scene.attack("sh", &["-c", "echo done"]).completed();
+    scene.write(shared.join("again"), "");
+    let ran = planter.wait().completed();
+    let broken = planted(scene, ".vscode/tasks.json");
+    if !broken {
+        // What had to stay is said, and goes when nobody else runs.
+        let stays = how == "with-a-writer";
+        assert_eq!(
+            lent.err.contains("warning[placeholder-left]: placeholders of this run stay"),
+            stays,
+            "{}",
+            lent.err
+        );
+        assert!(!next.err.contains("warning[placeholder-left]"), "{}", next.err);
+        scene.attack("sh", &["-c", "echo done"]).completed();
+        nothing_is_left(scene, ".vscode");
+    }
+    Verdict::broken_if(broken, format!("{}{}{}", lent.err, next.err, ran.out))
 }
 
 fn creating_the_missing_hooks_folder(scene: &Scene) -> Verdict {

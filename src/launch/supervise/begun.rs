@@ -68,6 +68,7 @@ impl<'a> Begun<'a> {
             watch: Watch::new(),
             streams,
             processors,
+            namespaces: None,
             is_command_over: false,
             is_at_rest: false,
             ended: false,

@@ -24,6 +24,7 @@ use std::thread;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
+use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::journal::{Record, is_unchanged};
@@ -36,7 +37,7 @@ use super::aftermath::Watch;
 use parked::Parked;
 use removal::{Removal, remove_all, sweep_dead};
 use standing::{Failed, Standing};
-use words::{cannot_put_up, left};
+use words::{cannot_put_up, held, left};
 
 pub use place::Outcome;
 pub use temporary::{Traces, leave_nothing};
@@ -123,6 +124,17 @@ impl Undo {
         }
         // Who cannot have a thread has freed them himself.
         let _ = freeing.map(|thread| thread.map(thread::JoinHandle::join));
+        said
+    }
+
+    /// The same, for a run beside which another one may live, in which somebody may hold something of this one open. `close` must keep him from writing there; if it cannot, what stands
+    /// stays until no other run lives.
+    pub fn finish_beside(mut self, close: &dyn Fn() -> io::Result<()>) -> Diagnostics {
+        let has_company = self.standing.is_some() && self.has_company() && !ablate::is_off(Mitigation::ClosedMounts);
+        let Err(error) = (if has_company { close() } else { Ok(()) }) else { return self.finish() };
+        let noted = self.standing.take().map(|standing| standing.hold(&self.host, &self.state));
+        let mut said = self.finish();
+        said.push(held(&error, noted.and_then(Result::err).as_ref()));
         said
     }
 

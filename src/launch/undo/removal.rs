@@ -11,7 +11,7 @@ use super::runs::Other;
 
 pub(super) fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(AbsPath, Outcome)> {
     let mut outcomes = Vec::new();
-    for dead in others.iter().filter(|other| !other.is_live) {
+    for dead in others.iter().filter(|other| !other.is_live && !must_stay(other, others)) {
         let is_clean = remove_temporary(host, &dead.journal.intents);
         let removal = remove_all(host, &dead.journal.records, others, own, None);
         outcomes.extend(removal.outcomes);
@@ -22,6 +22,11 @@ pub(super) fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(
         }
     }
     outcomes
+}
+
+/// What it has put up is held in place for the sake of a run that may still live.
+fn must_stay(dead: &Other, others: &[Other]) -> bool {
+    dead.journal.is_held && others.iter().any(|other| other.is_live)
 }
 
 /// Removes what was made under names that only one run uses. `false` if something may go at the next attempt.
@@ -46,7 +51,8 @@ pub(super) fn remove_all(
     own: &[Record],
     mut parked: Option<&mut Parked>,
 ) -> Removal {
-    let live = || others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
+    let counts = |other: &&Other| other.is_live || must_stay(other, others);
+    let live = || others.iter().filter(counts).flat_map(|other| &other.journal.records);
     let is_used = |record: &Record| live().chain(own).any(|used| is_same(used, record));
     // A run that was killed before it put its own in place met one that another run had put there, or made room for it.
     let is_of_another = |record: &Record| {

@@ -12,7 +12,7 @@ use crate::unfollowed::Folders;
 use super::parked::Parked;
 use super::place;
 use super::removal::{remove_all, remove_temporary};
-use super::runs::{Other, Own};
+use super::runs::{self, Other, Own};
 use super::trees::{Tree, trees};
 
 /// What could not be put up or noted, and why.
@@ -29,6 +29,12 @@ pub(super) struct Standing {
 }
 
 impl Standing {
+    /// Leaves all of it, until no other run lives.
+    pub(super) fn hold(mut self, host: &Host, state: &AbsPath) -> io::Result<()> {
+        let _locked = runs::lock(host, state)?;
+        self.journal.write(&Line::Held)
+    }
+
     pub(super) fn new(
         host: &Host,
         state: &AbsPath,

@@ -39,3 +39,16 @@ pub(super) fn left(path: &AbsPath, outcome: &Outcome) -> Option<Diagnostic> {
     };
     Some(Diagnostic::new(Code::PlaceholderLeft, message).help(help))
 }
+
+/// What to say of what stays for the sake of others. `unnoted`: why it could not be noted that it has to.
+pub(super) fn held(error: &io::Error, unnoted: Option<&io::Error>) -> Diagnostic {
+    let mut message = format!(
+        "placeholders of this run stay: somebody in another sandbox may write where they stand ({})",
+        reason(error)
+    );
+    if let Some(unnoted) = unnoted {
+        message.push_str(&format!("; it could not be noted: {}", reason(unnoted)));
+    }
+    Diagnostic::new(Code::PlaceholderLeft, message)
+        .help("see what runs beside; when nothing does, the next start removes them, or `agent-sandbox sweep`")
+}

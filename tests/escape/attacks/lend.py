@@ -1,0 +1,15 @@
+# Lends the project to whoever connects in the shared folder, and, if asked, a file that is open for writing with it. The other half of plant_later.py. The socket
+# is made when both have started: what is there at a start is hidden.
+shared = os.path.expanduser("~/shared/")
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+listener.bind(shared + "made")
+listener.listen()
+os.rename(shared + "made", shared + "pass")
+connection, _ = listener.accept()
+lent = [os.open(".", os.O_RDONLY | os.O_DIRECTORY)]
+if sys.argv[1] == "with-a-writer":
+    lent.append(os.open("mine", os.O_WRONLY | os.O_CREAT, 0o644))
+socket.send_fds(connection, [b"x"], lent)
+wait_for(shared + "received")
+os.unlink(shared + "pass")
+done()
