@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::process::Output;
 
 use serde_json::{Value, json};
 
 use crate::sandbox::{failed, policy, run, sandbox, succeeded, write};
-use crate::support::{Place, binary, stderr};
+use crate::support::{Place, USER, binary, stderr};
 
 everywhere!(
     mounts_of_the_host_are_as_open_as_what_they_lie_in,
@@ -18,6 +19,20 @@ everywhere!(
     what_the_caller_takes_away_from_new_files_changes_nothing,
     what_the_caller_takes_away_from_himself_breaks_nothing,
 );
+
+for_root!(a_socket_where_root_may_not_go_without_capabilities_is_no_trouble);
+
+/// Of somebody else, in a folder that is closed to others: outside root sees it, and inside nobody does.
+fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Place) {
+    policy(place, "");
+    let closed = place.home().join("of-somebody-else");
+    fs::create_dir(&closed).unwrap();
+    let _listener = UnixListener::bind(closed.join("socket")).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&closed, Some(USER), Some(USER)).unwrap();
+    let output = run(place, &["--", "sh", "-c", "ls of-somebody-else ~/of-somebody-else 2>/dev/null; echo ran"]);
+    assert_eq!(succeeded(output), "ran\n");
+}
 
 /// A host of our own making, in a mount namespace.
 fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
