@@ -66,9 +66,10 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Waits until the clock has ticked, so that what was made before is older than what comes.
+    /// Waits until the clock has ticked, so that what was made before is older than what comes. A file system may tell the exact time (Linux 6.13), so it must pass that.
     fn tick() {
-        let before = now();
+        let exact = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let before = (exact.as_secs().try_into().unwrap(), exact.subsec_nanos().into());
         while now() <= before {
             std::thread::yield_now();
         }
