@@ -14,7 +14,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change, mount_remount, move_mount,
     open_tree,
 };
-use rustix::process::{Resource, Rlimit, fchdir, getrlimit, setrlimit, umask};
+use rustix::process::{Resource, Rlimit, fchdir, getrlimit, getuid, setrlimit, umask};
 
 use super::dev;
 use super::own::{Own, is_directory};
@@ -162,7 +162,7 @@ impl<'p> Maker<'p> {
         match made {
             Err(e) if mount.may_be_gone() && e.kind() == io::ErrorKind::NotFound => Ok(()),
             // A socket in a folder of somebody else: where we may not go the command, with the same rights, may not either.
-            Err(e) if matches!(mount, GuardMount::MaskIfThere(_)) && is_out_of_reach(&e) => Ok(()),
+            Err(e) if matches!(mount, GuardMount::MaskIfThere(_)) && is_out_of_reach(&e, mount.path()) => Ok(()),
             made => made,
         }
     }
@@ -367,8 +367,12 @@ pub(super) fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|number| stale.contains(&number))
 }
 
-fn is_out_of_reach(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
+/// Whether it is a folder of somebody else that keeps us from `path`: our own the command could open up.
+fn is_out_of_reach(error: &io::Error, path: &AbsPath) -> bool {
+    let is_closed = error.raw_os_error() == Some(Errno::ACCESS.raw_os_error());
+    let closing = path.ancestors().skip(1).find_map(|folder| open(&folder).ok());
+    let owner = closing.and_then(|folder| statat(&folder, c"", AtFlags::EMPTY_PATH).ok()).map(|found| found.st_uid);
+    is_closed && owner.is_some_and(|owner| owner != getuid().as_raw())
 }
 
 /// Binds a part of `/proc` over itself, read-only.

@@ -20,7 +20,10 @@ everywhere!(
     what_the_caller_takes_away_from_himself_breaks_nothing,
 );
 
-for_root!(a_socket_where_root_may_not_go_without_capabilities_is_no_trouble);
+for_root!(
+    a_socket_where_root_may_not_go_without_capabilities_is_no_trouble,
+    a_socket_in_a_closed_folder_of_our_own_is_not_left_open,
+);
 
 /// Of somebody else, in a folder that is closed to others: outside root sees it, and inside nobody does.
 fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Place) {
@@ -32,6 +35,19 @@ fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Pla
     std::os::unix::fs::chown(&closed, Some(USER), Some(USER)).unwrap();
     let output = run(place, &["--", "sh", "-c", "ls of-somebody-else ~/of-somebody-else 2>/dev/null; echo ran"]);
     assert_eq!(succeeded(output), "ran\n");
+}
+
+/// The command could open it up again, where the folder around it can be written. Only root sees it there from outside.
+fn a_socket_in_a_closed_folder_of_our_own_is_not_left_open(place: &Place) {
+    policy(place, "rw = ['~/mine']\n");
+    let closed = place.home().join("mine/closed");
+    fs::create_dir_all(&closed).unwrap();
+    let _listener = UnixListener::bind(closed.join("socket")).unwrap();
+    place.give_away();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let output = run(place, &["--", "echo", "ran"]);
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    failed(&output, 125, "mine/closed/socket`: permission denied");
 }
 
 /// A host of our own making, in a mount namespace.
