@@ -222,6 +222,8 @@ codes! {
     VisibleSecret = "visible-secret", Warning;
     /// The same, and git holds its content.
     TrackedSecret = "tracked-secret", Note;
+    /// A file is hidden that git tracks, and at which it stops inside.
+    HiddenTracked = "hidden-tracked", Note;
     /// A socket that the command can see, and so connect to.
     VisibleSocket = "visible-socket", Warning;
     /// The command can put programs into a folder that is on PATH.

@@ -19,6 +19,7 @@ use crate::plan::Plan;
 enum Found {
     Executable,
     NotExecutable(AbsPath),
+    Folder(AbsPath),
     /// The place on the way that the sandbox does not show.
     Hidden(AbsPath),
     Absent,
@@ -34,23 +35,23 @@ pub(super) fn check(
     if compiled.guard && name == places::GUARD {
         return Ok(());
     }
-    let mut hidden = None;
-    let mut not_executable = None;
+    let (mut hidden, mut not_executable, mut folder) = (None, None, None);
     for candidate in candidates(environment, &compiled.layers.project.cwd, name) {
         match look(host, &compiled.plan, &candidate) {
             Found::Executable => return Ok(()),
             Found::NotExecutable(at) => not_executable = not_executable.or(Some(at)),
+            Found::Folder(at) => folder = folder.or(Some(at)),
             Found::Hidden(at) => hidden = hidden.or(Some(at)),
             Found::Absent => {}
         }
     }
     let shown_name = shown(name);
-    Err(match (not_executable, hidden) {
-        (Some(at), _) => {
+    Err(match (not_executable, hidden, folder) {
+        (Some(at), ..) => {
             Diagnostic::new(Code::CommandNotExecutable, format!("`{shown_name}` is `{at}`, which cannot be executed"))
                 .help("make it executable with `chmod +x`, or run it through its interpreter")
         }
-        (None, Some(at)) => {
+        (None, Some(at), _) => {
             let message = if at.as_os_str() == name {
                 format!("`{at}` exists, but the sandbox does not show it")
             } else {
@@ -59,7 +60,11 @@ pub(super) fn check(
             Diagnostic::new(Code::CommandNotFound, message)
                 .help("show it with a `ro` rule, or call the command from a place that is visible inside")
         }
-        (None, None) => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found")).help(
+        (None, None, Some(at)) => {
+            Diagnostic::new(Code::CommandNotExecutable, format!("`{at}` is a folder, which cannot be executed"))
+                .help("give a command; `-C` says in which folder it starts")
+        }
+        (None, None, None) => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found")).help(
             if name.as_bytes().contains(&b' ') {
                 "give the command and its arguments as words of their own, or use `sh -c`"
             } else {
@@ -91,7 +96,9 @@ fn look(host: &Host, plan: &Plan, candidate: &Path) -> Found {
     if let Some(hidden) = resolved.links.iter().chain([&resolved.path]).find(|at| !plan.view(at).shows_host()) {
         return Found::Hidden(hidden.clone());
     }
-    if kind == FileKind::File && access(host.real(&resolved.path), Access::EXEC_OK).is_ok() {
+    if kind == FileKind::Directory {
+        Found::Folder(resolved.path)
+    } else if kind == FileKind::File && access(host.real(&resolved.path), Access::EXEC_OK).is_ok() {
         Found::Executable
     } else {
         Found::NotExecutable(resolved.path)

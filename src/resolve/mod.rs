@@ -433,6 +433,8 @@ fn missing_path(rule: &Rule) -> Diagnostic {
     let written = shown(&rule.text);
     let (what, help) = if pattern::has_metacharacter(&rule.text) {
         ("matches nothing", "correct the pattern, or choose `if-missing = \"skip\"`")
+    } else if rule.access.is_protective() {
+        ("does not exist", "create it, or choose `if-missing = \"skip\"`, `\"create\"` or `\"block\"`")
     } else {
         ("does not exist", "create it, or choose `if-missing = \"skip\"` or `\"create\"`")
     };

@@ -61,21 +61,31 @@ impl<'h> TrackedFiles<'h> {
         self.is_held(path).unwrap_or(false)
     }
 
+    /// Whether that index has a regular file of this name at all. For advice: this proves nothing.
+    pub(crate) fn names(&mut self, path: &AbsPath) -> bool {
+        self.entry(path).is_ok_and(|entry| entry.is_some())
+    }
+
     fn is_held(&mut self, path: &AbsPath) -> io::Result<bool> {
         let resolved = self.host.resolve(path.as_path())?;
         if !resolved.links.is_empty() || resolved.kind != Some(FileKind::File) {
             return Ok(false);
         }
-        let Some(work_tree) = self.work_tree_around(path)? else { return Ok(false) };
-        let Some(name) = path.relative_to(&work_tree) else { return Ok(false) };
+        let host = self.host;
+        let Some((kind, id)) = self.entry(path)? else { return Ok(false) };
+        let Some(content) = host.read_regular(path, LARGEST_FILE)? else { return Ok(false) };
+        Ok(blob_id(kind, &content) == id)
+    }
 
+    /// The blob that the index of the nearest repository has for `path`.
+    fn entry(&mut self, path: &AbsPath) -> io::Result<Option<(HashKind, &[u8])>> {
+        let Some(work_tree) = self.work_tree_around(path)? else { return Ok(None) };
+        let Some(name) = path.relative_to(&work_tree) else { return Ok(None) };
         let host = self.host;
         let index =
             self.indexes.entry(work_tree).or_insert_with_key(|work_tree| read_index(host, work_tree).ok().flatten());
-        let Some(index) = index else { return Ok(false) };
-        let Some(id) = index.blob_id(name.as_os_str().as_bytes()) else { return Ok(false) };
-        let Some(content) = host.read_regular(path, LARGEST_FILE)? else { return Ok(false) };
-        Ok(blob_id(index.hash_kind(), &content) == id)
+        let Some(index) = index else { return Ok(None) };
+        Ok(index.blob_id(name.as_os_str().as_bytes()).map(|id| (index.hash_kind(), id)))
     }
 
     /// The nearest folder above `path` with anything named `.git`, valid or not: a broken one is a doubt, and a

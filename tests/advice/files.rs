@@ -54,6 +54,18 @@ fn what_git_holds_is_a_note() {
 }
 
 #[test]
+fn what_is_hidden_and_git_tracks_is_a_note() {
+    let tree = tree(["home/u/proj/.env = A=1", "home/u/proj/sub/.env = A=1"]);
+    tree.track("home/u/proj");
+    tree.add("home/u/proj/sub/.env = A=2");
+    tree.add("home/u/proj/.env.local = untracked");
+    let found = found(&tree);
+    let said = |code: &str| found.iter().filter(|found| found.starts_with(code)).count();
+    assert_eq!((said("note tracked-secret: `/home/u/proj/.env`"), found.len()), (1, 2), "{found:?}");
+    assert_eq!(said("note hidden-tracked: `/home/u/proj/sub/.env`"), 1, "{found:?}");
+}
+
+#[test]
 fn accepted_hard_links_are_notes() {
     let entries = ["home/u/proj/key", "home/u/proj/other => home/u/proj/key"];
     let text = "[filesystem]\nexclude = [{ path = 'key', hard-links = 'allow' }]\n";

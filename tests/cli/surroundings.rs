@@ -181,9 +181,9 @@ fn a_command_is_followed_as_the_kernel_does() {
     assert_eq!(run_with("link/..", "only-here"), absent);
 }
 
-/// Who types a protection counts on it.
+/// Who types a flag counts on it.
 #[test]
-fn a_flag_that_protects_nothing_is_pointed_out_once() {
+fn a_flag_that_does_nothing_is_pointed_out_once() {
     let place = Place::in_tmp();
     place.write("home/code/project/there", "");
     let said = |words: &[&str]| {
@@ -202,7 +202,13 @@ fn a_flag_that_protects_nothing_is_pointed_out_once() {
     let pattern = said(&["--exclude", "**/*.none", "--", "true"]);
     assert!(pattern.starts_with("note[unused-rule]: `**/*.none` matches nothing here\n"), "{pattern}");
     // Nothing is opened that somebody could count on being closed, and one word about a rule is enough.
-    assert_eq!(said(&["--rw", "secrts", "--exclude", "there", "--", "true"]), "");
+    assert_eq!(said(&["--rw", "made-inside", "--exclude", "there", "--", "true"]), "");
+    // Where the command cannot make it, it would only find a read-only file system.
+    let closed = said(&["--rw", "../elsewhere", "--", "true"]);
+    assert!(
+        closed.starts_with("warning[unused-rule]: `../elsewhere` does not exist, so nothing is opened\n"),
+        "{closed}"
+    );
     assert_eq!(said(&["-q", "--exclude", "secrts", "--", "true"]), "");
     let literal = said(&["--exclude", "$HOME/x", "--", "true"]);
     assert!(literal.starts_with("warning[literal-path]") && !literal.contains("unused-rule"), "{literal}");

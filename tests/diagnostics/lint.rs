@@ -56,6 +56,14 @@ fn tracked() -> String {
     said(&tree, &session("/home/u/proj"))
 }
 
+/// A file that was changed since it was added.
+fn changed() -> String {
+    let tree = tree(["home/u/proj/.env = A=1\n"]);
+    tree.track("home/u/proj");
+    tree.add("home/u/proj/.env = A=2\n");
+    said(&tree, &session("/home/u/proj"))
+}
+
 cases! {
     ShadowedRule a_rule_that_always_loses_is_pointed_out
         found(["home/u/proj/src/"], "[filesystem]\nro = ['src']\nrw = ['src']\n");
@@ -71,6 +79,7 @@ cases! {
         found(["home/u/proj/keys/a", "home/u/proj/b => home/u/proj/keys/a"], "[filesystem]\nexclude = ['keys']\n");
     VisibleSecret a_key_in_sight_is_pointed_out found([KEY], "");
     TrackedSecret what_git_holds_is_left_alone_and_pointed_out tracked();
+    HiddenTracked what_git_would_stop_at_is_pointed_out changed();
     VisibleSocket a_socket_in_sight_is_pointed_out found(["home/u/proj/dev.sock="], "");
     WritablePath a_writable_folder_on_path_is_pointed_out
         found_as(["home/u/proj/bin/"], "", &with_path("/usr/bin:/home/u/proj/bin"));

@@ -105,6 +105,8 @@ cases! {
 
     CommandNotExecutable a_script_without_the_bit_gets_it command(&tree(["home/u/proj/build.sh"]), "./build.sh");
 
+    CommandNotExecutable a_folder_is_no_command command(&tree(["home/u/proj/tools/"]), "./tools");
+
     CreateFailed a_directory_that_cannot_be_made_names_the_setting {
         let tree = tree([]);
         let session = session("/home/u/proj");

@@ -23,7 +23,7 @@ use crate::plan;
 use crate::presets::Library;
 
 /// The codes that `lint` itself gives, besides what the stages say.
-pub const CODES: [Code; 12] = [
+pub const CODES: [Code; 13] = [
     Code::ShadowedRule,
     Code::UnusedRule,
     Code::UnblockedPath,
@@ -34,6 +34,7 @@ pub const CODES: [Code; 12] = [
     Code::HardLink,
     Code::VisibleSecret,
     Code::TrackedSecret,
+    Code::HiddenTracked,
     Code::VisibleSocket,
     Code::WritablePath,
 ];
@@ -120,15 +121,13 @@ pub fn idle_rules(compiled: &Compiled) -> usize {
     rules::written(compiled).filter(|rule| rules::is_idle(compiled, rule)).count()
 }
 
-/// What is to be said of flags that protect nothing: who types one counts on it now.
+/// What is to be said of flags that protect or open nothing: who types one counts on it now.
 pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     for rule in rules::written(compiled) {
-        let is_flag = matches!(rule.origin, Origin::Flag { .. }) && rule.access.is_protective();
+        let is_flag = matches!(rule.origin, Origin::Flag { .. });
         let is_said = || said.iter().any(|said| said.origin.as_ref() == Some(&rule.origin));
         if is_flag && rules::is_idle(compiled, rule) && !is_said() {
-            let help =
-                "correct it; what comes to be there during the run is blocked by a rule with `if-missing = \"block\"`";
-            said.push(rules::unused(host, compiled, rule).help(help));
+            rules::idle_flag(host, compiled, rule).into_iter().for_each(|found| said.push(found));
         }
     }
 }

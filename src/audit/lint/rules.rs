@@ -102,6 +102,24 @@ pub(super) fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnosti
     Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help).as_note(is_for_many(rule) || !counts_on_it)
 }
 
+/// A flag that applies to nothing. One that opens is missed only where the command cannot make the path itself.
+pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
+    let found = unused(host, compiled, rule);
+    if rule.access.is_protective() {
+        let help =
+            "correct it; what comes to be there during the run is blocked by a rule with `if-missing = \"block\"`";
+        return Some(found.help(help));
+    }
+    let path = absent(compiled, rule)?;
+    (compiled.plan.view(path) != View::HostRw).then(|| found.as_note(false).help("correct it, or make it before"))
+}
+
+/// Where the thing would be that an exact rule names.
+fn absent<'c>(compiled: &'c Compiled, rule: &Rule) -> Option<&'c AbsPath> {
+    let mut absent = compiled.resolution.absent.iter();
+    absent.find(|(absent, _)| is_same(absent, rule)).map(|(_, path)| path)
+}
+
 /// Whether a pattern that opens came upon symlinks (SPEC G5).
 fn only_links(host: &Host, compiled: &Compiled, rule: &Rule) -> bool {
     let missing = compiled.resolution.missing.iter().filter(|(missing, _)| is_same(missing, rule));
@@ -111,9 +129,7 @@ fn only_links(host: &Host, compiled: &Compiled, rule: &Rule) -> bool {
 
 /// An exact rule for something that the command can make itself.
 fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
-    let absent = &compiled.resolution.absent;
-    let (_, path) = absent.iter().find(|(absent, _)| is_same(absent, rule))?;
-    let can_be_made = compiled.plan.view(path) == View::HostRw;
+    let can_be_made = compiled.plan.view(absent(compiled, rule)?) == View::HostRw;
     if !rule.access.is_protective() || rule.shows_socket || !can_be_made {
         return None;
     }

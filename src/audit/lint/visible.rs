@@ -1,4 +1,4 @@
-//! What the command can see and should not: secrets, sockets, other names of hidden files.
+//! What the command can see and should not: secrets, sockets, other names of hidden files. And what it is missing: files that git tracks.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +24,7 @@ pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &m
             findings.push(Finding::on(path, held_by_git(path, "a secret")));
         }
     }
+    hidden_from_git(compiled, &mut tracked, findings);
     let enters = |path: &AbsPath| plan.view(path).shows_host() || compiled.decisions.reopens_below(path);
     let whole = walk::walk(host, &project.root, &third_party(), enters, |path, found| {
         if found.is_symlink || !plan.view(&path).shows_host() || seen.contains(&path) {
@@ -62,6 +63,21 @@ fn held_by_git(path: &AbsPath, like: &str) -> Diagnostic {
         format!("`{path}` looks like {like}, and stays readable: git holds the same content"),
     )
     .help("if it is one, revoke it and take it out of git: a mask over a file would not hide the repository")
+}
+
+/// git takes the mask over a file for something that it cannot add.
+fn hidden_from_git(compiled: &Compiled, tracked: &mut TrackedFiles, findings: &mut Vec<Finding>) {
+    for (path, decision) in compiled.decisions.iter() {
+        let is_hidden = decision.access == Access::Exclude && decision.kind == FileKind::File;
+        if is_hidden && path.is_within(&compiled.layers.project.root) && tracked.names(path) {
+            let message = format!(
+                "`{path}` is hidden, and git tracks it: `git add -A`, `commit -a` and `stash` inside stop at it"
+            );
+            let help = "take it out of git (`git rm --cached`), or leave it as git has it: what `@secrets` hides stays \
+                        readable then, since the repository holds it anyway";
+            findings.push(Finding::on(path, Diagnostic::new(Code::HiddenTracked, message).help(help)));
+        }
+    }
 }
 
 /// SPEC W1 leaves those of the project alone.
