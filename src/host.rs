@@ -32,6 +32,10 @@ use seen::{Folder, Found, Seen};
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
 const MAX_LINKS: usize = 40;
 
+/// How much of a file of the kernel is read at once. It is put together anew for each call, and whoever makes a mount waits as long as a piece of the list of
+/// mounts takes: bwrap, 2 ms in all beside a reader of 1,000 lines by 4,096 bytes.
+const PIECE: usize = 512;
+
 #[derive(Clone)]
 pub struct Host {
     root: PathBuf,
@@ -278,9 +282,16 @@ impl Host {
     /// followed as they are.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let read = |mut file: fs::File| {
-            // It does not say how long it is, and is put together anew for each call.
             let mut content = Vec::with_capacity(4096);
-            file.read_to_end(&mut content).map(|_| Some(content))
+            let mut piece = [0; PIECE];
+            loop {
+                match file.read(&mut piece) {
+                    Ok(0) => return Ok(Some(content)),
+                    Ok(length) => content.extend_from_slice(&piece[..length]),
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(e),
+                }
+            }
         };
         match fs::File::open(self.real(&AbsPath::root().join(path))).and_then(read) {
             Err(e) if is_absent(&e) => Ok(None),
