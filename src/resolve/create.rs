@@ -1,4 +1,4 @@
-//! What is created for a program that is there and would otherwise stop, or keep nothing (SPEC P9).
+//! What is made before the start: for rules that ask for it, and for a program that is there and would otherwise stop, or keep nothing (SPEC P9).
 
 use std::path::Path;
 
@@ -6,9 +6,11 @@ use rustix::fs::{Access, access};
 
 use crate::host::FileKind;
 use crate::path::AbsPath;
-use crate::rule::{CreateFor, Rule};
+use crate::rule::{CreateFor, LayerKind, Rule};
 
 use super::Resolver;
+use super::pattern::{self, Pattern};
+use super::written::anchored;
 
 /// A file to make before the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,32 @@ pub struct NewFile {
 }
 
 impl Resolver<'_> {
+    /// Notes what will be created, before any rule is resolved: it counts as there for all of them, as it will in the next
+    /// run. What stands in the way is said when the rule's turn comes.
+    pub(super) fn plan_creation(&mut self, rule: &Rule) {
+        let (anchor, text) = anchored(rule, &self.project.home);
+        let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return };
+        let Ok(resolved) = self.follow(anchor, &path) else { return };
+        if resolved.kind.is_none() && resolved.links.is_empty() && self.may_create(rule, &resolved.path) {
+            self.warn_if_literal(rule, "is created under that name");
+            match &rule.refinements.content {
+                None => self.found.create.push(resolved.path),
+                Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content: content.clone() }),
+            }
+        }
+    }
+
+    /// Whether `path` is a directory that has to be made, or lies above one. What lies below a path follows it in order.
+    pub(super) fn will_be_made(&self, path: &AbsPath) -> bool {
+        let from = self.found.create.partition_point(|created| created < path);
+        self.found.create.get(from).is_some_and(|created| created.is_within(path))
+    }
+
+    /// Where we cannot create what a preset names, neither can the command, which runs with our rights.
+    pub(super) fn may_create(&self, rule: &Rule, path: &AbsPath) -> bool {
+        rule.layer != LayerKind::Preset || self.host.can_create(path)
+    }
+
     /// Whether a preset has the path created if it is missing.
     pub(super) fn is_wanted(&self, rule: &Rule) -> bool {
         match &rule.refinements.create_for {

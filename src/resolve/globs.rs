@@ -8,10 +8,11 @@ use crate::host::{FileKind, Resolved};
 use crate::path::{AbsPath, PathMap, shown};
 use crate::rule::{Access, Exactness, IfMissing, Precedence};
 
+use super::exact::missing_path;
 use super::loose::{Loose, loose};
 use super::tracked::TrackedFiles;
 use super::walk::{self, Hit, WalkPattern};
-use super::{Match, Resolver, missing_path};
+use super::{Match, Resolver};
 
 impl Resolver<'_> {
     /// Expands all globs with one walk.

@@ -7,9 +7,9 @@ use crate::layers::Project;
 use crate::path::AbsPath;
 use crate::rule::Rule;
 
-use super::anchored;
 use super::pattern::{self, Component, Pattern};
 use super::sockets::matches;
+use super::written::anchored;
 
 /// The patterns of a policy, ready to be asked about paths.
 pub struct Patterns<'r> {

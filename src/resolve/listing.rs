@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::path::AbsPath;
 use crate::rule::Rule;
 
-use super::anchored;
+use super::written::anchored;
 
 /// Below this many rules there is little to gain.
 const RULES_BEFORE_LISTING: usize = 500;

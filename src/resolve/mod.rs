@@ -4,6 +4,7 @@
 mod also_at;
 mod create;
 mod docker;
+mod exact;
 mod globs;
 mod later;
 mod listing;
@@ -17,11 +18,11 @@ mod sockets;
 mod tracked;
 mod visited;
 mod walk;
+mod written;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,12 +33,13 @@ use crate::layers::{Layers, OwnFile, Project};
 use crate::path::{AbsPath, shown};
 use crate::placeholder::Placeholder;
 use crate::presets::Policy;
-use crate::rule::{Exactness, IfMissing, LayerKind, Rule};
+use crate::rule::{Exactness, IfMissing, Rule};
 use crate::session::Session;
 
 pub(crate) use pattern::NamePattern;
 use pattern::Pattern;
 use walk::WalkPattern;
+use written::anchored;
 
 pub use also_at::SecondPlace;
 pub use create::NewFile;
@@ -48,6 +50,7 @@ pub use placeholders::GitExclude;
 pub use runtime::{Runtime, RuntimeMount};
 pub(crate) use tracked::TrackedFiles;
 pub use visited::Visited;
+pub(crate) use written::{looks_like_pattern, named_like_pattern};
 
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
 const MAX_PATH_BYTES: usize = 4096;
@@ -284,133 +287,6 @@ impl<'a> Resolver<'a> {
         self.follow(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
-    /// Notes what will be created, before any rule is resolved: it counts as there for all of them, as it will in the next
-    /// run. What stands in the way is said when the rule's turn comes.
-    fn plan_creation(&mut self, rule: &Rule) {
-        let (anchor, text) = anchored(rule, &self.project.home);
-        let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return };
-        let Ok(resolved) = self.follow(anchor, &path) else { return };
-        if resolved.kind.is_none() && resolved.links.is_empty() && self.may_create(rule, &resolved.path) {
-            self.warn_if_literal(rule, "is created under that name");
-            match &rule.refinements.content {
-                None => self.found.create.push(resolved.path),
-                Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content: content.clone() }),
-            }
-        }
-    }
-
-    /// Whether `path` is a directory that has to be made, or lies above one. What lies below a path follows it in order.
-    fn will_be_made(&self, path: &AbsPath) -> bool {
-        let from = self.found.create.partition_point(|created| created < path);
-        self.found.create.get(from).is_some_and(|created| created.is_within(path))
-    }
-
-    /// Where we cannot create what a preset names, neither can the command, which runs with our rights.
-    fn may_create(&self, rule: &Rule, path: &AbsPath) -> bool {
-        rule.layer != LayerKind::Preset || self.host.can_create(path)
-    }
-
-    fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
-        let Resolved { path, links, kind, names } = resolved;
-        let directory_will_be_made = || self.will_be_made(&path);
-        let file_will_be_made = || self.found.new_files.iter().any(|file| file.path == path);
-        let placeholders = &self.found.placeholders;
-        let blocked = || placeholders.binary_search_by(|other| other.path.cmp(&path)).ok().map(|at| &placeholders[at]);
-        let there = kind.filter(|_| !self.stands(&path));
-        let kind = there
-            .or_else(|| directory_will_be_made().then_some(FileKind::Directory))
-            .or_else(|| file_will_be_made().then_some(FileKind::File))
-            .or_else(|| blocked().map(|placeholder| placeholder.kind));
-        // Only what is missing is blocked.
-        if there.is_none() && (kind.is_none() || blocked().is_some()) {
-            self.found.absent.push((rule.clone(), path.clone()));
-        }
-        let kind = match (kind, rule.if_missing) {
-            (Some(kind), _) => kind,
-            (None, IfMissing::Skip) => {
-                self.missing(rule, path);
-                return;
-            }
-            (None, IfMissing::Error) => {
-                self.diagnostics.push(missing_path(rule));
-                return;
-            }
-            (None, IfMissing::Create) if !links.is_empty() => {
-                self.diagnostics.push(
-                    Diagnostic::new(
-                        Code::MissingPath,
-                        format!(
-                            "`{}` leads through the symlink `{}` to nothing",
-                            shown(&rule.text),
-                            links[links.len() - 1]
-                        ),
-                    )
-                    .at(&rule.origin)
-                    .help("a directory is not created through a symlink; create its target, or name the target"),
-                );
-                return;
-            }
-            (None, IfMissing::Block) => {
-                if let Some(link) = links.last() {
-                    self.found.dangling.push((rule.clone(), link.clone()));
-                }
-                self.missing(rule, path);
-                return;
-            }
-            (None, IfMissing::Create) => {
-                self.found.missing.push((rule.clone(), path));
-                return;
-            }
-        };
-        if rule.shows_socket && kind == FileKind::Directory {
-            let message = format!("`{}` is a folder, and no socket, so nothing is shown", shown(&rule.text));
-            let help = "name the socket in it, or write a pattern for several, such as `/run/service/*.sock`";
-            self.diagnostics.push(Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help));
-        }
-        if rule.shows_socket && !self.is_socket(rule, &path) {
-            self.found.missing.push((rule.clone(), path));
-            return;
-        }
-        if let Some(also_at) = &rule.refinements.also_at {
-            self.find_second_place(rule, also_at, &path, kind);
-        }
-        let fixed_prefix = path.clone();
-        let exactness = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Exact };
-        let (rule, matched) = (rule.clone(), path.clone());
-        self.accept(Match {
-            rule,
-            matched,
-            path,
-            kind,
-            exactness,
-            links,
-            fixed_prefix,
-            names,
-            alias_of: None,
-            loose: None,
-        });
-    }
-
-    /// A rule that applies to nothing here. Where somebody meant a variable or a home, it never will.
-    fn missing(&mut self, rule: &Arc<Rule>, path: AbsPath) {
-        self.warn_if_literal(rule, if rule.access.is_protective() { "protects nothing" } else { "opens nothing" });
-        self.found.missing.push((rule.clone(), path));
-    }
-
-    fn warn_if_literal(&mut self, rule: &Rule, so: &str) {
-        let text = rule.text.as_bytes();
-        let home_inside = |text: &[u8]| text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/']));
-        let literal = matches!(text, [b'$', ..] | [b'~', 0..=b'.' | b'0'.., ..]) || home_inside(text);
-        if literal && !rule.shows_socket && rule.layer > LayerKind::Preset {
-            let written = shown(&rule.text);
-            self.diagnostics.push(
-                Diagnostic::new(Code::LiteralPath, format!("`{written}` is taken as it is written, and {so}"))
-                    .at(&rule.origin)
-                    .help("variables and `~name` are not expanded; write `~/…` at the start, or the whole path"),
-            );
-        }
-    }
-
     fn unreadable(&mut self, rule: &Rule, path: &AbsPath, error: &io::Error) {
         let diagnostic = if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
             Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{path}` lead in a circle"))
@@ -427,56 +303,4 @@ fn invalid_pattern(rule: &Rule, problem: &str) -> Diagnostic {
     let message = format!("`{}` is not a valid pattern: {problem}", shown(&rule.text));
     let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; put `\\` before a character to take it as it is";
     Diagnostic::new(Code::InvalidPattern, message).at(&rule.origin).help(help)
-}
-
-fn missing_path(rule: &Rule) -> Diagnostic {
-    let written = shown(&rule.text);
-    let (what, help) = if pattern::has_metacharacter(&rule.text) {
-        ("matches nothing", "correct the pattern, or choose `if-missing = \"skip\"`")
-    } else if rule.access.is_protective() {
-        ("does not exist", "create it, or choose `if-missing = \"skip\"`, `\"create\"` or `\"block\"`")
-    } else {
-        ("does not exist", "create it, or choose `if-missing = \"skip\"` or `\"create\"`")
-    };
-    Diagnostic::new(Code::MissingPath, format!("`{written}` {what}")).at(&rule.origin).help(help)
-}
-
-/// Where the text starts from, and the text without `~`.
-fn anchored<'t>(rule: &'t Rule, home: &'t AbsPath) -> (&'t AbsPath, &'t OsStr) {
-    match rule.text.as_bytes() {
-        b"~" => (home, OsStr::new(".")),
-        [b'~', b'/', rest @ ..] => (home, OsStr::from_bytes(trim_slashes(rest))),
-        _ => (&rule.base, &rule.text),
-    }
-}
-
-/// Whether the text of a rule is a pattern by its looks.
-pub(crate) fn looks_like_pattern(text: &OsStr) -> bool {
-    pattern::has_metacharacter(text)
-}
-
-/// What exists under the very text of a pattern, or under the first components of it, up to the first that has a wildcard:
-/// `app/[id]` for `app/[id]/**`. With how many bytes of the text name it.
-pub(crate) fn named_like_pattern(host: &Host, home: &AbsPath, rule: &Rule) -> Option<(AbsPath, usize)> {
-    let (anchor, text) = anchored(rule, home);
-    let bytes = text.as_bytes();
-    // Escapes are how one says that a name is meant.
-    if !pattern::has_metacharacter(text) || bytes.contains(&b'\\') {
-        return None;
-    }
-    let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    let has_wildcard = |end: &usize| pattern::has_metacharacter(OsStr::from_bytes(&bytes[..*end]));
-    let first = slashes.into_iter().find(has_wildcard);
-    [bytes.len()].into_iter().chain(first).find_map(|end| {
-        let found = host.resolve(&anchor.as_path().join(OsStr::from_bytes(&bytes[..end]))).ok()?;
-        found.kind.map(|_| (found.path, rule.text.len() - (bytes.len() - end)))
-    })
-}
-
-/// `~//x` must not become the absolute path `/x`.
-fn trim_slashes(mut rest: &[u8]) -> &[u8] {
-    while let [b'/', tail @ ..] = rest {
-        rest = tail;
-    }
-    rest
 }

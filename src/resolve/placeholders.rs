@@ -10,8 +10,9 @@ use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::rule::{Access, LayerKind, Rule};
 
+use super::Resolver;
 use super::pattern::{self, Pattern};
-use super::{Resolver, anchored};
+use super::written::anchored;
 
 /// Nobody writes this much into `.git/info/exclude`.
 const LARGEST_EXCLUDE: u64 = 1 << 20;
