@@ -14,9 +14,10 @@ use crate::lower::Argv;
 
 use super::ahead::Ahead;
 use super::plan::Outgoing;
+use super::run::Run;
 use super::started::{Ends, Started};
 use super::watch::Watch;
-use super::{Attendant, GivenStreams, Outcome, Run, cannot};
+use super::{Attendant, GivenStreams, Outcome, cannot};
 
 /// bwrap, with its words. Nothing of the command's has run, and nothing does before [`Begun::run`]; if that never comes, bwrap ends with this.
 pub struct Begun<'a> {

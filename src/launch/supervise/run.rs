@@ -1,0 +1,267 @@
+//! The loop that waits for all of it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::ExitStatus;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::process::Signal;
+
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::Host;
+use crate::launch::availability;
+use crate::launch::process::Process;
+use crate::launch::signals::{Received, Signals};
+use crate::launch::streams::Streams;
+use crate::path::AbsPath;
+use crate::report::{self, Report, cannot_execute_inside};
+
+use super::plan::Outgoing;
+use super::processors::Processors;
+use super::sealing::Namespaces;
+use super::started::{self, Bwrap};
+use super::watch::Watch;
+use super::{Attendant, Ending, Outcome, channel};
+
+/// A run under way, from the start of bwrap on.
+pub(super) struct Run<'a> {
+    pub(super) signals: &'a Signals,
+    pub(super) bwrap: Bwrap,
+    /// To the guard, until it has handed over to the command.
+    pub(super) socket: Option<OwnedFd>,
+    /// The plan that the guard waits for, until it is written.
+    pub(super) plan: Option<Outgoing>,
+    /// Whom signals are for: the command, or bwrap where there is no guard to say which process that is.
+    pub(super) target: Option<Process>,
+    /// The first process of the sandbox's process namespace, at whose end all others are gone.
+    pub(super) init: Option<Process>,
+    /// What the guard reported besides being ready.
+    pub(super) failure: Option<Report>,
+    pub(super) guarded: bool,
+    /// The end of a terminal is told to the leader of its session alone.
+    pub(super) leads_session: bool,
+    /// Signals that came before there was a command.
+    pub(super) kept: Vec<Signal>,
+    /// The signal that ended it before it had begun.
+    pub(super) abandoned_by: Option<Signal>,
+    /// We were continued, and have not looked yet whether the command was, too.
+    pub(super) continued: bool,
+    /// We have just continued the command ourselves, which may have undone a stop.
+    pub(super) continued_late: bool,
+    pub(super) watch: Watch,
+    pub(super) streams: Streams,
+    /// What the command gets back before it starts.
+    pub(super) processors: Option<Processors>,
+    pub(super) namespaces: Option<Namespaces>,
+    /// The command itself, if not what it has started.
+    pub(super) is_command_over: bool,
+    /// Nothing inside lives any more, and the attendant knows.
+    pub(super) is_at_rest: bool,
+    /// Nothing of it lives any more.
+    pub(super) ended: bool,
+}
+
+impl Run<'_> {
+    pub(super) fn until_bwrap_ended(&mut self, attendant: &mut dyn Attendant) -> io::Result<()> {
+        loop {
+            let Woken { bwrap_ended, command_ended, told, taken, nothing } = self.wait()?;
+            if taken {
+                self.plan = self.plan.take().and_then(Outgoing::go_on);
+            }
+            let received = self.received()?;
+            if self.target().is_some() {
+                received.into_iter().for_each(|received| self.deal_with(received));
+            } else {
+                self.kept.extend(received.iter().map(|received| received.signal));
+            }
+            if told || bwrap_ended {
+                self.listen(bwrap_ended, attendant);
+            }
+            if command_ended {
+                self.is_command_over = true;
+                self.rest_if_alone(attendant);
+            }
+            if self.target().is_none() {
+                self.judge_kept();
+            }
+            if bwrap_ended {
+                return Ok(());
+            }
+            if nothing {
+                self.keep_step();
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<Woken> {
+        let mut waiting = vec![
+            PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.bwrap.process.descriptor(), PollFlags::IN),
+        ];
+        let (socket, plan) = (self.socket.as_ref(), self.plan.as_ref().map(Outgoing::socket));
+        let command = self.target.as_ref().filter(|_| !self.is_command_over);
+        waiting.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        waiting.extend(plan.map(|plan| PollFd::new(plan, PollFlags::OUT)));
+        waiting.extend(command.map(|command| PollFd::from_borrowed_fd(command.descriptor(), PollFlags::IN)));
+        let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
+        let count = match poll(&mut waiting, timeout.as_ref()) {
+            Ok(count) => count,
+            Err(Errno::INTR) => 1,
+            Err(e) => return Err(e.into()),
+        };
+        let has = |at: usize| waiting.get(at).is_some_and(|waited| !waited.revents().is_empty());
+        let mut next = 2;
+        let mut has_next = |is_waited_for: bool| {
+            next += usize::from(is_waited_for);
+            is_waited_for && has(next - 1)
+        };
+        let (told, taken) = (has_next(socket.is_some()), has_next(plan.is_some()));
+        let command_ended = has_next(command.is_some());
+        Ok(Woken { bwrap_ended: has(1), command_ended, told, taken, nothing: count == 0 })
+    }
+
+    fn received(&self) -> io::Result<Vec<Received>> {
+        let mut all = Vec::new();
+        while let Some(received) = self.signals.next()? {
+            all.push(received);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn target(&self) -> Option<&Process> {
+        if self.guarded { self.target.as_ref() } else { Some(&self.bwrap.process) }
+    }
+
+    /// Reads what the guard says: one message, or `all` when there will be no more.
+    fn listen(&mut self, all: bool, attendant: &mut dyn Attendant) {
+        while let Some(socket) = &self.socket {
+            match channel::hear(socket) {
+                Ok(Some((Report::Ready, sender))) => {
+                    self.target = sender.and_then(|pid| Process::open(pid).ok());
+                    self.init = self.target.as_ref().and_then(Process::parent);
+                    self.namespaces = self.target.as_ref().and_then(|command| Namespaces::of(command.pid()).ok());
+                    for signal in std::mem::take(&mut self.kept) {
+                        self.pass_on(signal);
+                    }
+                    // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
+                    let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
+                    let held = self.target.as_ref().filter(|_| self.abandoned_by.is_none()).ok_or_else(lost);
+                    let free = held.and_then(|command| self.give_processors_back(command));
+                    match free.and_then(|()| attendant.confirm().map_err(Report::Changed)) {
+                        Ok(()) => {
+                            let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
+                        }
+                        Err(why) => {
+                            self.failure = Some(why);
+                            self.socket = None;
+                        }
+                    }
+                }
+                Ok(Some((report, _))) => self.failure = Some(report),
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Ok(None) | Err(_) => self.socket = None,
+            }
+            if !all {
+                return;
+            }
+        }
+    }
+
+    fn give_processors_back(&self, command: &Process) -> Result<(), Report> {
+        let given = self.processors.as_ref().map_or(Ok(()), |all| all.give_back(command.pid()));
+        given.map_err(|e| Report::Refused(format!("the processors of the command: {}", reason(&e.into()))))
+    }
+
+    /// The command is seldom the last to end by much: what is to be done when nobody lives any more need not wait until bwrap has taken all down.
+    fn rest_if_alone(&mut self, attendant: &mut dyn Attendant) {
+        if self.init.as_ref().is_some_and(Process::is_childless) {
+            self.rest(attendant);
+        }
+    }
+
+    pub(super) fn rest(&mut self, attendant: &mut dyn Attendant) {
+        if !std::mem::replace(&mut self.is_at_rest, true) {
+            let namespaces = self.namespaces.take();
+            attendant.afterwards(&|| match &namespaces {
+                Some(namespaces) => namespaces.close(),
+                // Nobody has run, or without a second stage, which alone locks mounts.
+                None if self.target.is_none() || !self.guarded => Ok(()),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            });
+        }
+    }
+
+    /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
+    pub(super) fn end_all(&mut self) {
+        match self.init.take() {
+            Some(init) => started::end(init),
+            None => self.bwrap.end_orphans(),
+        }
+        self.ended = true;
+    }
+
+    pub(super) fn outcome(&mut self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
+        // Nothing has run, and what the guard said of its own end does not count.
+        if let Some(signal) = self.abandoned_by {
+            return Outcome::Ended(Ending::Killed(signal.as_raw()));
+        }
+        match self.failure.take() {
+            Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
+            Some(Report::Changed(why)) => return Outcome::Changed(report::refusal(&why)),
+            Some(Report::Refused(why)) => return Outcome::Failed(report::refusal(&why)),
+            Some(Report::CannotExecute { errno, message }) => {
+                return Outcome::Failed(cannot_execute_inside(errno, message));
+            }
+            Some(Report::Ready) | None => {}
+        }
+        let how = Ending::of(bwrap);
+        match self.target.take() {
+            Some(command) => match (how, command.exit_status()) {
+                (Ending::Killed(signal), _) => Outcome::Failed(lost(signal)),
+                (Ending::Exited(_), Some(status)) => Outcome::Ended(Ending::of(status)),
+                (Ending::Exited(code), None) => Outcome::Ended(Ending::guessed(code)),
+            },
+            None if self.guarded => Outcome::Failed(why_not_started(host, program, how)),
+            None => Outcome::Ended(match how {
+                Ending::Exited(code) => Ending::guessed(code),
+                killed => killed,
+            }),
+        }
+    }
+}
+
+impl Drop for Run<'_> {
+    /// Nothing outlives it. The plan is the last to go: a guard that still waited would see a plan cut short, and say so.
+    fn drop(&mut self) {
+        if !self.ended {
+            self.bwrap.process.signal(Signal::KILL);
+            let _ = self.bwrap.wait();
+            self.end_all();
+        }
+    }
+}
+
+/// What ended the wait.
+struct Woken {
+    bwrap_ended: bool,
+    command_ended: bool,
+    told: bool,
+    /// The guard has made room for more of its plan, or will read none.
+    taken: bool,
+    nothing: bool,
+}
+
+fn why_not_started(host: &Host, bwrap: &AbsPath, how: Ending) -> Diagnostic {
+    match availability::trial(host, bwrap) {
+        Err(diagnostic) => diagnostic,
+        Ok(()) => Diagnostic::new(Code::StartFailed, format!("bwrap {how} before the command started"))
+            .help("its own message says why; if a file or folder came or went meanwhile, try again"),
+    }
+}
+
+fn lost(signal: i32) -> Diagnostic {
+    Diagnostic::new(Code::SandboxLost, format!("bwrap {}, and the command ended with it", Ending::Killed(signal)))
+        .help("send signals to agent-sandbox or to the command, never to bwrap")
+}
