@@ -10,6 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::stat;
+use rustix::io::Errno;
+
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, listed, reason};
 use crate::host::{FileKind, Host, Resolved};
@@ -57,13 +60,13 @@ impl Resolver<'_> {
         self.runtime_directory(session);
         let names = self.names_of_sockets(session);
         let sockets = Finder::new(self, &patterns).find(names);
-        for (path, why) in sockets {
-            if let Some(pattern) = patterns.iter().find(|pattern| matches(&pattern.prefix, &pattern.components, &path))
-            {
-                let fixed_prefix = pattern.prefix.clone();
-                self.socket(pattern.rule, path, Exactness::Glob, pattern.links.clone(), fixed_prefix);
-            } else {
-                self.hide(path, FileKind::File, why);
+        for (path, Service { kind, why }) in sockets {
+            let is_allowed = |pattern: &&WalkPattern| matches(&pattern.prefix, &pattern.components, &path);
+            match patterns.iter().find(is_allowed).filter(|_| kind == FileKind::File) {
+                Some(WalkPattern { rule, prefix, links, .. }) => {
+                    self.socket(rule, path, Exactness::Glob, links.clone(), prefix.clone());
+                }
+                None => self.hide(path, kind, why),
             }
         }
     }
@@ -148,7 +151,11 @@ impl Resolver<'_> {
                 }
             }
             Ok(_) => {}
-            Err(e) => self.unreadable_socket(written.as_os_str(), &e),
+            Err(e) => {
+                if let Some(folder) = self.hidden_instead_of(written.as_path(), &e) {
+                    self.hide(folder, FileKind::Directory, RUNTIME_DIRECTORY);
+                }
+            }
         }
     }
 
@@ -228,13 +235,28 @@ impl Resolver<'_> {
         by_rule || self.found.runtime.mounts.iter().any(|mount| mount.symlink.is_none() && opens(&mount.path))
     }
 
-    fn unreadable_socket(&mut self, name: &OsStr, error: &io::Error) {
-        // What we may not look at, the command may not either: it runs with our rights. What leads in a circle leads nobody
-        // to a service.
-        let nobody = [rustix::io::Errno::ACCESS, rustix::io::Errno::LOOP].map(|errno| Some(errno.raw_os_error()));
-        if name != TABLE && nobody.contains(&error.raw_os_error()) {
-            return;
+    /// Where somebody else does not let us go, the command may not either: it runs with our rights. A folder of our own it could open
+    /// up again, so that is hidden. What leads in a circle leads nobody to a service. Everything else is said.
+    fn hidden_instead_of(&mut self, name: &Path, error: &io::Error) -> Option<AbsPath> {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::ACCESS) => self.closed_by_us(name),
+            Some(Errno::LOOP) => None,
+            _ => {
+                self.unreadable_socket(name.as_os_str(), error);
+                None
+            }
         }
+    }
+
+    /// The folder that keeps us from looking at `name`, if it is ours.
+    fn closed_by_us(&self, name: &Path) -> Option<AbsPath> {
+        let Resolved { path, kind, .. } = name.ancestors().skip(1).find_map(|folder| self.host.resolve(folder).ok())?;
+        let is_ours = stat(self.host.real(&path)).is_ok_and(|found| found.st_uid == self.session.uid);
+        let is_outside = !path.is_within(&self.project.root) && !self.project.root.is_within(&path);
+        (kind == Some(FileKind::Directory) && is_ours && is_outside && self.shows(&path)).then_some(path)
+    }
+
+    fn unreadable_socket(&mut self, name: &OsStr, error: &io::Error) {
         self.diagnostics.push(
             Diagnostic::new(
                 Code::UnreadablePath,
@@ -243,6 +265,13 @@ impl Resolver<'_> {
             .help("make it readable: a socket that is not seen cannot be hidden"),
         );
     }
+}
+
+/// What hides a service, and how we know of it.
+struct Service {
+    /// Of a socket, or of a folder that is closed around one.
+    kind: FileKind,
+    why: &'static str,
 }
 
 /// Looks at the names, and at nothing twice: hundreds of sockets lie in a few folders.
@@ -258,16 +287,19 @@ impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
     }
 
     /// The sockets that exist outside of the project and matter: because they would be visible, or because a pattern may
-    /// allow them.
-    fn find(mut self, names: BTreeMap<PathBuf, &'static str>) -> BTreeMap<AbsPath, &'static str> {
+    /// allow them. A folder for those that we cannot look at.
+    fn find(mut self, names: BTreeMap<PathBuf, &'static str>) -> BTreeMap<AbsPath, Service> {
         let mut found = BTreeMap::new();
         for (name, why) in names {
             match self.socket(&name) {
                 Ok(Some(path)) => {
-                    found.entry(path).or_insert(why);
+                    found.entry(path).or_insert(Service { kind: FileKind::File, why });
                 }
                 Ok(None) => {}
-                Err(e) => self.resolver.unreadable_socket(name.as_os_str(), &e),
+                Err(e) => {
+                    let folder = self.resolver.hidden_instead_of(&name, &e);
+                    found.extend(folder.map(|folder| (folder, Service { kind: FileKind::Directory, why })));
+                }
             }
         }
         found

@@ -18,6 +18,8 @@ for_everybody!("socket-masks":
     connecting_to_what_listens_beside_the_home,
 );
 
+for_user!("socket-masks": connecting_to_what_listens_in_a_closed_folder);
+
 with_mounts!("private-run,socket-masks": connecting_to_what_listens_in_run);
 
 everywhere!("landlock-scope": connecting_to_an_abstract_socket);
@@ -82,6 +84,22 @@ fn connecting_to_what_the_environment_names(scene: &Scene) -> Verdict {
 fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     connect(scene, &[&scene.place.path().join("var/service.sock")], &[])
+}
+
+/// In a folder that its owner has closed to himself, and that a command with his rights opens again.
+fn connecting_to_what_listens_in_a_closed_folder(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "rw = ['~/mine']");
+    let closed = scene.home().join("mine/closed");
+    let socket = closed.join("deep/socket");
+    let service = Service::at(scene, &socket);
+    let close = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
+    close(0o600);
+    let mut command = scene.product();
+    command.arg("--");
+    words(&mut command, "open_and_connect.py", &[&closed, &socket]);
+    let ran = run(command).completed();
+    close(0o700);
+    Verdict::broken_if(service.was_reached(), ran.out)
 }
 
 fn connecting_to_what_listens_in_run(scene: &Scene) -> Verdict {
