@@ -203,11 +203,8 @@ fn what_the_host_puts_in_the_place_is_kept_and_reported(place: &Place) {
     fs::write(at("token"), "mine").unwrap();
     place.give_away();
     let said = stderr(&waiting.end(""));
-    assert!(
-        said.contains(&format!("{}` during a run is not removed: something else", at("hooks").display())),
-        "{said}"
-    );
-    assert!(said.contains(&format!("{}` during a run is not removed: its content", at("token").display())), "{said}");
+    assert!(said.contains(&format!("{}` stays after the run: something else", at("hooks").display())), "{said}");
+    assert!(said.contains(&format!("{}` stays after the run: its content", at("token").display())), "{said}");
     assert_eq!(project(place), ["hooks", "token"]);
     assert_eq!(fs::read(at("token")).unwrap(), b"mine");
 }

@@ -102,7 +102,7 @@ fn open(place: &Place) {
 
 fn stuck(place: &Place, path: &str) -> String {
     let path = place.project().join(path);
-    format!("warning[placeholder-left]: what stood at `{}` during a run could not be removed: ", path.display())
+    format!("warning[placeholder-left]: the placeholder at `{}` could not be removed after the run: ", path.display())
 }
 
 fn sweep(place: &Place, flags: &[&str]) -> Output {

@@ -28,11 +28,11 @@ pub(super) fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Err
 pub(super) fn left(path: &AbsPath, outcome: &Outcome) -> Option<Diagnostic> {
     let (message, help) = match outcome {
         Outcome::Left(why) => (
-            format!("what stood at `{path}` during a run is not removed: {why}"),
-            "look at it, and remove it if it is not yours",
+            format!("the placeholder at `{path}` stays after the run: {why}"),
+            "somebody outside of the sandbox has used it meanwhile: look at it, and remove it if it is not yours",
         ),
         Outcome::Stuck(why) => (
-            format!("what stood at `{path}` during a run could not be removed: {why}"),
+            format!("the placeholder at `{path}` could not be removed after the run: {why}"),
             "see to the cause: the next start removes it, or `agent-sandbox sweep`",
         ),
         Outcome::Removed | Outcome::Gone | Outcome::InUse | Outcome::Filled => return None,
