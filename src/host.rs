@@ -32,9 +32,10 @@ use seen::{Folder, Found, Seen};
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
 const MAX_LINKS: usize = 40;
 
-/// How much of a file of the kernel is read at once. It is put together anew for each call, and whoever makes a mount waits as long as a piece of the list of
-/// mounts takes: bwrap, 2 ms in all beside a reader of 1,000 lines by 4,096 bytes.
-const PIECE: usize = 512;
+pub const MOUNT_TABLE: &str = "/proc/self/mountinfo";
+
+/// How much of the list of mounts is read at once. Whoever makes a mount waits as long as a piece takes: read by 4,096 bytes, 1,000 mounts cost bwrap 2 ms.
+const PIECE_OF_MOUNTS: usize = 512;
 
 #[derive(Clone)]
 pub struct Host {
@@ -128,11 +129,26 @@ impl Host {
 
     /// The same for a path that may be relative to `directory`, which is one, and which no symlink leads to.
     pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        if let Some(resolved) = self.in_known_folder(directory, path)? {
-            return Ok(resolved);
+        match self.in_known_folder(directory, path)? {
+            Some(resolved) => Ok(resolved),
+            None => self.follow(directory, path, &mut PathBuf::new()),
         }
+    }
+
+    /// The folder on the way to `path` that we may not search, if one is.
+    pub fn refused_by(&self, path: &Path) -> Option<AbsPath> {
+        let mut at = PathBuf::new();
+        let unknowing = Self { seen: None, lists: None, ..self.clone() };
+        let error = unknowing.follow(&AbsPath::root(), path, &mut at).err()?;
+        let is_refused = error.raw_os_error() == Some(Errno::ACCESS.raw_os_error());
+        is_refused.then(|| at.parent().map(AbsPath::from_normal))?
+    }
+
+    /// `at` is where it has come to, also when it fails.
+    fn follow(&self, directory: &AbsPath, path: &Path, at: &mut PathBuf) -> io::Result<Resolved> {
         let start = if path.is_absolute() { Path::new("/") } else { directory.as_path() };
-        let (mut at, mut from) = self.nearest_known(path).unwrap_or_else(|| (start.to_path_buf(), 0));
+        let mut from;
+        (*at, from) = self.nearest_known(path).unwrap_or_else(|| (start.to_path_buf(), 0));
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut names = 1;
@@ -147,19 +163,19 @@ impl Host {
             if name == ".." {
                 at.pop();
                 // What `..` returns to was reached before, but may itself be missing: `missing/../x`.
-                kind = self.found(&at)?.map(|found| FileKind::of(found.file_type));
+                kind = self.found(at)?.map(|found| FileKind::of(found.file_type));
                 continue;
             }
             let above = kind;
             if above == Some(FileKind::Directory) {
-                self.remember_folder(&at);
+                self.remember_folder(at);
             }
-            path::push(&mut at, name);
+            path::push(at, name);
             kind = None;
             if above != Some(FileKind::Directory) {
                 continue;
             }
-            let Some(found) = self.found(&at)? else { continue };
+            let Some(found) = self.found(at)? else { continue };
             if !found.file_type.is_symlink() {
                 kind = Some(FileKind::of(found.file_type));
                 names = found.names;
@@ -168,10 +184,10 @@ impl Host {
             if links.len() == MAX_LINKS {
                 return Err(Errno::LOOP.into());
             }
-            let target = fs::read_link(self.reached(&at))?.into_os_string();
-            links.push(AbsPath::from_normal(&at));
+            let target = fs::read_link(self.reached(at))?.into_os_string();
+            links.push(AbsPath::from_normal(&*at));
             if target.as_bytes().starts_with(b"/") {
-                at = PathBuf::from("/");
+                *at = PathBuf::from("/");
             } else {
                 at.pop();
             }
@@ -182,7 +198,7 @@ impl Host {
         }
         // What is not there has no other names; `names` is still that of a folder on the way.
         let names = if kind.is_some() { names } else { 1 };
-        Ok(Resolved { path: AbsPath::from_normal(at), links, kind, names })
+        Ok(Resolved { path: AbsPath::from_normal(std::mem::take(at)), links, kind, names })
     }
 
     /// The same for what lies in a folder that an earlier path led to, and is no symlink.
@@ -281,21 +297,36 @@ impl Host {
     /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are
     /// followed as they are.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
-        let read = |mut file: fs::File| {
+        self.told_by_kernel(path, |file| {
+            // It does not say how long it is, and is put together anew for each call.
             let mut content = Vec::with_capacity(4096);
-            let mut piece = [0; PIECE];
+            file.read_to_end(&mut content).map(|_| content)
+        })
+    }
+
+    /// The list of our mounts.
+    pub fn mount_table(&self) -> io::Result<Option<Vec<u8>>> {
+        self.told_by_kernel(MOUNT_TABLE, |file| {
+            let (mut content, mut piece) = (Vec::with_capacity(4096), [0; PIECE_OF_MOUNTS]);
             loop {
                 match file.read(&mut piece) {
-                    Ok(0) => return Ok(Some(content)),
+                    Ok(0) => return Ok(content),
                     Ok(length) => content.extend_from_slice(&piece[..length]),
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                     Err(e) => return Err(e),
                 }
             }
-        };
-        match fs::File::open(self.real(&AbsPath::root().join(path))).and_then(read) {
+        })
+    }
+
+    fn told_by_kernel(
+        &self,
+        path: &str,
+        read: impl FnOnce(&mut fs::File) -> io::Result<Vec<u8>>,
+    ) -> io::Result<Option<Vec<u8>>> {
+        match fs::File::open(self.real(&AbsPath::root().join(path))).and_then(|mut file| read(&mut file)) {
             Err(e) if is_absent(&e) => Ok(None),
-            outcome => outcome,
+            outcome => outcome.map(Some),
         }
     }
 

@@ -43,7 +43,7 @@ impl Resolver<'_> {
         });
     }
 
-    /// What will be at `path` when the command starts, where `kind` is now.
+    /// What will be at `path` when the command starts, where `kind` is now. Notes the rule where that is nothing, or a placeholder.
     fn kind_at_start(&mut self, rule: &Arc<Rule>, path: &AbsPath, kind: Option<FileKind>) -> Option<FileKind> {
         // What other runs have put up is not there.
         let there = kind.filter(|_| !self.stands(path));

@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::MOUNT_TABLE;
 use crate::layers::OwnFile;
 use crate::mountinfo::{self, MountEntry};
 use crate::path::AbsPath;
 use crate::places;
 
 use super::{Match, Resolver};
-
-const TABLE: &str = "/proc/self/mountinfo";
 
 /// What a rule reached before it was found to have another name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,9 +24,9 @@ pub struct AliasOf {
 impl Resolver<'_> {
     /// Adds a match at each other name of what a protective rule reached. `decide` takes those that tighten.
     pub(super) fn aliases(&mut self, own: &[OwnFile]) {
-        let table = match self.host.kernel_file(TABLE) {
+        let table = match self.host.mount_table() {
             Ok(table) => table.unwrap_or_default(),
-            Err(e) => return self.unreadable_alias(TABLE, &e),
+            Err(e) => return self.unreadable_alias(MOUNT_TABLE, &e),
         };
         let Some(mounts) = Mounts::read(&table) else { return };
         let protective = |found: &&Match| found.rule.access.is_protective() && !found.rule.shows_socket;

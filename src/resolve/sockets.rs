@@ -10,7 +10,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::stat;
 use rustix::io::Errno;
 
 use crate::ablate::{self, Mitigation};
@@ -60,9 +59,11 @@ impl Resolver<'_> {
         self.runtime_directory(session);
         let names = self.names_of_sockets(session);
         let sockets = Finder::new(self, &patterns).find(names);
-        for (path, Service { kind, why }) in sockets {
-            let is_allowed = |pattern: &&WalkPattern| matches(&pattern.prefix, &pattern.components, &path);
-            match patterns.iter().find(is_allowed).filter(|_| kind == FileKind::File) {
+        for (path, Cover { kind, why }) in sockets {
+            // What is written allows sockets, and no folder that is closed around one.
+            let is_allowed =
+                |pattern: &&WalkPattern| kind == FileKind::File && matches(&pattern.prefix, &pattern.components, &path);
+            match patterns.iter().find(is_allowed) {
                 Some(WalkPattern { rule, prefix, links, .. }) => {
                     self.socket(rule, path, Exactness::Glob, links.clone(), prefix.clone());
                 }
@@ -190,7 +191,7 @@ impl Resolver<'_> {
     }
 
     /// Where a relative name may lead to a socket: what somebody starts in the project, or in a folder that we know of. What
-    /// we may not look at is one more place, where it would do no harm.
+    /// we may not look at may be one more place.
     fn places_of(&self, name: &Path) -> Vec<PathBuf> {
         if name.is_absolute() {
             return Vec::new();
@@ -236,10 +237,17 @@ impl Resolver<'_> {
     }
 
     /// Where somebody else does not let us go, the command may not either: it runs with our rights. A folder of our own it could open
-    /// up again, so that is hidden. What leads in a circle leads nobody to a service. Everything else is said.
+    /// up again, so that is hidden, unless a rule insists that it be open. What leads in a circle leads nobody to a service. Everything else is said.
     fn hidden_instead_of(&mut self, name: &Path, error: &io::Error) -> Option<AbsPath> {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(Errno::ACCESS) => self.closed_by_us(name),
+            Some(Errno::ACCESS) => {
+                let folder = self.closed_by_us(name)?;
+                if self.is_opened(&folder) {
+                    self.unreadable_socket(name.as_os_str(), error);
+                    return None;
+                }
+                Some(folder)
+            }
             Some(Errno::LOOP) => None,
             _ => {
                 self.unreadable_socket(name.as_os_str(), error);
@@ -250,10 +258,14 @@ impl Resolver<'_> {
 
     /// The folder that keeps us from looking at `name`, if it is ours.
     fn closed_by_us(&self, name: &Path) -> Option<AbsPath> {
-        let Resolved { path, kind, .. } = name.ancestors().skip(1).find_map(|folder| self.host.resolve(folder).ok())?;
-        let is_ours = stat(self.host.real(&path)).is_ok_and(|found| found.st_uid == self.session.uid);
-        let is_outside = !path.is_within(&self.project.root) && !self.project.root.is_within(&path);
-        (kind == Some(FileKind::Directory) && is_ours && is_outside && self.shows(&path)).then_some(path)
+        let folder = self.host.refused_by(name)?;
+        let is_ours = self.host.owner(&folder).is_ok_and(|owner| owner == self.session.uid);
+        (is_ours && !folder.is_within(&self.project.root) && self.shows(&folder)).then_some(folder)
+    }
+
+    /// Whether a rule has the last word on a folder, and lets the command open it.
+    fn is_opened(&self, folder: &AbsPath) -> bool {
+        self.found.matches.iter().any(|found| found.path == *folder && found.rule.access == Access::Rw)
     }
 
     fn unreadable_socket(&mut self, name: &OsStr, error: &io::Error) {
@@ -268,7 +280,7 @@ impl Resolver<'_> {
 }
 
 /// What hides a service, and how we know of it.
-struct Service {
+struct Cover {
     /// Of a socket, or of a folder that is closed around one.
     kind: FileKind,
     why: &'static str,
@@ -288,17 +300,18 @@ impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
 
     /// The sockets that exist outside of the project and matter: because they would be visible, or because a pattern may
     /// allow them. A folder for those that we cannot look at.
-    fn find(mut self, names: BTreeMap<PathBuf, &'static str>) -> BTreeMap<AbsPath, Service> {
+    fn find(mut self, names: BTreeMap<PathBuf, &'static str>) -> BTreeMap<AbsPath, Cover> {
         let mut found = BTreeMap::new();
         for (name, why) in names {
             match self.socket(&name) {
                 Ok(Some(path)) => {
-                    found.entry(path).or_insert(Service { kind: FileKind::File, why });
+                    found.entry(path).or_insert(Cover { kind: FileKind::File, why });
                 }
                 Ok(None) => {}
                 Err(e) => {
-                    let folder = self.resolver.hidden_instead_of(&name, &e);
-                    found.extend(folder.map(|folder| (folder, Service { kind: FileKind::Directory, why })));
+                    if let Some(folder) = self.resolver.hidden_instead_of(&name, &e) {
+                        found.entry(folder).or_insert(Cover { kind: FileKind::Directory, why });
+                    }
                 }
             }
         }

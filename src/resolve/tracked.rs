@@ -61,7 +61,7 @@ impl<'h> TrackedFiles<'h> {
         self.is_held(path).unwrap_or(false)
     }
 
-    /// Whether that index has a regular file of this name at all. For advice: this proves nothing.
+    /// Whether that index has a plain entry for it, merged and meant to be in the work tree, whatever the content. For advice: this proves nothing.
     pub(crate) fn names(&mut self, path: &AbsPath) -> bool {
         self.entry(path).is_ok_and(|entry| entry.is_some())
     }

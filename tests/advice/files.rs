@@ -60,7 +60,7 @@ fn what_is_hidden_and_git_tracks_is_a_note() {
     tree.add("home/u/proj/sub/.env = A=2");
     tree.add("home/u/proj/.env.local = untracked");
     let found = found(&tree);
-    let said = |code: &str| found.iter().filter(|found| found.starts_with(code)).count();
+    let said = |start: &str| found.iter().filter(|found| found.starts_with(start)).count();
     assert_eq!((said("note tracked-secret: `/home/u/proj/.env`"), found.len()), (1, 2), "{found:?}");
     assert_eq!(said("note hidden-tracked: `/home/u/proj/sub/.env`"), 1, "{found:?}");
 }

@@ -1,13 +1,14 @@
 //! The mounts of the second stage, where the host, or the number of rules, makes them difficult.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::Output;
 
 use serde_json::{Value, json};
 
 use crate::sandbox::{failed, policy, run, sandbox, succeeded, write};
+use crate::situations;
 use crate::support::{Place, USER, binary, stderr};
 
 everywhere!(
@@ -48,6 +49,37 @@ fn a_socket_in_a_closed_folder_of_our_own_is_not_left_open(place: &Place) {
     let output = run(place, &["--", "echo", "ran"]);
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
     failed(&output, 125, "mine/closed/socket`: permission denied");
+}
+
+/// What we may not look at cannot be hidden, and the rule lets the command open it.
+#[test]
+fn a_closed_folder_around_a_service_is_not_opened() {
+    situations::as_user(Place::outside_tmp, |place| {
+        let closed = place.home().join("mine/closed");
+        fs::create_dir_all(&closed).unwrap();
+        let _listener = UnixListener::bind(closed.join("socket")).unwrap();
+        policy(place, "rw = ['~/mine/closed']\n");
+        place.give_away();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o600)).unwrap();
+        let output = run(place, &["--", "echo", "ran"]);
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+        failed(&output, 125, "cannot look for sockets at");
+    });
+}
+
+/// Where somebody else keeps us out, nothing of ours has to be hidden.
+#[test]
+fn a_link_into_a_closed_folder_of_somebody_else_hides_nothing() {
+    situations::as_user(Place::outside_tmp, |place| {
+        policy(place, "");
+        place.write("home/links/file", "seen\n");
+        let link = place.home().join("links/agent");
+        symlink("/root/.agent/socket", &link).unwrap();
+        place.give_away();
+        let mut sandbox = sandbox(place);
+        let output = sandbox.env("SSH_AUTH_SOCK", &link).args(["--", "sh", "-c", "cat ~/links/file"]).output().unwrap();
+        assert_eq!(succeeded(output), "seen\n");
+    });
 }
 
 /// A host of our own making, in a mount namespace.

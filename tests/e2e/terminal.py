@@ -287,7 +287,7 @@ def continuing_us_alone_continues_the_command():
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # In a group with a parent outside of it: one that is orphaned, as whoever runs the tests may be, cannot be stopped from a keyboard.
+        # In a group with a parent outside of it: one that is orphaned, as whoever runs the tests may be, cannot be stopped by SIGTSTP.
         os.setpgid(0, 0)
         os.dup2(write, 1)
         os.execvp(product[0], shlex.split(python(WENT_ON)))

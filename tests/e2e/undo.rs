@@ -203,8 +203,20 @@ fn what_the_host_puts_in_the_place_is_kept_and_reported(place: &Place) {
     fs::write(at("token"), "mine").unwrap();
     place.give_away();
     let said = stderr(&waiting.end(""));
-    assert!(said.contains(&format!("{}` stays after the run: something else", at("hooks").display())), "{said}");
-    assert!(said.contains(&format!("{}` stays after the run: its content", at("token").display())), "{said}");
+    assert!(
+        said.contains(&format!(
+            "{}`, where a placeholder stood during a run, is left as it is: something else",
+            at("hooks").display()
+        )),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!(
+            "{}`, where a placeholder stood during a run, is left as it is: its content",
+            at("token").display()
+        )),
+        "{said}"
+    );
     assert_eq!(project(place), ["hooks", "token"]);
     assert_eq!(fs::read(at("token")).unwrap(), b"mine");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
@@ -18,7 +18,10 @@ for_everybody!("socket-masks":
     connecting_to_what_listens_beside_the_home,
 );
 
-for_user!("socket-masks": connecting_to_what_listens_in_a_closed_folder);
+for_user!("socket-masks":
+    connecting_to_what_listens_in_a_closed_folder,
+    connecting_to_what_listens_behind_a_link_in_a_closed_folder,
+);
 
 with_mounts!("private-run,socket-masks": connecting_to_what_listens_in_run);
 
@@ -88,18 +91,31 @@ fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
 
 /// In a folder that its owner has closed to himself, and that a command with his rights opens again.
 fn connecting_to_what_listens_in_a_closed_folder(scene: &Scene) -> Verdict {
+    connect_in_closed_folder(scene, &scene.home().join("mine/closed/deep/socket"))
+}
+
+/// The same, and the service was started by another name.
+fn connecting_to_what_listens_behind_a_link_in_a_closed_folder(scene: &Scene) -> Verdict {
+    scene.write_home("mine/closed/deep/file", "");
+    scene.write_home("open/file", "");
+    let link = scene.home().join("open/link");
+    symlink("../mine/closed/deep", &link).unwrap();
+    connect_in_closed_folder(scene, &link.join("socket"))
+}
+
+/// Attacks `mine/closed/deep/socket`, which a service names as `named`.
+fn connect_in_closed_folder(scene: &Scene, named: &Path) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/mine']");
     let closed = scene.home().join("mine/closed");
-    let socket = closed.join("deep/socket");
-    let service = Service::at(scene, &socket);
+    let service = Service::at(scene, named);
     let close = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
     close(0o600);
     let mut command = scene.product();
     command.arg("--");
-    words(&mut command, "open_and_connect.py", &[&closed, &socket]);
-    let ran = run(command).completed();
+    words(&mut command, "open_and_connect.py", &[&closed, &closed.join("deep/socket")]);
+    let ran = run(command);
     close(0o700);
-    Verdict::broken_if(service.was_reached(), ran.out)
+    Verdict::broken_if(service.was_reached(), ran.completed().out)
 }
 
 fn connecting_to_what_listens_in_run(scene: &Scene) -> Verdict {

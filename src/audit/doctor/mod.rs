@@ -224,7 +224,7 @@ fn container(host: &Host, session: &Session) -> Finding {
 
 /// The kernel gives nobody a `/proc` that shows more than the one he has. What is mounted on a folder that is always empty hides nothing.
 fn covered_in_proc(host: &Host) -> usize {
-    let table = host.kernel_file("proc/self/mountinfo").ok().flatten().unwrap_or_default();
+    let table = host.mount_table().ok().flatten().unwrap_or_default();
     let proc = places::at(places::PROC);
     let empty = proc.join("sys/fs/binfmt_misc");
     mountinfo::parse(&table).iter().filter(|entry| entry.point.is_below(&proc) && entry.point != empty).count()

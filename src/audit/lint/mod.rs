@@ -126,8 +126,12 @@ pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     for rule in rules::written(compiled) {
         let is_flag = matches!(rule.origin, Origin::Flag { .. });
         let is_said = || said.iter().any(|said| said.origin.as_ref() == Some(&rule.origin));
-        if is_flag && rules::is_idle(compiled, rule) && !is_said() {
-            rules::idle_flag(host, compiled, rule).into_iter().for_each(|found| said.push(found));
+        if is_flag
+            && rules::is_idle(compiled, rule)
+            && !is_said()
+            && let Some(found) = rules::idle_flag(host, compiled, rule)
+        {
+            said.push(found);
         }
     }
 }

@@ -74,7 +74,7 @@ fn is_for_many(rule: &Rule) -> bool {
     matches!(rule.layer, LayerKind::System | LayerKind::User)
 }
 
-pub(super) fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
+fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
     let written = shown(&rule.text);
     let is_pattern = resolve::looks_like_pattern(&rule.text);
     let (message, help) = if rule.shows_socket {
@@ -102,7 +102,7 @@ pub(super) fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnosti
     Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help).as_note(is_for_many(rule) || !counts_on_it)
 }
 
-/// A flag that applies to nothing. One that opens is missed only where the command cannot make the path itself.
+/// A flag that applies to nothing. One that opens is missed only where what the command makes there would not reach the host, and a pattern need not match.
 pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let found = unused(host, compiled, rule);
     if rule.access.is_protective() {
@@ -111,7 +111,8 @@ pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option
         return Some(found.help(help));
     }
     let path = absent(compiled, rule)?;
-    (compiled.plan.view(path) != View::HostRw).then(|| found.as_note(false).help("correct it, or make it before"))
+    (compiled.plan.view(path) != View::HostRw)
+        .then(|| found.as_note(false).help("correct the path, or make it before the start"))
 }
 
 /// Where the thing would be that an exact rule names.

@@ -9,7 +9,7 @@ use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::plan;
 use crate::resolve::TrackedFiles;
-use crate::rule::{Access, HardLinks, LayerKind};
+use crate::rule::{Access, HardLinks, LayerKind, Mask};
 
 use super::{Finding, secrets, third_party, walk};
 
@@ -69,6 +69,7 @@ fn held_by_git(path: &AbsPath, like: &str) -> Diagnostic {
 fn hidden_from_git(compiled: &Compiled, tracked: &mut TrackedFiles, findings: &mut Vec<Finding>) {
     for (path, decision) in compiled.decisions.iter() {
         let is_hidden = decision.access == Access::Exclude && decision.kind == FileKind::File;
+        let is_hidden = is_hidden && decision.mask == Mask::Denied;
         if is_hidden && path.is_within(&compiled.layers.project.root) && tracked.names(path) {
             let message = format!(
                 "`{path}` is hidden, and git tracks it: `git add -A`, `commit -a` and `stash` inside stop at it"

@@ -246,7 +246,7 @@ impl List<'_> {
     /// A read-only bind takes what is mounted below along, and must make each of these read-only, too.
     fn mounts_of_host(&mut self, host: &Host) {
         const BECAUSE: Origin = Origin::BuiltIn("mounted on the host");
-        let table = host.kernel_file("proc/self/mountinfo").ok().flatten().unwrap_or_default();
+        let table = host.mount_table().ok().flatten().unwrap_or_default();
         for entry in mountinfo::parse(&table) {
             let key = (entry.point.clone(), Operation::Write);
             if self.compiled.plan.view(&entry.point) == View::HostRo && !self.asked.contains_key(&key) {

@@ -1,4 +1,4 @@
-//! The loop that waits for all of it.
+//! A run under way: the loop that waits for signals, the second stage and the end, and what came of it.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -28,8 +28,8 @@ pub(super) fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Err
 pub(super) fn left(path: &AbsPath, outcome: &Outcome) -> Option<Diagnostic> {
     let (message, help) = match outcome {
         Outcome::Left(why) => (
-            format!("the placeholder at `{path}` stays after the run: {why}"),
-            "somebody outside of the sandbox has used it meanwhile: look at it, and remove it if it is not yours",
+            format!("`{path}`, where a placeholder stood during a run, is left as it is: {why}"),
+            "look at it, and remove it if it is not yours",
         ),
         Outcome::Stuck(why) => (
             format!("the placeholder at `{path}` could not be removed after the run: {why}"),
