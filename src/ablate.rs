@@ -58,6 +58,8 @@ mitigations! {
     SocketMasks = "socket-masks";
     /// No abstract socket, and no signal, leaves the sandbox.
     LandlockScope = "landlock-scope";
+    /// Names are made, removed and changed only in what can be written, also by descriptors of another sandbox.
+    OwnNames = "own-names";
     /// Variables that open something do not pass.
     EnvFilter = "env-filter";
     /// System calls that reach the terminal, the keyring, or past other checks are refused.

@@ -26,6 +26,8 @@ pub struct GuardPlan {
     pub nested: bool,
     /// Abstract sockets and signals stay within the sandbox.
     pub landlock: bool,
+    /// Names are made, removed and changed only in what can be written, by whatever mount somebody gets elsewhere.
+    pub names: bool,
     /// System calls that reach past the sandbox are refused.
     pub seccomp: bool,
     /// The signals that are blocked for the command, as the caller had it: bits, in hexadecimal. Without it, none.

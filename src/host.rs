@@ -354,6 +354,10 @@ impl Host {
     ///
     /// For files that the sandboxed command may have written: a FIFO would block a plain read for ever.
     pub fn read_regular(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        self.noting(path, self.read_file(path, limit))
+    }
+
+    fn read_file(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let resolved = self.resolve(path.as_path())?;
         if resolved.kind.is_none() {
             return Ok(None);
@@ -373,6 +377,22 @@ impl Host {
         let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
         if taken as u64 > limit { unfit("too large") } else { Ok(Some(content)) }
+    }
+
+    /// Many who ask take a file or folder that cannot be read for none: it is nobody's then. One that could be read a moment later must not be overlooked.
+    fn noting<T>(&self, path: &AbsPath, read: io::Result<T>) -> io::Result<T> {
+        if let (Some(seen), Err(error)) = (&self.seen, &read)
+            && is_for_now(error)
+        {
+            let trouble = (path.clone(), io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default()));
+            seen.lock().unwrap_or_else(PoisonError::into_inner).trouble.get_or_insert(trouble);
+        }
+        read
+    }
+
+    /// What could not be read only for the moment, if anything, of all that was asked for.
+    pub fn trouble(&self) -> Option<(AbsPath, io::Error)> {
+        self.seen.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).trouble.take()
     }
 
     /// Whether this process may create something at `path`: whether it can write the nearest ancestor that exists.
@@ -408,9 +428,9 @@ impl Host {
         if let Some(listener) = &self.listener {
             listener(path);
         }
-        let directory = Directory::read(self.open(path.as_path())?, usize::MAX)?;
+        let directory = self.open(path.as_path()).and_then(|handle| Directory::read(handle, usize::MAX));
         // No memory could hold the names.
-        directory.ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+        self.noting(path, directory)?.ok_or_else(|| io::ErrorKind::FileTooLarge.into())
     }
 
     fn open(&self, directory: &Path) -> io::Result<OwnedFd> {
@@ -428,6 +448,12 @@ impl FileKind {
             _ => FileKind::File,
         }
     }
+}
+
+/// This process or this machine has no room for one more open file, cannot read the disk, or somebody has a lease on the file.
+pub(crate) fn is_for_now(error: &io::Error) -> bool {
+    let now = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO, Errno::AGAIN];
+    now.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Absent is only what cannot be there. Every other error (EACCES above all) is not an answer.

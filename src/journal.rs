@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, statat};
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,14 @@ use crate::bytes::Word;
 use crate::host::Host;
 use crate::identity::Identity;
 use crate::path::AbsPath;
-use crate::unfollowed::{holds, is_empty, open_parent};
+use crate::unfollowed::{holds, is_empty, look, open_parent};
 
 /// The folder of the journals, in the state folder.
 pub const RUNS: &str = "runs";
 /// How a journal's name ends.
 pub const SUFFIX: &str = ".journal";
+/// How a temporary name begins.
+pub const TEMPORARY: &str = ".agent-sandbox-";
 /// No run makes this much.
 const LARGEST: u64 = 1 << 20;
 
@@ -77,6 +80,12 @@ impl Intent {
     /// All that was to be made, parents first, and whether it is a directory.
     pub fn paths(&self) -> Vec<(AbsPath, bool)> {
         let Some(top) = AbsPath::normalize(&self.temporary.0) else { return Vec::new() };
+        // What is removed by its name alone must have one that nobody else uses, whatever a journal says.
+        let is_ours = top.file_name().is_some_and(|name| name.as_bytes().starts_with(TEMPORARY.as_bytes()));
+        let is_below = |path: &Word| Path::new(&path.0).components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_ours || !self.inside.iter().all(|(path, _)| is_below(path)) {
+            return Vec::new();
+        }
         self.inside.iter().map(|(path, is_directory)| (top.join(&path.0), *is_directory)).collect()
     }
 }
@@ -153,17 +162,32 @@ pub fn standing(host: &Host, state: &AbsPath) -> Vec<AbsPath> {
 
 /// Whether what `record` names is still that and as it was made: nothing was put into it. A symlink on the way is not followed.
 pub fn is_unchanged(host: &Host, record: &Record) -> bool {
-    let unchanged = || -> io::Result<bool> {
-        let Some(path) = record.path() else { return Ok(false) };
-        let (folder, name) = open_parent(host, &path)?;
-        let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(Identity::of_stat(&found) == record.identity
-            && match record.content() {
-                None => record.is_parent || is_empty(&folder, name)?,
-                Some(content) => holds(&folder, name, &found, content)?,
-            })
+    looks_unchanged(host, record).unwrap_or(false)
+}
+
+fn looks_unchanged(host: &Host, record: &Record) -> io::Result<bool> {
+    let Some(path) = record.path() else { return Ok(false) };
+    let (folder, name) = open_parent(host, &path)?;
+    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(Identity::of_stat(&found) == record.identity
+        && match record.content() {
+            None => record.is_parent || is_empty(&folder, name)?,
+            Some(content) => holds(&folder, name, &found, content)?,
+        })
+}
+
+/// The same for who will rely on it. What is the same file counts as it was where it cannot be looked into at the moment: a command can have a lease on it. An error where it
+/// cannot be told whether it is the same.
+pub fn stands(host: &Host, record: &Record) -> io::Result<bool> {
+    let Some(path) = record.path() else { return Ok(false) };
+    let found = match look(host, &path) {
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => None,
+        found => found?,
     };
-    unchanged().unwrap_or(false)
+    if found.is_none_or(|found| Identity::of_stat(&found) != record.identity) {
+        return Ok(false);
+    }
+    Ok(looks_unchanged(host, record).unwrap_or(true))
 }
 
 #[cfg(test)]
@@ -183,12 +207,15 @@ mod tests {
             Record::new(&odd, identity, None, true),
             Record::new(&abs("/c"), identity, Some(b".\n"), false),
         ]);
-        let intent = Intent::new(&abs("/t"), [("".into(), true), ("x/y".into(), false)]);
+        let intent = Intent::new(&abs("/.agent-sandbox-t"), [("".into(), true), ("x/y".into(), false)]);
         let text = [Line::WillMake(vec![intent.clone()]), made].map(|line| serde_json::to_string(&line).unwrap());
         let whole = text.join("\n") + "\n";
         let journal = Journal::parse(whole.as_bytes());
         assert_eq!(journal.intents, [intent]);
-        assert_eq!(journal.intents[0].paths(), [(abs("/t"), true), (abs("/t/x/y"), false)]);
+        assert_eq!(
+            journal.intents[0].paths(),
+            [(abs("/.agent-sandbox-t"), true), (abs("/.agent-sandbox-t/x/y"), false)]
+        );
         assert_eq!(journal.records[0].path(), Some(odd));
         assert_eq!(journal.records[1].content(), Some(&b".\n"[..]));
         for cut in text[0].len() + 1..whole.len() - 1 {

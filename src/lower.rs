@@ -160,6 +160,8 @@ pub struct Engine {
     pub bwrap: AbsPath,
     /// The kernel can keep signals and abstract sockets inside.
     pub landlock: bool,
+    /// It can keep a command from making names elsewhere than in some folders.
+    pub names: bool,
     /// The kernel can filter system calls.
     pub seccomp: bool,
     /// The flags that bwrap has.
@@ -255,6 +257,8 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
             proc_read_only: read_only_in_proc(around.as_root),
             nested: around.nested,
             landlock: around.engine.landlock,
+            // Who may make mounts of his own cannot have this.
+            names: around.engine.names && !around.nested,
             seccomp: around.engine.seccomp,
             report: None,
             signal_mask: None,

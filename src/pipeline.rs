@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::ablate::{self, Mitigation};
 use crate::decide::{self, Decisions};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::environment::{self, Environment};
 use crate::host::Host;
 use crate::layers::{self, Layers};
@@ -109,6 +109,11 @@ impl Reading<'_> {
         plan::check_hard_links(&plan, &decisions, diagnostics);
         plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
         refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
+        if let Some((path, error)) = host.trouble().filter(|_| !diagnostics.has_errors()) {
+            let message = format!("`{path}` cannot be read now: {}", reason(&error));
+            let help = "try again: what cannot be read may name what has to be protected";
+            diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
+        }
         let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
         let guard = guard.is_some();
         let stages = Stages {

@@ -15,6 +15,10 @@ const TERMINAL_INJECTION: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 /// Talks to the hypervisor and to other machines on it, whatever the network namespace.
 const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 
+/// Who has a lease on a file lets everybody wait or fail who opens it. It can be had of all that belongs to the user, on a read-only mount, too: of the settings
+/// that the next start reads. The second is `F_SETDELEG` (Linux 6.19).
+const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
+
 /// The keys of the user's session; and a way to make system calls that no filter sees.
 const REFUSED: [i64; 6] = [
     libc::SYS_add_key,
@@ -36,6 +40,7 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let mut rules: BTreeMap<i64, Vec<Rule>> = REFUSED.map(|number| (number, Vec::new())).into();
     rules.insert(libc::SYS_ioctl, injection);
     rules.insert(libc::SYS_socket, vec![argument(0, AF_VSOCK)?]);
+    rules.insert(libc::SYS_fcntl, LEASES.iter().map(|command| argument(1, *command)).collect::<Result<_, _>>()?);
     if !user_namespaces {
         let new_user = libc::CLONE_NEWUSER.unsigned_abs().into();
         let makes_one = || Rule::new(vec![Condition::new(0, Len::Qword, Op::MaskedEq(new_user), new_user)?]);

@@ -22,6 +22,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+use landlock::RulesetError;
+
 use crate::ablate::{self, Mitigation};
 use crate::bytes::Word;
 use crate::descriptors;
@@ -193,9 +195,7 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     if !ablate::is_off(Mitigation::RootCapabilities) {
         confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
     }
-    if plan.landlock && !ablate::is_off(Mitigation::LandlockScope) {
-        scope::apply().map_err(|e| Failure::refused("Landlock", e))?;
-    }
+    keep_inside(plan).map_err(|e| Failure::refused("Landlock", e))?;
     descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
     // Nothing that follows is forbidden by it: nothing else should have to know what the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
@@ -211,6 +211,17 @@ fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -
     let variables = variables.filter(|(name, _)| *name != "PWD");
     let error = Command::new(program).args(arguments).envs(variables).exec();
     Err(Failure::CannotExecute { program: program.clone(), error })
+}
+
+fn keep_inside(plan: &GuardPlan) -> Result<(), RulesetError> {
+    let scopes = plan.landlock && !ablate::is_off(Mitigation::LandlockScope);
+    if plan.names && !ablate::is_off(Mitigation::OwnNames) {
+        scope::keep_names(mounts::open_to_names(plan), scopes)
+    } else if scopes {
+        scope::apply()
+    } else {
+        Ok(())
+    }
 }
 
 const TEXT: Format = Format::Text { color: false };

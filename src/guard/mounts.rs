@@ -375,6 +375,21 @@ fn is_out_of_reach(error: &io::Error, path: &AbsPath) -> bool {
     is_closed && owner.is_some_and(|owner| owner != getuid().as_raw())
 }
 
+/// The folders in which, and below which, the command may make something, as far as mounts let it. What lies in another one of them, and so follows it in the plan, is
+/// left out. One at a time: there may be more than descriptors. What cannot be opened is none.
+pub(super) fn open_to_names(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
+    let mut last: Option<&AbsPath> = None;
+    plan.expect.iter().filter_map(move |expected| {
+        let is_open = matches!(expected.access, Expectation::Rw | Expectation::Own);
+        if !is_open || last.is_some_and(|last| expected.path.is_within(last)) {
+            return None;
+        }
+        let opened = open(&expected.path).ok().filter(|opened| is_directory(opened).unwrap_or(false))?;
+        last = Some(&expected.path);
+        Some(opened)
+    })
+}
+
 /// Binds a part of `/proc` over itself, read-only.
 pub(super) fn read_only(path: &AbsPath) -> io::Result<()> {
     let point = open(path)?;

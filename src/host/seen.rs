@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::FileType;
+
+use crate::path::AbsPath;
 
 use super::FileKind;
 use super::directory::DirEntry;
@@ -18,6 +21,8 @@ pub(super) type Seen = Mutex<Answers>;
 pub(super) struct Answers {
     pub folders: HashMap<OsString, Folder>,
     pub is_writable: HashMap<OsString, bool>,
+    /// The first that could not be read only for the moment.
+    pub trouble: Option<(AbsPath, io::Error)>,
 }
 
 /// What is known of the names in one directory.

@@ -65,7 +65,8 @@ pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Eng
     let features = features::of(host, &compiled.layers, &bwrap)?;
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
-    Ok(Engine { bwrap, landlock: scope::is_available(), seccomp, features, own_mounts })
+    let (landlock, names) = (scope::is_available(), scope::can_keep_names());
+    Ok(Engine { bwrap, landlock, names, seccomp, features, own_mounts })
 }
 
 /// The kernel has it, and we know the numbers of this architecture.

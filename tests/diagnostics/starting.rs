@@ -177,7 +177,7 @@ fn said_of(tree: &Tree, session: &Session, engine: &Engine) -> String {
 fn without_namespaces() -> String {
     const SCRIPT: &str = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$1\" __guard 3 -- true 3<plan";
     let place = Place::in_tmp();
-    let plan = r#"{"mounts":[],"expect":[],"proc-read-only":[],"nested":false,"landlock":false,"seccomp":false}"#;
+    let plan = r#"{"mounts":[],"expect":[],"proc-read-only":[],"nested":false,"landlock":false,"names":false,"seccomp":false}"#;
     place.write("home/code/project/plan", plan);
     let mut command = place.command("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", SCRIPT, "sh"]).arg(binary());

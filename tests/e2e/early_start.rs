@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::guard::{sandbox_with_bwrap, with_bwrap};
-use crate::sandbox::{failed, policy, run, succeeded, write};
+use crate::sandbox::{failed, journals, policy, run, runs, succeeded, write};
 use crate::support::{Place, binary, stderr, stdout};
 
 everywhere!(
@@ -43,7 +43,7 @@ impl Waiting {
         place.give_away();
         // Makes the lock, and says what is there without it.
         assert_eq!(succeeded(run(place, &["--", "ls", "folder"])), "file\nhooks\n");
-        let lock = File::open(place.home().join(".local/state/agent-sandbox/runs/lock")).unwrap();
+        let lock = File::options().write(true).open(runs(place).join("lock")).unwrap();
         flock(&lock, FlockOperation::LockExclusive).unwrap();
         let mut command = sandbox_with_bwrap(place, script);
         command.args(["--", "sh", "-c", "ls folder; touch ran"]);
@@ -90,11 +90,6 @@ fn hooks(place: &Place) -> PathBuf {
 
 fn ran(place: &Place) -> PathBuf {
     place.project().join("ran")
-}
-
-fn journals(place: &Place) -> usize {
-    // One of them is the lock.
-    fs::read_dir(place.home().join(".local/state/agent-sandbox/runs")).unwrap().count() - 1
 }
 
 fn the_command_waits_for_the_placeholders(place: &Place) {

@@ -1,10 +1,11 @@
 //! git works in the default policy, and what the host would obey later stays as it was.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::sandbox::{Found, probe, run, sandbox, succeeded, write};
+use crate::sandbox::{Found, failed, probe, run, sandbox, succeeded, write};
 use crate::support::{Place, stderr};
 
 everywhere!(
@@ -18,7 +19,38 @@ everywhere!(
     excluded_tracked_files_leave_the_index_alone,
     a_tracked_env_file_is_left_alone_until_it_differs,
     without_supervision_a_missing_list_stays_missing,
+    settings_that_cannot_be_read_for_the_moment_stop_the_start,
 );
+
+/// Who opens the file without waiting fails, as long as this lives.
+const LEASE: &str = "
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open(sys.argv[1], os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('leased', flush=True)
+sys.stdin.read()
+";
+
+/// They may name what has to be protected.
+fn settings_that_cannot_be_read_for_the_moment_stop_the_start(place: &Place) {
+    outside(
+        place,
+        &place.project(),
+        "git init -q; git config core.hooksPath my-hooks; mkdir my-hooks; touch my-hooks/x",
+    );
+    let mut holder = place.command("python3");
+    let config = place.project().join(".git/config");
+    let mut holder =
+        holder.args(["-c", LEASE]).arg(&config).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 6];
+    holder.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    let write = ["--", "sh", "-c", "echo planted >my-hooks/x"];
+    let output = run(place, &write);
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    failed(&output, 125, ".git/config` cannot be read now: resource temporarily unavailable");
+    assert!(stderr(&run(place, &write)).contains("my-hooks/x: Read-only file system"));
+}
 
 /// The same git for everybody, without anybody's settings.
 fn with_identity(command: &mut Command) -> &mut Command {

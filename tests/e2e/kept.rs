@@ -1,12 +1,12 @@
 //! Placeholders are kept from one run to the next: nothing is made and nothing is freed, and nothing of it is seen.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-use crate::sandbox::{policy, run, sandbox, shell, succeeded};
+use crate::sandbox::{journals, policy, run, runs, sandbox, shell, succeeded};
 use crate::support::{Place, binary, stderr, stdout};
 
 const BLOCKED: &str = "ro = [{ path = '.mcp.json', if-missing = 'block' }, { path = 'hooks/', if-missing = 'block' }]";
@@ -20,11 +20,6 @@ fn parked(place: &Place) -> PathBuf {
 
 fn kept(place: &Place) -> usize {
     fs::read_dir(parked(place)).map_or(0, Iterator::count)
-}
-
-fn journals(place: &Place) -> usize {
-    // One of them is the lock.
-    fs::read_dir(place.home().join(".local/state/agent-sandbox/runs")).unwrap().count() - 1
 }
 
 /// What there is in the project besides the policy.
@@ -43,10 +38,10 @@ fn the_second_run_makes_nothing() {
             let first = shell(place, WHICH);
             assert!(first.lines().all(|line| line.ends_with("644") || line.ends_with("755")), "{first}");
             let journal =
-                || fs::metadata(parked(place).join("journal")).map(|found| (found.ino(), found.created().unwrap()));
+                || fs::metadata(runs(place).join("spare")).map(|found| (found.ino(), found.created().unwrap()));
             let before = journal().unwrap();
             for _ in 0..3 {
-                assert_eq!((project(place), kept(place), journals(place)), (vec![], 3, 0));
+                assert_eq!((project(place), kept(place), journals(place)), (vec![], 2, 0));
                 assert_eq!(shell(place, WHICH), first);
                 assert_eq!(journal().unwrap(), before);
             }
@@ -65,7 +60,7 @@ fn each_run_has_the_modes_of_its_own_umask() {
         {
             let script = format!("umask {umask} && exec {} -- stat -c %a .mcp.json hooks", binary().display());
             assert_eq!(succeeded(place.command("sh").args(["-c", &script]).output().unwrap()), modes, "{umask}");
-            assert_eq!((project(place), kept(place)), (vec![], 3), "{umask}");
+            assert_eq!((project(place), kept(place)), (vec![], 2), "{umask}");
         }
     });
 }
@@ -86,7 +81,7 @@ fn what_the_host_puts_into_it_stays_where_it_was_put() {
         assert!(child.wait().unwrap().success());
         assert_eq!(fs::read(hooks.join("mine")).unwrap(), b"mine");
         assert_eq!(fs::metadata(&hooks).unwrap().mode() & 0o7777, 0o755);
-        assert_eq!((project(place), kept(place)), (["go", "hooks", "ready"].map(String::from).to_vec(), 2));
+        assert_eq!((project(place), kept(place)), (["go", "hooks", "ready"].map(String::from).to_vec(), 1));
     });
 }
 
@@ -103,7 +98,7 @@ fn nothing_goes_from_one_project_to_another() {
         let here = shell(place, WHICH);
         let first = there();
         assert!(first.lines().all(|line| !here.contains(line)), "{here}{first}");
-        assert_eq!((shell(place, WHICH), there(), kept(place)), (here, first, 5));
+        assert_eq!((shell(place, WHICH), there(), kept(place)), (here, first, 4));
     });
 }
 
@@ -149,7 +144,7 @@ fn a_run_that_leaves_nothing_keeps_nothing_and_takes_nothing() {
         assert!(!parked(place).exists());
         let first = shell(place, WHICH);
         succeeded(run(place, &["verify"]));
-        assert_eq!((kept(place), shell(place, WHICH)), (3, first));
+        assert_eq!((kept(place), shell(place, WHICH)), (2, first));
     });
 }
 
@@ -174,7 +169,7 @@ fn a_kill_at_any_moment_leaves_nothing_after_a_sweep_and_no_more_than_is_kept() 
         }
         let last = run(place, &["--", "sh", "-c", "cat .mcp.json; ls -A hooks; stat -c %a .mcp.json hooks"]);
         assert_eq!((stderr(&last), succeeded(last)), (String::new(), "{}\n644\n755\n".to_owned()));
-        assert_eq!((project(place), journals(place), kept(place)), (vec![], 0, 3));
+        assert_eq!((project(place), journals(place), kept(place)), (vec![], 0, 2));
     });
 }
 
@@ -188,6 +183,23 @@ fn many_runs_at_once_find_what_they_need() {
                 threads.spawn(|| (0..5).for_each(|_| assert_eq!(shell(place, WHICH), first)));
             }
         });
-        assert_eq!((project(place), journals(place), kept(place)), (vec![], 0, 3));
+        assert_eq!((project(place), journals(place), kept(place)), (vec![], 0, 2));
+    });
+}
+
+/// Who can open a file to read it can lock it, and would let every start and end of others wait.
+#[test]
+fn the_lock_cannot_be_taken_from_within() {
+    crate::situations::as_user(Place::outside_tmp, |place| {
+        policy(place, BLOCKED);
+        let lock = runs(place).join("lock");
+        // As an older version has left it.
+        succeeded(run(place, &["--", "true"]));
+        fs::set_permissions(&lock, fs::Permissions::from_mode(0o600)).unwrap();
+        succeeded(run(place, &["--", "true"]));
+        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o7777, 0o200);
+        let script = "for how in '<' '>>' '<>'; do (eval \"exec 5$how$0\") 2>/dev/null && echo opened; done; chmod u+r $0 2>/dev/null && echo changed; echo tried";
+        let said = succeeded(sandbox(place).args(["--", "sh", "-c", script]).arg(&lock).output().unwrap());
+        assert_eq!(said, "tried\n");
     });
 }

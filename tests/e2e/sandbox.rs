@@ -189,3 +189,13 @@ fn attributes(path: &Path) -> String {
     let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or_default();
     String::from_utf8_lossy(&names[..length]).split('\0').filter(|name| name.starts_with("user.")).collect()
 }
+
+/// Where runs note what they have put up.
+pub fn runs(place: &Place) -> PathBuf {
+    place.home().join(".local/state/agent-sandbox/runs")
+}
+
+pub fn journals(place: &Place) -> usize {
+    let names = fs::read_dir(runs(place)).into_iter().flatten().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_str().unwrap().ends_with(".journal")).count()
+}

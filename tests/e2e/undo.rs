@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::sandbox::{failed, policy, run, sandbox, shell, snapshot, succeeded, write};
+use crate::sandbox::{failed, journals, policy, run, sandbox, shell, snapshot, succeeded, write};
 use crate::support::{Place, binary, stderr, stdout};
 
 everywhere!(
@@ -40,13 +40,6 @@ fn project(place: &Place) -> Vec<String> {
     names.retain(|name| name != ".agent-sandbox.toml");
     names.sort();
     names
-}
-
-fn journals(place: &Place) -> usize {
-    let folder = place.home().join(".local/state/agent-sandbox/runs");
-    let names = fs::read_dir(folder).map(|entries| entries.map(|entry| entry.unwrap().file_name()).collect());
-    let names: Vec<_> = names.unwrap_or_default();
-    names.iter().filter(|name| name.to_str().unwrap().ends_with(".journal")).count()
 }
 
 /// A run that waits until its input ends.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::sandbox::{policy, run, sandbox, succeeded};
+use crate::sandbox::{journals, policy, run, sandbox, succeeded};
 use crate::support::{Place, stderr, stdout};
 
 const BLOCKED: &str =
@@ -112,11 +112,6 @@ fn sweep(place: &Place, flags: &[&str]) -> Output {
 /// How much of what was put up in `folder` is there.
 fn left(place: &Place) -> usize {
     entries(&place.project().join("folder"))
-}
-
-fn journals(place: &Place) -> usize {
-    // One of them is the lock.
-    entries(&place.home().join(".local/state/agent-sandbox/runs")).saturating_sub(1)
 }
 
 fn entries(folder: &Path) -> usize {

@@ -10,6 +10,7 @@ for_everybody!("seccomp":
     using_the_keyring,
     talking_to_other_machines_by_vsock,
     handing_work_to_io_uring,
+    taking_a_lease_on_a_file_of_the_host,
 );
 
 #[cfg(target_arch = "x86_64")]
@@ -52,6 +53,13 @@ fn calls(scene: &Scene, names: &[&str]) -> Verdict {
         }
     });
     Verdict::broken_if(broken, format!("inside: {}outside: {}", inside.out, outside.out))
+}
+
+fn taking_a_lease_on_a_file_of_the_host(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    scene.write_home("settings", "");
+    let ran = scene.attack("lease.py", &[scene.home().join("settings")]).completed();
+    Verdict::broken_if(ran.value("lease") == "ok", ran.out)
 }
 
 fn using_the_keyring(scene: &Scene) -> Verdict {

@@ -4,8 +4,9 @@ use std::fs;
 
 use rustix::process::Signal;
 
+use crate::beside::start_beside;
 use crate::outcome::Verdict;
-use crate::scene::{BASE_ONLY, DEFAULTS, PLANTED, Running, Scene, words};
+use crate::scene::{BASE_ONLY, DEFAULTS, PLANTED, Running, Scene};
 
 everywhere!("placeholders":
     creating_a_blocked_file,
@@ -16,9 +17,14 @@ everywhere!("placeholders":
 
 everywhere!("git-preset": creating_the_missing_hooks_folder);
 
-everywhere!("closed-mounts":
+everywhere!("closed-mounts,own-names":
     creating_what_a_sandbox_that_has_ended_had_blocked,
     creating_that_with_a_file_open_for_writing,
+);
+
+everywhere!("own-names":
+    creating_what_a_sandbox_had_blocked_that_was_killed,
+    creating_it_from_a_sandbox_that_blocks_nothing,
 );
 
 fn planted(scene: &Scene, path: &str) -> bool {
@@ -96,14 +102,8 @@ fn creating_that_with_a_file_open_for_writing(scene: &Scene) -> Verdict {
 /// One sandbox hands its project to one in another project, and ends.
 fn lending(scene: &Scene, how: &str) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
-    let (shared, other) = (scene.home().join("shared"), scene.home().join("code/other"));
-    fs::create_dir_all(&shared).unwrap();
-    fs::create_dir_all(&other).unwrap();
-    scene.place.give_away();
-    let mut product = scene.product();
-    product.current_dir(&other).arg("--");
-    words(&mut product, "plant_later.py", &[] as &[&str]);
-    let mut planter = Running::start(product);
+    let shared = scene.home().join("shared");
+    let mut planter = planter_beside(scene);
     planter.until("started", || shared.join("started").exists());
     let lent = scene.attack("lend.py", &[how]).completed();
     scene.write(shared.join("other-has-ended"), "");
@@ -126,6 +126,42 @@ fn lending(scene: &Scene, how: &str) -> Verdict {
         nothing_is_left(scene, ".vscode");
     }
     Verdict::broken_if(broken, format!("{}{}{}", lent.err, next.err, ran.out))
+}
+
+/// The same, and nobody was left to close anything.
+fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
+    let shared = scene.home().join("shared");
+    let mut planter = planter_beside(scene);
+    planter.until("started", || shared.join("started").exists());
+    let mut lender = scene.start("lend.py", &["while-it-runs"]);
+    lender.until("lent", || shared.join("received").exists());
+    lender.signal(Signal::KILL);
+    lender.wait();
+    // What the killed one put up goes with the next one in its project.
+    let next = scene.attack("sh", &["-c", "echo done"]).completed();
+    scene.write(shared.join("other-has-ended"), "");
+    scene.write(shared.join("again"), "");
+    let ran = planter.wait().completed();
+    Verdict::broken_if(planted(scene, ".vscode/tasks.json"), format!("{}{}", next.err, ran.out))
+}
+
+/// The same, by one that puts nothing up, and so is not noticed.
+fn creating_it_from_a_sandbox_that_blocks_nothing(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
+    let shared = scene.home().join("shared");
+    scene.write_home("code/other/.vscode/settings.json", "{}");
+    let mut planter = planter_beside(scene);
+    planter.until("started", || shared.join("started").exists());
+    let lent = scene.attack("lend.py", &["alone"]).completed();
+    scene.write(shared.join("other-has-ended"), "");
+    scene.write(shared.join("again"), "");
+    let ran = planter.wait().completed();
+    Verdict::broken_if(planted(scene, ".vscode/tasks.json"), format!("{}{}", lent.err, ran.out))
+}
+
+fn planter_beside(scene: &Scene) -> Running {
+    start_beside::<&str>(scene, "plant_later.py", &[])
 }
 
 fn creating_the_missing_hooks_folder(scene: &Scene) -> Verdict {

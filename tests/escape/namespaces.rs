@@ -3,7 +3,9 @@
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};
 
-everywhere!("no-user-namespaces": moving_a_folder_from_a_namespace_without_mounts, making_a_user_namespace);
+everywhere!("no-user-namespaces": making_a_user_namespace);
+// Who may make names only in some folders cannot make mounts either.
+everywhere!("no-user-namespaces,own-names": moving_a_folder_from_a_namespace_without_mounts);
 everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 
 // Also where it can make user namespaces: the mounts are locked, and process 1 cannot be traced.

@@ -102,6 +102,7 @@ impl Target {
             &Engine {
                 bwrap: abs("/usr/bin/bwrap"),
                 landlock: true,
+                names: true,
                 seccomp: true,
                 features: agent_sandbox::lower::Features::all(),
                 own_mounts: false,

@@ -108,7 +108,14 @@ pub fn session(cwd: &str) -> Session {
 
 /// A machine that can do everything.
 pub fn engine() -> Engine {
-    Engine { bwrap: abs("/usr/bin/bwrap"), landlock: true, seccomp: true, features: Features::all(), own_mounts: false }
+    Engine {
+        bwrap: abs("/usr/bin/bwrap"),
+        landlock: true,
+        names: true,
+        seccomp: true,
+        features: Features::all(),
+        own_mounts: false,
+    }
 }
 
 /// The argv that runs `true`.

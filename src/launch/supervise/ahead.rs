@@ -150,6 +150,7 @@ mod tests {
             proc_read_only: Vec::new(),
             nested: false,
             landlock: true,
+            names: true,
             seccomp: true,
             signal_mask: None,
             report: None,

@@ -27,7 +27,7 @@ use rustix::process::umask;
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Diagnostic, Diagnostics, reason};
 use crate::host::Host;
-use crate::journal::{Record, is_unchanged};
+use crate::journal::{Record, stands};
 use crate::lower::Argv;
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
@@ -227,8 +227,12 @@ fn put_up(
         path.as_ref().is_some_and(|path| relied_on.contains(path) && !items.iter().any(|item| item.path == *path))
     };
     let living = others.iter().filter(|other| other.is_live).flat_map(|other| &other.journal.records);
-    let joined: Vec<Record> =
-        living.filter(is_new).filter(|record| is_unchanged(host, record)).map(|record| record.joined(false)).collect();
+    let mut joined = Vec::new();
+    for record in living.filter(is_new) {
+        if stands(host, record).map_err(|e| (record.path().unwrap_or_else(AbsPath::root), e))? {
+            joined.push(record.joined(false));
+        }
+    }
     let standing = match items {
         [] if joined.is_empty() => None,
         items => Some(Standing::new(host, state, items, joined, &others, parked)?),

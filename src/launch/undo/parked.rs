@@ -34,8 +34,8 @@ const PARKED: Kind = Kind { folder: "parked", max_bytes: 0 };
 /// As many as a handful of projects need. More would be litter of projects that are gone.
 pub(super) const MOST: usize = 128;
 
-/// The file that was a journal and becomes one again. No other name begins with a letter that is no hexadecimal digit.
-const JOURNAL: &str = "journal";
+/// The file that was a journal and becomes one again. It stays among the journals: to the folder of placeholders `..` leads out of one that a command holds open.
+const SPARE: &str = "spare";
 
 /// A FIFO would block a plain open for ever.
 pub(super) const TO_LOOK: OFlags =
@@ -147,37 +147,38 @@ impl Parked {
         is_in
     }
 
-    /// Removes what is there until so many more have room, and a journal, or nothing is left to remove. Until this is called nothing is taken in.
+    /// Removes what is there until so many more have room, or nothing is left to remove. Until this is called nothing is taken in.
     pub(super) fn make_room(&mut self, count: usize) {
         let Ok(before) = names(&self.folder, usize::MAX) else { return };
-        let too_many = (before.len() + count + 1).saturating_sub(MOST);
+        let too_many = (before.len() + count).saturating_sub(MOST);
         before.iter().take(too_many).for_each(|name| self.discard(name));
         let left =
             if too_many == 0 { before.len() } else { names(&self.folder, usize::MAX).map_or(MOST, |left| left.len()) };
-        self.room = MOST.saturating_sub(left + 1);
+        self.room = MOST.saturating_sub(left);
     }
 
     /// A locked and empty file, which becomes the journal at `path`.
     pub(super) fn journal(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&self.folder, JOURNAL, flags, Mode::empty())?;
+        let spare = path.with_file_name(SPARE);
+        let file = openat(CWD, &spare, flags, Mode::empty())?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let found = fstat(&file)?;
         if !self.is_ours(&found, Mode::RUSR | Mode::WUSR) || !is_plain(&found) {
-            self.discard(OsStr::new(JOURNAL));
+            let _ = unlinkat(CWD, &spare, AtFlags::empty());
             return Err(io::ErrorKind::InvalidData.into());
         }
         if found.st_size > 0 {
             // Its run was killed before it could.
             ftruncate(&file, 0)?;
         }
-        renameat_with(&self.folder, JOURNAL, CWD, path, RenameFlags::NOREPLACE)?;
+        renameat_with(CWD, &spare, CWD, path, RenameFlags::NOREPLACE)?;
         Ok(File::from(file))
     }
 
-    /// Takes in the journal of a run that has ended. What it said does not stay.
-    pub(super) fn take_in_journal(&self, path: &Path, file: &File) -> io::Result<()> {
-        renameat_with(CWD, path, &self.folder, JOURNAL, RenameFlags::NOREPLACE)?;
+    /// Keeps the journal of a run that has ended. What it said does not stay.
+    pub(super) fn keep_journal(&self, path: &Path, file: &File) -> io::Result<()> {
+        renameat_with(CWD, path, CWD, path.with_file_name(SPARE), RenameFlags::NOREPLACE)?;
         Ok(ftruncate(file, 0)?)
     }
 

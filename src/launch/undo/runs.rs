@@ -6,13 +6,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock};
 
-use crate::host::Host;
+use crate::host::{Host, is_for_now};
 use crate::identity::Identity;
 use crate::journal::{self, Journal, Line, RUNS, Record, SUFFIX};
 use crate::path::AbsPath;
@@ -31,18 +30,31 @@ pub(super) fn lock(host: &Host, state: &AbsPath) -> io::Result<Locked> {
     let folder = state.child(RUNS);
     let path = folder.child(LOCK);
     loop {
-        let lock = match options().create(true).open(host.real(&path)) {
+        let lock = match lock_options().open(host.real(&path)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder))?;
-                options().create(true).open(host.real(&path))?
+                lock_options().open(host.real(&path))?
             }
             lock => lock?,
         };
+        if lock.metadata()?.mode() & 0o7777 != LOCK_MODE {
+            fchmod(&lock, Mode::from_raw_mode(LOCK_MODE))?;
+        }
         flock(&lock, FlockOperation::LockExclusive)?;
         if is_at(host, &path, &lock)? {
             return Ok(Locked { _lock: lock });
         }
     }
+}
+
+/// A command inside sees this folder, read-only. Who can open a file to read can lock it, or have a lease on it, and let everybody wait.
+const LOCK_MODE: u32 = 0o200;
+
+fn lock_options() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.write(true).create(true).mode(LOCK_MODE).custom_flags(flags.bits().cast_signed());
+    options
 }
 
 fn options() -> fs::OpenOptions {
@@ -103,7 +115,7 @@ impl Own {
     pub(super) fn close(mut self, host: &Host, unfinished: Vec<Record>, parked: Option<&Parked>) {
         if unfinished.is_empty() {
             let path = host.real(&self.path);
-            let is_kept = parked.is_some_and(|parked| parked.take_in_journal(&path, &self.file).is_ok());
+            let is_kept = parked.is_some_and(|parked| parked.keep_journal(&path, &self.file).is_ok());
             if !is_kept {
                 let _ = fs::remove_file(path);
             }
@@ -154,12 +166,6 @@ fn other(host: &Host, path: AbsPath) -> io::Result<Option<Other>> {
             Ok(Some(Other { journal: Journal::parse(&text), path, is_live: true, file: None }))
         }
     }
-}
-
-/// This process or this machine has no room for one more open file, or cannot read the disk.
-fn is_for_now(error: &io::Error) -> bool {
-    let now = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO];
-    now.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 fn read_other(host: &Host, path: AbsPath) -> io::Result<Other> {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::host::Host;
-use crate::journal::{Intent, Line, Record, is_unchanged};
+use crate::journal::{Intent, Line, Record, stands};
 use crate::path::AbsPath;
 use crate::placeholder::Item;
 use crate::unfollowed::Folders;
@@ -47,8 +47,12 @@ impl Standing {
         let mut missing = Vec::new();
         for item in items {
             let known = others.iter().flat_map(|other| &other.journal.records);
-            let known = known.filter(|record| record.path().as_ref() == Some(&item.path));
-            match known.into_iter().find(|record| is_unchanged(host, record)) {
+            let mut known = known.filter(|record| record.path().as_ref() == Some(&item.path));
+            let standing = known.find_map(|record| match stands(host, record) {
+                Ok(false) => None,
+                stands => Some(stands.map(|_| record)),
+            });
+            match standing.transpose().map_err(|e| (item.path.clone(), e))? {
                 Some(record) => records.push(record.joined(item.is_parent)),
                 None => missing.push(item),
             }

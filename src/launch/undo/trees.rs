@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use crate::host::Host;
 use crate::identity::Identity;
-use crate::journal::{Intent, Record};
+use crate::journal::{Intent, Record, TEMPORARY};
 use crate::path::AbsPath;
 use crate::placeholder::Item;
 use crate::unfollowed::{Folders, look};
@@ -33,7 +33,7 @@ pub(super) fn trees<'i>(host: &Host, missing: &[&'i Item], tag: &str) -> Result<
         }
         match look(host, &item.path) {
             Ok(None) => {
-                let name = format!(".agent-sandbox-{tag}-{}", trees.len());
+                let name = format!("{TEMPORARY}{tag}-{}", trees.len());
                 let temporary = item.path.parent().unwrap_or_else(AbsPath::root).child(name);
                 trees.insert(item.path.clone(), Tree { temporary, items: vec![item] });
             }

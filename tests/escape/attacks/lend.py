@@ -11,5 +11,7 @@ if sys.argv[1] == "with-a-writer":
     lent.append(os.open("mine", os.O_WRONLY | os.O_CREAT, 0o644))
 socket.send_fds(connection, [b"x"], lent)
 wait_for(shared + "received")
+if sys.argv[1] == "while-it-runs":
+    wait_for(shared + "tried")
 os.unlink(shared + "pass")
 done()

@@ -95,7 +95,7 @@ fn what_has_stood_stands_again() {
         let journal = made(&scene.host.real(&journal[0]));
         let (_, frees) = scene.end_and_keep(run);
         assert!(!frees);
-        assert_eq!(made(&scene.real("/state/parked/journal")), journal);
+        assert_eq!(made(&scene.real("/state/runs/spare")), journal);
         assert_eq!(["d", "f.json", "g"].map(|name| mode(&scene.kept_of(name))), [0o600, 0o400, 0o400]);
     }
 }
@@ -106,9 +106,9 @@ fn a_journal_that_is_used_again_says_nothing_of_the_run_before() {
     let run = scene.start_again(&items());
     let said = fs::read(scene.host.real(&run.journal.path)).unwrap();
     scene.end_and_keep(run);
-    assert_eq!(fs::read(scene.real("/state/parked/journal")).unwrap(), b"");
+    assert_eq!(fs::read(scene.real("/state/runs/spare")).unwrap(), b"");
     // As if that run had been killed before the last step.
-    fs::write(scene.real("/state/parked/journal"), said).unwrap();
+    fs::write(scene.real("/state/runs/spare"), said).unwrap();
     let run = scene.start_again(&[directory("/p/d")]);
     let journal = crate::journal::Journal::parse(&fs::read(scene.host.real(&run.journal.path)).unwrap());
     assert_eq!((journal.intents, journal.records), (vec![], run.records.clone()));
@@ -136,7 +136,7 @@ fn what_is_in_another_is_made_with_it() {
         assert_eq!(scene.project(), ["a", "a/f.json", "d"]);
         scene.end_and_keep(run);
         assert_eq!(scene.project(), Vec::<String>::new());
-        assert_eq!(scene.kept().len(), 2, "one directory, and the journal");
+        assert_eq!(scene.kept().len(), 1, "one directory");
     }
 }
 
@@ -161,7 +161,7 @@ fn what_somebody_has_filled_stays_as_it_is() {
     assert_left(&outcomes, "/p/f.json", "its content has changed");
     assert_eq!(scene.project(), ["d", "d/mine", "f.json", "other"]);
     assert_eq!((mode(&scene.real("/p/d")), mode(&scene.real("/p/f.json"))), (0o750, 0o640));
-    assert_eq!(scene.kept(), [scene.real("/state/parked/journal")]);
+    assert_eq!(scene.kept(), Vec::<std::path::PathBuf>::new());
 }
 
 /// What others do to a placeholder in the very moment in which it is taken in.
@@ -309,7 +309,7 @@ fn what_inherits_or_has_rights_of_its_own_is_made_anew() {
     let run = scene.start_again(&[directory("/p/d")]);
     set(scene.real("/p/d"), "system.posix_acl_default");
     scene.end_and_keep(run);
-    assert_eq!((scene.project(), scene.kept().len()), (vec![], 1), "only the journal");
+    assert_eq!((scene.project(), scene.kept().len()), (vec![], 0));
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn on_another_file_system_all_is_made_and_removed() {
         let (outcomes, frees) = take_away(&host, &state, run, Some(&mut parked));
         assert_eq!((outcomes, frees), (vec![(item.path.clone(), Outcome::Removed)], true));
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
-        assert_eq!(scene.kept(), [scene.real("/state/parked/journal")]);
+        assert_eq!(scene.kept(), Vec::<std::path::PathBuf>::new());
     }
 }
 

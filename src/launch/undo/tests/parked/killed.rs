@@ -48,7 +48,7 @@ fn a_kill_at_any_step_leaves_nothing_after_a_sweep_and_the_next_run_works() {
                 assert_eq!((scene.project(), scene.journals()), (vec![], 0), "{steps}");
             }
             scene.once(&items());
-            assert_eq!(scene.kept().len(), 4, "{steps}: {:?}", scene.kept());
+            assert_eq!(scene.kept().len(), 3, "{steps}: {:?}", scene.kept());
             assert_eq!(scene.once(&items()), scene.once(&items()), "{steps}");
         }
     }
