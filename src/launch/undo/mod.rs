@@ -139,10 +139,11 @@ impl Undo {
     }
 
     /// Whether there is another run of this user that may be alive: one that has put something up. What killed runs left was swept when
-    /// this one was prepared.
+    /// this one was prepared. Who cannot tell is not alone.
     pub fn has_company(&self) -> bool {
         let own = self.standing.as_ref().map(|standing| &standing.journal.path);
-        crate::journal::names(&self.host, &self.state).iter().any(|name| Some(name) != own)
+        let names = crate::journal::read_names(&self.host, &self.state);
+        names.map_or(true, |names| names.iter().any(|name| Some(name) != own))
     }
 
     /// What became of each placeholder; and, where some are to be freed, what still holds them.
