@@ -181,7 +181,7 @@ impl Compiled {
                 "it was left out",
             ),
             lack(engine.seccomp, Protection::Seccomp, "this kernel has none"),
-            lack(engine.landlock, Protection::Landlock, "it needs Linux 6.12"),
+            lack(engine.landlock && engine.names, Protection::Landlock, "it needs Linux 6.12"),
         ]
         .into_iter()
         .flatten()

@@ -55,7 +55,8 @@ pub(crate) fn leaves_open(protection: Protection) -> &'static str {
             "terminal injection, the session's keys, and user namespaces where bwrap cannot forbid them"
         }
         Protection::Landlock => {
-            "abstract sockets of the host while the network is on, and signals to the caller's process group"
+            "abstract sockets of the host while the network is on, signals to the caller's process group, and before Linux \
+             5.19 names in a folder that another sandbox hands over"
         }
     }
 }
