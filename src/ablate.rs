@@ -64,6 +64,8 @@ mitigations! {
     EnvFilter = "env-filter";
     /// System calls that reach the terminal, the keyring, or past other checks are refused.
     Seccomp = "seccomp";
+    /// What cannot be read, and may name what has to be protected, stops the start.
+    UnreadableStops = "unreadable-stops";
     /// The rules of `@git`.
     GitPreset = "git-preset";
     /// The rules of `@autorun`.

@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError};
 
 use rustix::fs::{Access, CWD, FileType, Mode, OFlags, access, openat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::path::{self, AbsPath};
 
@@ -384,21 +385,47 @@ impl Host {
         if let (Some(seen), Err(error)) = (&self.seen, &read)
             && is_for_now(error)
         {
-            let trouble = (path.clone(), io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default()));
-            seen.lock().unwrap_or_else(PoisonError::into_inner).trouble.get_or_insert(trouble);
+            let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+            seen.lock().unwrap_or_else(PoisonError::into_inner).troubles.push((path.clone(), error));
         }
         read
     }
 
-    /// What could not be read only for the moment, if anything, of all that was asked for.
-    pub fn trouble(&self) -> Option<(AbsPath, io::Error)> {
-        self.seen.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).trouble.take()
+    /// What could not be read of all that was asked for: only for the moment, or because the caller's own is closed to him.
+    pub fn troubles(&self) -> Vec<(AbsPath, io::Error)> {
+        let seen = self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
+        seen.map(|mut seen| std::mem::take(&mut seen.troubles)).unwrap_or_default()
     }
 
     /// Whether this process may create something at `path`: whether it can write the nearest ancestor that exists.
     pub fn can_create(&self, path: &AbsPath) -> bool {
         let existing = path.as_path().ancestors().skip(1).find_map(|at| Some((at, self.found(at).ok()??)));
         existing.is_some_and(|(at, found)| found.file_type.is_dir() && self.is_writable(at))
+    }
+
+    /// Whether the command, which runs with our rights, could create something at `path`: what is closed and ours it can open.
+    pub fn could_be_created(&self, path: &AbsPath) -> bool {
+        let existing = path.folders().find_map(|at| Some((at, self.found(at).ok()??)));
+        existing.is_some_and(|(at, found)| found.file_type.is_dir() && (self.is_writable(at) || self.is_ours(at)))
+    }
+
+    fn is_ours(&self, path: &Path) -> bool {
+        fs::symlink_metadata(self.reached(path)).is_ok_and(|found| found.uid() == geteuid().as_raw())
+    }
+
+    /// For who asks what git obeys, and takes what cannot be looked at for nothing: what is closed and ours, a command could open again. Then there is trouble.
+    pub(crate) fn noting_closed<T>(&self, path: &Path, answer: io::Result<T>) -> io::Result<T> {
+        if let (Some(seen), Err(error)) = (&self.seen, &answer)
+            && error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
+        {
+            let closed =
+                self.refused_by(path).map_or(Cow::Borrowed(path), |folder| Cow::Owned(folder.as_path().into()));
+            if self.is_ours(&closed) {
+                let trouble = (AbsPath::from_normal(&*closed), Errno::ACCESS.into());
+                seen.lock().unwrap_or_else(PoisonError::into_inner).troubles.push(trouble);
+            }
+        }
+        answer
     }
 
     fn is_writable(&self, path: &Path) -> bool {

@@ -1,6 +1,7 @@
 //! The program on one screen: each stage, in order.
 
 use std::ffi::OsString;
+use std::io;
 use std::sync::Arc;
 
 use crate::ablate::{self, Mitigation};
@@ -109,11 +110,7 @@ impl Reading<'_> {
         plan::check_hard_links(&plan, &decisions, diagnostics);
         plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
         refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
-        if let Some((path, error)) = host.trouble().filter(|_| !diagnostics.has_errors()) {
-            let message = format!("`{path}` cannot be read now: {}", reason(&error));
-            let help = "try again: what cannot be read may name what has to be protected";
-            diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
-        }
+        refuse_unreadable(host, &plan, diagnostics);
         let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
         let guard = guard.is_some();
         let stages = Stages {
@@ -207,6 +204,20 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
                 .at(&rule.origin)
                 .help("run without `--exec`, or take `if-missing = \"block\"` out of the rule"),
         );
+    }
+}
+
+/// Stops where something could not be read that may name what has to be protected. What is closed matters only where the command could open it.
+fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
+    let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let matters = |(path, error): &(AbsPath, io::Error)| !is_closed(error) || plan.view(path) == View::HostRw;
+    let trouble = host.troubles().into_iter().find(matters);
+    if let Some((path, error)) = trouble.filter(|_| !ablate::is_off(Mitigation::UnreadableStops))
+        && !diagnostics.has_errors()
+    {
+        let message = format!("`{path}` cannot be read: {}", reason(&error));
+        let help = "make it readable, or try again: it may name what has to be protected";
+        diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 }
 

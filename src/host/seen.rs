@@ -21,8 +21,8 @@ pub(super) type Seen = Mutex<Answers>;
 pub(super) struct Answers {
     pub folders: HashMap<OsString, Folder>,
     pub is_writable: HashMap<OsString, bool>,
-    /// The first that could not be read only for the moment.
-    pub trouble: Option<(AbsPath, io::Error)>,
+    /// What could not be read, and should not be taken for absent.
+    pub troubles: Vec<(AbsPath, io::Error)>,
 }
 
 /// What is known of the names in one directory.

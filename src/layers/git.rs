@@ -248,7 +248,7 @@ pub(crate) fn pointer_path(text: &[u8]) -> Option<&Path> {
 /// The content of a file that holds one path. Like git, only the end of the line is removed: a
 /// path may end in a space.
 pub(crate) fn read_path(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8>>> {
-    let text = host.read_regular(file, SMALL_FILE)?;
+    let text = host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))?;
     Ok(text.map(|text| without_line_end(&text).to_vec()))
 }
 
@@ -277,7 +277,7 @@ fn core_worktree(host: &Host, git_dir: &AbsPath) -> Result<Option<Vec<u8>>, Doub
 }
 
 pub(crate) fn read_config(host: &Host, file: &AbsPath) -> io::Result<Vec<u8>> {
-    Ok(host.read_regular(file, SMALL_FILE)?.unwrap_or_default())
+    Ok(host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))?.unwrap_or_default())
 }
 
 /// The marks by which git knows a repository, without the work that it does to be sure.

@@ -41,8 +41,8 @@ impl Resolver<'_> {
         self.found.create.get(from).is_some_and(|created| created.is_within(path))
     }
 
-    /// Where we cannot create what a preset names, neither can the command, which runs with our rights.
-    pub(super) fn may_create(&self, rule: &Rule, path: &AbsPath) -> bool {
+    /// What a preset names is not created where we cannot.
+    fn may_create(&self, rule: &Rule, path: &AbsPath) -> bool {
         rule.layer != LayerKind::Preset || self.host.can_create(path)
     }
 

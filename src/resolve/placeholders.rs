@@ -51,7 +51,9 @@ impl Resolver<'_> {
         let Ok(resolved) = self.follow(anchor, &path) else { return };
         let path = resolved.path;
         let is_missing = resolved.kind.is_none() || self.stands(&path);
-        if !is_missing || !resolved.links.is_empty() || self.will_be_made(&path) || !self.may_create(rule, &path) {
+        // Where nobody with our rights can create what a preset names, the command cannot either.
+        let can_be_made = rule.layer != LayerKind::Preset || self.host.could_be_created(&path);
+        if !is_missing || !resolved.links.is_empty() || self.will_be_made(&path) || !can_be_made {
             return;
         }
         let Some(parents) = self.missing_parents(&path) else { return };

@@ -48,7 +48,7 @@ fn settings_that_cannot_be_read_for_the_moment_stop_the_start(place: &Place) {
     let output = run(place, &write);
     drop(holder.stdin.take());
     holder.wait().unwrap();
-    failed(&output, 125, ".git/config` cannot be read now: resource temporarily unavailable");
+    failed(&output, 125, ".git/config` cannot be read: resource temporarily unavailable");
     assert!(stderr(&run(place, &write)).contains("my-hooks/x: Read-only file system"));
 }
 

@@ -13,6 +13,7 @@ mod scene;
 mod autorun;
 mod bare;
 mod beside;
+mod closed;
 mod git;
 mod kernel;
 mod masks;

@@ -17,6 +17,9 @@ const MOST_FOLDERS: usize = 10_000;
 /// What a git directory holds besides further ones.
 const NOT_ENTERED: [&str; 6] = ["objects", "refs", "logs", "hooks", "info", "lfs"];
 
+/// Of a folder that cannot be looked into: git needs less than that.
+const CLOSED: &str = "what nobody may look at";
+
 pub(super) struct Modules {
     folders: Vec<AbsPath>,
     /// Each that is there at the start, and what there is to say of it.
@@ -55,15 +58,26 @@ impl Modules {
         let mut visited = 0;
         while let Some(folder) = waiting.pop() {
             visited += 1;
-            let Ok(resolved) = host.resolve(folder.as_path()) else { continue };
-            if resolved.kind != Some(FileKind::Directory) || visited > MOST_FOLDERS {
+            if visited > MOST_FOLDERS {
+                let tops = self.folders.iter().filter(|top| host.exists(top).unwrap_or(true));
+                found.extend(tops.map(|top| (top.clone(), vec!["more folders than can be looked at".to_owned()])));
+                break;
+            }
+            let Ok(resolved) = host.resolve(folder.as_path()) else {
+                found.insert(folder, vec![CLOSED.to_owned()]);
+                continue;
+            };
+            if resolved.kind != Some(FileKind::Directory) {
                 continue;
             }
             if resolved.path != folder {
                 found.insert(folder, vec!["a symlink in its place".to_owned()]);
                 continue;
             }
-            let entries = host.read_dir(&folder).unwrap_or_default();
+            let Ok(entries) = host.read_dir(&folder) else {
+                found.insert(folder, vec![CLOSED.to_owned()]);
+                continue;
+            };
             let is_git_dir = entries.iter().any(|entry| entry.name == "HEAD");
             if is_git_dir {
                 found.insert(folder.clone(), doubts_about_settings(host, &folder, &folder));

@@ -95,7 +95,11 @@ impl Own {
             }
             match options().create_new(true).open(host.real(&path)) {
                 Ok(file) => {
-                    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+                    // A command sees the folder, and who can open a file to read can lock it.
+                    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                        let _ = fs::remove_file(host.real(&path));
+                        continue;
+                    }
                     return Ok(Self { path, tag, file });
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}

@@ -58,7 +58,8 @@ pub(crate) struct Links {
 /// What the index in `git_dir` says of submodules; `None` where it cannot be told. What git refuses to read may be understood here,
 /// and not the other way round.
 pub(crate) fn gitlinks(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Links>> {
-    let Some(bytes) = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)? else {
+    let index = git_dir.child("index");
+    let Some(bytes) = host.noting_closed(index.as_path(), host.read_regular(&index, LARGEST_INDEX))? else {
         return Ok(Some(Links::default()));
     };
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };

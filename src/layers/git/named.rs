@@ -85,7 +85,8 @@ impl Search<'_> {
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'!;|&()<>=".contains(byte);
         let words = command.split(ends).filter(|word| word.contains(&b'/'));
         let in_tree = words.filter_map(|word| self.path(word, self.top)).filter(|path| path.is_below(self.top));
-        in_tree.filter(|path| matches!(self.host.kind(path), Ok(Some(FileKind::File)))).collect()
+        let kind = |path: &AbsPath| self.host.noting_closed(path.as_path(), self.host.kind(path));
+        in_tree.filter(|path| matches!(kind(path), Ok(Some(FileKind::File)))).collect()
     }
 
     /// Where a value leads. `~/` is the home, as for git.
@@ -95,7 +96,7 @@ impl Search<'_> {
             [b'~', b'/', rest @ ..] => self.home.as_path().join(OsStr::from_bytes(rest)),
             value => from.as_path().join(Path::new(OsStr::from_bytes(value))),
         };
-        self.host.resolve(&path).ok().map(|resolved| resolved.path)
+        self.host.noting_closed(&path, self.host.resolve(&path)).ok().map(|resolved| resolved.path)
     }
 }
 

@@ -248,7 +248,8 @@ impl Search<'_> {
 
 /// Where the `.git` in `folder` leads, as git follows it.
 pub(crate) fn git_dir_in(host: &Host, folder: &AbsPath) -> io::Result<Option<(AbsPath, Form)>> {
-    let dot_git = host.resolve(folder.child(".git").as_path())?;
+    let path = folder.child(".git");
+    let dot_git = host.noting_closed(path.as_path(), host.resolve(path.as_path()))?;
     let form = |plain| if dot_git.links.is_empty() { plain } else { Form::Link };
     match dot_git.kind {
         Some(FileKind::Directory) => Ok(Some((dot_git.path.clone(), form(Form::Directory)))),

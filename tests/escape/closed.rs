@@ -1,0 +1,69 @@
+//! Closing a folder to oneself, so that the next run, or who looks at the end of this one, finds nothing in it; and opening it again.
+
+use crate::git::{repository, with_submodule};
+use crate::outcome::Verdict;
+use crate::scene::Scene;
+
+for_user!("placeholders": closing_the_repository_so_that_nothing_is_blocked);
+for_user!("unreadable-stops": closing_the_folder_of_a_program_that_the_settings_name);
+for_user!("placeholders,nested-repositories": leading_a_submodule_elsewhere_from_a_worktree);
+for_user!("nested-repositories": closing_the_folder_of_a_planted_repository);
+
+/// What stops one of them says so.
+const REFUSED: &str = "ermission denied";
+
+const EVIL: &str = r#"printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh; chmod 755 evil.sh"#;
+
+/// Both scripts, one run each, and then git outside.
+fn then_use_git(scene: &Scene, first: &str, second: &str) -> Verdict {
+    let run = |script: &str| scene.attack("sh", &["-c", &format!("{script}; echo done")]);
+    let mut said = run(first).completed().err;
+    let ran = run(&format!("{EVIL}; {second}"));
+    ran.refused_or_completed(REFUSED);
+    said += &ran.err;
+    scene.host(&["chmod", "-R", "u+rwX", "."]);
+    said += &scene.try_host(&["git", "status"]).err;
+    Verdict::broken_if(scene.home().join("pwned").exists(), said)
+}
+
+fn closing_the_repository_so_that_nothing_is_blocked(scene: &Scene) -> Verdict {
+    repository(scene);
+    let lead_elsewhere = r#"chmod 755 .git
+        cp -r .git evil; rm -f evil/commondir
+        printf '[core]\n\tfsmonitor = %s/evil.sh\n' "$PWD" >>evil/config
+        echo ../evil >.git/commondir"#;
+    then_use_git(scene, "chmod 555 .git", lead_elsewhere)
+}
+
+fn closing_the_folder_of_a_program_that_the_settings_name(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.write("tools/monitor", "#!/bin/sh\n");
+    scene.host(&["chmod", "755", "tools/monitor"]);
+    scene.host(&["git", "config", "core.fsmonitor", "./tools/monitor"]);
+    then_use_git(scene, "chmod 444 tools", "chmod 755 tools; cp evil.sh tools/monitor")
+}
+
+/// The folder that git keeps of it is in the repository of another worktree, around this one.
+fn leading_a_submodule_elsewhere_from_a_worktree(scene: &Scene) -> Verdict {
+    with_submodule(scene);
+    scene.host(&["git", "commit", "-qm", "with a submodule"]);
+    scene.host(&["git", "worktree", "add", "-q", "tree"]);
+    let script = r#"printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh; chmod 755 evil.sh; evil=$PWD/evil.sh
+        cd ../.git/modules/sub && mkdir evil && cp -r objects refs config HEAD evil/
+        printf '[core]\n\tfsmonitor = %s\n' "$evil" >>evil/config
+        echo evil >commondir; chmod 311 ..; echo done"#;
+    let mut command = scene.product();
+    command.current_dir(scene.project().join("tree")).args(["--", "sh", "-c", script]);
+    let ran = crate::scene::run(command).completed();
+    let said = ran.err + &scene.try_host(&["git", "status"]).err;
+    Verdict::broken_if(scene.home().join("pwned").exists(), said)
+}
+
+fn closing_the_folder_of_a_planted_repository(scene: &Scene) -> Verdict {
+    with_submodule(scene);
+    let plant = r#"cp -r .git/modules/sub .git/modules/new
+        printf '[core]\n\tfsmonitor = evil\n' >>.git/modules/new/config
+        chmod 311 .git/modules; echo done"#;
+    let ran = scene.attack("sh", &["-c", plant]).completed();
+    Verdict::broken_if(scene.project().join(".git/modules/new").exists(), ran.err)
+}
