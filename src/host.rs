@@ -406,7 +406,10 @@ impl Host {
     /// Whether the command, which runs with our rights, could create something at `path`: what is closed and ours it can open.
     pub fn could_be_created(&self, path: &AbsPath) -> bool {
         let existing = path.folders().find_map(|at| Some((at, self.found(at).ok()??)));
-        existing.is_some_and(|(at, found)| found.file_type.is_dir() && (self.is_writable(at) || self.is_ours(at)))
+        // Not where the file system is read-only, say: only a mode can be changed.
+        let is_closed = |at: &Path| access(&*self.reached(at), Access::WRITE_OK) == Err(Errno::ACCESS);
+        let can_open = |at: &Path| is_closed(at) && self.is_ours(at);
+        existing.is_some_and(|(at, found)| found.file_type.is_dir() && (self.is_writable(at) || can_open(at)))
     }
 
     fn is_ours(&self, path: &Path) -> bool {

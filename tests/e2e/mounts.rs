@@ -13,6 +13,7 @@ use crate::support::{Place, USER, binary, stderr};
 
 everywhere!(
     mounts_of_the_host_are_as_open_as_what_they_lie_in,
+    a_project_on_a_read_only_file_system_starts,
     what_is_mounted_is_found_in_what_was_mounted_last,
     nothing_is_mounted_in_what_is_covered,
     what_nobody_may_enter_is_hidden,
@@ -108,6 +109,22 @@ fn mounts_of_the_host_are_as_open_as_what_they_lie_in(place: &Place) {
         let expected = "open/in: writable\nhost\nhost\nhidden/in: hidden\nhidden/out/in: writable\n";
         assert_eq!(succeeded(host.current_dir(place.project()).output().unwrap()), expected, "{flags:?}");
     }
+}
+
+/// Nothing can be created there, by nobody: presets need not block anything.
+fn a_project_on_a_read_only_file_system_starts(place: &Place) {
+    const HOST: &str = r#"
+        set -e
+        mount --bind . .
+        mount -o remount,ro,bind .
+        cd "$PWD"
+        exec "$1" --allow-root -- sh -c 'touch .vscode 2>/dev/null || echo ran'
+    "#;
+    place.write("home/.config/agent-sandbox/config.toml", "");
+    place.give_away();
+    let mut host = place.command("unshare");
+    host.args(["--user", "--map-root-user", "--mount", "sh", "-c", HOST, "sh"]).arg(binary());
+    assert_eq!(succeeded(host.current_dir(place.project()).output().unwrap()), "ran\n");
 }
 
 /// Starts bwrap and the second stage as they are printed, with these mounts after all others.

@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock};
+use rustix::io::Errno;
 
 use crate::host::{Host, is_for_now};
 use crate::identity::Identity;
@@ -95,12 +96,12 @@ impl Own {
             }
             match options().create_new(true).open(host.real(&path)) {
                 Ok(file) => {
-                    // A command sees the folder, and who can open a file to read can lock it.
-                    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-                        let _ = fs::remove_file(host.real(&path));
-                        continue;
+                    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                        Ok(()) => return Ok(Self { path, tag, file }),
+                        // A command sees the folder, and who can open a file to read can lock it.
+                        Err(Errno::WOULDBLOCK) => fs::remove_file(host.real(&path))?,
+                        Err(e) => return Err(e.into()),
                     }
-                    return Ok(Self { path, tag, file });
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
