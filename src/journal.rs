@@ -176,8 +176,8 @@ fn looks_unchanged(host: &Host, record: &Record) -> io::Result<bool> {
         })
 }
 
-/// The same for who will rely on it. What is the same file counts as it was where it cannot be looked into at the moment: a command can have a lease on it. An error where it
-/// cannot be told whether it is the same.
+/// The same for who will rely on it. What is the same file counts as it was where it cannot be looked into at the moment. An error where it cannot be told whether it
+/// is the same.
 pub fn stands(host: &Host, record: &Record) -> io::Result<bool> {
     let Some(path) = record.path() else { return Ok(false) };
     let found = match look(host, &path) {
@@ -216,6 +216,11 @@ mod tests {
             journal.intents[0].paths(),
             [(abs("/.agent-sandbox-t"), true), (abs("/.agent-sandbox-t/x/y"), false)]
         );
+        // What nobody of ours has named is not removed by its name, whatever a journal says.
+        let forged = [("/etc/passwd", ""), ("/.agent-sandbox-t", "../etc"), ("/.agent-sandbox-t", "/etc")];
+        for (top, inside) in forged {
+            assert_eq!(Intent::new(&abs(top), [(inside.into(), false)]).paths(), [], "{top} {inside}");
+        }
         assert_eq!(journal.records[0].path(), Some(odd));
         assert_eq!(journal.records[1].content(), Some(&b".\n"[..]));
         for cut in text[0].len() + 1..whole.len() - 1 {
