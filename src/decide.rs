@@ -360,7 +360,7 @@ fn protect_own_files<'o>(
                     exactness: Exactness::Exact,
                     loose: None,
                     out_of_reach: false,
-                    required: true,
+                    required: false,
                     shows_socket: false,
                     names: *names,
                     hard_links: HardLinks::Refuse,

@@ -2,12 +2,12 @@
 //! passes.
 
 use std::fs;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::ablate::{self, Mitigation};
@@ -66,6 +66,9 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Vec<(OwnedFd, RawFd
     Ok(())
 }
 
+const SEALS: SealFlags =
+    SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
+
 /// A file in memory that nobody can change any more.
 pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
     if content.is_empty() {
@@ -75,8 +78,20 @@ pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
     let mut file = fs::File::from(memory);
     file.write_all(content)?;
     file.rewind()?;
-    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    fcntl_add_seals(&file, SEALS)?;
     Ok(file.into())
+}
+
+/// Reads the sealed file in memory that the caller passed under this number. `None` if there is
+/// none. Anything else with this number belongs to somebody else, and is closed.
+pub(crate) fn sealed_content(number: RawFd) -> io::Result<Option<Vec<u8>>> {
+    let Ok(passed) = inherited(number) else { return Ok(None) };
+    if !fcntl_get_seals(&passed).is_ok_and(|seals| seals.contains(SEALS)) {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    fs::File::from(passed).read_to_end(&mut content)?;
+    Ok(Some(content))
 }
 
 /// Takes over a descriptor that the caller passed by its number, and passes it to nobody.

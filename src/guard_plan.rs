@@ -1,269 +1,78 @@
-//! What the guard, the second stage inside, is told: a value that `lower` makes, `print` shows, a descriptor carries, and the guard obeys.
-
-use std::io;
+//! The guard's plan: `lower` makes it, a file that bwrap binds at `/run/agent-sandbox/plan` carries
+//! it, and the guard obeys it. It is a function of the policy alone. What belongs to one run is in
+//! the [`RunSheet`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::ser::Formatter;
 
 use crate::bytes::Word;
 use crate::identity::Identity;
 use crate::path::AbsPath;
 
-/// The word that asks our binary to be the guard.
+/// The argument that makes our binary the guard.
 pub const SUBCOMMAND: &str = "__guard";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
-    /// Made on top of bwrap's mounts, in this order; pins come before all others, the deepest first.
-    pub mounts: Vec<GuardMount>,
-    /// What must be at each mount point in the end.
+    /// Masks and read-only binds beyond those that bwrap's arguments carry (SPEC B14), in the order
+    /// in which the guard makes them: parents before children.
+    pub overflow: Vec<Tightening>,
+    /// What must be at each mount point in the end, parents before children.
     pub expect: Vec<Expected>,
-    /// Parts of `/proc` that become read-only.
+    /// Directories on which a mount must stand that a later one covers (SPEC B12).
+    pub pins: Vec<AbsPath>,
+    /// Parts of `/proc` that the guard makes read-only.
     pub proc_read_only: Vec<AbsPath>,
     /// The command may make user namespaces of its own.
     pub nested: bool,
-    /// Abstract sockets and signals stay within the sandbox.
+    /// Landlock keeps abstract sockets and signals within the sandbox.
     pub landlock: bool,
-    /// Names are made, removed and changed only in what can be written, by whatever mount somebody gets elsewhere.
+    /// Landlock lets the command create, remove and rename names in writable places only.
     pub names: bool,
-    /// System calls that reach past the sandbox are refused.
+    /// A seccomp filter refuses system calls that reach past the sandbox.
     pub seccomp: bool,
-    /// The signals that are blocked for the command, as the caller had it: bits, in hexadecimal. Without it, none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal_mask: Option<String>,
-    /// The descriptor of the supervisor's socket.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<i32>,
-    /// What the guard itself has to say is for programs to read.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub json: bool,
-    /// The command, where it is too long to be a part of bwrap's words, or bwrap was started before it was known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Vec<Word>>,
-    /// Its variables, where bwrap was started before they were known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment: Option<Vec<(Word, Word)>>,
-    /// Where the command begins, where bwrap entered that path before it was looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<AbsPath>,
 }
 
 impl GuardPlan {
-    /// As the guard reads it: one line of JSON for each mount and each expectation, so that people can read it, too.
+    /// The plan as the guard reads it.
     pub fn to_text(&self) -> String {
-        let mut text = Vec::new();
         // Every type here can be written as JSON.
-        let _ = self.serialize(&mut serde_json::Serializer::with_formatter(&mut text, OneEntryALine::default()));
-        String::from_utf8(text).unwrap_or_default()
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
     }
 }
 
-/// A mount that the guard makes.
+/// A mount that takes something away and opens nothing. The guard makes no others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum GuardMount {
-    /// A directory onto itself, below what is mounted later and covers it: nobody can rename it any more.
-    Pin(AbsPath),
-    /// A `/dev` of the sandbox's own: a few harmless nodes, and terminals.
-    Dev(AbsPath),
-    /// A path of the host onto itself.
-    ReadOnly(AbsPath),
-    Writable(AbsPath),
-    /// Writable, and device nodes work.
-    WithDevices(AbsPath),
-    /// Each of these three where there may be nothing any more: then nothing is mounted.
-    ReadOnlyIfThere(AbsPath),
-    WritableIfThere(AbsPath),
-    WithDevicesIfThere(AbsPath),
-    /// A path of the host in another place, with the access of what is expected there.
-    From {
-        path: AbsPath,
-        source: AbsPath,
-    },
+pub enum Tightening {
     /// A file that cannot be opened.
     Mask(AbsPath),
-    /// The same for one that may have gone: then there is nothing to mask.
+    /// A file that cannot be opened, or nothing if the file is gone.
     MaskIfThere(AbsPath),
     /// A directory that shows nothing.
     Hide(AbsPath),
-    /// An empty file system, in which something is put up.
-    Tmpfs {
-        path: AbsPath,
-        #[serde(with = "octal")]
-        #[schemars(with = "String")]
-        mode: u32,
-    },
-    /// An empty directory in one of these.
-    Directory {
-        path: AbsPath,
-        #[serde(with = "octal")]
-        #[schemars(with = "String")]
-        mode: u32,
-    },
-    Symlink {
-        path: AbsPath,
-        target: Word,
-    },
-    /// A file of the sandbox's own, read-only.
-    Data {
-        path: AbsPath,
-        content: Word,
-    },
-    /// Makes one of these file systems read-only.
-    Seal(AbsPath),
+    ReadOnly(AbsPath),
 }
 
-impl GuardMount {
-    /// For people.
-    pub fn word(&self) -> &'static str {
+impl Tightening {
+    /// The step's name in printed forms.
+    pub fn name(&self) -> &'static str {
         match self {
-            Self::Pin(_) => "pin",
-            Self::Dev(_) => "dev",
-            Self::ReadOnly(_) => "read-only",
-            Self::Writable(_) => "writable",
-            Self::WithDevices(_) => "with devices",
-            Self::ReadOnlyIfThere(_) => "read-only if there",
-            Self::WritableIfThere(_) => "writable if there",
-            Self::WithDevicesIfThere(_) => "with devices if there",
-            Self::From { .. } => "from",
             Self::Mask(_) => "mask",
-            Self::MaskIfThere(_) => "mask if there",
+            Self::MaskIfThere(_) => "mask-if-there",
             Self::Hide(_) => "hide",
-            Self::Tmpfs { .. } => "tmpfs",
-            Self::Directory { .. } => "directory",
-            Self::Symlink { .. } => "symlink",
-            Self::Data { .. } => "data",
-            Self::Seal(_) => "seal",
+            Self::ReadOnly(_) => "read-only",
         }
-    }
-
-    /// Shows a path of the host in its own place.
-    pub(crate) fn is_bind(&self) -> bool {
-        use GuardMount::{ReadOnly, ReadOnlyIfThere, WithDevices, WithDevicesIfThere, Writable, WritableIfThere};
-        matches!(
-            self,
-            ReadOnly(_)
-                | Writable(_)
-                | WithDevices(_)
-                | ReadOnlyIfThere(_)
-                | WritableIfThere(_)
-                | WithDevicesIfThere(_)
-        )
-    }
-
-    /// Where there is nothing any more, nothing is mounted.
-    pub(crate) fn may_be_gone(&self) -> bool {
-        use GuardMount::{MaskIfThere, ReadOnlyIfThere, WithDevicesIfThere, WritableIfThere};
-        matches!(self, MaskIfThere(_) | ReadOnlyIfThere(_) | WritableIfThere(_) | WithDevicesIfThere(_))
     }
 
     /// The mount point.
     pub fn path(&self) -> &AbsPath {
         match self {
-            Self::Pin(path)
-            | Self::Dev(path)
-            | Self::ReadOnly(path)
-            | Self::Writable(path)
-            | Self::WithDevices(path)
-            | Self::ReadOnlyIfThere(path)
-            | Self::WritableIfThere(path)
-            | Self::WithDevicesIfThere(path)
-            | Self::From { path, .. }
-            | Self::Mask(path)
-            | Self::MaskIfThere(path)
-            | Self::Hide(path)
-            | Self::Tmpfs { path, .. }
-            | Self::Directory { path, .. }
-            | Self::Symlink { path, .. }
-            | Self::Data { path, .. }
-            | Self::Seal(path) => path,
+            Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
         }
-    }
-}
-
-/// Modes as people write them.
-mod octal {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(mode: &u32, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{mode:04o}"))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-        u32::from_str_radix(&String::deserialize(deserializer)?, 8).map_err(D::Error::custom)
-    }
-}
-
-/// JSON whose first two levels have a line for each entry, and whose deeper ones share that line.
-#[derive(Default)]
-struct OneEntryALine {
-    depth: usize,
-}
-
-impl OneEntryALine {
-    const LINES: usize = 2;
-
-    fn begin<W: io::Write + ?Sized>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
-        self.depth += 1;
-        writer.write_all(bracket)
-    }
-
-    fn end<W: io::Write + ?Sized>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
-        self.depth -= 1;
-        if self.depth < Self::LINES {
-            self.line(writer)?;
-        }
-        writer.write_all(bracket)
-    }
-
-    fn entry<W: io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if !first {
-            writer.write_all(b",")?;
-        }
-        if self.depth <= Self::LINES {
-            self.line(writer)
-        } else if first {
-            Ok(())
-        } else {
-            writer.write_all(b" ")
-        }
-    }
-
-    fn line<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b"\n")?;
-        (0..self.depth).try_for_each(|_| writer.write_all(b"  "))
-    }
-}
-
-impl Formatter for OneEntryALine {
-    fn begin_array<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.begin(writer, b"[")
-    }
-
-    fn end_array<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.end(writer, b"]")
-    }
-
-    fn begin_array_value<W: io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.entry(writer, first)
-    }
-
-    fn begin_object<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.begin(writer, b"{")
-    }
-
-    fn end_object<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.end(writer, b"}")
-    }
-
-    fn begin_object_key<W: io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.entry(writer, first)
-    }
-
-    fn begin_object_value<W: io::Write + ?Sized>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
     }
 }
 
@@ -272,13 +81,11 @@ impl Formatter for OneEntryALine {
 pub struct Expected {
     pub path: AbsPath,
     pub access: Expectation,
-    /// Nothing may start if there is no mount here: it would leave open what is meant to be closed.
+    /// The command must not start if nothing is mounted here: the policy closes this path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// Which file or directory was meant, as it was just before the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub identity: Option<Identity>,
-    /// What it is on the host, where that has another path. The guard cannot look there: it is for who notes the identity.
+    /// The path on the host, where it differs. The guard cannot look there; the supervisor notes
+    /// the identity of this path.
     #[serde(skip)]
     pub source: Option<AbsPath>,
 }
@@ -288,8 +95,32 @@ pub struct Expected {
 pub enum Expectation {
     Rw,
     Ro,
-    /// Shows nothing of the host and takes nothing.
+    /// A directory or file that shows nothing of the host.
     Hidden,
+    /// A read-only file with content of ours.
+    Content,
     /// A place of the sandbox's own: `/tmp`, `/dev`, `/proc`.
     Own,
 }
+
+/// Facts of one run, which the supervisor hands to the guard on [`RUN_SHEET`]. A command that a
+/// person pasted has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunSheet {
+    /// The signals that are blocked for the command, as the caller had it: bits, in hexadecimal.
+    pub signal_mask: String,
+    /// The file descriptor of the supervisor's socket. `--exec` leaves no supervisor.
+    pub report: Option<i32>,
+    /// The guard writes its own messages as JSON.
+    pub json: bool,
+    /// The command, if bwrap's arguments have no room for it.
+    pub command: Option<Vec<Word>>,
+    /// The file or directory that must be mounted at each of these paths.
+    pub identities: Vec<(AbsPath, Identity)>,
+}
+
+/// The file descriptor of the run sheet: a sealed file in memory.
+pub const RUN_SHEET: i32 = 3;
+/// The file descriptor of the supervisor's socket.
+pub const REPORT: i32 = 4;

@@ -1,34 +1,33 @@
-//! From a plan to words. OWNS the spelling of bwrap's flags; pure.
+//! From a plan to bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
 
 mod flags;
+mod limit;
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use sha2::{Digest, Sha256};
+
 use crate::ablate::{self, Mitigation};
-use crate::bytes::Word;
 pub use crate::descriptors::Data;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostics;
 use crate::environment::Environment;
-use crate::guard_plan::{self, GuardMount, GuardPlan};
+use crate::guard_plan::{REPORT, SUBCOMMAND, GuardPlan};
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
 use crate::places;
-use crate::plan::{BindKind, Dropped, IfGone, Mount, Plan, Planned, Purpose, Split};
+use crate::plan::{BindKind, Dropped, Mount, OnMissing, Plan, Planned, Purpose};
 use crate::resolve::NewFile;
 use crate::seccomp;
 
 pub use flags::Features;
 use flags::{DISABLE_USERNS, PERMS};
+pub use limit::MAX_WORDS;
 
-/// bwrap gives up past this many words (`MAX_ARGS`), the wrapped command's own included.
-const MAX_WORDS: usize = 9000;
+/// The first file descriptor after those of a run (`guard_plan`).
+const FIRST_DESCRIPTOR: i32 = REPORT + 1;
 
-/// The first after standard error.
-pub(crate) const FIRST_DESCRIPTOR: i32 = 3;
-
-/// The words of one step, and why they are there.
+/// The arguments of one step, and why they are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub words: Vec<OsString>,
@@ -43,114 +42,96 @@ impl Operation {
     }
 }
 
-/// The second stage: bwrap starts it, and it starts the command.
+/// The guard: bwrap starts it, and it starts the command.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// Our own executable, which bwrap starts by its path on the host: nothing covers that yet.
-    pub program: AbsPath,
     pub plan: GuardPlan,
-    /// Why each mount of the plan is there, in their order.
+    /// Why each step of the plan's overflow list is there, in their order.
     pub because: Vec<(Purpose, Origin)>,
-    /// The descriptor that the plan is read from.
-    pub descriptor: i32,
 }
 
 impl Guard {
-    /// `plan`, as it is read from its descriptor.
-    pub(crate) fn data(&self, plan: &GuardPlan) -> Data {
-        Data { descriptor: self.descriptor, content: plan.to_text().into_bytes() }
-    }
+    /// The arguments that start it; the command follows.
+    const ARGS: [&'static str; 3] = [places::GUARD, SUBCOMMAND, "--"];
 }
 
-/// What starts the second stage; the command follows.
-pub(crate) fn guard_words(program: &AbsPath, descriptor: i32) -> [OsString; 4] {
-    let program = program.as_os_str().to_owned();
-    [program, guard_plan::SUBCOMMAND.into(), descriptor.to_string().into(), "--".into()]
-}
-
-/// The whole command: what is printed is what is executed. A run that starts bwrap ahead gives it the same words over a descriptor, and the command in the plan (SPEC
-/// S17).
+/// The whole command. What is printed is what is executed.
 #[derive(Clone, Debug)]
 pub struct Argv {
     pub program: AbsPath,
     pub operations: Vec<Operation>,
     pub guard: Option<Guard>,
     pub command: Vec<OsString>,
-    /// Where it begins.
-    pub cwd: AbsPath,
-    /// Directories that must exist before the first word is executed.
+    /// Directories that must exist before bwrap starts.
     pub create: Vec<AbsPath>,
-    /// Files that must exist before it, too.
+    /// Files that must exist before bwrap starts.
     pub new_files: Vec<NewFile>,
-    /// What the command gets. bwrap is started with this or with nothing, and with nothing else: it shows inside, in `/proc/1/environ`.
+    /// The command's environment. bwrap is started with it and with nothing else, because
+    /// `/proc/1/environ` shows bwrap's environment inside.
     pub environment: Environment,
-    /// What must stand on the host before the first word is executed, and is removed after the last.
+    /// What must stand on the host before bwrap starts, and is removed after it has ended.
     pub placeholders: Vec<Placeholder>,
-    /// Descriptors that must be open on these contents. One for each, because bwrap closes a descriptor after its
-    /// first use.
+    /// Files of ours in the state folder that the arguments bind.
+    pub files: Vec<MountFile>,
+    /// File descriptors that must be open on these contents: where there is no state folder, and
+    /// for `--seccomp`. One for each, because bwrap closes a descriptor after its first use.
     pub data: Vec<Data>,
     pub dropped: Vec<Dropped>,
     pub before: Before,
 }
 
-/// What is done to the process before it becomes bwrap, and cannot be said in words.
+/// A file of ours that bwrap binds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountFile {
+    pub path: AbsPath,
+    pub content: MountContent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountContent {
+    /// A file whose name is the SHA-256 of these bytes.
+    Bytes(Vec<u8>),
+    /// A socket inode of mode 0000, to which no process is bound. Opening it gives EACCES, and
+    /// programs that look for regular files pass it by.
+    Unreadable,
+}
+
+/// Where the contents come from that bwrap mounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountFiles {
+    /// Files in this folder.
+    In(AbsPath),
+    /// File descriptors, because no such folder can be written. Hidden files then show `/dev/null`.
+    Descriptors,
+}
+
+/// The name of the file that masks others.
+const MASKED: &str = "masked";
+
+/// Done to the process before it becomes bwrap, because bwrap has no flag for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
-    /// Signals and abstract sockets stay inside. Where there is a second stage, that one does it.
+    /// Landlock keeps signals and abstract sockets inside. With a guard, the guard does this.
     pub scope: bool,
-    /// What is mounted on the host later does not appear inside. Only root can do this here, and a second stage can for everybody.
+    /// Mounts that the host makes later do not appear inside. Only root can do this here; a guard
+    /// can do it for every user.
     pub private_mounts: bool,
 }
 
 impl Argv {
-    /// All words, bwrap first.
+    /// All arguments, bwrap first.
     pub fn words(&self) -> Vec<OsString> {
         std::iter::once(self.program.as_os_str().to_owned())
-            .chain(self.own_words().cloned())
+            .chain(self.operations.iter().flat_map(|operation| &operation.words).cloned())
             .chain(["--".into()])
             .chain(self.inside())
             .collect()
     }
 
-    /// Those that are for bwrap alone.
-    pub(crate) fn own_words(&self) -> impl Iterator<Item = &OsString> {
-        self.operations.iter().flat_map(|operation| &operation.words)
-    }
-
-    /// What bwrap executes.
+    /// The arguments that bwrap executes.
     pub fn inside(&self) -> Vec<OsString> {
-        let guard = self.guard.iter().flat_map(|guard| guard_words(&guard.program, guard.descriptor));
-        // The plan has it where it is too long.
-        let in_plan = self.guard.as_ref().is_some_and(|guard| guard.plan.command.is_some());
-        guard.chain(self.command.iter().filter(|_| !in_plan).cloned()).collect()
-    }
-
-    /// What the descriptors hold, the plan of the second stage included.
-    pub fn all_data(&self) -> Vec<Data> {
-        self.data.iter().cloned().chain(self.guard.iter().map(|guard| guard.data(&guard.plan))).collect()
-    }
-
-    /// The plan of a guard that reports to the socket which it inherits under this number, if any, and gives the command this signal mask.
-    pub(crate) fn told(&self, socket: Option<i32>, signal_mask: impl ToString) -> Option<GuardPlan> {
-        let plan = self.guard.as_ref()?.plan.clone();
-        Some(GuardPlan { report: socket, signal_mask: Some(signal_mask.to_string()), ..plan })
-    }
-
-    /// The same with the command, its variables and where it begins, for a guard whose bwrap was started before they were known.
-    pub(crate) fn told_all(&self, plan: GuardPlan) -> GuardPlan {
-        let word = |word: &OsString| Word(word.clone());
-        let variables = self.environment.variables.iter().map(|(name, value)| (word(name), word(value)));
-        GuardPlan {
-            command: Some(self.command.iter().map(word).collect()),
-            environment: Some(variables.collect()),
-            directory: Some(self.cwd.clone()),
-            ..plan
-        }
-    }
-
-    /// bwrap does not count its own name.
-    fn count(&self) -> usize {
-        self.own_words().count() + ["--"].len() + self.inside().len()
+        let guard = self.guard.iter().flat_map(|_| Guard::ARGS.map(OsString::from));
+        guard.chain(self.command.iter().cloned()).collect()
     }
 }
 
@@ -158,16 +139,24 @@ impl Argv {
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub bwrap: AbsPath,
-    /// The kernel can keep signals and abstract sockets inside.
-    pub landlock: bool,
-    /// It can keep a command from making names elsewhere than in some folders.
-    pub names: bool,
-    /// The kernel can filter system calls.
-    pub seccomp: bool,
+    pub kernel: Kernel,
     /// The flags that bwrap has.
     pub features: Features,
-    /// The caller may make a mount namespace without a user namespace: root, outside of most containers.
+    /// The caller may make a mount namespace without a user namespace: root, outside of most
+    /// containers.
     pub own_mounts: bool,
+    pub mount_files: MountFiles,
+}
+
+/// Protections that a kernel may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Landlock can keep signals and abstract sockets inside (Linux 6.12).
+    pub landlock: bool,
+    /// Landlock can restrict in which directories a command creates names (Linux 5.19).
+    pub names: bool,
+    /// seccomp can filter system calls.
+    pub seccomp: bool,
 }
 
 /// What surrounds the mounts.
@@ -176,8 +165,7 @@ pub struct Surroundings<'a> {
     pub cwd: &'a AbsPath,
     pub network: bool,
     pub as_root: bool,
-    /// What runs inside as the second stage.
-    pub guard: Option<&'a AbsPath>,
+    pub guard: bool,
     /// The command may make user namespaces.
     pub nested: bool,
     pub environment: &'a Environment,
@@ -186,138 +174,113 @@ pub struct Surroundings<'a> {
     pub command: &'a [OsString],
 }
 
-/// The words of bwrap's own where there is a second stage, for who knows no plan yet. Whether they are those of the plan is to be compared.
-pub(crate) fn foreseen(network: bool, as_root: bool, cwd: &AbsPath) -> Vec<OsString> {
-    let root = Mount::Bind { path: AbsPath::root(), kind: BindKind::ReadOnly, if_gone: IfGone::Fail };
-    let proc = Mount::Proc { path: places::at(places::PROC) };
-    let mounts = [root, proc].into_iter().flat_map(|mount| words(&mount, &mut Vec::new()));
-    let before = before_mounts(network, as_root, true).into_iter().flat_map(|operation| operation.words);
-    before.chain(mounts).chain(working_directory(cwd).words).collect()
-}
-
-fn before_mounts(network: bool, as_root: bool, guard: bool) -> Vec<Operation> {
-    let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
-    operations.push(always(["--unshare-all", "--unshare-user"], "own namespaces"));
-    if network {
-        operations.push(always(["--share-net"], "the network is on"));
+pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
+    let guard = around.guard.then(|| guard(plan, around));
+    let mut mounts = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| &guard.plan));
+    let mut operations = namespaces(around);
+    operations.extend(plan.split(around.guard).bwrap.into_iter().map(|planned| mounts.operation(planned)));
+    let Spelling { files, mut data, .. } = mounts;
+    if !around.guard {
+        operations.extend(instead_of_guard(around, &mut data));
     }
-    if as_root && !ablate::is_off(Mitigation::RootCapabilities) {
-        // Without these root inside could unmount what hides a path.
-        operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
-    }
-    if guard {
-        operations.extend(power_of_guard(as_root));
-    }
-    operations
-}
-
-fn working_directory(cwd: &AbsPath) -> Operation {
-    Operation {
-        words: vec!["--chdir".into(), cwd.as_os_str().to_owned()],
+    operations.push(Operation {
+        words: args(["--chdir".as_ref(), around.cwd.as_os_str()]),
         purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
-    }
-}
-
-pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
-    let plain = around.guard.is_none();
-    let mut operations = before_mounts(around.network, around.as_root, !plain);
-    let features = &around.engine.features;
-    let disable_userns = features.has(DISABLE_USERNS);
-    if plain && !around.nested && disable_userns {
-        operations.push(always([DISABLE_USERNS], "no user namespaces inside"));
-    }
-    let split = plan.split(!plain);
-    let (mounts, mut data) = mounts(&split);
-    operations.extend(mounts);
-    if plain && around.engine.seccomp {
-        let program = seccomp::program(around.nested || disable_userns).unwrap_or_default();
-        let descriptor = next_descriptor(&data);
-        data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
-        operations.push(Operation {
-            words: spelled(["--seccomp".as_ref(), descriptor.to_string().as_ref()]),
-            purpose: Purpose::Base,
-            because: Origin::BuiltIn("what reaches past mounts is refused"),
-        });
-    }
-    if plain && around.as_root {
-        operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
-    }
-    operations.push(working_directory(around.cwd));
-    let (mounts, because): (Vec<GuardMount>, Vec<_>) = split
-        .guard
-        .into_iter()
-        .map(|(mount, planned)| (mount, (planned.purpose.clone(), planned.because.clone())))
-        .unzip();
-    let guard = around.guard.map(|program| Guard {
-        program: program.clone(),
-        plan: GuardPlan {
-            mounts,
-            expect: plan.expected(),
-            proc_read_only: read_only_in_proc(around.as_root),
-            nested: around.nested,
-            landlock: around.engine.landlock,
-            // Who may make mounts of his own cannot have this.
-            names: around.engine.names && !around.nested,
-            seccomp: around.engine.seccomp,
-            report: None,
-            signal_mask: None,
-            json: false,
-            command: None,
-            environment: None,
-            directory: None,
-        },
-        because,
-        descriptor: next_descriptor(&data),
     });
-    let mut argv = Argv {
+    let plain = guard.is_none();
+    let argv = Argv {
         program: around.engine.bwrap.clone(),
         operations,
         guard,
         command: around.command.to_vec(),
-        cwd: around.cwd.clone(),
         create: around.create.to_vec(),
         new_files: around.new_files.to_vec(),
         environment: around.environment.clone(),
         placeholders: plan.placeholders.clone(),
+        files,
         data,
         dropped: plan.dropped.clone(),
-        before: Before { scope: plain && around.engine.landlock, private_mounts: plain && around.engine.own_mounts },
+        before: Before { scope: plain && around.engine.kernel.landlock, private_mounts: plain && around.engine.own_mounts },
     };
-    if let count = argv.count()
-        && count > MAX_WORDS
-        && let Some(guard) = &mut argv.guard
-    {
-        guard.plan.command = Some(argv.command.iter().cloned().map(Word).collect());
-    }
-    refuse_too_many_words(&argv, diagnostics);
-    flags::refuse_unknown(&argv, features, diagnostics);
+    limit::refuse_too_many(&argv, diagnostics);
+    flags::refuse_unknown(&argv, &around.engine.features, diagnostics);
     argv
 }
 
-/// What lets the second stage mount, set the limit of user namespaces, and be the caller again in the namespace that it goes on to. It gives all
-/// of it up before the command starts.
-fn power_of_guard(as_root: bool) -> Vec<Operation> {
-    const WHY: &str = "lets the second stage mount, and nobody else";
-    let root = (!as_root).then(|| always(["--uid", "0", "--gid", "0"], WHY));
-    let capabilities =
-        ["CAP_SYS_ADMIN", "CAP_SETFCAP", "CAP_SYS_RESOURCE"].map(|name| always(["--cap-add", name], WHY));
-    root.into_iter().chain(capabilities).collect()
+fn guard(plan: &Plan, around: &Surroundings) -> Guard {
+    let Surroundings { engine, as_root, nested, .. } = around;
+    let because = plan.split(true).guard.into_iter();
+    let because = because.map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
+    Guard { plan: guard_plan(plan, engine.kernel, *as_root, *nested), because }
 }
 
-/// What bwrap mounts, one operation for each in the order of the plan, and what is read from descriptors for that.
-pub fn mounts(split: &Split) -> (Vec<Operation>, Vec<Data>) {
-    let mut data = Vec::new();
-    let operation = |planned: &&Planned| Operation {
-        words: words(&planned.mount, &mut data),
-        purpose: planned.purpose.clone(),
-        because: planned.because.clone(),
-    };
-    let operations = split.bwrap.iter().map(operation).collect();
-    (operations, data)
+pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> GuardPlan {
+    GuardPlan {
+        overflow: plan.split(true).guard.into_iter().map(|(step, _)| step).collect(),
+        expect: plan.expected(),
+        pins: plan.pins().cloned().collect(),
+        proc_read_only: read_only_in_proc(as_root),
+        nested,
+        landlock: kernel.landlock,
+        // A process with this Landlock ruleset can no longer mount.
+        names: kernel.names && !nested,
+        seccomp: kernel.seccomp,
+    }
 }
 
-/// Where root, even without capabilities, could change the kernel's settings. For a user only the limit of namespaces matters.
+/// bwrap's mounts in the order of the plan, each with its arguments.
+pub fn mounts<'p>(plan: &'p Plan, guard: Option<&GuardPlan>, files: &MountFiles) -> Vec<(&'p Planned, Operation)> {
+    let mut spelling = Spelling::new(files, guard);
+    let mounts = plan.split(guard.is_some()).bwrap.into_iter();
+    mounts.map(|planned| (planned, spelling.operation(planned))).collect()
+}
+
+/// The operations before the first mount.
+fn namespaces(around: &Surroundings) -> Vec<Operation> {
+    let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
+    operations.push(always(["--unshare-all"], "own namespaces"));
+    if around.network {
+        operations.push(always(["--share-net"], "the network is on"));
+    }
+    if around.as_root {
+        operations.push(always(["--unshare-user"], "also for root, own user namespace"));
+    }
+    if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
+        // With capabilities, root inside could unmount a mask.
+        operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
+    }
+    if around.as_root && around.guard {
+        operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the guard map root, which it then gives up"));
+    }
+    operations
+}
+
+/// The operations that a guard would make unnecessary.
+fn instead_of_guard(around: &Surroundings, data: &mut Vec<Data>) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    let disables = around.engine.features.has(DISABLE_USERNS);
+    if !around.nested && disables {
+        operations.push(always(["--unshare-user", DISABLE_USERNS], "no user namespaces inside"));
+    }
+    if around.engine.kernel.seccomp {
+        let program = seccomp::program(around.nested || disables).unwrap_or_default();
+        let descriptor = next_descriptor(data);
+        data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
+        operations.push(Operation {
+            words: args(["--seccomp".as_ref(), descriptor.to_string().as_ref()]),
+            purpose: Purpose::Base,
+            because: Origin::BuiltIn("system calls that reach past mounts are refused"),
+        });
+    }
+    if around.as_root {
+        operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
+    }
+    operations
+}
+
+/// Where root, even without capabilities, could change the kernel's settings. For a user only the
+/// limit of namespaces matters.
 fn read_only_in_proc(as_root: bool) -> Vec<AbsPath> {
     let root_too = ["bus", "fs", "irq", "sysrq-trigger"];
     let names = root_too.into_iter().filter(|_| as_root).chain(["sys"]);
@@ -332,81 +295,113 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
     Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
 }
 
-fn words(mount: &Mount, data: &mut Vec<Data>) -> Vec<OsString> {
-    match mount {
-        Mount::Bind { path, kind, if_gone } => {
-            let flag = match (kind, if_gone) {
-                (BindKind::ReadOnly, IfGone::Fail) => "--ro-bind",
-                (BindKind::ReadOnly, IfGone::Skip) => "--ro-bind-try",
-                (BindKind::Writable, IfGone::Fail) => "--bind",
-                (BindKind::Writable, IfGone::Skip) => "--bind-try",
-                (BindKind::WithDevices, IfGone::Fail) => "--dev-bind",
-                (BindKind::WithDevices, IfGone::Skip) => "--dev-bind-try",
-            };
-            spelled([flag.as_ref(), path.as_os_str(), path.as_os_str()])
+/// Writes mounts as arguments, and collects the contents that they need.
+struct Spelling<'a> {
+    from: &'a MountFiles,
+    guard: Option<&'a GuardPlan>,
+    files: Vec<MountFile>,
+    data: Vec<Data>,
+}
+
+impl<'a> Spelling<'a> {
+    fn new(from: &'a MountFiles, guard: Option<&'a GuardPlan>) -> Self {
+        Self { from, guard, files: Vec::new(), data: Vec::new() }
+    }
+
+    fn operation(&mut self, planned: &Planned) -> Operation {
+        Operation {
+            words: self.words(&planned.mount),
+            purpose: planned.purpose.clone(),
+            because: planned.because.clone(),
         }
-        Mount::OwnBinary { path, executable } => {
-            spelled(["--ro-bind".as_ref(), executable.as_os_str(), path.as_os_str()])
+    }
+
+    fn words(&mut self, mount: &Mount) -> Vec<OsString> {
+        match mount {
+            Mount::Bind { path, kind, on_missing } => {
+                let flag = match kind {
+                    BindKind::ReadOnly => "--ro-bind",
+                    BindKind::Writable => "--bind",
+                    BindKind::WithDevices => "--dev-bind",
+                };
+                self.bind(flag, path, path, *on_missing)
+            }
+            Mount::OwnBinary { path, executable } => self.bind("--ro-bind", executable, path, OnMissing::Refuse),
+            Mount::Elsewhere { path, source } => self.bind("--bind", source, path, OnMissing::Notice),
+            Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
+            Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
+            Mount::Symlink { path, target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
+            Mount::MaskFile { path, .. } | Mount::MaskSource { path } => self.mask(path),
+            Mount::DataFile { path, content } => self.content(path, content),
+            Mount::GuardPlan { path } => {
+                let text = self.guard.map(GuardPlan::to_text).unwrap_or_default();
+                self.content(path, text.as_bytes())
+            }
+            Mount::Seal { path } => args(["--remount-ro".as_ref(), path.as_os_str()]),
+            Mount::Dev { path } => args(["--dev".as_ref(), path.as_os_str()]),
+            Mount::Proc { path } => args(["--proc".as_ref(), path.as_os_str()]),
         }
-        Mount::Elsewhere { path, source } => spelled(["--bind".as_ref(), source.as_os_str(), path.as_os_str()]),
-        Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
-        Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
-        Mount::Symlink { path, target } => spelled(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
-        Mount::MaskFile { path, .. } => spelled(["--ro-bind".as_ref(), "/dev/null".as_ref(), path.as_os_str()]),
-        Mount::DataFile { path, content } => {
-            let descriptor = next_descriptor(data);
-            data.push(Data { descriptor, content: content.clone() });
-            spelled(["--ro-bind-data".as_ref(), descriptor.to_string().as_ref(), path.as_os_str()])
+    }
+
+    /// With a guard, which notices that a mount is missing, only `Refuse` is strict.
+    fn bind(&self, flag: &str, source: &AbsPath, path: &AbsPath, on_missing: OnMissing) -> Vec<OsString> {
+        let is_strict = match on_missing {
+            OnMissing::Refuse => true,
+            OnMissing::Notice => self.guard.is_none(),
+            OnMissing::Skip => false,
+        };
+        let flag = if is_strict { flag.to_owned() } else { format!("{flag}-try") };
+        args([flag.as_ref(), source.as_os_str(), path.as_os_str()])
+    }
+
+    fn mask(&mut self, path: &AbsPath) -> Vec<OsString> {
+        let source = match self.from {
+            MountFiles::In(folder) => self.file(folder.child(MASKED), MountContent::Unreadable),
+            MountFiles::Descriptors => places::at(places::DEV).child("null"),
+        };
+        args(["--ro-bind".as_ref(), source.as_os_str(), path.as_os_str()])
+    }
+
+    fn content(&mut self, path: &AbsPath, content: &[u8]) -> Vec<OsString> {
+        match self.from {
+            MountFiles::In(folder) => {
+                let source = folder.child(name_of(content));
+                let source = self.file(source, MountContent::Bytes(content.to_vec()));
+                args(["--ro-bind".as_ref(), source.as_os_str(), path.as_os_str()])
+            }
+            MountFiles::Descriptors => {
+                let descriptor = next_descriptor(&self.data);
+                self.data.push(Data { descriptor, content: content.to_vec() });
+                args(["--ro-bind-data".as_ref(), descriptor.to_string().as_ref(), path.as_os_str()])
+            }
         }
-        Mount::Seal { path } => spelled(["--remount-ro".as_ref(), path.as_os_str()]),
-        Mount::Dev { path } => spelled(["--dev".as_ref(), path.as_os_str()]),
-        Mount::Proc { path } => spelled(["--proc".as_ref(), path.as_os_str()]),
+    }
+
+    fn file(&mut self, path: AbsPath, content: MountContent) -> AbsPath {
+        if !self.files.iter().any(|file| file.path == path) {
+            self.files.push(MountFile { path: path.clone(), content });
+        }
+        path
     }
 }
 
-/// What bwrap uses when nothing is said.
+/// The name of the file that holds this content.
+pub(crate) fn name_of(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The mode that bwrap uses without `--perms`.
 const DEFAULT_MODE: u32 = 0o755;
 
 fn with_mode(mode: u32, flag: &str, path: &AbsPath) -> Vec<OsString> {
     let mut words = Vec::new();
     if mode != DEFAULT_MODE {
-        words = spelled([PERMS.as_ref(), format!("{mode:04o}").as_ref()]);
+        words = args([PERMS.as_ref(), format!("{mode:04o}").as_ref()]);
     }
-    words.extend(spelled([flag.as_ref(), path.as_os_str()]));
+    words.extend(args([flag.as_ref(), path.as_os_str()]));
     words
 }
 
-fn spelled<const N: usize>(words: [&OsStr; N]) -> Vec<OsString> {
+fn args<const N: usize>(words: [&OsStr; N]) -> Vec<OsString> {
     words.map(OsStr::to_owned).to_vec()
-}
-
-fn refuse_too_many_words(argv: &Argv, diagnostics: &mut Diagnostics) {
-    let count = argv.count();
-    if count <= MAX_WORDS {
-        return;
-    }
-    // Of rules in a file it is the file that counts: each of thousands costs little.
-    let by = |origin: &Origin| match origin {
-        Origin::File(place) => place.source.name.clone(),
-        other => other.to_string(),
-    };
-    let mut cost: BTreeMap<String, usize> = BTreeMap::new();
-    for operation in argv.operations.iter().filter(|operation| operation.purpose != Purpose::Base) {
-        *cost.entry(by(&operation.because)).or_default() += operation.words.len();
-    }
-    let mut cost: Vec<(String, usize)> = cost.into_iter().collect();
-    cost.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let most: Vec<String> = cost.iter().take(3).map(|(rule, words)| format!("{rule} ({words} words)")).collect();
-    let way_out =
-        if argv.guard.is_none() { "leave `--no-guard` out: the second stage has no such limit; or " } else { "" };
-    diagnostics.push(
-        Diagnostic::new(
-            Code::TooManyWords,
-            format!("the policy comes to {count} words, and bwrap takes at most {MAX_WORDS}"),
-        )
-        .help(format!(
-            "{way_out}cover whole directories instead of their files; most words come from {}",
-            most.join(", ")
-        )),
-    );
 }

@@ -8,9 +8,10 @@ use crate::ablate::{self, Mitigation};
 use crate::decide::{self, Decisions};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::environment::{self, Environment};
+use crate::guard_plan::GuardPlan;
 use crate::host::Host;
 use crate::layers::{self, Layers};
-use crate::lower::{self, Argv, Engine, Surroundings};
+use crate::lower::{self, Argv, Engine, Kernel, Surroundings};
 use crate::path::{AbsPath, shown};
 use crate::places;
 use crate::plan::{self, Base, Plan, View};
@@ -29,38 +30,20 @@ pub struct Compiled {
     pub resolution: Resolution,
     pub decisions: Decisions,
     pub plan: Plan,
-    /// A second stage inside makes a part of the mounts, and locks all of them.
+    /// The guard compares and locks the mounts.
     pub guard: bool,
+    /// The caller is root.
+    pub as_root: bool,
     pub environment: Environment,
     /// What the project's own file opens: see [`trust::refusal`]. `None` without such a file, or with errors.
     pub widening: Option<Widening>,
 }
 
-/// What files and flags say, before it is looked what that means on this host.
-pub struct Reading<'a> {
-    session: &'a Session,
-    request: &'a Request,
-    /// It remembers what was looked at.
-    host: Host,
-    layers: Layers,
-    policy: Policy,
-}
-
-/// Compiles the policy for this host. `None` when there is not even a project to compile for; otherwise the result is
-/// complete, but must not be run while `diagnostics` holds an error.
+/// Compiles the policy for this host. `None` if there is not even a project to compile for.
+/// Otherwise the result is complete, but must not be run while `diagnostics` holds an error.
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
-    read(host, session, request, diagnostics).map(|reading| reading.compile(diagnostics))
-}
-
-/// The first half of [`compile`].
-pub fn read<'a>(
-    host: &Host,
-    session: &'a Session,
-    request: &'a Request,
-    diagnostics: &mut Diagnostics,
-) -> Option<Reading<'a>> {
-    let host = host.remembering();
-    let layers = layers::discover(&host, session, request, diagnostics)?;
+    let host = &host.remembering();
+    let layers = layers::discover(host, session, request, diagnostics)?;
     let mut policy = presets::expand(&layers, session, diagnostics);
     if request.no_placeholders {
         refuse_blocks(&policy, diagnostics);
@@ -68,63 +51,49 @@ pub fn read<'a>(
     if puts_nothing_up(request) {
         policy.put_nothing_up();
     }
-    // Nothing that follows would be of use, and a walk through all of `/` or a home is no help to anybody.
+    // The rest would walk through all of `/` or a home, and help nobody.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
     }
-    Some(Reading { session, request, host, layers, policy })
+    let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
+    let decisions = decide::decide(&resolution, &layers, diagnostics);
+    let guard = session.executable.as_ref().filter(|_| !request.no_guard);
+    let base = Base {
+        uid: session.uid,
+        guard,
+        runtime: &resolution.runtime,
+        own_files: &layers.own_files,
+        // Without placeholders, a list that is missing offers no mount point.
+        git_exclude: resolution
+            .git_exclude
+            .as_ref()
+            .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
+        second_places: &resolution.second_places,
+    };
+    let plan = plan::plan(&decisions, &base, !request.no_optimize);
+    plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
+    plan::check_dangling(&plan, &resolution.dangling, diagnostics);
+    plan::check_hard_links(&plan, &decisions, diagnostics);
+    plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
+    refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
+    refuse_unreadable(host, &plan, diagnostics);
+    let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
+    let stages = Stages {
+        layers: &layers,
+        policy: &policy,
+        resolution: &resolution,
+        decisions: &decisions,
+        plan: &plan,
+        environment: &environment,
+    };
+    let runnable = !diagnostics.has_errors();
+    let widening = if runnable { trust::widening(host, session, &stages, request) } else { None };
+    let (guard, as_root) = (guard.is_some(), session.is_root());
+    Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard, as_root, widening })
 }
 
 fn puts_nothing_up(request: &Request) -> bool {
     request.no_placeholders || ablate::is_off(Mitigation::Placeholders)
-}
-
-impl Reading<'_> {
-    /// The words of bwrap's own, if a second stage makes the mounts, for who starts it before the rest is known. Those of [`Compiled::argv`] count.
-    pub fn foreseen_words(&self) -> Vec<OsString> {
-        lower::foreseen(self.policy.network.value, self.session.is_root(), &self.layers.project.cwd)
-    }
-
-    /// The second half of [`compile`].
-    pub fn compile(self, diagnostics: &mut Diagnostics) -> Compiled {
-        let Self { session, request, host, layers, policy } = self;
-        let host = &host;
-        let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
-        let decisions = decide::decide(&resolution, &layers, diagnostics);
-        let guard = session.executable.as_ref().filter(|_| !request.no_guard);
-        let base = Base {
-            uid: session.uid,
-            guard,
-            runtime: &resolution.runtime,
-            own_files: &layers.own_files,
-            // Where there is no such list, nothing can be mounted on it without a placeholder.
-            git_exclude: resolution
-                .git_exclude
-                .as_ref()
-                .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
-            second_places: &resolution.second_places,
-        };
-        let plan = plan::plan(&decisions, &base, !request.no_optimize);
-        plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
-        plan::check_dangling(&plan, &resolution.dangling, diagnostics);
-        plan::check_hard_links(&plan, &decisions, diagnostics);
-        plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
-        refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
-        refuse_unreadable(host, &plan, diagnostics);
-        let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
-        let guard = guard.is_some();
-        let stages = Stages {
-            layers: &layers,
-            policy: &policy,
-            resolution: &resolution,
-            decisions: &decisions,
-            plan: &plan,
-            environment: &environment,
-        };
-        let runnable = !diagnostics.has_errors();
-        let widening = if runnable { trust::widening(host, session, &stages, request) } else { None };
-        Compiled { layers, policy, resolution, decisions, plan, environment, guard, widening }
-    }
 }
 
 impl Compiled {
@@ -134,28 +103,26 @@ impl Compiled {
     }
 
     /// The argv that runs `command` under this policy.
-    pub fn argv(
-        &self,
-        session: &Session,
-        engine: &Engine,
-        command: &[OsString],
-        diagnostics: &mut Diagnostics,
-    ) -> Argv {
+    pub fn argv(&self, engine: &Engine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
         protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
-        let create = self.created();
         let around = Surroundings {
             engine,
             cwd: &self.layers.project.cwd,
             network: self.policy.network.value,
-            as_root: session.is_root(),
-            guard: session.executable.as_ref().filter(|_| self.guard),
+            as_root: self.as_root,
+            guard: self.guard,
             nested: self.policy.nested.value,
             environment: &self.environment,
-            create: &create,
+            create: &self.created(),
             new_files: &self.resolution.new_files,
             command,
         };
         lower::lower(&self.plan, &around, diagnostics)
+    }
+
+    /// The guard's plan. `None` without a guard.
+    pub fn guard_plan(&self, kernel: Kernel) -> Option<GuardPlan> {
+        self.guard.then(|| lower::guard_plan(&self.plan, kernel, self.as_root, self.policy.nested.value))
     }
 
     /// The directories that are made before the start.
@@ -170,6 +137,7 @@ impl Compiled {
 
     /// What protects beyond mounts, and is not to be had.
     fn lacking(&self, engine: &Engine) -> Vec<Lack> {
+        let kernel = engine.kernel;
         let lack = |has: bool, protection, why: &str| (!has).then(|| Lack { protection, why: why.to_owned() });
         [
             lack(
@@ -177,8 +145,8 @@ impl Compiled {
                 Protection::Guard,
                 "it was left out",
             ),
-            lack(engine.seccomp, Protection::Seccomp, "this kernel has none"),
-            lack(engine.landlock && engine.names, Protection::Landlock, "it needs Linux 6.12"),
+            lack(kernel.seccomp, Protection::Seccomp, "this kernel has none"),
+            lack(kernel.landlock && kernel.names, Protection::Landlock, "it needs Linux 6.12"),
         ]
         .into_iter()
         .flatten()

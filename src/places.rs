@@ -10,8 +10,12 @@ pub const TMP: &str = "/tmp";
 pub const OURS: &str = "/run/agent-sandbox";
 /// Present in every sandbox (SPEC B9).
 pub const MARKER: &str = "/run/agent-sandbox/inside";
-/// Our own executable, inside, whatever the policy hides. The second stage itself is started by its path on the host.
+/// Our own executable, which is the guard.
 pub const GUARD: &str = "/run/agent-sandbox/guard";
+/// The guard's plan.
+pub const PLAN: &str = "/run/agent-sandbox/plan";
+/// The file that stands for every masked file. The guard compares masks with it.
+pub const MASKED: &str = "/run/agent-sandbox/masked";
 
 /// One of the above as a path.
 pub fn at(place: &str) -> AbsPath {

@@ -1,12 +1,12 @@
-//! Words as a shell reads them.
+//! Arguments as a shell reads them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::path::shown;
 
-/// A word as `quote` writes it, or as `$'…'` where it holds what a terminal obeys or cannot show. Shells that know this
-/// form read the same bytes back.
+/// An argument as `quote` writes it, or as `$'…'` if a terminal would obey or could not show it.
+/// Shells that know this form read the same bytes back.
 pub(crate) fn quote_for_people(word: &OsStr) -> Vec<u8> {
     let bytes = word.as_bytes();
     if shown(word).as_bytes() == bytes {
@@ -26,26 +26,20 @@ pub(crate) fn quote_for_people(word: &OsStr) -> Vec<u8> {
     out
 }
 
-/// The same as text, for a command in a message that somebody may copy: names of files are anybody's.
+/// An argument as text, for a command in a message that a person may copy.
 pub(crate) fn in_shell(word: &OsStr) -> String {
     String::from_utf8_lossy(&quote_for_people(word)).into_owned()
 }
 
-/// A word as a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and paths are bytes; the
-/// tests read our output back with it.
+/// An argument as a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and
+/// paths are bytes.
 pub(crate) fn quote(word: &OsStr) -> Vec<u8> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(byte);
-    let bytes = word.as_bytes();
-    if !bytes.is_empty() && bytes.iter().all(plain) {
-        return bytes.to_vec();
+    if let Some(text) = word.to_str() {
+        return shell_words::quote(text).into_owned().into_bytes();
     }
-    let mut out = vec![b'\''];
-    for byte in bytes {
-        match byte {
-            b'\'' => out.extend(b"'\\''"),
-            byte => out.push(*byte),
-        }
-    }
-    out.push(b'\'');
-    out
+    let quoted = word.as_bytes().iter().flat_map(|byte| match byte {
+        b'\'' => b"'\\''".to_vec(),
+        byte => vec![*byte],
+    });
+    [b"'".to_vec(), quoted.collect(), b"'".to_vec()].concat()
 }

@@ -15,8 +15,28 @@ use crate::diagnostic::{Code, Diagnostic};
 /// No message is longer; what does not fit is cut.
 pub const MAX_BYTES: usize = 4096;
 
-/// What the supervisor answers to [`Report::Ready`].
-pub const GO: &[u8] = b"go";
+/// The supervisor's answer to [`Report::Ready`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The command may start.
+    Go,
+    /// A directory changed while the supervisor compared: the guard must compare its mounts again.
+    VerifyAgain,
+}
+
+impl Answer {
+    fn encode(self) -> &'static [u8] {
+        match self {
+            Answer::Go => b"go",
+            Answer::VerifyAgain => b"verify",
+        }
+    }
+
+    pub fn send(self, socket: BorrowedFd) -> io::Result<()> {
+        send(socket, self.encode(), SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
@@ -72,16 +92,18 @@ impl Report {
     }
 }
 
-/// After [`Report::Ready`], waits until the supervisor has hold of this process: a command that ends at once would otherwise be gone before its
-/// exit status can be asked for, and a signal could meet nobody.
-pub fn wait_for_go(socket: BorrowedFd) -> io::Result<()> {
-    let mut answer = [0; GO.len()];
+/// After [`Report::Ready`], waits until the supervisor has hold of this process. Otherwise a command
+/// that ends at once would be gone before the supervisor can ask for its exit status.
+pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
+    let mut bytes = [0; 16];
     loop {
-        match recv(socket, &mut answer, RecvFlags::empty()) {
+        match recv(socket, &mut bytes, RecvFlags::empty()) {
             Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
-            Ok((_, length)) if &answer[..length] == GO => return Ok(()),
-            Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((_, length)) => {
+                let answer = [Answer::Go, Answer::VerifyAgain].into_iter().find(|answer| answer.encode() == &bytes[..length]);
+                return answer.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
+            }
         }
     }
 }
@@ -163,11 +185,13 @@ mod tests {
             let (length, _) = recv(&ours, &mut buffer, RecvFlags::empty()).unwrap();
             assert_eq!(Report::decode(&buffer[..length]), Some(report));
         }
-        send(&ours, GO, SendFlags::NOSIGNAL).unwrap();
-        wait_for_go(theirs.as_fd()).unwrap();
+        for answer in [Answer::Go, Answer::VerifyAgain] {
+            answer.send(ours.as_fd()).unwrap();
+            assert_eq!(wait_for_answer(theirs.as_fd()).unwrap(), answer);
+        }
         send(&ours, b"no", SendFlags::NOSIGNAL).unwrap();
-        assert!(wait_for_go(theirs.as_fd()).is_err(), "another answer");
+        assert!(wait_for_answer(theirs.as_fd()).is_err(), "another answer");
         drop(ours);
-        assert!(wait_for_go(theirs.as_fd()).is_err(), "nobody is there to answer");
+        assert!(wait_for_answer(theirs.as_fd()).is_err(), "nobody is there to answer");
     }
 }

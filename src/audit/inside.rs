@@ -129,13 +129,14 @@ impl<'p> Inside<'p> {
     /// What there is from the mount point downwards.
     pub fn gives(&self, planned: &Planned) -> Effective {
         match &planned.mount {
-            Mount::Bind { kind: BindKind::ReadOnly, .. } | Mount::OwnBinary { .. } | Mount::Symlink { .. } => {
-                Effective::Ro
-            }
+            Mount::Bind { kind: BindKind::ReadOnly, .. }
+            | Mount::OwnBinary { .. }
+            | Mount::GuardPlan { .. }
+            | Mount::Symlink { .. } => Effective::Ro,
             Mount::Bind { kind: BindKind::Writable | BindKind::WithDevices, .. } | Mount::Elsewhere { .. } => {
                 Effective::Rw
             }
-            Mount::MaskFile { .. } => Effective::Exclude,
+            Mount::MaskFile { .. } | Mount::MaskSource { .. } => Effective::Exclude,
             // Git's copy of its list is there to be read.
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => Effective::Ro,
             Mount::DataFile { .. } => Effective::Exclude,

@@ -137,22 +137,25 @@ pub(super) struct Policy {
 /// [`Form`], as it is written and explained on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum PrintForm {
-    /// A script that a POSIX shell runs as it is
+    /// One bwrap command, one operation on each line; comments before it say what else a run does
     Shell,
-    /// An object with the words, the environment, what must be there before the start, and the contents of descriptors
-    Json,
-    /// The words alone, one on each line; newline and backslash as `\n` and `\\`. A warning says what else they need
-    Lines,
-    /// The words alone, as they are, each ended by a NUL byte. A warning says what else they need
-    Nul,
-    /// One operation on each line with its reason, and what was left out
+    /// The operations in groups, each with its reason, and the rules that need no mount
     Annotated,
+    /// A complete script for a POSIX shell
+    Script,
+    /// An object with the arguments, the environment, and all that must exist before the start
+    Json,
+    /// The arguments alone, one on each line; newline and backslash as `\n` and `\\`
+    Lines,
+    /// The arguments alone, as they are, each ended by a NUL byte
+    Nul,
 }
 
 impl From<PrintForm> for Form {
     fn from(form: PrintForm) -> Self {
         match form {
             PrintForm::Shell => Form::Shell,
+            PrintForm::Script => Form::Script,
             PrintForm::Json => Form::Json,
             PrintForm::Lines => Form::Lines,
             PrintForm::Nul => Form::Nul,

@@ -6,7 +6,7 @@ use crate::environment::Fate;
 use crate::lower::{Argv, Engine};
 use crate::path::shown;
 use crate::pipeline::Compiled;
-use crate::print::shell_for_people;
+use crate::print::command_for_people;
 use crate::rule::Exactness;
 
 /// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
@@ -28,16 +28,16 @@ pub(super) fn engine(engine: &Engine, compiled: &Compiled) -> String {
     let lacking: Vec<&str> = engine.features.lacking().collect();
     let flags = if lacking.is_empty() { "all".to_owned() } else { format!("all but {}", lacking.join(", ")) };
     format!(
-        "machine: {}; second stage: {}; seccomp: {}; Landlock scope: {}\nbwrap's flags: {flags}\n",
+        "machine: {}; guard: {}; seccomp: {}; Landlock scope: {}\nbwrap's flags: {flags}\n",
         engine.bwrap,
         has(compiled.guard),
-        has(engine.seccomp),
-        has(engine.landlock)
+        has(engine.kernel.seccomp),
+        has(engine.kernel.landlock)
     )
 }
 
 pub(super) fn argv(argv: &Argv) -> String {
-    format!("argv:\n{}", shell_for_people(argv))
+    format!("argv:\n{}", command_for_people(argv))
 }
 
 fn files(compiled: &Compiled, out: &mut String) {

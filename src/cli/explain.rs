@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostics, listed};
 use crate::exit_code;
 use crate::host::Host;
 use crate::path::{AbsPath, shown};
-use crate::print::{guard_mount_for_people, words_for_people};
+use crate::print::{step_for_people, words_for_people};
 use crate::rule::Exactness;
 
 use super::args;
@@ -152,7 +152,7 @@ fn losers(losers: &[Loser]) -> Vec<String> {
 fn step(step: &Step) -> String {
     match step {
         Step::Bwrap(words) => words_for_people(&words.iter().map(|word| word.0.clone()).collect::<Vec<_>>()),
-        Step::Guard(mount) => guard_mount_for_people(mount),
+        Step::Guard(mount) => step_for_people(mount),
     }
 }
 

@@ -7,15 +7,16 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::audit::lint;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::exit_code;
 use crate::host::Host;
 use crate::launch::undo::{Removed, Traces, Undo};
-use crate::launch::{self, Ahead, Attendant, Basis, GivenStreams, Loading, Outcome, Supervisor};
+use crate::launch::{self, GivenStreams, Outcome, Recheck, RunHooks, Supervisor};
 use crate::lower::{Argv, Engine};
-use crate::pipeline::{self, Compiled, Reading};
+use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
 use crate::protection::{self, Lack};
+use crate::report::{self, Answer};
 use crate::rule::Protection;
 use crate::session::{Request, Session};
 
@@ -35,12 +36,7 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCo
     let command = |_: &Compiled| arguments.command.clone();
     if let Some(form) = form {
         return match prepare(host, options, &command, Leaves::WhatRulesAskFor, output, &Before::default()) {
-            Ok(prepared) => {
-                let code = print_as(form, &prepared.argv, output);
-                // The process ends here, which frees its memory faster. There are no traces: nothing was put up.
-                std::mem::forget(prepared);
-                code
-            }
+            Ok(prepared) => print_as(form, &prepared.argv, output),
             Err(code) => ExitCode::from(code),
         };
     }
@@ -105,115 +101,88 @@ pub(super) struct Prepared {
     pub(super) compiled: Compiled,
     engine: Engine,
     pub(super) argv: Argv,
-    /// bwrap can start while the rest is put up.
-    begins_early: bool,
-    /// It was started before the policy was compiled.
-    ahead: Option<Ahead>,
-    /// Goes with this, and takes with it what would stay.
+    /// Removes at the end what must not stay.
     traces: Option<Traces>,
 }
 
 impl Prepared {
-    /// Returns when the command has ended, if at all, and all that was put up for it is gone. Signals wait while the supervisor
-    /// lives: what is put up is taken away again. `streams` are asked for when everything stands on which the command will be started.
+    /// Returns when the command has ended, if it started, and its placeholders are gone. Signals wait
+    /// while the supervisor lives, so that a signal does not leave placeholders behind. `streams` is
+    /// called when all placeholders stand.
     fn start(
-        mut self,
+        self,
         host: &Host,
         exec: bool,
         output: &Output,
         streams: &mut dyn FnMut(&Prepared) -> Result<GivenStreams, Diagnostic>,
     ) -> Result<(Outcome, Supervisor), Diagnostic> {
         if exec {
-            launch::note_identities(host, &mut self.argv)?;
-            if let Some(guard) = &mut self.argv.guard {
-                guard.plan.json = output.is_json();
-            }
-            return Err(launch::exec(&self.argv));
+            let look = launch::look(host, &self.argv)?;
+            return Err(launch::exec(&self.argv, launch::run_sheet(&self.argv, &look, output.is_json())));
         }
         let supervisor = Supervisor::new()?;
-        let outcome = match launch::without_power(host, &self.session, &self.argv) {
-            Some(why) => Outcome::Unavailable(why),
-            None => self.supervise(host, &supervisor, output, streams)?,
-        };
+        let outcome = self.supervise(host, &supervisor, output, streams)?;
         Ok((outcome, supervisor))
     }
 
     fn supervise(
-        mut self,
+        &self,
         host: &Host,
         supervisor: &Supervisor,
         output: &Output,
         streams: &mut dyn FnMut(&Prepared) -> Result<GivenStreams, Diagnostic>,
     ) -> Result<Outcome, Diagnostic> {
-        // Its own part of the start goes on while ours does. Should ours fail, it ends, and nothing has run.
-        if self.begins_early {
-            launch::note_what_stands(host, &mut self.argv)?;
+        let Self { session, request, compiled, engine, argv, traces } = self;
+        let removed = if traces.is_none() { Removed::Kept } else { Removed::Freed };
+        let undo = launch::undo::put_up_for(host, compiled, argv, removed)?;
+        let look = match launch::look(host, argv) {
+            Ok(look) => look,
+            Err(diagnostic) => return Ok(Outcome::Changed(diagnostic)),
+        };
+        if let Some(path) = look.missing() {
+            return Ok(Outcome::Changed(report::refusal(&format!("`{path}` is gone"))));
         }
-        let ahead = self.ahead.take();
-        let begun = match self.begins_early.then(|| supervisor.begin(ahead, &self.argv, GivenStreams::default())) {
-            Some(Err(diagnostic)) => return Ok(Outcome::Failed(diagnostic)),
-            Some(Ok(begun)) => Some(begun),
-            None => None,
-        };
-        let removed = if self.traces.is_none() { Removed::Kept } else { Removed::Freed };
-        let undo = launch::undo::put_up_for(host, &self.compiled, &self.argv, removed)?;
-        let thorough = undo.has_company();
-        let note = if thorough { launch::note_all_identities } else { launch::note_identities };
-        let noted = note(host, &mut self.argv);
-        let mut around = Around { prepared: &self, host, thorough, undo: Some(undo), said: Diagnostics::default() };
-        let begun = noted.and_then(|()| match begun {
-            Some(begun) => Ok(begun),
-            None => {
-                let streams = streams(&self)?;
-                // Nobody waits for a plan.
-                if self.argv.guard.is_none() {
-                    around.meanwhile();
-                }
-                supervisor.begin(None, &self.argv, streams)
-            }
-        });
-        let outcome = match begun {
-            Ok(begun) => begun.run(host, &self.argv, &mut around),
-            Err(diagnostic) => {
-                around.afterwards(&|| Ok(()));
-                Outcome::Failed(diagnostic)
-            }
-        };
+        let given = streams(self)?;
+        let sheet = launch::run_sheet(argv, &look, output.is_json());
+        let recheck = Recheck::new(host, session, request, engine, look);
+        let mut around = Around { compiled, argv, recheck, undo: Some(undo), said: Diagnostics::default() };
+        if argv.guard.is_none() {
+            around.while_mounting();
+        }
+        let outcome = supervisor.run(host, argv, sheet, given, &mut around);
         output.report(&around.said);
-        // Most runs end here, and the end of a process frees its memory faster.
-        let Self { session, request, compiled, engine, argv, traces: _traces, .. } = self;
-        std::mem::forget((session, request, compiled, engine, argv));
         Ok(outcome)
     }
 }
 
-/// What is done on the host around a supervised run.
+/// Work on the host around a supervised run.
 struct Around<'a> {
-    prepared: &'a Prepared,
-    host: &'a Host,
-    /// All identities were noted.
-    thorough: bool,
+    compiled: &'a Compiled,
+    argv: &'a Argv,
+    recheck: Recheck<'a>,
     /// Until the end.
     undo: Option<Undo>,
-    /// What there is to say at the end.
+    /// Reports for the end.
     said: Diagnostics,
 }
 
-impl Attendant for Around<'_> {
-    fn meanwhile(&mut self) {
+impl RunHooks for Around<'_> {
+    fn while_mounting(&mut self) {
         if let Some(undo) = &mut self.undo {
-            undo.remember(&self.prepared.compiled);
+            undo.remember(self.compiled);
         }
     }
 
-    fn confirm(&mut self) -> Result<(), String> {
-        let Prepared { session, request, engine, argv, .. } = self.prepared;
-        let basis = Basis { host: self.host, session, request, engine };
-        let undo = self.undo.as_ref().ok_or("what was put up has been taken away")?;
-        basis.confirm(argv, undo, self.thorough)
+    fn before_exec(&mut self) -> Result<Answer, String> {
+        let undo = self.undo.as_ref().ok_or("the placeholders have been removed")?;
+        self.recheck.after_mounting(self.argv, undo)
     }
 
-    fn afterwards(&mut self, close: &dyn Fn() -> io::Result<()>) {
+    fn difference(&mut self) -> Option<String> {
+        self.recheck.difference(self.argv)
+    }
+
+    fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
         self.said = self.undo.take().map(|undo| undo.finish_beside(close)).unwrap_or_default();
     }
 }
@@ -286,13 +255,7 @@ fn prepare(
     }
     let mut diagnostics = Diagnostics::default();
     let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
-    // Who gives the command other streams asks for them when all stands.
-    let ahead = will_run && !options.exec && !request.no_guard && leaves == Leaves::WhatRulesAskFor;
-    let loading = ahead.then(|| Loading::start(host, &session)).flatten();
-    let reading = pipeline::read(host, &session, &request, &mut diagnostics);
-    let told = |(loading, reading): (Loading, &Reading)| loading.tell(host, &session, reading.foreseen_words());
-    let ahead = loading.zip(reading.as_ref()).filter(|_| !diagnostics.has_errors()).and_then(told);
-    let compiled = reading.map(|reading| reading.compile(&mut diagnostics));
+    let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
     let lowered = compiled.as_ref().and_then(|compiled| {
         if options.debug {
             output.debug(&debug::stages(compiled));
@@ -313,7 +276,7 @@ fn prepare(
         if will_run && leaves == Leaves::WhatRulesAskFor {
             launch::remember(host, &compiled.layers, &engine);
         }
-        let argv = compiled.argv(&session, &engine, &command, &mut diagnostics);
+        let argv = compiled.argv(&engine, &command, &mut diagnostics);
         Some((engine, argv))
     });
     if before.without_guard.is_some() || before.changed > 0 {
@@ -338,7 +301,11 @@ fn prepare(
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     }
-    // Without a second stage nobody waits.
-    let begins_early = leaves == Leaves::WhatRulesAskFor && argv.guard.is_some();
-    Ok(Prepared { session, request, compiled, engine, argv, begins_early, ahead, traces })
+    launch::write_mount_files(host, &compiled.layers.state, &argv.files).map_err(|(path, e)| {
+        fail(
+            Diagnostic::new(Code::StartFailed, format!("cannot write `{path}`: {}", reason(&e)))
+                .help("see that the state folder can be written and that the disk is not full"),
+        )
+    })?;
+    Ok(Prepared { session, request, compiled, engine, argv, traces })
 }

@@ -1,65 +1,63 @@
-//! The second stage, inside the sandbox: the last hop between bwrap and the command.
+//! The guard, inside the sandbox: the last hop between bwrap and the command.
 //!
-//! bwrap is quadratic in binds, its own mounts can be undone by who makes a user namespace, and nobody looks whether they are the
-//! mounts that were printed. So bwrap makes the namespaces, the root and `/proc`, and lets our own binary be root in them: it makes all other
-//! mounts, compares all of them with the plan, locks them in one more namespace, gives up what it used, and becomes the command.
+//! bwrap makes the mounts that its argv says, and does not look whether a path changed meanwhile. A
+//! process that makes a user namespace can undo them. So bwrap starts our own binary as an ordinary
+//! process. The guard makes the masks that the argv had no room for, compares all mounts with its
+//! plan, locks them in one more namespace, gives up its capabilities, and becomes the command. It
+//! can only tighten.
 
-mod check;
 mod confine;
-mod dev;
-mod kept;
 mod mounts;
 mod namespaces;
-mod own;
+mod verify;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use landlock::RulesetError;
+use rustix::fs::{FileType, fstat};
 
 use crate::ablate::{self, Mitigation};
-use crate::bytes::Word;
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 use crate::exit_code;
-use crate::guard_plan::GuardPlan;
-use crate::path::shown;
-use crate::report::{self, Report, cannot_execute_inside, refusal};
+use crate::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet};
+use crate::path::{AbsPath, shown};
+use crate::places;
+use crate::report::{self, Answer, Report, cannot_execute_inside, refusal};
 use crate::scope;
 use crate::seccomp;
 use crate::signal_mask::Mask;
 
 pub(crate) use confine::drop_capabilities;
-pub(crate) use namespaces::{User, enter as enter_namespaces};
+pub(crate) use namespaces::enter as enter_namespaces;
+use verify::{Identities, Table};
 
 const NO_COMMAND: &str = "the sandbox was set up without a command to run in it";
 
 /// Why the command was not started.
 #[derive(Debug)]
 enum Failure {
-    /// This machine does not let us do it: nothing has been given up yet, and a start without the guard may still work.
+    /// This machine does not let the guard work. Nothing has been given up yet, so a start without
+    /// the guard may still succeed.
     Unavailable(String),
-    /// What was to be hidden has changed since it was planned.
+    /// A path has changed since the policy was compiled. Another start may succeed.
     Changed(String),
     /// Something is not as it must be.
     Refused(String),
-    /// A script was printed without one.
+    /// The command line was printed without a command.
     NoCommand,
-    CannotExecute {
-        program: OsString,
-        error: io::Error,
-    },
+    CannotExecute { program: OsString, error: io::Error },
 }
 
 impl Failure {
-    /// For a step that needs nothing but what every kernel gives to whoever has its own user namespace.
+    /// For a step that every kernel grants to a process with a user namespace of its own.
     fn step(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |e| Self::Unavailable(format!("{what}: {}", reason(&e)))
     }
@@ -84,41 +82,37 @@ impl Failure {
     fn diagnostic(self) -> Diagnostic {
         if let Self::NoCommand = self {
             return Diagnostic::new(Code::CommandNotFound, NO_COMMAND)
-                .help("print the script anew, with one: `agent-sandbox --print-args -- COMMAND [ARGS]…`");
+                .help("print it again with one: `agent-sandbox --print-args -- COMMAND [ARGS]…`");
         }
         match self.report() {
             Report::Unavailable(why) => report::unavailable(&why),
             Report::CannotExecute { errno, message } => cannot_execute_inside(errno, message),
             Report::Refused(why) | Report::Changed(why) => refusal(&why),
-            Report::Ready => refusal("the second stage did not end as it should"),
+            Report::Ready => refusal("the guard did not end as it should"),
         }
     }
 }
 
-/// `words`: the descriptor of the plan, `--`, and the command. A program that embeds this library can be its own guard: name it
-/// as `Session::executable`, and call this when its first argument is [`crate::guard_plan::SUBCOMMAND`].
-pub fn main(words: &[OsString]) -> ExitCode {
-    let (plan, command) = match read(words) {
-        Ok(read) => read,
-        // Whoever was to send it has ended, and it is not for us to speak after him.
-        Err(e) if e.kind() == DESERTED => return ExitCode::from(exit_code::OWN_FAILURE),
-        Err(e) => {
-            let problem = refusal(&format!("the plan of the second stage cannot be read: {}", reason(&e)));
-            return say(&problem, TEXT);
-        }
+/// Becomes the command. `args` are `--` and the command. A program that embeds this library can be
+/// its own guard: name it as `Session::executable`, and call this function when its first argument
+/// is [`crate::guard_plan::SUBCOMMAND`].
+pub fn main(args: &[OsString]) -> ExitCode {
+    let sheet = match run_sheet() {
+        Ok(sheet) => sheet,
+        Err(e) => return say(&refusal(&format!("the run sheet cannot be read: {}", reason(&e))), TEXT),
     };
-    let format = if plan.json { Format::Json } else { TEXT };
-    let supervisor = match plan.report.map(descriptors::inherited).transpose() {
+    let format = if sheet.json { Format::Json } else { TEXT };
+    let supervisor = match sheet.report.map(descriptors::inherited).transpose() {
         Ok(supervisor) => supervisor,
         Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), format),
     };
-    let failure = match start(&plan, &command, supervisor.as_ref()) {
+    let failure = match plan().and_then(|plan| start(&plan, &sheet, args, supervisor.as_ref())) {
         Ok(never) => match never {},
         Err(failure) => failure,
     };
     match supervisor {
         Some(supervisor) => {
-            // Should that fail, there is nobody left to tell.
+            // If this fails, the supervisor is gone, and nobody is left to tell.
             let _ = failure.report().send(supervisor.as_fd());
             ExitCode::from(exit_code::OWN_FAILURE)
         }
@@ -126,97 +120,111 @@ pub fn main(words: &[OsString]) -> ExitCode {
     }
 }
 
-/// A supervisor that has ended before it had a plan.
-const DESERTED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
-
-/// As large as most plans.
-const PLAN_BYTES: usize = 1 << 16;
-
-fn read(words: &[OsString]) -> io::Result<(GuardPlan, Vec<OsString>)> {
-    let [descriptor, _, command @ ..] = words else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not called as it should be"));
-    };
-    let descriptor = descriptor.to_str().and_then(|number| number.parse().ok()).unwrap_or_default();
-    // To its end: a supervisor writes the plan when it is known, and one that is gone has not written all of it.
-    let mut text = Vec::with_capacity(PLAN_BYTES);
-    // What is not open holds none.
-    let plan = descriptors::inherited(descriptor).map_err(|_| rustix::io::Errno::NOENT)?;
-    let mut plan = fs::File::from(plan);
-    plan.read_to_end(&mut text)?;
-    if text.is_empty() && plan.metadata()?.file_type().is_socket() {
-        return Err(DESERTED.into());
+/// Reads the facts of this run. A command that a person pasted has no run sheet.
+fn run_sheet() -> io::Result<RunSheet> {
+    match descriptors::sealed_content(RUN_SHEET)? {
+        Some(text) => Ok(serde_json::from_slice(&text)?),
+        None => Ok(RunSheet::default()),
     }
-    let mut plan: GuardPlan = serde_json::from_slice(&text)?;
-    let command = match plan.command.take() {
-        Some(command) => command.into_iter().map(|word| word.0).collect(),
-        None => command.to_vec(),
-    };
-    Ok((plan, command))
 }
 
-/// The guard on one screen. Each step says what it needs; the order is the only one that works (see TECHNICAL_STEERING.md).
-fn start(plan: &GuardPlan, command: &[OsString], supervisor: Option<&OwnedFd>) -> Result<Infallible, Failure> {
+/// Reads the plan. Without it the guard cannot tell whether the mounts are right, and starts nothing.
+fn plan() -> Result<GuardPlan, Failure> {
+    let text = fs::read(places::PLAN).map_err(|e| Failure::refused("the guard's plan", reason(&e)))?;
+    serde_json::from_slice(&text).map_err(|e| Failure::refused("the guard's plan", e))
+}
+
+/// The guard on one screen. TECHNICAL_STEERING.md says why the steps have this order.
+fn start(
+    plan: &GuardPlan,
+    sheet: &RunSheet,
+    args: &[OsString],
+    supervisor: Option<&OwnedFd>,
+) -> Result<Infallible, Failure> {
+    let command = command(sheet, args);
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::NoCommand);
     };
-    let directory = match &plan.directory {
-        Some(directory) => directory.as_path().to_owned(),
-        None => std::env::current_dir().map_err(|e| Failure::refused("the working directory", reason(&e)))?,
-    };
-    let user = User::outside().map_err(Failure::step("who the caller is"))?;
+    let cwd = std::env::current_dir().map_err(|e| Failure::refused("the working directory", reason(&e)))?;
+    namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
     if !ablate::is_off(Mitigation::PrivatePropagation) {
         mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
     }
-    let made = mounts::make(plan).map_err(|(path, e)| {
-        let why = format!("`{path}`: {}", reason(&e));
-        if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
-    })?;
-    check::check(&plan.expect, &made).map_err(Failure::Refused)?;
-    // What we are in was covered.
-    std::env::set_current_dir(&directory)
-        .map_err(|e| Failure::refused(&format!("`{}`", shown(directory.as_os_str())), reason(&e)))?;
+    for step in &plan.overflow {
+        mounts::tighten(step).map_err(|e| {
+            let why = format!("`{}`: {}", step.path(), reason(&e));
+            if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
+        })?;
+    }
+    let identities: Identities = sheet.identities.iter().cloned().collect();
+    let table = Table::read()?;
+    table.close(plan)?;
+    table.compare(plan, &identities)?;
+    // A mount of the overflow list may cover the working directory.
+    std::env::set_current_dir(&cwd).map_err(|e| Failure::refused("the working directory", reason(&e)))?;
     if !plan.nested && !ablate::is_off(Mitigation::NoUserNamespaces) {
         namespaces::allow_one_more().map_err(Failure::step("the limit of user namespaces"))?;
     }
+    close_proc(plan)?;
+    if !ablate::is_off(Mitigation::MountLock) && !ablate::is_off(Mitigation::RootCapabilities) {
+        namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
+    }
+    // The supervisor looks at the host once more while the guard does the rest.
+    tell(supervisor, &Report::Ready)?;
+    if !ablate::is_off(Mitigation::RootCapabilities) {
+        confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
+    }
+    restrict(plan).map_err(|e| Failure::refused("Landlock", e))?;
+    descriptors::close_on_exec().map_err(|e| Failure::refused("file descriptors", reason(&e)))?;
+    // The steps above need not know what the filter forbids.
+    if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
+        seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
+    }
+    while answer(supervisor)? == Answer::VerifyAgain {
+        Table::read()?.compare(plan, &identities)?;
+        tell(supervisor, &Report::Ready)?;
+    }
+    if let Ok(mask) = sheet.signal_mask.parse::<Mask>() {
+        mask.restore();
+    }
+    let error = Command::new(program).args(arguments).exec();
+    Err(Failure::CannotExecute { program: program.clone(), error })
+}
+
+fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {
+    match &sheet.command {
+        Some(command) => command.iter().map(|word| word.0.clone()).collect(),
+        None => args.get(1..).unwrap_or_default().to_vec(),
+    }
+}
+
+fn close_proc(plan: &GuardPlan) -> Result<(), Failure> {
     for path in plan.proc_read_only.iter().filter(|_| !ablate::is_off(Mitigation::ProcSys)) {
-        match mounts::read_only(path) {
+        match mounts::bind_read_only(path) {
             // Not every kernel has all of them.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             made => made.map_err(|e| Failure::refused(&format!("`{path}`"), reason(&e)))?,
         }
     }
-    if !ablate::is_off(Mitigation::MountLock) && !ablate::is_off(Mitigation::RootCapabilities) {
-        namespaces::enter(user).map_err(Failure::step("a namespace that locks the mounts"))?;
-    }
-    // The supervisor takes hold of this process, and looks once more whether all is as planned, while the rest is done: nothing of it is about mounts.
-    if let Some(supervisor) = supervisor {
-        Report::Ready.send(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))?;
-    }
-    if !ablate::is_off(Mitigation::RootCapabilities) {
-        confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
-    }
-    keep_inside(plan).map_err(|e| Failure::refused("Landlock", e))?;
-    descriptors::close_on_exec().map_err(|e| Failure::refused("descriptors", reason(&e)))?;
-    // Nothing that follows is forbidden by it: nothing else should have to know what the filter forbids.
-    if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
-        seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
-    }
-    if let Some(supervisor) = supervisor {
-        report::wait_for_go(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))?;
-    }
-    let mask = plan.signal_mask.as_deref().and_then(|mask| mask.parse::<Mask>().ok());
-    mask.unwrap_or_default().restore();
-    let variables = plan.environment.iter().flatten().map(|(Word(name), Word(value))| (name, value));
-    // bwrap has set this one: the working directory (SPEC E1).
-    let variables = variables.filter(|(name, _)| *name != "PWD");
-    let error = Command::new(program).args(arguments).envs(variables).exec();
-    Err(Failure::CannotExecute { program: program.clone(), error })
+    Ok(())
 }
 
-fn keep_inside(plan: &GuardPlan) -> Result<(), RulesetError> {
+fn tell(supervisor: Option<&OwnedFd>, report: &Report) -> Result<(), Failure> {
+    let Some(supervisor) = supervisor else { return Ok(()) };
+    report.send(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))
+}
+
+/// Waits until the supervisor has hold of this process and has compared the host with its notes. A
+/// pasted command has no supervisor.
+fn answer(supervisor: Option<&OwnedFd>) -> Result<Answer, Failure> {
+    let Some(supervisor) = supervisor else { return Ok(Answer::Go) };
+    report::wait_for_answer(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))
+}
+
+fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
     let scopes = plan.landlock && !ablate::is_off(Mitigation::LandlockScope);
     if plan.names && !ablate::is_off(Mitigation::OwnNames) {
-        scope::keep_names(mounts::open_to_names(plan), scopes)
+        scope::keep_names(writable_directories(plan), scopes)
     } else if scopes {
         scope::apply()
     } else {
@@ -224,9 +232,29 @@ fn keep_inside(plan: &GuardPlan) -> Result<(), RulesetError> {
     }
 }
 
+/// The directories in and below which the command may create names, as far as mounts let it. One
+/// that lies in another is left out. They are opened one at a time, because a policy may have more
+/// of them than a process may open files.
+fn writable_directories(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
+    let mut last: Option<&AbsPath> = None;
+    plan.expect.iter().filter_map(move |expected| {
+        let is_open = matches!(expected.access, Expectation::Rw | Expectation::Own);
+        if !is_open || last.is_some_and(|last| expected.path.is_within(last)) {
+            return None;
+        }
+        let opened = mounts::open(&expected.path).ok().filter(is_directory)?;
+        last = Some(&expected.path);
+        Some(opened)
+    })
+}
+
+fn is_directory(opened: &OwnedFd) -> bool {
+    fstat(opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+}
+
 const TEXT: Format = Format::Text { color: false };
 
-/// Says it to whoever reads standard error, and gives the exit code for it.
+/// Writes a diagnostic to standard error and returns its exit code.
 fn say(diagnostic: &Diagnostic, format: Format) -> ExitCode {
     let mut diagnostics = Diagnostics::default();
     diagnostics.push(diagnostic.clone());

@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 use crate::layers::Layers;
-use crate::lower::Argv;
 use crate::path::{AbsPath, shown};
 use crate::session::Session;
 
@@ -55,14 +54,6 @@ pub(crate) fn is_restricted(host: &Host) -> bool {
 
 fn unavailable(message: &str) -> Diagnostic {
     Diagnostic::new(Code::SandboxUnavailable, message)
-}
-
-/// Why the second stage could not mount, where that can be told beforehand. An installation with the setuid bit gives capabilities to root alone,
-/// and ends with a message of its own.
-pub fn without_power(host: &Host, session: &Session, argv: &Argv) -> Option<String> {
-    let bwrap = &argv.program;
-    let refused = argv.guard.is_some() && !session.is_root() && is_setuid(host, bwrap);
-    refused.then(|| format!("`{bwrap}` is setuid, and lets nobody but root mount"))
 }
 
 /// An installation with the setuid bit needs no user namespaces.

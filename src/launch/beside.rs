@@ -1,76 +1,99 @@
-//! Starting beside other sandboxes. Their commands may change the project while this one looks for what rules mean, and until it is
-//! mounted. So when all mounts are made and the command waits, it is looked once more whether they are what the rules come to.
-//!
-//! A run that is alone does nothing of this: then whoever changes the project is the user.
+//! Comparing once more before the command starts. Commands in other sandboxes may change the project
+//! while this run looks for the paths that rules mean, and until they are mounted.
 
 use crate::ablate::{self, Mitigation};
-use crate::diagnostic::Diagnostics;
-use crate::guard_plan::{Expected, GuardPlan};
+use crate::diagnostic::{Diagnostics, reason};
 use crate::host::Host;
 use crate::lower::{Argv, Engine};
-use crate::path::PathMap;
 use crate::pipeline;
+use crate::report::Answer;
 use crate::session::{Request, Session};
 
-use super::note_all_identities;
+use super::look::{Difference, Look};
 use super::undo::Undo;
 
-/// How often it is looked again while somebody changes the folders at the same moment. One look takes as long as a walk.
-const LOOKS: usize = 20;
+/// How often the supervisor compares while another process changes the same directories.
+const COMPARISONS: usize = 20;
 
-/// What the argv of a run was made from.
-pub struct Basis<'a> {
+/// What the argv of a run was made from, and how the host looked then.
+pub struct Recheck<'a> {
     pub host: &'a Host,
     pub session: &'a Session,
     pub request: &'a Request,
     pub engine: &'a Engine,
+    look: Look,
+    comparisons: usize,
 }
 
-impl Basis<'_> {
-    /// To be asked when all mounts of `argv` are made. `thorough`: whether all identities were noted; if not, and there is company now, the start
-    /// must begin anew.
-    pub fn confirm(&self, argv: &Argv, undo: &Undo, thorough: bool) -> Result<(), String> {
-        if !undo.has_company() || ablate::is_off(Mitigation::LookAgain) {
-            return Ok(());
+impl<'a> Recheck<'a> {
+    pub fn new(host: &'a Host, session: &'a Session, request: &'a Request, engine: &'a Engine, look: Look) -> Self {
+        Self { host, session, request, engine, look, comparisons: 0 }
+    }
+
+    /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
+    /// C12). An error says what has changed.
+    pub fn after_mounting(&mut self, argv: &Argv, undo: &Undo) -> Result<Answer, String> {
+        if ablate::is_off(Mitigation::LookAgain) {
+            return Ok(Answer::Go);
         }
-        if !thorough {
-            return Err("another sandbox was started at the same moment".to_owned());
+        let look = self.look_again(argv)?;
+        match self.look.difference(&look) {
+            Some(Difference::Target(path)) => return Err(format!("`{path}` is no longer what it was")),
+            // The guard compares again, and nothing may change around that.
+            Some(Difference::Directory(_)) if self.comparisons < COMPARISONS => {
+                self.comparisons += 1;
+                self.look = look;
+                return Ok(Answer::VerifyAgain);
+            }
+            Some(Difference::Directory(path)) if undo.has_company() => {
+                return Err(format!("`{path}` keeps changing, and another sandbox may be the cause"));
+            }
+            // Without another sandbox, the user's own programs change the directory.
+            Some(Difference::Directory(_)) | None => {}
         }
+        if undo.has_company() {
+            self.compile_again(argv)?;
+        }
+        Ok(Answer::Go)
+    }
+
+    /// What has changed since the policy was compiled.
+    pub fn difference(&self, argv: &Argv) -> Option<String> {
+        match self.look_again(argv) {
+            Err(why) => Some(why),
+            Ok(look) => match self.look.difference(&look)? {
+                Difference::Target(path) => Some(format!("`{path}` is no longer what it was")),
+                Difference::Directory(_) => None,
+            },
+        }
+    }
+
+    fn look_again(&self, argv: &Argv) -> Result<Look, String> {
+        let Some(guard) = &argv.guard else { return Ok(Look::default()) };
+        Look::now(self.host, &guard.plan).map_err(|(path, e)| format!("`{path}` has changed: {}", reason(&e)))
+    }
+
+    /// While another run of this user lives, looks whether the rules still mean the same paths: a file
+    /// may have been moved past the walk.
+    fn compile_again(&self, argv: &Argv) -> Result<(), String> {
         let mut changing = None;
-        for _ in 0..LOOKS {
+        for _ in 0..COMPARISONS {
             let mut diagnostics = Diagnostics::default();
             let compiled = pipeline::compile(self.host, self.session, self.request, &mut diagnostics);
             let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
-                return Err("what the rules name has changed".to_owned());
+                return Err("the paths that the rules mean have changed".to_owned());
             };
-            let mut now = compiled.argv(self.session, self.engine, &argv.command, &mut diagnostics);
-            note_all_identities(self.host, &mut now).map_err(|diagnostic| diagnostic.message)?;
-            match (difference(argv, &now), compiled.resolution.visited.changed(self.host)) {
-                (Some(difference), _) => return Err(difference),
-                (None, None) => return Ok(()),
-                (None, Some(directory)) => changing = Some(directory.clone()),
+            let now = compiled.argv(self.engine, &argv.command, &mut diagnostics);
+            // The guard's plan is a file that the arguments name by its content, or a descriptor.
+            if now.words() != argv.words() || now.data != argv.data {
+                return Err("the paths that the rules mean have changed".to_owned());
+            }
+            match compiled.resolution.visited.changed(self.host) {
+                None => return Ok(()),
+                Some(directory) => changing = Some(directory.clone()),
             }
         }
-        let directory = changing.map(|directory| format!("`{directory}`")).unwrap_or_default();
-        Err(format!("{directory} keeps changing, and what the rules find with it"))
+        let directory = changing.map(|directory| format!("`{directory}` ")).unwrap_or_default();
+        Err(format!("{directory}keeps changing, and the paths that the rules mean with it"))
     }
-}
-
-/// What the rules come to now, and was not mounted.
-fn difference(made: &Argv, now: &Argv) -> Option<String> {
-    let (Some(made_inside), Some(now_inside)) = (&made.guard, &now.guard) else {
-        return Some("the second stage would not be used any more".to_owned());
-    };
-    let by_path = |plan: &GuardPlan| -> PathMap<Expected> {
-        plan.expect.iter().map(|expected| (expected.path.clone(), expected.clone())).collect()
-    };
-    let (before, after) = (by_path(&made_inside.plan), by_path(&now_inside.plan));
-    let missing = |from: &PathMap<Expected>, expected: &Expected| from.get(&expected.path) != Some(expected);
-    let mut added = now_inside.plan.expect.iter().filter(|expected| missing(&before, expected));
-    let mut gone = made_inside.plan.expect.iter().filter(|expected| missing(&after, expected));
-    if let Some(expected) = added.next().or_else(|| gone.next()) {
-        return Some(format!("`{}` is no longer what it was", expected.path));
-    }
-    let differs = made_inside.plan.mounts != now_inside.plan.mounts || made.words() != now.words();
-    differs.then(|| "what the rules come to has changed".to_owned())
 }

@@ -7,9 +7,10 @@ mod before;
 mod beside;
 pub(crate) mod bwrap;
 mod command;
-mod early;
 pub(crate) mod features;
-mod identity;
+mod libraries;
+mod look;
+mod mount_files;
 mod own_sandbox;
 mod process;
 mod read_only;
@@ -26,15 +27,16 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::ablate::{self, Mitigation};
+use crate::bytes::Word;
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::layers::Project;
-use crate::lower::{Argv, Data, Engine};
+use crate::guard_plan::{RUN_SHEET, RunSheet};
+use crate::lower::{Argv, Engine, Kernel};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
-use crate::report;
 use crate::resolve::NewFile;
 use crate::scope;
 use crate::seccomp;
@@ -42,17 +44,18 @@ use crate::session::Session;
 use crate::signal_mask::Mask;
 use crate::trust;
 
-use early::ToCome;
 use signals::Shield;
 use streams::Streams;
 
 pub(crate) use aftermath::absent as reported_if_created;
-pub use availability::{explain_refusal, without_power};
-pub use beside::Basis;
+pub use availability::explain_refusal;
+pub use beside::Recheck;
 pub use bwrap::find as find_bwrap;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
-pub use supervise::{Ahead, Attendant, Begun, Ending, GivenStreams, Loading, Outcome, Supervisor};
+pub use look::Look;
+pub use mount_files::write_mount_files;
+pub use supervise::{Ending, GivenStreams, Outcome, RunHooks, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
@@ -61,12 +64,16 @@ pub fn is_inside(host: &Host) -> bool {
 /// What this machine has to carry the policy out with.
 pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
     let bwrap = find_bwrap(host, session, compiled)?;
-    let seccomp = has_seccomp();
     let features = features::of(host, &compiled.layers, &bwrap)?;
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
-    let (landlock, names) = (scope::is_available(), scope::can_keep_names());
-    Ok(Engine { bwrap, landlock, names, seccomp, features, own_mounts })
+    let mount_files = mount_files::place(host, &compiled.layers);
+    Ok(Engine { bwrap, kernel: kernel(), features, own_mounts, mount_files })
+}
+
+/// What this kernel can do beyond mounts.
+pub fn kernel() -> Kernel {
+    Kernel { landlock: scope::is_available(), names: scope::can_keep_names(), seccomp: has_seccomp() }
 }
 
 /// The kernel has it, and we know the numbers of this architecture.
@@ -89,9 +96,6 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
 
 /// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    if let Some(why) = without_power(host, session, argv) {
-        return Err(report::unavailable(&why));
-    }
     availability::check_with_trial(host, session, &compiled.layers, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
 }
@@ -103,6 +107,9 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
     if let Some(refusal) = trust::refusal(host, &compiled.layers, widening) {
         return Err(refusal);
     }
+    if compiled.guard {
+        libraries::check(&compiled.plan, session.executable.as_ref())?;
+    }
     streams::check()?;
     check_owner(host, session, &compiled.layers.project)?;
     availability::check(host, session, &argv.program)?;
@@ -113,29 +120,21 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
     create_files(host, &argv.new_files)
 }
 
-/// Notes which files and folders the plan means, for the guard to compare, where that has not been done. The very last step: whatever is
-/// swapped from here on is noticed.
-pub fn note_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    note(host, argv, false, |_| true)
-}
-
-/// The same, and what is to be hidden as well, which matters where another sandbox may be at work ([`Basis::confirm`]).
-pub fn note_all_identities(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    note(host, argv, true, |_| true)
-}
-
-/// The same but for what is yet to be put up: the last step before a bwrap is started early, or one that was started ahead is taken up.
-pub fn note_what_stands(host: &Host, argv: &mut Argv) -> Result<(), Diagnostic> {
-    let to_come = ToCome::new(&argv.placeholders);
-    note(host, argv, false, |path| !to_come.holds(path))
-}
-
-fn note(host: &Host, argv: &mut Argv, thorough: bool, stands: impl Fn(&AbsPath) -> bool) -> Result<(), Diagnostic> {
-    let Some(guard) = &mut argv.guard else { return Ok(()) };
-    identity::note(host, &mut guard.plan.expect, thorough, stands).map_err(|(path, e)| {
+/// Looks at the files and directories that the mounts mean. The last step before bwrap starts:
+/// the guard and the supervisor notice every later change. Without a guard nobody compares.
+pub fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
+    let Some(guard) = &argv.guard else { return Ok(Look::default()) };
+    Look::now(host, &guard.plan).map_err(|(path, e)| {
         Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
-            .help("start again; if it stays so, see who changes it")
+            .help("start again; if it stays so, see which program changes it")
     })
+}
+
+/// The facts of a run for the guard.
+pub fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
+    let identities = argv.guard.as_ref().map(|guard| look.identities(&guard.plan)).unwrap_or_default();
+    let command = argv.is_command_too_long().then(|| argv.command.iter().cloned().map(Word).collect());
+    RunSheet { identities, command, json, ..RunSheet::default() }
 }
 
 /// Root loses its power over other people's files inside, so such a project would be unwritable, and git would
@@ -200,42 +199,42 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
 /// replaces that.
 pub fn command(argv: &Argv) -> io::Result<Command> {
     let streams = Streams::new().map_err(|diagnostic| io::Error::other(diagnostic.message))?;
-    command_with(argv, &argv.all_data(), Vec::new(), &streams)
+    bwrap_command(argv, Vec::new(), &streams)
 }
 
-/// The same with what its descriptors hold, and with more of them, under the numbers that they shall have.
-fn command_with(argv: &Argv, data: &[Data], more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
+/// `more` are further file descriptors, under the numbers that they shall have.
+fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
     descriptors::close_on_exec()?;
-    let words = argv.words();
+    // The run sheet carries a command for which bwrap has no room.
+    let is_too_long = argv.guard.is_some() && argv.is_command_too_long();
+    let words = if is_too_long { argv.words_without_command() } else { argv.words() };
     let mut bwrap = Command::new(&words[0]);
     bwrap.args(&words[1..]).env_clear().envs(&argv.environment.variables);
-    descriptors::pass(&mut bwrap, data, more)?;
+    descriptors::pass(&mut bwrap, &argv.data, more)?;
     streams.give(&mut bwrap)?;
     before::prepare(&mut bwrap, argv.before);
-    // The second stage has switches, too.
+    // The guard has switches, too.
     #[cfg(feature = "ablate")]
     bwrap.envs(std::env::var_os(ablate::VARIABLE).map(|value| (ablate::VARIABLE, value)));
     Ok(bwrap)
 }
 
+fn sheet_descriptor(sheet: &RunSheet) -> io::Result<OwnedFd> {
+    descriptors::holding(&serde_json::to_vec(sheet)?)
+}
+
 /// Replaces this process by bwrap. Returns only if that failed.
 ///
-/// Nobody is left who could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command, if the guard starts it; what is
-/// sent to this process ends it without its handlers.
-pub fn exec(argv: &Argv) -> Diagnostic {
+/// No process is left that could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command
+/// if the guard starts it; a signal to this process ends the command without its handlers.
+pub fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
     let streams = match Streams::new() {
         Ok(streams) => streams,
         Err(diagnostic) => return diagnostic,
     };
-    let prepared = match &argv.guard {
-        None => command_with(argv, &argv.all_data(), Vec::new(), &streams),
-        Some(guard) => {
-            let plan = argv.told(None, Mask::current()).map(|plan| guard.data(&plan));
-            let data: Vec<Data> = argv.data.iter().cloned().chain(plan).collect();
-            command_with(argv, &data, Vec::new(), &streams)
-        }
-    };
-    match prepared {
+    let sheet = RunSheet { signal_mask: Mask::current().to_string(), ..sheet };
+    let passed = argv.guard.as_ref().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).transpose();
+    match passed.and_then(|passed| bwrap_command(argv, passed.into_iter().collect(), &streams)) {
         Ok(mut bwrap) => {
             if argv.guard.is_some() {
                 signals::shield(&mut bwrap, Shield::Alone);

@@ -24,7 +24,7 @@ use rustix::path::DecInt;
 use rustix::thread::UnshareFlags;
 
 use crate::identity::Identity;
-use crate::mount_access::{self, Access};
+use crate::mount_access::make_read_only;
 
 /// What is copied where no mount can be had. It stays in memory while the command runs.
 pub(super) const LARGEST_COPY: u64 = 64 << 20;
@@ -53,7 +53,7 @@ pub(super) fn reopened(file: BorrowedFd) -> io::Result<Option<OwnedFd>> {
 fn on_own_mount(file: BorrowedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     let mount = open_tree(file, c"", flags)?;
-    mount_access::set(mount.as_fd(), Access::ReadOnly)?;
+    make_read_only(mount.as_fd())?;
     let descriptors = open(c"/proc/self/fd", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let name = DecInt::from_fd(&mount);
     Ok(openat(descriptors, name.as_c_str(), OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?)

@@ -8,17 +8,13 @@
 //!
 //! One loop waits for all of it: no thread, no handler.
 
-mod ahead;
-mod attendant;
-mod begun;
 mod channel;
 mod ending;
+mod hooks;
 mod jobs;
-mod plan;
-mod processors;
 mod run;
 mod sealing;
-mod started;
+mod start;
 mod watch;
 
 use std::io;
@@ -28,15 +24,14 @@ use std::process::ExitCode;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::guard_plan::RunSheet;
 use crate::host::Host;
 use crate::lower::Argv;
 
 use super::signals::{self, Signals};
 
-pub use ahead::{Ahead, Loading};
-pub use attendant::Attendant;
-pub use begun::Begun;
 pub use ending::Ending;
+pub use hooks::RunHooks;
 
 /// What came of a run.
 #[derive(Debug)]
@@ -71,24 +66,21 @@ impl Supervisor {
         Ok(Self { signals })
     }
 
-    /// Runs the command and returns when nothing inside lives any more. See [`super::ready_to_supervise`] for what comes first.
-    pub fn run(&self, host: &Host, argv: &Argv) -> Outcome {
-        self.run_with(host, argv, GivenStreams::default(), &mut ())
-    }
-
-    /// The same with other streams than the caller's, none of which may be one that somebody has to read while the command runs.
-    pub fn run_with(&self, host: &Host, argv: &Argv, given: GivenStreams, attendant: &mut dyn Attendant) -> Outcome {
-        match self.begin(None, argv, given) {
+    /// Runs the command and returns when no process inside lives any more. Call
+    /// [`super::ready_to_supervise`] first. `sheet` has the identities that the guard compares.
+    /// `given` replaces the caller's streams; nobody may have to read one while the command runs.
+    pub fn run(
+        &self,
+        host: &Host,
+        argv: &Argv,
+        sheet: RunSheet,
+        given: GivenStreams,
+        hooks: &mut dyn RunHooks,
+    ) -> Outcome {
+        match start::start(&self.signals, argv, sheet, given) {
             Err(diagnostic) => Outcome::Failed(diagnostic),
-            Ok(begun) => begun.run(host, argv, attendant),
+            Ok(started) => run::run(&self.signals, started, host, &argv.program, hooks),
         }
-    }
-
-    /// Starts bwrap, or takes up one that has the words of `argv` already; its second stage waits until [`Begun::run`] tells it the plan: what the plan of `argv` lacks
-    /// can be found out meanwhile, and what the second stage mounts can be put up. The words must be those of the run. Without a second
-    /// stage nobody waits. A bwrap that was started ahead has the caller's streams.
-    pub fn begin(&self, ahead: Option<Ahead>, argv: &Argv, given: GivenStreams) -> Result<Begun<'_>, Diagnostic> {
-        Begun::new(&self.signals, ahead, argv, given)
     }
 
     /// To be the last of this process: the exit code, or, if the command was killed, the same death, and then this does not

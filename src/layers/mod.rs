@@ -118,6 +118,15 @@ pub struct Layers {
     pub state: AbsPath,
 }
 
+impl Layers {
+    /// The folder, below that of our state, in which the files lie that bwrap binds.
+    pub const MOUNT_FILES: &str = "mounts";
+
+    pub fn mount_files(&self) -> AbsPath {
+        self.state.child(Self::MOUNT_FILES)
+    }
+}
+
 /// Finds the project and reads every layer. `None` when not even the project could be determined.
 pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Layers> {
     let home = home(host, session, diagnostics)?;

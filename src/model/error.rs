@@ -59,15 +59,13 @@ pub enum ModelError {
         path: AbsPath,
         tmpfs: AbsPath,
     },
-    /// The second stage is called, and its plan is not known.
-    MissingPlan {
-        descriptor: i32,
-    },
-    /// The plan of the second stage is not one.
+    /// The guard is called, and its plan is not mounted or its content is not known.
+    MissingPlan,
+    /// The guard's plan is not one.
     InvalidPlan {
         why: &'static str,
     },
-    /// The second stage would mount on something that is not there.
+    /// The guard would mount on a path that does not exist.
     NothingThere {
         path: AbsPath,
     },
@@ -104,11 +102,9 @@ impl fmt::Display for ModelError {
             Self::ReadOnly { path, tmpfs } => {
                 write!(f, "`{path}` cannot be made: the tmpfs at `{tmpfs}` is read-only by then")
             }
-            Self::MissingPlan { descriptor } => {
-                write!(f, "the second stage reads its plan from descriptor {descriptor}, whose content is not known")
-            }
-            Self::InvalidPlan { why } => write!(f, "the plan of the second stage makes no sense: {why}"),
-            Self::NothingThere { path } => write!(f, "the second stage finds nothing at `{path}` to mount on"),
+            Self::MissingPlan => f.write_str("the guard's plan is not mounted, or its content is not known"),
+            Self::InvalidPlan { why } => write!(f, "the guard's plan makes no sense: {why}"),
+            Self::NothingThere { path } => write!(f, "the guard finds nothing at `{path}` to mount on"),
             Self::Occupied { path } => write!(f, "`{path}` exists already"),
         }
     }

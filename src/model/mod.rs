@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
 pub use error::ModelError;
-use mounts::Mounts;
+use mounts::{DataSource, Mounts};
 
 use crate::path::AbsPath;
 
@@ -100,6 +100,17 @@ pub enum EnvironmentChange {
     Clear,
 }
 
+/// Files that an argv names and whose content decides what the argv means.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    /// Contents by path.
+    pub contents: BTreeMap<AbsPath, Vec<u8>>,
+    /// Files that no process can open.
+    pub unreadable: BTreeSet<AbsPath>,
+    /// Contents by file descriptor.
+    pub descriptors: BTreeMap<i32, Vec<u8>>,
+}
+
 impl Model {
     /// Reads a whole command: `bwrap` (or a path to it) first, then flags up to `--`, then the command. A
     /// flag that is not understood is an error, never ignored. Each bind's source is taken to exist.
@@ -109,33 +120,37 @@ impl Model {
 
     /// Like [`Model::read`], for a host where a bind's source exists as `exists` says.
     pub fn read_with<S: AsRef<OsStr>>(words: &[S], exists: impl Fn(&AbsPath) -> bool) -> Result<Model, ModelError> {
-        Self::read_whole(words, &BTreeMap::new(), exists)
+        Self::read_whole(words, &Files::default(), exists)
     }
 
-    /// The same, with what can be read from the descriptors that the words name.
+    /// Like [`Model::read_with`], with the files that the arguments name and whose content decides.
     pub fn read_whole<S: AsRef<OsStr>>(
         words: &[S],
-        descriptors: &BTreeMap<i32, Vec<u8>>,
+        files: &Files,
         exists: impl Fn(&AbsPath) -> bool,
     ) -> Result<Model, ModelError> {
         let mut invocation = words::read(words)?;
         let mut mounts = Mounts::at_start();
         for operation in &invocation.operations {
-            mounts.apply(operation, &exists)?;
+            mounts.apply(operation, files, &exists)?;
         }
-        if let Some((descriptor, command)) = guard::call(&invocation.command) {
-            let plan = descriptors.get(&descriptor).ok_or(ModelError::MissingPlan { descriptor })?;
-            for step in guard::steps(plan)? {
-                mounts.apply_step(&step, &exists)?;
-            }
-            invocation.command = command.to_vec();
-        } else if let Some(power) = invocation.powers.first() {
-            // CAP_SYS_ADMIN unmounts a mask, CAP_DAC_OVERRIDE walks through a directory of mode 0000. The second stage gives up what it has.
+        if let Some(power) = invocation.powers.first() {
+            // CAP_SYS_ADMIN unmounts a mask, CAP_DAC_OVERRIDE walks through a directory of mode 0000.
             return Err(ModelError::NotModelled {
                 flag: "--cap-add".to_owned(),
                 value: power.clone(),
                 why: "a capability may undo what the mounts say",
             });
+        }
+        if let Some(command) = guard::call(&invocation.command) {
+            let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).and_then(|source| match source {
+                DataSource::File(path) => files.contents.get(path),
+                DataSource::Descriptor(number) => files.descriptors.get(number),
+            });
+            for step in guard::steps(plan.ok_or(ModelError::MissingPlan)?)? {
+                mounts.apply_step(&step, &exists)?;
+            }
+            invocation.command = command.to_vec();
         }
         Ok(Model {
             mounts,

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use super::guard::{Access, Step};
+use super::guard::Step;
 use super::words::{BindKind, IfMissing, Modes, Operation};
-use super::{ModelError, View};
+use super::{Files, ModelError, View};
 use crate::path::AbsPath;
 
 /// Nothing is ever unmounted, so what governs a path is the deepest visible mount at or above it.
@@ -25,7 +25,17 @@ enum Mount {
     Tmpfs(Tmpfs),
     Dev,
     Proc,
-    Data,
+    /// A read-only file with content of ours.
+    Data(DataSource),
+    /// A read-only file that no process inside can open.
+    Masked,
+}
+
+/// Where the content of a file of ours comes from.
+#[derive(Clone)]
+pub(super) enum DataSource {
+    File(AbsPath),
+    Descriptor(i32),
 }
 
 /// Nodes are keyed by where they are inside the sandbox; the root of the tmpfs is one of them. Only
@@ -58,9 +68,16 @@ impl Mounts {
     pub(super) fn apply(
         &mut self,
         operation: &Operation,
+        files: &Files,
         exists: &impl Fn(&AbsPath) -> bool,
     ) -> Result<(), ModelError> {
         match operation {
+            Operation::Bind { source, dest, kind: BindKind::ReadOnly, .. } if files.unreadable.contains(source) => {
+                self.mount(dest, Modes::MOUNT_POINT, Mount::Masked)
+            }
+            Operation::Bind { source, dest, kind: BindKind::ReadOnly, .. } if files.contents.contains_key(source) => {
+                self.mount(dest, Modes::MOUNT_POINT, Mount::Data(DataSource::File(source.clone())))
+            }
             Operation::Bind { source, dest, kind, if_missing } => {
                 if !exists(source) {
                     return match if_missing {
@@ -76,7 +93,9 @@ impl Mounts {
             }
             Operation::Dev { dest } => self.mount(dest, Modes::MOUNT_POINT, Mount::Dev),
             Operation::Proc { dest } => self.mount(dest, Modes::MOUNT_POINT, Mount::Proc),
-            Operation::Data { dest } => self.mount(dest, Modes::MOUNT_POINT, Mount::Data),
+            Operation::Data { descriptor, dest } => {
+                self.mount(dest, Modes::MOUNT_POINT, Mount::Data(DataSource::Descriptor(*descriptor)))
+            }
             Operation::Directory { dest, modes } => {
                 self.make_parents(dest, modes.parents)?;
                 self.make_directory(dest, modes.own)
@@ -86,57 +105,29 @@ impl Mounts {
         }
     }
 
-    /// A mount of the second stage. It mounts on what it can open, or, in a place of the sandbox's own, on what it makes for that. What
-    /// a bind is taken from, and such a place covers by then, was opened before.
+    /// Applies a mount of the guard, which mounts on paths of the host that it can open.
     pub(super) fn apply_step(&mut self, step: &Step, exists: &impl Fn(&AbsPath) -> bool) -> Result<(), ModelError> {
-        match step {
-            Step::Pin(path) => {
-                let Some(source) = self.shown(path, exists) else { return Err(nothing_there(path)) };
-                self.covered.insert(source);
-                Ok(())
-            }
-            Step::Dev(path) => self.mount_by_guard(path, Mount::Dev, exists),
-            Step::Bind { path, source, access, if_there } => {
-                let host = self.shown(source, exists).or_else(|| self.is_of_guard(source).then(|| source.clone()));
-                match host.filter(|host| exists(host)) {
-                    Some(host) => self.mount_by_guard(path, bind(host, *access), exists),
-                    None if *if_there => Ok(()),
-                    None => Err(ModelError::MissingSource { source: source.clone() }),
-                }
-            }
-            Step::Mask { path, if_there: true } if self.shown(path, exists).is_none() => Ok(()),
-            Step::Mask { path, .. } => {
-                let null = AbsPath::root().child("dev").child("null");
-                self.mount_by_guard(path, bind(null, Access::ReadOnly), exists)
-            }
-            Step::Hide(path) => {
-                let tmpfs = Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) };
-                self.mount_by_guard(path, Mount::Tmpfs(tmpfs), exists)
-            }
-            Step::Tmpfs { path, mode } => {
-                self.mount_by_guard(path, Mount::Tmpfs(Tmpfs::mounted_at(path, *mode)), exists)
-            }
-            Step::Data(path) => self.mount_by_guard(path, Mount::Data, exists),
-            Step::Directory { path, .. } if !self.is_of_guard(path) => Err(nothing_there(path)),
-            Step::Directory { path, mode } => {
-                self.make_parents(path, Modes::MOUNT_POINT.parents)?;
-                self.make_directory(path, *mode)
-            }
-            Step::Symlink { path, target } => self.symlink(target, path),
-            Step::Seal(path) => self.remount_read_only(path),
-        }
+        let (path, if_there) = match step {
+            Step::Mask { path, if_there } => (path, *if_there),
+            Step::Hide(path) | Step::ReadOnly(path) => (path, false),
+        };
+        let Some(source) = self.shown(path, exists) else {
+            return if if_there { Ok(()) } else { Err(ModelError::NothingThere { path: path.clone() }) };
+        };
+        let mount = match step {
+            Step::Mask { .. } => Mount::Masked,
+            Step::Hide(_) => Mount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) }),
+            Step::ReadOnly(_) => Mount::Bind { source, kind: BindKind::ReadOnly },
+        };
+        self.mount(path, Modes::MOUNT_POINT, mount)
     }
 
-    fn mount_by_guard(
-        &mut self,
-        path: &AbsPath,
-        mount: Mount,
-        exists: &impl Fn(&AbsPath) -> bool,
-    ) -> Result<(), ModelError> {
-        if self.shown(path, exists).is_none() && !self.is_of_guard(path) {
-            return Err(nothing_there(path));
+    /// The file of ours that is seen at `path`.
+    pub(super) fn data_at(&self, path: &AbsPath) -> Option<&DataSource> {
+        match self.visible.get(path) {
+            Some(Mount::Data(source)) => Some(source),
+            _ => None,
         }
-        self.mount(path, Modes::MOUNT_POINT, mount)
     }
 
     /// What of the host is seen at `path`, if it exists.
@@ -145,11 +136,6 @@ impl Mounts {
             View::Host { source, .. } => Some(source).filter(|source| exists(source)),
             _ => None,
         }
-    }
-
-    /// On a tmpfs that can still be written, or in the `/dev` on one.
-    fn is_of_guard(&self, path: &AbsPath) -> bool {
-        matches!(self.governing(path), Some((_, Mount::Dev | Mount::Tmpfs(Tmpfs { writable: true, .. }))))
     }
 
     /// What is at `path` for a process that owns the tmpfs directories and has no capabilities.
@@ -189,8 +175,9 @@ impl Mounts {
             },
             Some((_, Mount::Dev)) => View::Dev,
             Some((_, Mount::Proc)) => View::Proc,
-            Some((at, Mount::Data)) if at == path => View::Data,
-            Some((_, Mount::Data)) => View::Absent { creatable: false },
+            Some((at, Mount::Data(_))) if at == path => View::Data,
+            Some((at, Mount::Masked)) if at == path => View::MaskedFile,
+            Some((_, Mount::Data(_) | Mount::Masked)) => View::Absent { creatable: false },
             // Never: something is mounted at the root from the start.
             None => View::Absent { creatable: false },
         }
@@ -210,7 +197,7 @@ impl Mounts {
             Some((_, Mount::Tmpfs(Tmpfs { nodes, writable }))) => {
                 *writable && matches!(nodes.get(path), Some(Node::Directory { .. }))
             }
-            Some((_, Mount::Dev | Mount::Proc | Mount::Data)) | None => false,
+            Some((_, Mount::Dev | Mount::Proc | Mount::Data(_) | Mount::Masked)) | None => false,
         }
     }
 
@@ -297,22 +284,9 @@ impl Mounts {
         let at = self.governing(path)?.0.clone();
         match self.visible.get_mut(&at)? {
             Mount::Tmpfs(tmpfs) => Some((at, tmpfs)),
-            Mount::Bind { .. } | Mount::Dev | Mount::Proc | Mount::Data => None,
+            Mount::Bind { .. } | Mount::Dev | Mount::Proc | Mount::Data(_) | Mount::Masked => None,
         }
     }
-}
-
-fn bind(source: AbsPath, access: Access) -> Mount {
-    let kind = match access {
-        Access::ReadOnly => BindKind::ReadOnly,
-        Access::Writable => BindKind::Writable,
-        Access::WithDevices => BindKind::WritableWithDevices,
-    };
-    Mount::Bind { source, kind }
-}
-
-fn nothing_there(path: &AbsPath) -> ModelError {
-    ModelError::NothingThere { path: path.clone() }
 }
 
 /// The path on the host of what a bind of `source` at `at` shows at `path`.

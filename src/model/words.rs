@@ -17,7 +17,7 @@ pub(super) enum Operation {
     Symlink { target: OsString, dest: AbsPath },
     Dev { dest: AbsPath },
     Proc { dest: AbsPath },
-    Data { dest: AbsPath },
+    Data { descriptor: i32, dest: AbsPath },
     RemountReadOnly { dest: AbsPath },
 }
 
@@ -152,9 +152,10 @@ impl<'a, W: Iterator<Item = &'a OsStr>> Reader<W> {
             "--dev" => Operation::Dev { dest: self.path(flag)? },
             "--proc" => Operation::Proc { dest: self.path(flag)? },
             "--ro-bind-data" => {
-                self.number(flag, "the number of a file descriptor")?;
+                let descriptor = self.number(flag, "the number of a file descriptor")?;
                 self.perms = None;
-                Operation::Data { dest: self.path(flag)? }
+                let descriptor = i32::try_from(descriptor).unwrap_or(i32::MAX);
+                Operation::Data { descriptor, dest: self.path(flag)? }
             }
             "--remount-ro" => Operation::RemountReadOnly { dest: self.path(flag)? },
             _ => return self.setting(flag, read),

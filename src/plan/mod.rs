@@ -1,12 +1,13 @@
 //! From decisions to mounts: what to mount, in which order, and what need not be mounted at all. Pure.
 
 mod executable;
+mod expected;
 mod hard_links;
 mod links;
+mod overflow;
 mod pins;
 mod placeholders;
 mod second_places;
-mod split;
 mod view;
 
 use crate::ablate::{self, Mitigation};
@@ -27,7 +28,7 @@ pub use links::{check_links, is_refused_through_link, unsaid_links};
 use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::Told;
-pub use split::Split;
+pub use overflow::{MOST_IN_ARGV, Split};
 pub use view::View;
 use view::{Layering, Views};
 
@@ -38,12 +39,20 @@ pub enum Mount {
     Bind {
         path: AbsPath,
         kind: BindKind,
-        if_gone: IfGone,
+        on_missing: OnMissing,
     },
-    /// Our own executable, under a name inside, for `verify` and `doctor` to start: a policy may hide it in its own place.
+    /// Our own executable, under a name inside: the guard.
     OwnBinary {
         path: AbsPath,
         executable: AbsPath,
+    },
+    /// The guard's plan. Its content follows from all other mounts, so `lower` fills it in.
+    GuardPlan {
+        path: AbsPath,
+    },
+    /// The file that all masked files show, for the guard to compare with.
+    MaskSource {
+        path: AbsPath,
     },
     /// A file of the host in a second place, writable.
     Elsewhere {
@@ -64,12 +73,12 @@ pub enum Mount {
         path: AbsPath,
         target: std::path::PathBuf,
     },
-    /// `/dev/null` over a file: opening it is refused.
+    /// A file of ours that cannot be opened, over a file.
     MaskFile {
         path: AbsPath,
-        if_gone: IfGone,
+        on_missing: OnMissing,
     },
-    /// A file of ours over a file: read-only, with this content.
+    /// A read-only file of ours with this content, over a file.
     DataFile {
         path: AbsPath,
         content: Vec<u8>,
@@ -92,6 +101,8 @@ impl Mount {
         match self {
             Mount::Bind { path, .. }
             | Mount::OwnBinary { path, .. }
+            | Mount::GuardPlan { path }
+            | Mount::MaskSource { path }
             | Mount::Elsewhere { path, .. }
             | Mount::Tmpfs { path, .. }
             | Mount::Directory { path, .. }
@@ -121,11 +132,15 @@ pub enum BindKind {
     WithDevices,
 }
 
-/// What to do if a path that was there when we looked has gone when it is to be mounted.
+/// What happens if the source of a bind is missing when bwrap mounts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfGone {
-    Fail,
+pub enum OnMissing {
+    /// Nothing is mounted: a path that a rule would have opened stays closed.
     Skip,
+    /// The guard notices, and the start is repeated. Without a guard bwrap fails.
+    Notice,
+    /// bwrap fails.
+    Refuse,
 }
 
 /// A mount and the reason for it.
@@ -234,6 +249,9 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     }
     let told = planner.second_places(base.second_places, decisions, &mut placeholders);
     placeholders.sort_by(|a, b| a.path.cmp(&b.path));
+    if base.guard.is_some() {
+        planner.mask_source();
+    }
     planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
     Plan { mounts: planner.mounts, dropped: planner.dropped, placeholders, told, views: planner.views }
 }
@@ -272,7 +290,7 @@ impl Planner {
     }
 
     fn root(&mut self) {
-        self.always_at(&AbsPath::root(), View::HostRo, strict_read_only, "the host is read-only");
+        self.always_at(&AbsPath::root(), View::HostRo, read_only(OnMissing::Refuse), "the host is read-only");
     }
 
     /// Directly above the root, where every directory of the host can still be seen. Later some lie below a tmpfs, such as a
@@ -282,7 +300,8 @@ impl Planner {
             return;
         }
         for (path, Pin { keeps, because }) in pins::pins(decisions, base.own_files) {
-            self.mounts.push(Planned { mount: strict_read_only(path), purpose: Purpose::Pin { keeps }, because });
+            let mount = read_only(OnMissing::Notice)(path);
+            self.mounts.push(Planned { mount, purpose: Purpose::Pin { keeps }, because });
         }
     }
 
@@ -296,29 +315,34 @@ impl Planner {
         for RuntimeMount { path, symlink, why } in &base.runtime.mounts {
             match symlink.clone() {
                 Some(target) => self.always_at(path, View::HostRo, |path| Mount::Symlink { path, target }, why),
-                None => self.always_at(path, View::HostRo, strict_read_only, why),
+                None => self.always_at(path, View::HostRo, read_only(OnMissing::Skip), why),
             }
         }
-        const RUNTIME: &str = "own runtime directory";
-        let users = run.child("user");
-        self.always(Mount::Directory { path: users.clone(), mode: 0o755 }, RUNTIME);
-        self.always_at(&users.child(base.uid.to_string()), View::Fresh, tmpfs(0o700), RUNTIME);
-        const MARKER: &str = "tells the command that it is inside";
-        let ours = places::at(places::OURS);
-        self.always(Mount::Tmpfs { path: ours.clone(), mode: 0o755 }, MARKER);
-        self.always(Mount::Directory { path: places::at(places::MARKER), mode: 0o755 }, MARKER);
+        let runtime = run.child("user").child(base.uid.to_string());
+        self.always_at(&runtime, View::Fresh, tmpfs(0o700), "own runtime directory");
+        let marker = Mount::Directory { path: places::at(places::MARKER), mode: 0o755 };
+        self.always(marker, "tells the command that it is inside");
         if let Some(executable) = base.guard {
             let path = places::at(places::GUARD);
-            self.always(
-                Mount::OwnBinary { path, executable: executable.clone() },
-                "agent-sandbox itself, for `verify` to start",
-            );
+            self.always(Mount::OwnBinary { path, executable: executable.clone() }, "the guard: agent-sandbox itself");
+            self.always(Mount::GuardPlan { path: places::at(places::PLAN) }, "the guard's plan");
         }
-        self.always(Mount::Seal { path: ours }, MARKER);
         // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
         let tmp = places::at(places::TMP);
         if decisions.get(&tmp).is_none() && !ablate::is_off(Mitigation::PrivateTmp) {
             self.always_at(&tmp, View::Fresh, tmpfs(0o1777), "own `/tmp`");
+        }
+    }
+
+    /// Where the policy masks a file, the guard needs the mask to compare with. It stands beside the
+    /// guard's plan.
+    fn mask_source(&mut self) {
+        let is_mask = |planned: &Planned| matches!(planned.mount, Mount::MaskFile { .. });
+        let plan = self.mounts.iter().position(|planned| matches!(planned.mount, Mount::GuardPlan { .. }));
+        if let Some(at) = plan.filter(|_| self.mounts.iter().any(is_mask)) {
+            let mount = Mount::MaskSource { path: places::at(places::MASKED) };
+            let because = Origin::BuiltIn("what every hidden file shows");
+            self.mounts.insert(at + 1, Planned { mount, purpose: Purpose::Base, because });
         }
     }
 
@@ -407,8 +431,8 @@ impl Planner {
     }
 }
 
-fn strict_read_only(path: AbsPath) -> Mount {
-    Mount::Bind { path, kind: BindKind::ReadOnly, if_gone: IfGone::Fail }
+fn read_only(on_missing: OnMissing) -> impl FnOnce(AbsPath) -> Mount {
+    move |path| Mount::Bind { path, kind: BindKind::ReadOnly, on_missing }
 }
 
 fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
@@ -422,19 +446,23 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
         (Access::Exclude, FileKind::File) if shows_empty => Mount::DataFile { path, content: Vec::new() },
         (Access::Exclude, _) => {
             // No rule asked for it: the socket of a service, which may have ended meanwhile.
-            let if_gone = if decision.layer == LayerKind::Base { IfGone::Skip } else { IfGone::Fail };
-            Mount::MaskFile { path, if_gone }
+            let on_missing = if decision.layer == LayerKind::Base { OnMissing::Skip } else { OnMissing::Notice };
+            Mount::MaskFile { path, on_missing }
         }
         (access, kind) => {
-            // A protection that silently did not happen would be a hole; an opening that did not is none.
+            // A protection that is silently missing would be a hole; an opening that is missing is none.
             let narrows = access == Access::Ro && inherited == View::HostRw;
-            let if_gone = if narrows || decision.required { IfGone::Fail } else { IfGone::Skip };
+            let on_missing = match narrows {
+                _ if decision.required => OnMissing::Refuse,
+                true => OnMissing::Notice,
+                false => OnMissing::Skip,
+            };
             let kind = match access {
                 Access::Rw if kind == FileKind::Device || inherited == View::Dev => BindKind::WithDevices,
                 Access::Rw => BindKind::Writable,
                 _ => BindKind::ReadOnly,
             };
-            Mount::Bind { path, kind, if_gone }
+            Mount::Bind { path, kind, on_missing }
         }
     }
 }

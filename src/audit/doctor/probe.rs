@@ -25,7 +25,7 @@ pub struct Tried {
 }
 
 pub fn attempt() -> Tried {
-    let user_namespace = guard::enter_namespaces(guard::User::current()).map_err(|e| reason(&e));
+    let user_namespace = guard::enter_namespaces().map_err(|e| reason(&e));
     let overlay = user_namespace.clone().and_then(|()| overlay().map_err(|e| reason(&e)));
     // Last: it confines this process.
     Tried { landlock: landlock(), user_namespace, overlay }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, reason};
 use crate::host::Host;
 use crate::launch::undo::Removed;
 use crate::launch::{self, Ending, GivenStreams, Outcome, Supervisor};
@@ -106,20 +106,19 @@ impl Trial {
         let program = program.unwrap_or_else(|| places::at("/bin/true"));
         let command = [program.as_os_str().to_owned(), "--version".into()];
         let mut said = Diagnostics::default();
-        let mut argv = compiled.argv(&self.session, engine, &command, &mut said);
-        if let Some(why) = launch::without_power(host, &self.session, &argv) {
-            return Ok(Outcome::Unavailable(why));
-        }
+        let mut argv = compiled.argv(engine, &command, &mut said);
         // What of the kernel's protections is lacking has a line of its own.
         let _traces = launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv);
         let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
         ready(host, &self.session, compiled, &argv)?;
         let supervisor = Supervisor::new()?;
         let undo = launch::undo::put_up_for(host, compiled, &argv, Removed::Freed)?;
-        launch::note_identities(host, &mut argv)?;
+        launch::write_mount_files(host, &compiled.layers.state, &argv.files)
+            .map_err(|(path, e)| Diagnostic::new(Code::StartFailed, format!("cannot write `{path}`: {}", reason(&e))))?;
+        let sheet = launch::run_sheet(&argv, &launch::look(host, &argv)?, false);
         let nowhere = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
         let streams = GivenStreams { stdin: nowhere(), stdout: nowhere(), stderr: nowhere() };
-        let outcome = supervisor.run_with(host, &argv, streams, &mut ());
+        let outcome = supervisor.run(host, &argv, sheet, streams, &mut ());
         undo.finish();
         Ok(outcome)
     }

@@ -16,9 +16,10 @@ use serde::Serialize;
 use crate::bytes::Word;
 use crate::decide::Decision;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::guard_plan::GuardMount;
+use crate::guard_plan::Tightening;
 use crate::host::{FileKind, Host, Resolved};
-use crate::lower;
+use crate::launch;
+use crate::lower::{self, MountFiles};
 use crate::path::{AbsPath, shown};
 use crate::pipeline::Compiled;
 use crate::plan::{Mount, Planned, Purpose};
@@ -96,12 +97,14 @@ impl From<FileKind> for Kind {
     }
 }
 
-/// One step of the set-up: the words of bwrap's, or a mount of the second stage.
+/// One step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
+    /// Arguments of bwrap.
     Bwrap(Vec<Word>),
-    Guard(GuardMount),
+    /// A mount that the guard makes, because bwrap's arguments have no room for it.
+    Guard(Tightening),
 }
 
 /// Answers questions about one policy.
@@ -117,16 +120,17 @@ pub struct Explainer<'a> {
 
 impl<'a> Explainer<'a> {
     pub fn new(host: &'a Host, compiled: &'a Compiled) -> Self {
-        let split = compiled.plan.split(compiled.guard);
-        let (operations, _) = lower::mounts(&split);
-        let by_bwrap = split
-            .bwrap
-            .iter()
-            .zip(operations)
-            .map(|(planned, operation)| (*planned, Step::Bwrap(operation.words.into_iter().map(Word).collect())));
-        let by_guard = split.guard.into_iter().map(|(mount, planned)| (planned, Step::Guard(mount)));
+        let plan = &compiled.plan;
+        let guard = compiled.guard_plan(launch::kernel());
+        let files = MountFiles::In(compiled.layers.mount_files());
+        let by_bwrap = lower::mounts(plan, guard.as_ref(), &files).into_iter();
+        let by_bwrap = by_bwrap.map(|(planned, operation)| {
+            (planned, Step::Bwrap(operation.words.into_iter().map(Word).collect()))
+        });
+        let by_guard = plan.split(compiled.guard).guard.into_iter();
+        let by_guard = by_guard.map(|(step, planned)| (planned, Step::Guard(step)));
         let steps = by_bwrap.chain(by_guard).collect();
-        let reported = crate::launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
+        let reported = launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
         let patterns = Patterns::of(host, &compiled.layers.project, &compiled.policy.rules);
         Self { host, compiled, inside: Inside::of(&compiled.plan), steps, patterns, reported }
     }

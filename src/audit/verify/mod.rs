@@ -7,7 +7,6 @@ mod expect;
 mod facts;
 pub mod probe;
 
-use std::collections::BTreeMap;
 
 use rustix::io::Errno;
 use schemars::JsonSchema;
@@ -16,8 +15,8 @@ use serde::Serialize;
 use crate::audit::whence::Whence;
 use crate::bytes::Word;
 use crate::host::Host;
-use crate::lower::Argv;
-use crate::model::{Model, ModelError};
+use crate::lower::{Argv, MountContent, MountFile};
+use crate::model::{Files, Model, ModelError};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
 use crate::places;
@@ -110,6 +109,19 @@ pub struct Examination {
     pub on_host: Questions,
 }
 
+/// The files of ours that decide what an argv means.
+pub fn model_files(argv: &Argv) -> Files {
+    let mut files = Files::default();
+    for MountFile { path, content } in &argv.files {
+        match content {
+            MountContent::Bytes(content) => _ = files.contents.insert(path.clone(), content.clone()),
+            MountContent::Unreadable => _ = files.unreadable.insert(path.clone()),
+        }
+    }
+    files.descriptors = argv.data.iter().map(|data| (data.descriptor, data.content.clone())).collect();
+    files
+}
+
 /// To be called when everything stands that the start needs. `socket`: an abstract one that somebody listens on.
 pub fn examination(
     host: &Host,
@@ -118,9 +130,7 @@ pub fn examination(
     argv: &Argv,
     socket: &str,
 ) -> Result<Examination, ModelError> {
-    let descriptors: BTreeMap<i32, Vec<u8>> =
-        argv.all_data().into_iter().map(|data| (data.descriptor, data.content)).collect();
-    let model = Model::read_whole(&argv.words(), &descriptors, |path| !matches!(host.kind(path), Ok(None)))?;
+    let model = Model::read_whole(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
     let asked = expect::asked(host, compiled, &model);
     let questions = |questions| Questions {
         questions,

@@ -1,29 +1,27 @@
 //! A run under way: the loop that waits for signals, the second stage and the end, and what came of it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitStatus;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
-use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 use crate::launch::availability;
 use crate::launch::process::Process;
 use crate::launch::signals::{Received, Signals};
 use crate::launch::streams::Streams;
+use crate::launch::terminal::{self, Foreground};
 use crate::path::AbsPath;
 use crate::report::{self, Report, cannot_execute_inside};
 
-use super::plan::Outgoing;
-use super::processors::Processors;
 use super::sealing::Namespaces;
-use super::started::{self, Bwrap};
+use super::start::{self, Bwrap, Started};
 use super::watch::Watch;
-use super::{Attendant, Ending, Outcome, channel};
+use super::{Ending, Outcome, RunHooks, cannot, channel};
 
 /// A run under way, from the start of bwrap on.
 pub(super) struct Run<'a> {
@@ -31,8 +29,6 @@ pub(super) struct Run<'a> {
     pub(super) bwrap: Bwrap,
     /// To the guard, until it has handed over to the command.
     pub(super) socket: Option<OwnedFd>,
-    /// The plan that the guard waits for, until it is written.
-    pub(super) plan: Option<Outgoing>,
     /// Whom signals are for: the command, or bwrap where there is no guard to say which process that is.
     pub(super) target: Option<Process>,
     /// The first process of the sandbox's process namespace, at whose end all others are gone.
@@ -52,24 +48,70 @@ pub(super) struct Run<'a> {
     pub(super) continued_late: bool,
     pub(super) watch: Watch,
     pub(super) streams: Streams,
-    /// What the command gets back before it starts.
-    pub(super) processors: Option<Processors>,
     pub(super) namespaces: Option<Namespaces>,
     /// The command itself, if not what it has started.
     pub(super) is_command_over: bool,
-    /// Nothing inside lives any more, and the attendant knows.
+    /// Nothing inside lives any more, and the hooks knows.
     pub(super) is_at_rest: bool,
     /// Nothing of it lives any more.
     pub(super) ended: bool,
 }
 
+/// Waits for a bwrap that was started, and returns when no process inside lives any more.
+pub(super) fn run(
+    signals: &Signals,
+    started: Started,
+    host: &Host,
+    program: &AbsPath,
+    hooks: &mut dyn RunHooks,
+) -> Outcome {
+    let Started { bwrap, streams, socket } = started;
+    let mut run = Run {
+        signals,
+        bwrap,
+        guarded: socket.is_some(),
+        leads_session: terminal::leads_session(),
+        socket,
+        target: None,
+        init: None,
+        failure: None,
+        kept: Vec::new(),
+        abandoned_by: None,
+        continued: false,
+        continued_late: false,
+        watch: Watch::new(),
+        streams,
+        namespaces: None,
+        is_command_over: false,
+        is_at_rest: false,
+        ended: false,
+    };
+    if run.guarded {
+        hooks.while_mounting();
+    }
+    let foreground = Foreground::now();
+    let ended = run.until_bwrap_ended(hooks);
+    if ended.is_err() {
+        run.bwrap.process.signal(Signal::KILL);
+    }
+    let status = run.bwrap.wait();
+    let status = ended.and(status);
+    run.end_all();
+    // Before the hooks take away what they have put up.
+    let outcome = match status {
+        Ok(status) => run.outcome(status, host, program, hooks),
+        Err(e) => Outcome::Failed(cannot("wait for bwrap", &e)),
+    };
+    run.rest(hooks);
+    run.streams.hand_back();
+    foreground.iter().for_each(Foreground::take_back);
+    outcome
+}
+
 impl Run<'_> {
-    pub(super) fn until_bwrap_ended(&mut self, attendant: &mut dyn Attendant) -> io::Result<()> {
+    pub(super) fn until_bwrap_ended(&mut self, hooks: &mut dyn RunHooks) -> io::Result<()> {
         loop {
-            let Woken { bwrap_ended, command_ended, told, taken, nothing } = self.wait()?;
-            if taken {
-                self.plan = self.plan.take().and_then(Outgoing::go_on);
-            }
+            let Woken { bwrap_ended, command_ended, told, nothing } = self.wait()?;
             let received = self.received()?;
             if self.target().is_some() {
                 received.into_iter().for_each(|received| self.deal_with(received));
@@ -77,11 +119,11 @@ impl Run<'_> {
                 self.kept.extend(received.iter().map(|received| received.signal));
             }
             if told || bwrap_ended {
-                self.listen(bwrap_ended, attendant);
+                self.listen(bwrap_ended, hooks);
             }
             if command_ended {
                 self.is_command_over = true;
-                self.rest_if_alone(attendant);
+                self.rest_if_alone(hooks);
             }
             if self.target().is_none() {
                 self.judge_kept();
@@ -100,10 +142,9 @@ impl Run<'_> {
             PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.bwrap.process.descriptor(), PollFlags::IN),
         ];
-        let (socket, plan) = (self.socket.as_ref(), self.plan.as_ref().map(Outgoing::socket));
+        let socket = self.socket.as_ref();
         let command = self.target.as_ref().filter(|_| !self.is_command_over);
         waiting.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
-        waiting.extend(plan.map(|plan| PollFd::new(plan, PollFlags::OUT)));
         waiting.extend(command.map(|command| PollFd::from_borrowed_fd(command.descriptor(), PollFlags::IN)));
         let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
         let count = match poll(&mut waiting, timeout.as_ref()) {
@@ -117,9 +158,9 @@ impl Run<'_> {
             next += usize::from(is_waited_for);
             is_waited_for && has(next - 1)
         };
-        let (told, taken) = (has_next(socket.is_some()), has_next(plan.is_some()));
+        let told = has_next(socket.is_some());
         let command_ended = has_next(command.is_some());
-        Ok(Woken { bwrap_ended: has(1), command_ended, told, taken, nothing: count == 0 })
+        Ok(Woken { bwrap_ended: has(1), command_ended, told, nothing: count == 0 })
     }
 
     fn received(&self) -> io::Result<Vec<Received>> {
@@ -135,24 +176,23 @@ impl Run<'_> {
     }
 
     /// Reads what the guard says: one message, or `all` when there will be no more.
-    fn listen(&mut self, all: bool, attendant: &mut dyn Attendant) {
+    fn listen(&mut self, all: bool, hooks: &mut dyn RunHooks) {
         while let Some(socket) = &self.socket {
             match channel::hear(socket) {
                 Ok(Some((Report::Ready, sender))) => {
-                    self.target = sender.and_then(|pid| Process::open(pid).ok());
-                    self.init = self.target.as_ref().and_then(Process::parent);
-                    self.namespaces = self.target.as_ref().and_then(|command| Namespaces::of(command.pid()).ok());
-                    for signal in std::mem::take(&mut self.kept) {
-                        self.pass_on(signal);
+                    if self.target.is_none() {
+                        self.take_hold(sender);
                     }
-                    // Whom we cannot hold would get no signal, and end unseen. Without the word the guard starts nothing.
+                    // A process that the supervisor cannot hold would get no signal, and end unseen.
                     let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
                     let held = self.target.as_ref().filter(|_| self.abandoned_by.is_none()).ok_or_else(lost);
-                    let free = held.and_then(|command| self.give_processors_back(command));
-                    match free.and_then(|()| attendant.confirm().map_err(Report::Changed)) {
-                        Ok(()) => {
-                            let _ = send(socket, report::GO, SendFlags::NOSIGNAL);
+                    match held.and_then(|_| hooks.before_exec().map_err(Report::Changed)) {
+                        Ok(answer) => {
+                            if let Some(socket) = &self.socket {
+                                let _ = answer.send(socket.as_fd());
+                            }
                         }
+                        // Without an answer the guard starts nothing.
                         Err(why) => {
                             self.failure = Some(why);
                             self.socket = None;
@@ -169,22 +209,27 @@ impl Run<'_> {
         }
     }
 
-    fn give_processors_back(&self, command: &Process) -> Result<(), Report> {
-        let given = self.processors.as_ref().map_or(Ok(()), |all| all.give_back(command.pid()));
-        given.map_err(|e| Report::Refused(format!("the processors of the command: {}", reason(&e.into()))))
-    }
-
-    /// The command is seldom the last to end by much: what is to be done when nobody lives any more need not wait until bwrap has taken all down.
-    fn rest_if_alone(&mut self, attendant: &mut dyn Attendant) {
-        if self.init.as_ref().is_some_and(Process::is_childless) {
-            self.rest(attendant);
+    /// Takes hold of the command, which is the guard still, and of the sandbox's first process.
+    fn take_hold(&mut self, guard: Option<Pid>) {
+        self.target = guard.and_then(|pid| Process::open(pid).ok());
+        self.init = self.target.as_ref().and_then(Process::parent);
+        self.namespaces = self.target.as_ref().and_then(|command| Namespaces::of(command.pid()).ok());
+        for signal in std::mem::take(&mut self.kept) {
+            self.pass_on(signal);
         }
     }
 
-    pub(super) fn rest(&mut self, attendant: &mut dyn Attendant) {
+    /// The command is seldom the last to end by much: what is to be done when nobody lives any more need not wait until bwrap has taken all down.
+    fn rest_if_alone(&mut self, hooks: &mut dyn RunHooks) {
+        if self.init.as_ref().is_some_and(Process::is_childless) {
+            self.rest(hooks);
+        }
+    }
+
+    pub(super) fn rest(&mut self, hooks: &mut dyn RunHooks) {
         if !std::mem::replace(&mut self.is_at_rest, true) {
             let namespaces = self.namespaces.take();
-            attendant.afterwards(&|| match &namespaces {
+            hooks.after_exit(&|| match &namespaces {
                 Some(namespaces) => namespaces.close(),
                 // Nobody has run, or without a second stage, which alone locks mounts.
                 None if self.target.is_none() || !self.guarded => Ok(()),
@@ -196,13 +241,19 @@ impl Run<'_> {
     /// With bwrap all others end, too (`--die-with-parent`); this is when they have.
     pub(super) fn end_all(&mut self) {
         match self.init.take() {
-            Some(init) => started::end(init),
+            Some(init) => start::end(init),
             None => self.bwrap.end_orphans(),
         }
         self.ended = true;
     }
 
-    pub(super) fn outcome(&mut self, bwrap: ExitStatus, host: &Host, program: &AbsPath) -> Outcome {
+    pub(super) fn outcome(
+        &mut self,
+        bwrap: ExitStatus,
+        host: &Host,
+        program: &AbsPath,
+        hooks: &mut dyn RunHooks,
+    ) -> Outcome {
         // Nothing has run, and what the guard said of its own end does not count.
         if let Some(signal) = self.abandoned_by {
             return Outcome::Ended(Ending::Killed(signal.as_raw()));
@@ -223,7 +274,10 @@ impl Run<'_> {
                 (Ending::Exited(_), Some(status)) => Outcome::Ended(Ending::of(status)),
                 (Ending::Exited(code), None) => Outcome::Ended(Ending::guessed(code)),
             },
-            None if self.guarded => Outcome::Failed(why_not_started(host, program, how)),
+            None if self.guarded => match hooks.difference() {
+                Some(difference) => Outcome::Changed(report::refusal(&difference)),
+                None => Outcome::Failed(why_not_started(host, program, how)),
+            },
             None => Outcome::Ended(match how {
                 Ending::Exited(code) => Ending::guessed(code),
                 killed => killed,
@@ -233,7 +287,7 @@ impl Run<'_> {
 }
 
 impl Drop for Run<'_> {
-    /// Nothing outlives it. The plan is the last to go: a guard that still waited would see a plan cut short, and say so.
+    /// Nothing outlives it.
     fn drop(&mut self) {
         if !self.ended {
             self.bwrap.process.signal(Signal::KILL);
@@ -248,8 +302,6 @@ struct Woken {
     bwrap_ended: bool,
     command_ended: bool,
     told: bool,
-    /// The guard has made room for more of its plan, or will read none.
-    taken: bool,
     nothing: bool,
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::mount_access::{self, Access};
+use crate::mount_access::make_read_only;
 
 /// Those of the command. While they are held its mounts stay, although nobody is among them.
 pub(super) struct Namespaces {
@@ -60,6 +60,6 @@ impl Namespaces {
         move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
         move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
         let root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        mount_access::set(root.as_fd(), Access::ReadOnly)
+        make_read_only(root.as_fd())
     }
 }

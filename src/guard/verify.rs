@@ -1,0 +1,177 @@
+//! Compares the mounts with the plan. A path may change between compiling and mounting, and
+//! `--ro-bind-try` skips a path that is gone. Whatever the cause, nothing starts on other mounts
+//! than those that the argv says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
+use rustix::mount::MountFlags;
+
+use super::Failure;
+use super::mounts;
+use crate::ablate::{self, Mitigation};
+use crate::guard_plan::{Expectation, Expected, GuardPlan};
+use crate::identity::Identity;
+use crate::mountinfo::{self, MountEntry};
+use crate::path::AbsPath;
+use crate::places;
+
+/// The file or directory that must be mounted at a path.
+pub(super) type Identities = BTreeMap<AbsPath, Identity>;
+
+/// All mounts of this namespace.
+pub(super) struct Table {
+    entries: Vec<MountEntry>,
+}
+
+impl Table {
+    pub(super) fn read() -> Result<Self, Failure> {
+        let cannot = |e: io::Error| Failure::refused("`/proc/self/mountinfo`", e);
+        let text = fs::read("/proc/self/mountinfo").map_err(cannot)?;
+        let entries = mountinfo::parse_all(&text)
+            .map_err(|line| Failure::refused("`/proc/self/mountinfo`", format!("unknown line `{line}`")))?;
+        Ok(Self { entries })
+    }
+
+    /// Makes read-only every mount that lies in a read-only or hidden place: mounts of the host,
+    /// also one that the host made a moment ago, and those that the guard has just bound.
+    pub(super) fn close(&self, plan: &GuardPlan) -> Result<(), Failure> {
+        let expected: BTreeMap<&AbsPath, &Expected> = by_path(plan);
+        for entry in self.entries.iter().filter(|entry| !entry.has("ro")) {
+            let point = &entry.point;
+            let governing = point.ancestors().find_map(|at| expected.get(&at).copied());
+            let is_open = governing.is_some_and(|expected| match expected.access {
+                Expectation::Rw | Expectation::Own => true,
+                Expectation::Hidden => ablate::is_off(Mitigation::MaskSealed),
+                Expectation::Ro | Expectation::Content => false,
+            });
+            if is_open || seen(entry)?.is_none() {
+                continue;
+            }
+            mounts::remount(point, flags_of(entry) | MountFlags::RDONLY)
+                .map_err(|e| Failure::refused(&format!("`{point}` cannot be made read-only"), e))?;
+        }
+        Ok(())
+    }
+
+    /// Compares every mount point of the plan with the mount that is seen there.
+    pub(super) fn compare(&self, plan: &GuardPlan, identities: &Identities) -> Result<(), Failure> {
+        if ablate::is_off(Mitigation::GuardCheck) {
+            return Ok(());
+        }
+        let points: BTreeSet<&AbsPath> = self.entries.iter().map(|entry| &entry.point).collect();
+        if let Some(pin) = plan.pins.iter().find(|pin| !points.contains(pin)) {
+            return Err(changed(pin, "is not pinned"));
+        }
+        let expected = by_path(plan);
+        let mut visible = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| expected.contains_key(&entry.point)) {
+            if let Some(seen) = seen(entry)? {
+                visible.insert(&entry.point, seen);
+            }
+        }
+        let masked = identity_of_mask()?;
+        plan.expect.iter().try_for_each(|expected| {
+            let identity = identities.get(&expected.path).copied();
+            match visible.get(&expected.path) {
+                None if expected.required || identity.is_some() => Err(changed(&expected.path, "is not mounted")),
+                None => Ok(()),
+                Some(seen) => seen.compare(expected, identity, masked),
+            }
+        })
+    }
+}
+
+fn by_path(plan: &GuardPlan) -> BTreeMap<&AbsPath, &Expected> {
+    plan.expect.iter().map(|expected| (&expected.path, expected)).collect()
+}
+
+/// The file at the place that all masked files show. `None` if the policy masks no file.
+fn identity_of_mask() -> Result<Option<Identity>, Failure> {
+    let place = places::at(places::MASKED);
+    match mounts::open(&place).and_then(|mask| look(&mask)) {
+        Ok(Looked { identity, .. }) => Ok(Some(identity)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Failure::refused(&format!("`{place}`"), e)),
+    }
+}
+
+/// A mount that a process can reach by its mount point.
+struct Seen<'e> {
+    entry: &'e MountEntry,
+    identity: Identity,
+    kind: FileType,
+}
+
+impl Seen<'_> {
+    fn compare(
+        &self,
+        Expected { path, access, .. }: &Expected,
+        identity: Option<Identity>,
+        masked: Option<Identity>,
+    ) -> Result<(), Failure> {
+        let shows_nothing = match self.kind {
+            FileType::Directory => self.entry.kind == "tmpfs",
+            _ => masked == Some(self.identity),
+        };
+        match access {
+            Expectation::Hidden if !shows_nothing => Err(changed(path, "is not hidden")),
+            Expectation::Content if self.kind != FileType::RegularFile => Err(changed(path, "is no file")),
+            _ if identity.is_some_and(|meant| meant != self.identity) => {
+                Err(changed(path, "is no longer the file or directory that it was"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `None` for a mount that a process cannot reach: another mount covers it, or a directory on the
+/// way is closed. The command has the guard's rights and fewer capabilities.
+fn seen(entry: &MountEntry) -> Result<Option<Seen<'_>>, Failure> {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    match mounts::open(&entry.point).and_then(|point| look(&point)) {
+        Ok(Looked { identity, mount, kind }) => Ok((mount == entry.id).then_some(Seen { entry, identity, kind })),
+        Err(e) if matches!(e.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
+        Err(e) => Err(Failure::refused(&format!("`{}`", entry.point), e)),
+    }
+}
+
+struct Looked {
+    identity: Identity,
+    /// The identifier of the mount.
+    mount: u64,
+    kind: FileType,
+}
+
+fn look(opened: &OwnedFd) -> io::Result<Looked> {
+    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
+    let found = statx(opened, c"", AtFlags::EMPTY_PATH, wanted)?;
+    let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+    Ok(Looked {
+        identity: Identity { device, inode: found.stx_ino },
+        mount: found.stx_mnt_id,
+        kind: FileType::from_raw_mode(found.stx_mode.into()),
+    })
+}
+
+fn changed(path: &AbsPath, problem: &str) -> Failure {
+    Failure::Changed(format!("`{path}` {problem}"))
+}
+
+/// The flags that a remount must repeat, because the kernel has locked them.
+fn flags_of(entry: &MountEntry) -> MountFlags {
+    const FLAGS: [(&str, MountFlags); 6] = [
+        ("nosuid", MountFlags::NOSUID),
+        ("nodev", MountFlags::NODEV),
+        ("noexec", MountFlags::NOEXEC),
+        ("noatime", MountFlags::NOATIME),
+        ("nodiratime", MountFlags::NODIRATIME),
+        ("relatime", MountFlags::RELATIME),
+    ];
+    let set = FLAGS.iter().filter(|(name, _)| entry.has(name)).fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
+    // mountinfo shows nothing for strict access times, and a remount without a flag means relatime.
+    if entry.has("noatime") || entry.has("relatime") { set } else { set | MountFlags::STRICTATIME }
+}

@@ -1,0 +1,34 @@
+//! What our own executable needs to run inside: the guard is this very program, and its libraries come from the host.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::path::AbsPath;
+use crate::plan::Plan;
+
+/// Refuses a policy that hides a library which the guard was linked with. A static build has none.
+pub(super) fn check(plan: &Plan, executable: Option<&AbsPath>) -> Result<(), Diagnostic> {
+    // Without `/proc` there would be no sandbox; what cannot be told here shows when bwrap starts the guard.
+    let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
+    let needed = mapped(&maps).into_iter().filter(|file| Some(file) != executable);
+    match needed.into_iter().find(|file| !plan.view(file).shows_host()) {
+        None => Ok(()),
+        Some(file) => Err(Diagnostic::new(
+            Code::GuardUnavailable,
+            format!("the second stage needs `{file}`, which the sandbox does not show"),
+        )
+        .help("show it with a `ro` rule, use a static build, or run on bwrap alone with `--no-guard`")),
+    }
+}
+
+/// The files that are mapped into a process: `ADDRESS MODE OFFSET DEVICE INODE    PATH`.
+fn mapped(maps: &[u8]) -> BTreeSet<AbsPath> {
+    maps.split(|b| *b == b'\n')
+        .filter_map(|line| line.iter().position(|b| *b == b'/').map(|at| &line[at..]))
+        .filter_map(|path| AbsPath::normalize(OsStr::from_bytes(path)))
+        .filter(|path| path.as_path().is_file())
+        .collect()
+}

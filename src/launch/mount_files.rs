@@ -1,0 +1,269 @@
+//! Files of ours that bwrap binds: the guard's plan, contents that replace a file, and the mask of
+//! hidden files. They lie in the state folder, which no rule makes writable inside (SPEC D6). A
+//! content's name is its SHA-256, so the argv is the same for the same policy, and each use checks
+//! owner, mode and content again.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fchmod, fstat, futimens, mknodat, openat,
+    renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::host::Host;
+use crate::layers::Layers;
+use crate::lower::{MountContent, MountFile, MountFiles};
+use crate::path::AbsPath;
+use crate::state::Kind;
+
+const KIND: Kind = Kind { folder: Layers::MOUNT_FILES, max_bytes: 0 };
+/// A printed argv can be run for this long after its contents were used last.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The time of the last use is noted this exactly.
+const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Whether the state folder can hold such files. Makes the folder if it is missing.
+pub(super) fn place(host: &Host, layers: &Layers) -> MountFiles {
+    let folder = layers.mount_files();
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder));
+    let is_writable = |folder: OwnedFd| rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
+    match made.and_then(|()| KIND.open_folder(host, &layers.state)).and_then(|folder| Ok(is_writable(folder)?)) {
+        Ok(()) => MountFiles::In(folder),
+        Err(_) => MountFiles::Descriptors,
+    }
+}
+
+/// Writes the files of an argv that are missing or not as they must be.
+pub fn write_mount_files(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), (AbsPath, io::Error)> {
+    let Some(first) = files.first() else { return Ok(()) };
+    let folder = KIND.open_folder(host, state).map_err(|e| (first.path.clone(), e))?;
+    let mut is_new = false;
+    for MountFile { path, content } in files {
+        let name = path.file_name().unwrap_or_default();
+        let done = match content {
+            MountContent::Bytes(content) => provide_content(&folder, name, content),
+            MountContent::Unreadable => provide_mask(&folder, name),
+        };
+        is_new |= done.map_err(|e| (path.clone(), e))?;
+    }
+    if is_new {
+        // A file that cannot be removed now is removed by a later run.
+        let _ = sweep(&folder, files);
+    }
+    Ok(())
+}
+
+/// Returns whether the file had to be made.
+fn provide_content(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = openat(folder, name, flags, Mode::empty())
+        && holds(&file, content)?
+    {
+        return Ok(false);
+    }
+    replace(folder, name, |new| {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(folder, new, flags, Mode::RUSR)?);
+        file.write_all(content)?;
+        // Whatever the caller's umask is.
+        Ok(fchmod(&file, Mode::RUSR)?)
+    })
+}
+
+/// Whether this is our file with this content, and notes that it is used.
+fn holds(file: &OwnedFd, content: &[u8]) -> io::Result<bool> {
+    let found = fstat(file)?;
+    let is_as_made = is_ours(&found, FileType::RegularFile, Mode::RUSR);
+    if !is_as_made || usize::try_from(found.st_size) != Ok(content.len()) {
+        return Ok(false);
+    }
+    let mut file = File::from(rustix::io::fcntl_dupfd_cloexec(file, 0)?);
+    let mut read = Vec::with_capacity(content.len() + 1);
+    Read::by_ref(&mut file).take(content.len() as u64 + 1).read_to_end(&mut read)?;
+    if age(&found) > NOTED {
+        let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
+    }
+    Ok(read == content)
+}
+
+fn provide_mask(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) if is_ours(&found, FileType::Socket, Mode::empty()) => Ok(false),
+        Ok(_) | Err(Errno::NOENT) => {
+            replace(folder, name, |new| Ok(mknodat(folder, new, FileType::Socket, Mode::empty(), 0)?))
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn is_ours(found: &Stat, kind: FileType, mode: Mode) -> bool {
+    found.st_uid == geteuid().as_raw()
+        && FileType::from_raw_mode(found.st_mode) == kind
+        && Mode::from_raw_mode(found.st_mode) == mode
+        && found.st_nlink == 1
+}
+
+/// Makes a file under a name of this process and moves it into place.
+fn replace(folder: &OwnedFd, name: &OsStr, make: impl FnOnce(&str) -> io::Result<()>) -> io::Result<bool> {
+    let new = format!(".new-{}", std::process::id());
+    // A process with the same number may have been killed.
+    match unlinkat(folder, &new, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let moved = make(&new).and_then(|()| Ok(renameat(folder, &new, folder, name)?));
+    if moved.is_err() {
+        let _ = unlinkat(folder, &new, AtFlags::empty());
+    }
+    moved.map(|()| true)
+}
+
+/// Removes contents that no start has used for [`KEPT`].
+fn sweep(folder: &OwnedFd, used: &[MountFile]) -> io::Result<()> {
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        let is_used = used.iter().any(|file| file.path.file_name() == Some(name));
+        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if !is_used && FileType::from_raw_mode(found.st_mode).is_file() && age(&found) > KEPT {
+            unlinkat(folder, name, AtFlags::empty())?;
+        }
+    }
+    Ok(())
+}
+
+/// How long ago the file was made or used. Zero if the clock was set back.
+fn age(found: &Stat) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let used = Duration::from_secs(u64::try_from(found.st_mtime).unwrap_or_default());
+    now.saturating_sub(used)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::lower::name_of;
+
+    struct Scene {
+        root: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            DirBuilder::new().recursive(true).mode(0o700).create(root.path().join("state/mounts")).unwrap();
+            Self { root }
+        }
+
+        fn folder(&self) -> PathBuf {
+            self.root.path().join("state/mounts")
+        }
+
+        fn write(&self, files: &[MountFile]) {
+            let state = AbsPath::normalize("/state").unwrap();
+            write_mount_files(&Host::at(self.root.path()), &state, files).unwrap();
+        }
+    }
+
+    fn content(text: &str) -> MountFile {
+        let path = AbsPath::normalize("/state/mounts").unwrap().child(name_of(text.as_bytes()));
+        MountFile { path, content: MountContent::Bytes(text.into()) }
+    }
+
+    fn mask() -> MountFile {
+        let path = AbsPath::normalize("/state/mounts/masked").unwrap();
+        MountFile { path, content: MountContent::Unreadable }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_content_is_written_once_under_the_name_of_its_hash() {
+        let scene = Scene::new();
+        scene.write(&[content("abc")]);
+        let file = scene.folder().join("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("abc", 0o400));
+        let inode = fs::metadata(&file).unwrap().ino();
+        scene.write(&[content("abc")]);
+        assert_eq!(fs::metadata(&file).unwrap().ino(), inode);
+    }
+
+    #[test]
+    fn a_file_that_is_not_as_it_must_be_is_replaced() {
+        let changes: [(&str, fn(&Path)); 5] = [
+            ("another content", |file| {
+                fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+                fs::write(file, "abd").unwrap();
+                fs::set_permissions(file, fs::Permissions::from_mode(0o400)).unwrap();
+            }),
+            ("another mode", |file| fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap()),
+            ("a symlink", |file| {
+                fs::rename(file, file.with_file_name("elsewhere")).unwrap();
+                symlink("elsewhere", file).unwrap();
+            }),
+            ("a second name", |file| fs::hard_link(file, file.with_file_name("other")).unwrap()),
+            ("a socket", |file| {
+                fs::remove_file(file).unwrap();
+                mknodat(rustix::fs::CWD, file, FileType::Socket, Mode::RUSR, 0).unwrap();
+            }),
+        ];
+        for (name, change) in changes {
+            let scene = Scene::new();
+            scene.write(&[content("abc")]);
+            let file = scene.folder().join(name_of(b"abc"));
+            change(&file);
+            scene.write(&[content("abc")]);
+            let found = fs::symlink_metadata(&file).unwrap();
+            assert!(found.is_file() && found.nlink() == 1, "{name}");
+            assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("abc", 0o400), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_mask_is_a_socket_that_no_process_can_open() {
+        let scene = Scene::new();
+        scene.write(&[mask()]);
+        let file = scene.folder().join("masked");
+        assert!(fs::symlink_metadata(&file).unwrap().file_type().is_socket());
+        assert_eq!(mode(&file), 0);
+        // A mask that somebody opened up is made anew.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        scene.write(&[mask()]);
+        assert_eq!(mode(&file), 0);
+    }
+
+    #[test]
+    fn contents_that_were_not_used_for_a_week_are_removed_when_another_is_written() {
+        let scene = Scene::new();
+        let old = |name: &str, days: u64| {
+            let file = scene.folder().join(name);
+            let used = SystemTime::now() - Duration::from_secs(24 * 60 * 60 * days);
+            File::open(file).unwrap().set_modified(used).unwrap();
+        };
+        scene.write(&[content("old"), content("used"), content("young"), mask()]);
+        for (text, days) in [("old", 8), ("used", 8), ("young", 6)] {
+            old(&name_of(text.as_bytes()), days);
+        }
+        scene.write(&[content("used")]);
+        scene.write(&[content("new")]);
+        let is_there = |text: &str| scene.folder().join(name_of(text.as_bytes())).exists();
+        assert_eq!(["old", "used", "young", "new"].map(is_there), [false, true, true, true]);
+        assert!(scene.folder().join("masked").exists());
+    }
+}
