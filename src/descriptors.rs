@@ -66,8 +66,7 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Vec<(OwnedFd, RawFd
     Ok(())
 }
 
-const SEALS: SealFlags =
-    SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
+const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// A file in memory that nobody can change any more.
 pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {

@@ -22,14 +22,13 @@
 //! };
 //!
 //! let engine = launch::engine(&host, &session, &compiled).map_err(|diagnostic| diagnostic.message)?;
-//! let mut argv = compiled.argv(&session, &engine, &["make".into(), "test".into()], &mut diagnostics);
+//! let argv = compiled.argv(&engine, &["make".into(), "test".into()], &mut diagnostics);
 //! if diagnostics.has_errors() {
 //!     return Err(render(&diagnostics, Format::Text { color: false }).into());
 //! }
 //!
 //! launch::ready(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
 //! let undo = launch::undo::prepare(&host, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
-//! launch::note_identities(&host, &mut argv).map_err(|diagnostic| diagnostic.message)?;
 //! let status = launch::command(&argv)?.status()?;
 //! print!("{}", render(&undo.finish(), Format::Text { color: false }));
 //! # let _ = status;

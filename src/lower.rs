@@ -11,7 +11,7 @@ use crate::ablate::{self, Mitigation};
 pub use crate::descriptors::Data;
 use crate::diagnostic::Diagnostics;
 use crate::environment::Environment;
-use crate::guard_plan::{REPORT, SUBCOMMAND, GuardPlan};
+use crate::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::placeholder::Placeholder;
@@ -176,10 +176,10 @@ pub struct Surroundings<'a> {
 
 pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
     let guard = around.guard.then(|| guard(plan, around));
-    let mut mounts = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| &guard.plan));
+    let mut spelling = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| &guard.plan));
     let mut operations = namespaces(around);
-    operations.extend(plan.split(around.guard).bwrap.into_iter().map(|planned| mounts.operation(planned)));
-    let Spelling { files, mut data, .. } = mounts;
+    operations.extend(spelling.operations(plan).into_iter().map(|(_, operation)| operation));
+    let Spelling { files, mut data, .. } = spelling;
     if !around.guard {
         operations.extend(instead_of_guard(around, &mut data));
     }
@@ -201,7 +201,10 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         files,
         data,
         dropped: plan.dropped.clone(),
-        before: Before { scope: plain && around.engine.kernel.landlock, private_mounts: plain && around.engine.own_mounts },
+        before: Before {
+            scope: plain && around.engine.kernel.landlock,
+            private_mounts: plain && around.engine.own_mounts,
+        },
     };
     limit::refuse_too_many(&argv, diagnostics);
     flags::refuse_unknown(&argv, &around.engine.features, diagnostics);
@@ -231,9 +234,7 @@ pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> G
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
 pub fn mounts<'p>(plan: &'p Plan, guard: Option<&GuardPlan>, files: &MountFiles) -> Vec<(&'p Planned, Operation)> {
-    let mut spelling = Spelling::new(files, guard);
-    let mounts = plan.split(guard.is_some()).bwrap.into_iter();
-    mounts.map(|planned| (planned, spelling.operation(planned))).collect()
+    Spelling::new(files, guard).operations(plan)
 }
 
 /// The operations before the first mount.
@@ -308,12 +309,22 @@ impl<'a> Spelling<'a> {
         Self { from, guard, files: Vec::new(), data: Vec::new() }
     }
 
-    fn operation(&mut self, planned: &Planned) -> Operation {
-        Operation {
-            words: self.words(&planned.mount),
-            purpose: planned.purpose.clone(),
-            because: planned.because.clone(),
+    /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
+    fn operations<'p>(&mut self, plan: &'p Plan) -> Vec<(&'p Planned, Operation)> {
+        let mut operations: Vec<(&Planned, Operation)> = Vec::new();
+        for planned in plan.split(self.guard.is_some()).bwrap {
+            let words = self.words(&planned.mount);
+            match (operations.last_mut(), &planned.mount) {
+                (Some((mask, operation)), Mount::Seal { path }) if mask.mount.path() == path => {
+                    operation.words.extend(words);
+                }
+                _ => {
+                    let (purpose, because) = (planned.purpose.clone(), planned.because.clone());
+                    operations.push((planned, Operation { words, purpose, because }));
+                }
+            }
         }
+        operations
     }
 
     fn words(&mut self, mount: &Mount) -> Vec<OsString> {

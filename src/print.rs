@@ -71,7 +71,8 @@ pub fn incomplete(argv: &Argv, form: Form) -> Option<Diagnostic> {
             ("prints the arguments alone, and these need more", [needs(argv), before].concat(), help)
         }
         Form::Shell | Form::Script => {
-            let help = "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this";
+            let help =
+                "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this";
             ("prints shell text, and a run does more than a shell can", before, help.to_owned())
         }
         Form::Json | Form::Annotated => return None,

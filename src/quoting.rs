@@ -35,7 +35,10 @@ pub(crate) fn in_shell(word: &OsStr) -> String {
 /// paths are bytes.
 pub(crate) fn quote(word: &OsStr) -> Vec<u8> {
     if let Some(text) = word.to_str() {
-        return shell_words::quote(text).into_owned().into_bytes();
+        let quoted = shell_words::quote(text);
+        // An interactive bash expands `!` outside of single quotes.
+        let is_history = quoted == text && text.contains('!');
+        return if is_history { format!("'{text}'").into_bytes() } else { quoted.into_owned().into_bytes() };
     }
     let quoted = word.as_bytes().iter().flat_map(|byte| match byte {
         b'\'' => b"'\\''".to_vec(),

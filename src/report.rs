@@ -101,7 +101,8 @@ pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
             Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
             Ok((_, length)) => {
-                let answer = [Answer::Go, Answer::VerifyAgain].into_iter().find(|answer| answer.encode() == &bytes[..length]);
+                let answer =
+                    [Answer::Go, Answer::VerifyAgain].into_iter().find(|answer| answer.encode() == &bytes[..length]);
                 return answer.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
             }
         }

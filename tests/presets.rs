@@ -3,9 +3,9 @@
 
 mod support;
 
-use agent_sandbox::model::{Model, View};
+use agent_sandbox::model::View;
 use agent_sandbox::session::Request;
-use support::{Tree, abs, session, words};
+use support::{Tree, abs, model};
 
 /// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a directory.
 const HIDDEN: &[&str] = &[
@@ -148,7 +148,7 @@ fn tree() -> Tree {
 fn assert_all(paths: &[&str], request: &Request, what: &str, is: impl Fn(&View) -> bool) {
     let (compiled, diagnostics) = tree().compile("/home/u/proj", request);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let model = Model::read(&words(&compiled.unwrap(), &session("/home/u/proj"))).unwrap();
+    let model = model(&compiled.unwrap());
     for path in paths {
         let view = model.view(&abs(written(path)));
         assert!(is(&view), "{path} is not {what}: {view:?}");

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::audit::lint;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
 use crate::host::Host;
 use crate::launch::undo::{Removed, Traces, Undo};
@@ -300,12 +300,8 @@ fn prepare(
         // Without the second stage nobody tells whether the command has started, so whether it can is tried before.
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
+    } else {
+        launch::write_mount_files(host, &compiled, &argv).map_err(fail)?;
     }
-    launch::write_mount_files(host, &compiled.layers.state, &argv.files).map_err(|(path, e)| {
-        fail(
-            Diagnostic::new(Code::StartFailed, format!("cannot write `{path}`: {}", reason(&e)))
-                .help("see that the state folder can be written and that the disk is not full"),
-        )
-    })?;
     Ok(Prepared { session, request, compiled, engine, argv, traces })
 }

@@ -53,7 +53,10 @@ enum Failure {
     Refused(String),
     /// The command line was printed without a command.
     NoCommand,
-    CannotExecute { program: OsString, error: io::Error },
+    CannotExecute {
+        program: OsString,
+        error: io::Error,
+    },
 }
 
 impl Failure {

@@ -38,9 +38,7 @@ fn tighten_once(step: &Tightening) -> io::Result<()> {
         Tightening::Mask(_) | Tightening::MaskIfThere(_) => {
             Ok(mount_bind(by_descriptor(&open(&places::at(places::MASKED))?), by_descriptor(&point))?)
         }
-        Tightening::Hide(_) => {
-            Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?)
-        }
+        Tightening::Hide(_) => Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?),
         // `verify` makes this mount, and every mount in it, read-only.
         Tightening::ReadOnly(_) => Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?),
     }

@@ -172,7 +172,8 @@ mod tests {
         let before = Look::now(&host, &plan()).unwrap();
         // The clock of file systems may tick only some hundred times in a second.
         let directory = root.path().join("project/a");
-        let changed = || fs::symlink_metadata(&directory).map(|found| std::os::unix::fs::MetadataExt::ctime_nsec(&found));
+        let changed =
+            || fs::symlink_metadata(&directory).map(|found| std::os::unix::fs::MetadataExt::ctime_nsec(&found));
         let first = changed().unwrap();
         while changed().unwrap() == first {
             fs::write(directory.join("tick"), "").unwrap();

@@ -30,9 +30,9 @@ use crate::ablate::{self, Mitigation};
 use crate::bytes::Word;
 use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::guard_plan::{RUN_SHEET, RunSheet};
 use crate::host::Host;
 use crate::layers::Project;
-use crate::guard_plan::{RUN_SHEET, RunSheet};
 use crate::lower::{Argv, Engine, Kernel};
 use crate::path::AbsPath;
 use crate::pipeline::Compiled;
@@ -52,9 +52,8 @@ pub use availability::explain_refusal;
 pub use beside::Recheck;
 pub use bwrap::find as find_bwrap;
 pub use features::remember;
-pub use own_sandbox::own_sandbox;
 pub use look::Look;
-pub use mount_files::write_mount_files;
+pub use own_sandbox::own_sandbox;
 pub use supervise::{Ending, GivenStreams, Outcome, RunHooks, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
@@ -117,7 +116,16 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
         command::check(host, compiled, &argv.environment, name)?;
     }
     create_directories(host, &argv.create)?;
-    create_files(host, &argv.new_files)
+    create_files(host, &argv.new_files)?;
+    write_mount_files(host, compiled, argv)
+}
+
+/// Writes the files of ours that bwrap binds, if they are missing.
+pub fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|(path, e)| {
+        Diagnostic::new(Code::StartFailed, format!("cannot write `{path}`: {}", reason(&e)))
+            .help("see that the state folder can be written, and that the disk is not full")
+    })
 }
 
 /// Looks at the files and directories that the mounts mean. The last step before bwrap starts:

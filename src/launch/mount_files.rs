@@ -34,7 +34,8 @@ const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) fn place(host: &Host, layers: &Layers) -> MountFiles {
     let folder = layers.mount_files();
     let made = DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder));
-    let is_writable = |folder: OwnedFd| rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
+    let is_writable =
+        |folder: OwnedFd| rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
     match made.and_then(|()| KIND.open_folder(host, &layers.state)).and_then(|folder| Ok(is_writable(folder)?)) {
         Ok(()) => MountFiles::In(folder),
         Err(_) => MountFiles::Descriptors,
@@ -42,7 +43,7 @@ pub(super) fn place(host: &Host, layers: &Layers) -> MountFiles {
 }
 
 /// Writes the files of an argv that are missing or not as they must be.
-pub fn write_mount_files(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), (AbsPath, io::Error)> {
+pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), (AbsPath, io::Error)> {
     let Some(first) = files.first() else { return Ok(()) };
     let folder = KIND.open_folder(host, state).map_err(|e| (first.path.clone(), e))?;
     let mut is_new = false;
@@ -175,7 +176,7 @@ mod tests {
 
         fn write(&self, files: &[MountFile]) {
             let state = AbsPath::normalize("/state").unwrap();
-            write_mount_files(&Host::at(self.root.path()), &state, files).unwrap();
+            write(&Host::at(self.root.path()), &state, files).unwrap();
         }
     }
 
@@ -206,7 +207,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_as_it_must_be_is_replaced() {
-        let changes: [(&str, fn(&Path)); 5] = [
+        type Change = (&'static str, fn(&Path));
+        let changes: [Change; 5] = [
             ("another content", |file| {
                 fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
                 fs::write(file, "abd").unwrap();

@@ -15,7 +15,7 @@ pub(super) const DISABLE_USERNS: &str = "--disable-userns";
 /// A flag, how many words follow it, and a release that has it. What is said to need 0.4 may be older: that is the oldest that was tried.
 struct Flag(&'static str, usize, &'static str);
 
-const FLAGS: [Flag; 25] = [
+const FLAGS: [Flag; 23] = [
     Flag("--bind", 2, "0.4"),
     Flag("--bind-try", 2, "0.4"),
     Flag("--cap-add", 1, "0.4"),
@@ -27,7 +27,6 @@ const FLAGS: [Flag; 25] = [
     Flag("--die-with-parent", 0, "0.4"),
     Flag("--dir", 1, "0.4"),
     Flag(DISABLE_USERNS, 0, "0.8"),
-    Flag("--gid", 1, "0.4"),
     Flag(PERMS, 1, "0.5"),
     Flag("--proc", 1, "0.4"),
     Flag("--remount-ro", 1, "0.4"),
@@ -38,7 +37,6 @@ const FLAGS: [Flag; 25] = [
     Flag("--share-net", 0, "0.4"),
     Flag("--symlink", 2, "0.4"),
     Flag("--tmpfs", 1, "0.4"),
-    Flag("--uid", 1, "0.4"),
     Flag("--unshare-all", 0, "0.4"),
     Flag("--unshare-user", 0, "0.4"),
 ];
@@ -100,18 +98,12 @@ pub(super) fn refuse_unknown(argv: &Argv, features: &Features, diagnostics: &mut
     unknown.sort_by_key(|flag| flag.2);
     let Some(youngest) = unknown.last() else { return };
     let names = listed(unknown.iter().map(|flag| format!("`{}`", flag.0)), "and");
-    let help = match unknown.as_slice() {
-        [Flag(PERMS, ..)] if argv.guard.is_none() => {
-            ", or leave `--no-guard` out: the second stage does without the flag"
-        }
-        _ => "",
-    };
     diagnostics.push(
         Diagnostic::new(
             Code::BwrapTooOld,
             format!("`{}` does not have {names}, which this policy needs", argv.program),
         )
-        .help(format!("bubblewrap {} and newer have it{help}", youngest.2)),
+        .help(format!("bubblewrap {} and newer have it", youngest.2)),
     );
 }
 

@@ -21,7 +21,10 @@ pub(super) struct Mounts {
 }
 
 enum Mount {
-    Bind { source: AbsPath, kind: BindKind },
+    Bind {
+        source: AbsPath,
+        kind: BindKind,
+    },
     Tmpfs(Tmpfs),
     Dev,
     Proc,

@@ -25,10 +25,10 @@ pub use executable::check_executable;
 pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
 pub use links::{check_links, is_refused_through_link, unsaid_links};
+pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::Told;
-pub use overflow::{MOST_IN_ARGV, Split};
 pub use view::View;
 use view::{Layering, Views};
 
@@ -191,6 +191,8 @@ pub struct Plan {
     pub placeholders: Vec<Placeholder>,
     /// Variables that tell programs of second places.
     pub told: Vec<Told>,
+    /// How many masks and read-only binds bwrap's arguments carry.
+    pub most_in_argv: usize,
     views: Views,
 }
 
@@ -253,7 +255,14 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         planner.mask_source();
     }
     planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
-    Plan { mounts: planner.mounts, dropped: planner.dropped, placeholders, told, views: planner.views }
+    Plan {
+        mounts: planner.mounts,
+        dropped: planner.dropped,
+        placeholders,
+        told,
+        most_in_argv: MOST_IN_ARGV,
+        views: planner.views,
+    }
 }
 
 struct Planner {

@@ -26,7 +26,7 @@ impl Plan {
     /// Without a guard, bwrap makes all mounts.
     pub fn split(&self, guard: bool) -> Split<'_> {
         let mut split = Split { bwrap: Vec::with_capacity(self.mounts.len()), guard: Vec::new() };
-        if !guard || self.mounts.len() <= MOST_IN_ARGV {
+        if !guard || self.mounts.len() <= self.most_in_argv {
             split.bwrap.extend(&self.mounts);
             return split;
         }
@@ -37,7 +37,7 @@ impl Plan {
             let tightening = self.tightening(planned).filter(|_| !blocked.contains(path));
             let is_mask_of_guard = |split: &Split| split.guard.last().is_some_and(|(step, _)| step.path() == path);
             match tightening {
-                Some(tightening) if kept == MOST_IN_ARGV => split.guard.push((tightening, planned)),
+                Some(tightening) if kept == self.most_in_argv => split.guard.push((tightening, planned)),
                 // The guard seals the masks that it makes.
                 None if matches!(planned.mount, Mount::Seal { .. }) && is_mask_of_guard(&split) => {}
                 tightening => {

@@ -12,8 +12,11 @@ use super::{environment, quote_all, quote_for_people, step_for_people};
 /// A line and its reason.
 type Line = (Vec<u8>, String);
 
-/// The groups, in the order in which they are printed.
-const GROUPS: [(&str, fn(&Purpose) -> bool); 5] = [
+/// A heading, and the operations that stand below it.
+type Group = (&'static str, fn(&Purpose) -> bool);
+
+/// In the order in which they are printed.
+const GROUPS: [Group; 5] = [
     ("plumbing", |purpose| *purpose == Purpose::Base),
     ("kept in place", |purpose| matches!(purpose, Purpose::Pin { .. })),
     ("writable", |purpose| *purpose == Purpose::Rule(Access::Rw)),
@@ -39,7 +42,8 @@ pub(super) fn annotated(argv: &Argv) -> Vec<u8> {
         sections.push(("the command".to_owned(), vec![(command, String::new())]));
     }
     let overflow = argv.guard.iter().flat_map(|guard| guard.plan.overflow.iter().zip(&guard.because));
-    let overflow = overflow.map(|(step, (purpose, because))| comment(step_for_people(step).into_bytes(), purpose.explained(because)));
+    let overflow = overflow
+        .map(|(step, (purpose, because))| comment(step_for_people(step).into_bytes(), purpose.explained(because)));
     sections.push(("made by the guard, because bwrap has no room".to_owned(), overflow.collect()));
     let dropped = argv.dropped.iter().map(|dropped| {
         let why = format!("{}: {}; it is {} already", dropped.access, dropped.because, dropped.inherited);

@@ -34,7 +34,10 @@ fn besides(argv: &Argv) -> Vec<(&'static str, Vec<u8>)> {
             lines.push((what, list.join(&b' ')));
         }
     };
-    line("a run creates", &mut argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path)).map(|path| path.as_os_str()));
+    line(
+        "a run creates",
+        &mut argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path)).map(|path| path.as_os_str()),
+    );
     line("a run puts up placeholders, which must stand", &mut argv.placeholders.iter().map(|one| one.path.as_os_str()));
     let Environment { only_named, .. } = argv.environment;
     if only_named {
@@ -53,7 +56,10 @@ fn besides(argv: &Argv) -> Vec<(&'static str, Vec<u8>)> {
         lines.push((what, descriptors.join(" ").into_bytes()));
     }
     if argv.guard.is_some() && argv.is_command_too_long() {
-        lines.push(("bwrap takes fewer arguments; a run hands this many to the guard", argv.command.len().to_string().into_bytes()));
+        lines.push((
+            "bwrap takes fewer arguments; a run hands this many to the guard",
+            argv.command.len().to_string().into_bytes(),
+        ));
     }
     lines
 }

@@ -8,7 +8,7 @@ use agent_sandbox::cli;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
 use agent_sandbox::launch::undo::Undo;
-use agent_sandbox::launch::{Ending, Outcome, Supervisor};
+use agent_sandbox::launch::{Ending, GivenStreams, Outcome, Supervisor};
 use agent_sandbox::lower::Argv;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::session::{Request, Session};
@@ -39,7 +39,7 @@ fn ready_with(executable: Option<AbsPath>, place: &Place, request: &Request, scr
     let compiled = pipeline::compile(&host, &session, request, &mut diagnostics).unwrap();
     let engine = launch::engine(&host, &session, &compiled).unwrap();
     let command = ["sh", "-c", script].map(OsString::from);
-    let argv = compiled.argv(&session, &engine, &command, &mut diagnostics);
+    let argv = compiled.argv(&engine, &command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     launch::ready(&host, &session, &compiled, &argv).unwrap();
     let undo = launch::undo::prepare(&host, &compiled, &argv).unwrap();
@@ -90,7 +90,9 @@ fn a_supervised_run_tells_how_the_command_ended() {
         ] {
             let (argv, undo) = ready_with(executable.clone(), &place, &Request::default(), script);
             assert_eq!(argv.guard.is_some(), executable.is_some());
-            let outcome = supervisor.run(&Host::system(), &argv);
+            let host = Host::system();
+            let sheet = launch::run_sheet(&argv, &launch::look(&host, &argv).unwrap(), false);
+            let outcome = supervisor.run(&host, &argv, sheet, GivenStreams::default(), &mut ());
             undo.finish();
             assert!(
                 matches!(outcome, Outcome::Ended(ending) if ending == expected),

@@ -7,7 +7,7 @@ use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::launch::undo;
 use agent_sandbox::session::Request;
 
-use crate::support::{Tree, session};
+use crate::support::Tree;
 use crate::{one, rendered, tree};
 
 cases! {
@@ -60,8 +60,8 @@ cases! {
         let text = "[filesystem]\nro = [{ path = \"a\", if-missing = \"block\" }]\n";
         tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
         let (compiled, mut diagnostics) = tree.compile("/home/u/proj", &Request::default());
-        let (compiled, session) = (compiled.unwrap(), session("/home/u/proj"));
-        let argv = compiled.argv(&session, &crate::support::engine(), &[], &mut diagnostics);
+        let compiled = compiled.unwrap();
+        let argv = compiled.argv(&crate::support::engine(), &[], &mut diagnostics);
         // What was free while compiling is a link now.
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
         one(undo::prepare(&tree.host(), &compiled, &argv).err().unwrap())
@@ -104,8 +104,8 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
     let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
     assert!(diagnostics.is_empty(), "{}", rendered(&diagnostics));
-    let (compiled, session) = (compiled.unwrap(), session("/home/u/proj"));
-    let argv = compiled.argv(&session, &crate::support::engine(), &[], &mut Diagnostics::default());
+    let compiled = compiled.unwrap();
+    let argv = compiled.argv(&crate::support::engine(), &[], &mut Diagnostics::default());
     let undo = undo::prepare(&tree.host(), &compiled, &argv).unwrap();
     change(tree);
     rendered(&undo.finish())

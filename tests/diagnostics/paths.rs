@@ -145,6 +145,6 @@ fn too_many_words() -> String {
     let session = session("/home/u/proj");
     let (compiled, mut diagnostics) = tree.compile_as(&session, &Request::default());
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    compiled.unwrap().argv(&session, &engine(), &["true".into()], &mut diagnostics);
+    compiled.unwrap().argv(&engine(), &["true".into()], &mut diagnostics);
     rendered(&diagnostics)
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::launch;
-use agent_sandbox::lower::{Argv, Engine, Features};
+use agent_sandbox::lower::{Argv, Engine, Features, Kernel};
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::print::{Form, incomplete};
 use agent_sandbox::session::{Request, Session};
@@ -162,12 +162,16 @@ fn without_flags(flags: &[&str]) -> String {
 fn lacking(policy: &str) -> String {
     let tree = tree([&*format!("home/u/proj/.agent-sandbox.toml = {policy}")]);
     let session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };
-    said_of(&tree, &session, &Engine { landlock: false, seccomp: policy.is_empty(), ..engine() })
+    said_of(
+        &tree,
+        &session,
+        &Engine { kernel: Kernel { landlock: false, names: true, seccomp: policy.is_empty() }, ..engine() },
+    )
 }
 
 fn said_of(tree: &Tree, session: &Session, engine: &Engine) -> String {
     let (compiled, mut diagnostics) = tree.compile_as(session, &Request::default());
-    compiled.unwrap().argv(session, engine, &["true".into()], &mut diagnostics);
+    compiled.unwrap().argv(engine, &["true".into()], &mut diagnostics);
     let mut rendered: Vec<String> = diagnostics.iter().cloned().map(one).collect();
     rendered.dedup_by(|a, b| a.lines().next() == b.lines().next());
     rendered.remove(0)
@@ -208,7 +212,7 @@ fn find_bwrap(tree: &Tree, path: &str) -> String {
 fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv) {
     let (compiled, mut diagnostics) = tree.compile_as(session, &Request::default());
     let compiled = compiled.unwrap();
-    let argv = compiled.argv(session, &engine(), command, &mut diagnostics);
+    let argv = compiled.argv(&engine(), command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     (compiled, argv)
 }

@@ -7,11 +7,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::{Command, Stdio};
 
-use agent_sandbox::model::Model;
 use serde_json::Value;
 
 use crate::sandbox::{BASE_ONLY, failed, policy, run, sandbox, shell, succeeded, write};
-use crate::support::{Place, binary, stdout, write_program};
+use crate::support::{Place, binary, model_of_printed, stdout, write_program};
 
 everywhere!(
     what_leads_to_the_host_is_unset,
@@ -285,11 +284,7 @@ fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) 
         }
         let set = environment["set"].as_object().unwrap();
         command.extend(set.iter().map(|(name, value)| (OsString::from(name), text(value))));
-        let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(text).collect();
-        let plan = &printed["guard"];
-        let descriptor = i32::try_from(plan["descriptor"].as_i64().unwrap()).unwrap();
-        let descriptors = BTreeMap::from([(descriptor, plan["plan"].to_string().into_bytes())]);
-        let model = Model::read_whole(&words, &descriptors, |_| true).unwrap();
+        let model = model_of_printed(&printed, |_| true);
         assert_eq!(model.environment(command), direct, "{entries}");
     }
 }

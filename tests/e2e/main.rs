@@ -7,11 +7,9 @@
 #[macro_use]
 mod situations;
 
-mod ahead;
 mod beside;
 mod diff;
 mod doctor;
-mod early_start;
 mod environment;
 mod features;
 mod git;

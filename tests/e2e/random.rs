@@ -2,17 +2,15 @@
 //! and where only exact rules are in play, both are what the policy says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::bytes::Word;
 use agent_sandbox::model::{Model, View};
 use serde_json::Value;
 
 use crate::sandbox::{Found, policy, probe, sandbox};
-use crate::support::{Place, abs, stderr};
+use crate::support::{Place, abs, model_of_printed, stderr};
 
 /// Policies for each situation.
 const POLICIES: u64 = 60;
@@ -72,13 +70,7 @@ fn model(place: &Place, flags: &[&str]) -> Model {
     let output = sandbox(place).args(flags).args(["--print-args=json", "--", "true"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let words: Vec<Word> = serde_json::from_value(printed["argv"].clone()).unwrap();
-    let words: Vec<OsString> = words.into_iter().map(|word| word.0).collect();
-    let plan = printed.get("guard").map(|guard| {
-        let descriptor = i32::try_from(guard["descriptor"].as_i64().unwrap()).unwrap();
-        (descriptor, guard["plan"].to_string().into_bytes())
-    });
-    Model::read_whole(&words, &plan.into_iter().collect(), |path| path.as_path().exists()).unwrap()
+    model_of_printed(&printed, |path| path.as_path().exists())
 }
 
 /// A name for the view, and what the probe may find there.

@@ -98,7 +98,7 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
     for name in cases() {
         let case = Case::read(&name);
         let Some(compiled) = case.compiled() else { continue };
-        let model = model(&compiled, &case.session);
+        let model = model(&compiled);
         let decided = compiled.decisions.iter().map(|(path, _)| path).chain(compiled.plan.borders());
         let host = case.tree.host();
         let is_folder = |path: &AbsPath| host.kind(path).unwrap() == Some(FileKind::Directory);

@@ -73,7 +73,7 @@ fn everything_that_is_shown_agrees_with_the_model_and_fits_the_schema() {
     for name in cases() {
         let case = Case::read(&name);
         let Some(compiled) = case.compiled() else { continue };
-        let (shown, model) = (show(&compiled), model(&compiled, &case.session));
+        let (shown, model) = (show(&compiled), model(&compiled));
         for (path, _) in compiled.decisions.iter() {
             assert!(shown.paths.iter().any(|node| node.path == *path), "{name}: {path} is not shown");
         }

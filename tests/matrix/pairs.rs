@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::rule::{Exactness, LayerKind};
@@ -10,7 +9,7 @@ use agent_sandbox::session::Request;
 
 use crate::dimensions::{Access, Form, Order, Relation, Target};
 use crate::expected::{self, Said};
-use crate::support::{Tree, abs, session, words};
+use crate::support::{Tree, abs, model};
 use crate::{Table, configure, seen};
 
 const PROJECT: &str = "/home/u/proj";
@@ -144,7 +143,7 @@ fn compile(tree: &Tree, rules: &[Written; 2], target: Target) -> String {
     let (compiled, diagnostics) = tree.compile(PROJECT, &Request::default());
     let codes: String = diagnostics.iter().map(|diagnostic| format!(" | {}", diagnostic.code.name())).collect();
     let compiled = compiled.unwrap();
-    let model = Model::read(&words(&compiled, &session(PROJECT))).unwrap();
+    let model = model(&compiled);
     let at = |path: &'static str| {
         let path = abs(resolved(path, target));
         (seen(&model, &path), name(rules.map(|rule| governs(&compiled, &rule, target, &path))))

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::model::Model;
 use agent_sandbox::session::Request;
 
 use crate::dimensions::{Access, Form, Opened, Order, Prefix};
 use crate::expected::{self, Said};
-use crate::support::{Tree, abs, session, words};
+use crate::support::{Tree, abs, model};
 use crate::{Table, configure, seen};
 
 const PROJECT: &str = "/home/u/proj";
@@ -112,7 +111,7 @@ impl Case {
 fn compile(tree: &Tree, no_optimize: bool) -> String {
     let (compiled, diagnostics) = tree.compile(PROJECT, &Request { no_optimize, ..Request::default() });
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let model = Model::read(&words(&compiled.unwrap(), &session(PROJECT))).unwrap();
+    let model = model(&compiled.unwrap());
     shown(|path| seen(&model, &abs(path)))
 }
 

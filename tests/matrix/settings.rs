@@ -1,11 +1,10 @@
 //! Network, docker and presets, on and off, for each set of sockets and each word about the folder around one.
 
 use agent_sandbox::diagnostic::Code;
-use agent_sandbox::model::Model;
 use agent_sandbox::session::Request;
 
 use crate::dimensions::{Access, Around, Docker, Network, Presets, Sockets};
-use crate::support::{Tree, abs, session, words};
+use crate::support::{Tree, abs, model};
 use crate::{Table, seen};
 
 const PROJECT: &str = "/home/u/proj";
@@ -134,7 +133,7 @@ impl Case {
             ..Request::default()
         };
         let (compiled, diagnostics) = tree.compile(PROJECT, &request);
-        let model = Model::read(&words(&compiled.unwrap(), &session(PROJECT))).unwrap();
+        let model = model(&compiled.unwrap());
         let at = |path: &str| seen(&model, &abs(path));
         Effect {
             network: model.network(),

@@ -45,7 +45,7 @@ impl Pair {
             compiled.push(one);
         }
         let (new, old) = (compiled.pop().unwrap(), compiled.pop().unwrap());
-        let model = |of: &Compiled| read(&support::words(of, &support::session(scene.cwd.to_str().unwrap())));
+        let model = |of: &Compiled| read(&support::argv(of));
         let (before, now) = (model(&old)?, model(&new)?);
         Ok(Some(Self { stage, old, new, before, now }))
     }

@@ -33,7 +33,7 @@ fn what_is_explained_is_what_the_model_of_the_argv_says() {
         if diagnostics.has_errors() {
             return Ok(false);
         }
-        let (argv, model) = (support::argv(&compiled, &session), support::model(&compiled, &session));
+        let (argv, model) = (support::argv(&compiled), support::model(&compiled));
         let explainer = Explainer::new(&host, &compiled);
         for path in places(&stage) {
             let Ok(explanation) = explainer.explain(path.as_os_str()) else {
@@ -76,7 +76,7 @@ fn assert_words_are_of_the_argv(explanation: &Explanation, argv: &Argv) -> Resul
             Step::Bwrap(words) => {
                 argv.operations.iter().any(|operation| operation.words.iter().eq(words.iter().map(|word| &word.0)))
             }
-            Step::Guard(tightening) => argv.guard.as_ref().unwrap().plan.mounts.contains(tightening),
+            Step::Guard(tightening) => argv.guard.as_ref().unwrap().plan.overflow.contains(tightening),
         };
         prop_assert!(is_there, "{step:?} is no part of the argv");
     }

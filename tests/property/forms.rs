@@ -38,11 +38,11 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         program: abs(program),
         operations: operations.collect(),
         command,
-        cwd: abs("/"),
         create: Vec::new(),
         new_files: Vec::new(),
         environment: Environment::default(),
         placeholders: Vec::new(),
+        files: Vec::new(),
         data: Vec::new(),
         dropped: Vec::new(),
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use agent_sandbox::model::Model;
 use agent_sandbox::session::Request;
 
 use crate::access::{Class, class};
@@ -14,8 +13,7 @@ fn class_of(path: &str, entries: &[&str], request: Request) -> Class {
     let request = Request { presets: vec!["!@all".into()], ..request };
     let (compiled, diagnostics) = tree.compile("/home/u/proj", &request);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
-    let words = support::words(&compiled.unwrap(), &support::session("/home/u/proj"));
-    class(&Model::read(&words).unwrap(), &Path::new("/home/u/proj").join(path))
+    class(&support::model(&compiled.unwrap()), &Path::new("/home/u/proj").join(path))
 }
 
 #[test]

@@ -22,6 +22,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use agent_sandbox::lower::Argv;
 use agent_sandbox::model::Model;
 use agent_sandbox::rule::LayerKind;
 use agent_sandbox::session::Request;
@@ -53,17 +54,19 @@ fn for_all<S: Strategy>(scenes: &S, property: impl Fn(S::Value) -> Result<bool, 
     assert!(told.get() * 5 >= tried.get() * 3, "only {} of {} scenes had something to say", told.get(), tried.get());
 }
 
-/// The words of the argv; `None` when the policy must not run.
-fn words(scene: &Scene, stage: &Stage, request: &Request) -> Option<Vec<OsString>> {
+/// The argv; `None` if the policy must not run.
+fn argv(scene: &Scene, stage: &Stage, request: &Request) -> Option<Argv> {
     let (compiled, diagnostics) = stage.compile(scene, request);
-    if diagnostics.has_errors() {
-        return None;
-    }
-    Some(support::words(&compiled, &support::session(scene.cwd.to_str().unwrap())))
+    (!diagnostics.has_errors()).then(|| support::argv(&compiled))
 }
 
-fn read(words: &[OsString]) -> Result<Model, TestCaseError> {
-    Model::read(words).map_err(|error| TestCaseError::fail(format!("{error}: {words:?}")))
+/// Its arguments. The guard's plan is among them by the hash of its content.
+fn words(scene: &Scene, stage: &Stage, request: &Request) -> Option<Vec<OsString>> {
+    argv(scene, stage, request).map(|argv| argv.words())
+}
+
+fn read(argv: &Argv) -> Result<Model, TestCaseError> {
+    support::read(argv).map_err(|error| TestCaseError::fail(format!("{error}: {:?}", argv.words())))
 }
 
 /// All paths of the tree, and in each directory one that does not exist.
@@ -88,8 +91,8 @@ fn the_argv_means_what_the_specification_says_at_every_path() {
             Verdict::Policy(naive) => naive,
         };
         prop_assert!(!diagnostics.has_errors(), "refused: {diagnostics:?}");
-        let words = words(&scene, &stage, &scene.request()).unwrap();
-        let model = read(&words)?;
+        let argv = argv(&scene, &stage, &scene.request()).unwrap();
+        let (words, model) = (argv.words(), read(&argv)?);
         let created = compiled.resolution.create.iter().map(|path| path.as_path().to_path_buf());
         // Of the presets, only what names something of these scenes is part of the naive reading.
         let blocked = compiled.resolution.placeholders.iter().filter(|one| one.layer != LayerKind::Preset);

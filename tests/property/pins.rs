@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::lower::{Argv, Operation};
-use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::plan::Purpose;
 use agent_sandbox::session::Request;
@@ -59,8 +58,7 @@ fn compiled(scene: &Scene) -> Option<(Stage, Argv, Naive)> {
     if diagnostics.has_errors() {
         return None;
     }
-    let session = support::session(scene.cwd.to_str().unwrap());
-    let argv = compiled.argv(&session, &support::engine(), &["true".into()], &mut Diagnostics::default());
+    let argv = compiled.argv(&support::engine(), &["true".into()], &mut Diagnostics::default());
     Some((stage, argv, naive))
 }
 
@@ -81,7 +79,7 @@ fn a_directory_can_be_renamed_just_where_no_protective_rule_names_it() {
         if naive.hides_what_a_pattern_names() {
             return Ok(false);
         }
-        let model = read(&words(&argv))?;
+        let model = read(&argv)?;
         for (path, kind) in stage.paths() {
             // What happens on a tmpfs of the sandbox is of no concern to the host.
             if !kind.is_dir() || naive.class(&path) == Class::Private {
@@ -102,7 +100,7 @@ fn a_directory_can_be_renamed_just_where_no_protective_rule_names_it() {
 fn every_ancestor_of_an_exactly_named_path_stays_where_it_is() {
     for_all(&deep_scene(), |scene| {
         let Some((_, argv, naive)) = compiled(&scene) else { return Ok(false) };
-        let model = read(&words(&argv))?;
+        let model = read(&argv)?;
         for path in naive.exactly_protected() {
             for above in path.ancestors().skip(1).filter(|above| naive.class(above) == Class::Rw) {
                 prop_assert!(!model.can_rename(&abs(above)), "{above:?}, and with it {path:?}\n{:?}", words(&argv));
@@ -120,7 +118,7 @@ fn without_any_one_pin_its_directory_could_be_renamed() {
             let Some(directory) = pinned(operation) else { continue };
             let mut without = argv.clone();
             without.operations.remove(index);
-            prop_assert!(read(&words(&without))?.can_rename(&directory), "{directory} would stay without a pin");
+            prop_assert!(read(&without)?.can_rename(&directory), "{directory} would stay without a pin");
         }
         Ok(true)
     });
@@ -134,7 +132,6 @@ fn of_equally_strong_patterns_each_one_names() {
         let ro = vec!["**/x".into(), other.into()];
         let request = Request { ro, rw: vec![".".into()], presets: vec!["!@all".into()], ..Request::default() };
         let (compiled, _) = tree.compile("/home/u/proj", &request);
-        let words = support::words(&compiled.unwrap(), &support::session("/home/u/proj"));
-        assert!(!Model::read(&words).unwrap().can_rename(&abs("/home/u/proj/a")), "{other}");
+        assert!(!support::model(&compiled.unwrap()).can_rename(&abs("/home/u/proj/a")), "{other}");
     }
 }

@@ -8,7 +8,7 @@ use agent_sandbox::trust::{Grant, Granted, Openness};
 use proptest::prelude::*;
 
 use crate::access::class;
-use crate::{for_all, generate, places, read, words};
+use crate::{argv, for_all, generate, places, read};
 
 #[test]
 fn the_grants_are_exactly_what_is_more_open_than_without_the_project_s_file() {
@@ -27,10 +27,10 @@ fn the_grants_are_exactly_what_is_more_open_than_without_the_project_s_file() {
         }
         // The same in other words: with a flag, not by the comparison itself.
         let without = Request { no_project_config: true, ..request.clone() };
-        let before = words(&scene, &stage, &without);
+        let before = argv(&scene, &stage, &without);
         let Some(before) = before else { return Ok(false) };
         let created_before = stage.compile(&scene, &without).0.resolution.create;
-        let now = words(&scene, &stage, &request).unwrap();
+        let now = argv(&scene, &stage, &request).unwrap();
         let (before, now) = (read(&before)?, read(&now)?);
         let rank = |path: &Path| (class(&before, path).of_the_host(), class(&now, path).of_the_host());
 

@@ -10,9 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
+use agent_sandbox::audit::verify::model_files;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::host::Host;
-use agent_sandbox::lower::Engine;
+use agent_sandbox::lower::{Engine, Kernel, MountFiles};
 use agent_sandbox::model::Model;
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline;
@@ -98,14 +99,12 @@ impl Target {
         let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
         let compiled = compiled.expect("there is a project, whatever the input says");
         let argv = compiled.argv(
-            &session,
             &Engine {
                 bwrap: abs("/usr/bin/bwrap"),
-                landlock: true,
-                names: true,
-                seccomp: true,
+                kernel: Kernel { landlock: true, names: true, seccomp: true },
                 features: agent_sandbox::lower::Features::all(),
                 own_mounts: false,
+                mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
             },
             &["true".into()],
             &mut diagnostics,
@@ -116,11 +115,12 @@ impl Target {
         if diagnostics.has_errors() {
             return Outcome::Refused;
         }
-        for form in [Form::Shell, Form::Json, Form::Lines, Form::Annotated] {
+        for form in [Form::Shell, Form::Script, Form::Json, Form::Lines, Form::Annotated] {
             assert!(!print(&argv, form).is_empty());
         }
         let words = argv.words();
-        let model = Model::read(&words).unwrap_or_else(|error| panic!("{error}: {words:?}"));
+        let model = Model::read_whole(&words, &model_files(&argv), |_| true)
+            .unwrap_or_else(|error| panic!("{error}: {words:?}"));
         assert_eq!(model.cwd(), Some(&session.cwd));
         assert!(!model.view(&abs("/home/u/proj").join(".agent-sandbox.toml")).is_writable(), "our own file: {words:?}");
         Outcome::Understood

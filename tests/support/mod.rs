@@ -6,15 +6,18 @@ pub mod effective;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use agent_sandbox::audit::verify::model_files;
+use agent_sandbox::bytes::Word;
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
-use agent_sandbox::lower::{Argv, Engine, Features};
-use agent_sandbox::model::Model;
+use agent_sandbox::lower::{Argv, Engine, Features, Kernel, MountFiles};
+use agent_sandbox::model::{Files, Model, ModelError};
 use agent_sandbox::path::AbsPath;
 use agent_sandbox::pipeline::{self, Compiled};
 use agent_sandbox::session::{Request, Session};
@@ -103,39 +106,59 @@ impl Tree {
 
 pub fn session(cwd: &str) -> Session {
     let env = BTreeMap::from([(OsString::from("HOME"), OsString::from("/home/u"))]);
-    Session { cwd: abs(cwd), uid: 1000, env, executable: None }
+    Session { cwd: abs(cwd), uid: 1000, env, executable: Some(abs("/usr/bin/agent-sandbox")) }
 }
 
 /// A machine that can do everything.
 pub fn engine() -> Engine {
     Engine {
         bwrap: abs("/usr/bin/bwrap"),
-        landlock: true,
-        names: true,
-        seccomp: true,
+        kernel: Kernel { landlock: true, names: true, seccomp: true },
         features: Features::all(),
         own_mounts: false,
+        mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
     }
 }
 
 /// The argv that runs `true`.
-pub fn argv(compiled: &Compiled, session: &Session) -> Argv {
+pub fn argv(compiled: &Compiled) -> Argv {
     let mut diagnostics = Diagnostics::default();
-    let argv = compiled.argv(session, &engine(), &["true".into()], &mut diagnostics);
+    let argv = compiled.argv(&engine(), &["true".into()], &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
     argv
 }
 
-/// Its words.
-pub fn words(compiled: &Compiled, session: &Session) -> Vec<OsString> {
-    argv(compiled, session).words()
+/// Its arguments.
+pub fn words(compiled: &Compiled) -> Vec<OsString> {
+    argv(compiled).words()
 }
 
-/// What it means, second stage included, where each bind's source exists.
-pub fn model(compiled: &Compiled, session: &Session) -> Model {
-    let argv = argv(compiled, session);
-    let descriptors = argv.guard.iter().map(|guard| (guard.descriptor, guard.plan.to_text().into_bytes())).collect();
-    Model::read_whole(&argv.words(), &descriptors, |_| true).unwrap()
+/// The model of an argv, guard included, where each bind's source exists.
+pub fn read(argv: &Argv) -> Result<Model, ModelError> {
+    Model::read_whole(&argv.words(), &model_files(argv), |_| true)
+}
+
+pub fn model(compiled: &Compiled) -> Model {
+    read(&argv(compiled)).unwrap()
+}
+
+/// The model of an argv that `--print-args=json` printed.
+pub fn model_of_printed(printed: &serde_json::Value, exists: impl Fn(&AbsPath) -> bool) -> Model {
+    let word = |value: &serde_json::Value| serde_json::from_value::<Word>(value.clone()).unwrap().0;
+    let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(word).collect();
+    let mut files = Files::default();
+    for file in printed["files"].as_array().unwrap() {
+        let path = abs(word(&file["path"]));
+        match file.get("content") {
+            Some(content) => _ = files.contents.insert(path, word(content).into_vec()),
+            None => _ = files.unreadable.insert(path),
+        }
+    }
+    for data in printed["data"].as_array().unwrap() {
+        let number = i32::try_from(data["descriptor"].as_i64().unwrap()).unwrap();
+        files.descriptors.insert(number, word(&data["content"]).into_vec());
+    }
+    Model::read_whole(&words, &files, exists).unwrap()
 }
 
 /// A folder in which the built binary runs for real: a home and a project in it, owned by an ordinary user.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity, reason};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::Host;
 use crate::launch::undo::Removed;
 use crate::launch::{self, Ending, GivenStreams, Outcome, Supervisor};
@@ -113,8 +113,6 @@ impl Trial {
         ready(host, &self.session, compiled, &argv)?;
         let supervisor = Supervisor::new()?;
         let undo = launch::undo::put_up_for(host, compiled, &argv, Removed::Freed)?;
-        launch::write_mount_files(host, &compiled.layers.state, &argv.files)
-            .map_err(|(path, e)| Diagnostic::new(Code::StartFailed, format!("cannot write `{path}`: {}", reason(&e))))?;
         let sheet = launch::run_sheet(&argv, &launch::look(host, &argv)?, false);
         let nowhere = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
         let streams = GivenStreams { stdin: nowhere(), stdout: nowhere(), stderr: nowhere() };

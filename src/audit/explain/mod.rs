@@ -124,9 +124,8 @@ impl<'a> Explainer<'a> {
         let guard = compiled.guard_plan(launch::kernel());
         let files = MountFiles::In(compiled.layers.mount_files());
         let by_bwrap = lower::mounts(plan, guard.as_ref(), &files).into_iter();
-        let by_bwrap = by_bwrap.map(|(planned, operation)| {
-            (planned, Step::Bwrap(operation.words.into_iter().map(Word).collect()))
-        });
+        let by_bwrap = by_bwrap
+            .map(|(planned, operation)| (planned, Step::Bwrap(operation.words.into_iter().map(Word).collect())));
         let by_guard = plan.split(compiled.guard).guard.into_iter();
         let by_guard = by_guard.map(|(step, planned)| (planned, Step::Guard(step)));
         let steps = by_bwrap.chain(by_guard).collect();

@@ -7,7 +7,6 @@ mod expect;
 mod facts;
 pub mod probe;
 
-
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
