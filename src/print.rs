@@ -98,13 +98,11 @@ fn before(argv: &Argv) -> Vec<String> {
 
 fn needs(argv: &Argv) -> Vec<String> {
     let mut needs = Vec::new();
-    for (is_empty, on) in [(true, "`/dev/null`"), (false, "what `json` shows for it")] {
-        let descriptors = argv.data.iter().filter(|data| data.content.is_empty() == is_empty);
-        let numbers: Vec<String> = descriptors.map(|data| data.descriptor.to_string()).collect();
-        if !numbers.is_empty() {
-            let noun = if numbers.len() == 1 { "descriptor" } else { "descriptors" };
-            needs.push(format!("{noun} {} open on {on}", listed(numbers.into_iter(), "and")));
-        }
+    let numbers: Vec<String> = argv.data.iter().map(|data| data.descriptor.to_string()).collect();
+    if !numbers.is_empty() {
+        let noun = if numbers.len() == 1 { "file descriptor" } else { "file descriptors" };
+        let numbers = listed(numbers.into_iter(), "and");
+        needs.push(format!("{noun} {numbers} open on the content that `json` shows"));
     }
     if !argv.create.is_empty() {
         let noun = if argv.create.len() == 1 { "directory" } else { "directories" };

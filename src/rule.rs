@@ -178,6 +178,9 @@ pub struct Refinements {
     pub mask: Mask,
     /// A missing path is blocked only where its folder exists (SPEC M6).
     pub needs_parent: bool,
+    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6). Without
+    /// any, always.
+    pub in_use: Vec<String>,
     /// Values in this JSON file that name commands: a change of one is reported after the run (SPEC R3).
     pub report_keys: Vec<String>,
     /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).

@@ -16,7 +16,7 @@ use crate::lower::{Argv, Engine};
 use crate::pipeline::{self, Compiled};
 use crate::print::{self, Form};
 use crate::protection::{self, Lack};
-use crate::report::{self, Answer};
+use crate::report::{self, Answer, Report};
 use crate::rule::Protection;
 use crate::session::{Request, Session};
 
@@ -135,10 +135,7 @@ impl Prepared {
         let Self { session, request, compiled, engine, argv, traces } = self;
         let removed = if traces.is_none() { Removed::Kept } else { Removed::Freed };
         let undo = launch::undo::put_up_for(host, compiled, argv, removed)?;
-        let look = match launch::look(host, argv) {
-            Ok(look) => look,
-            Err(diagnostic) => return Ok(Outcome::Changed(diagnostic)),
-        };
+        let look = launch::look(host, argv)?;
         if let Some(path) = look.missing() {
             return Ok(Outcome::Changed(report::refusal(&format!("`{path}` is gone"))));
         }
@@ -173,8 +170,9 @@ impl RunHooks for Around<'_> {
         }
     }
 
-    fn before_exec(&mut self) -> Result<Answer, String> {
-        let undo = self.undo.as_ref().ok_or("the placeholders have been removed")?;
+    fn before_exec(&mut self) -> Result<Answer, Report> {
+        let gone = || Report::Refused("the placeholders have been removed".to_owned());
+        let undo = self.undo.as_ref().ok_or_else(gone)?;
         self.recheck.after_mounting(self.argv, undo)
     }
 

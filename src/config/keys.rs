@@ -81,6 +81,7 @@ pub(super) const BUILTIN_ENTRY: Keys<EntryTable> = &[
     ("except", |walk, key, value, it| it.only_built_in.except = walk.texts(key, value)),
     MASK,
     NEEDS_PARENT,
+    IN_USE,
     REPORT_KEYS,
     ("create-for", |walk, key, value, it| it.only_built_in.create_for = walk.text(key, value)),
     ("content", |walk, key, value, it| it.only_built_in.content = walk.text(key, value)),
@@ -108,6 +109,8 @@ const MASK: Key<EntryTable> = ("mask", |walk, key, value, it| {
 const NEEDS_PARENT: Key<EntryTable> = ("needs-parent", |walk, key, value, it| {
     it.only_built_in.needs_parent = walk.boolean(key, value).is_some_and(|given| given.value);
 });
+
+const IN_USE: Key<EntryTable> = ("in-use", |walk, key, value, it| it.only_built_in.in_use = walk.texts(key, value));
 
 const REPORT_KEYS: Key<EntryTable> =
     ("report-keys", |walk, key, value, it| it.only_built_in.report_keys = walk.texts(key, value));

@@ -162,6 +162,8 @@ pub struct OnlyBuiltIn {
     pub mask: Mask,
     /// A missing path is blocked only where its folder exists.
     pub needs_parent: bool,
+    /// A missing path is blocked only where one of these exists: the program that obeys it is in use.
+    pub in_use: Vec<String>,
     /// Values of a JSON file whose change is reported after the run.
     pub report_keys: Vec<String>,
     /// A missing path is created if this program is on the caller's PATH, or always if it is `*`.

@@ -3,11 +3,12 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
+use rustix::process::getuid;
 
 use crate::guard_plan::Tightening;
 use crate::path::AbsPath;
@@ -24,11 +25,20 @@ pub(super) fn detach_from_host() -> io::Result<()> {
 /// Makes one mount of the overflow list.
 pub(super) fn tighten(step: &Tightening) -> io::Result<()> {
     let made = tighten_once(step);
-    match step {
+    match (step, &made) {
         // A socket of a service comes and goes by itself.
-        Tightening::MaskIfThere(_) if made.as_ref().is_err_and(is_gone) => Ok(()),
+        (Tightening::MaskIfThere(path), Err(e)) if is_gone(e) || is_out_of_reach(e, path) => Ok(()),
         _ => made,
     }
+}
+
+/// Whether a directory of another user keeps the guard from `path`. The command has the same rights.
+/// A directory of its own it could open.
+fn is_out_of_reach(error: &io::Error, path: &AbsPath) -> bool {
+    let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
+    let closing = path.ancestors().skip(1).find_map(|directory| open(&directory).ok());
+    let owner = closing.and_then(|directory| fstat(&directory).ok()).map(|found| found.st_uid);
+    is_closed && owner.is_some_and(|owner| owner != getuid().as_raw())
 }
 
 fn tighten_once(step: &Tightening) -> io::Result<()> {

@@ -64,7 +64,7 @@ impl Table {
         }
         let points: BTreeSet<&AbsPath> = self.entries.iter().map(|entry| &entry.point).collect();
         if let Some(pin) = plan.pins.iter().find(|pin| !points.contains(pin)) {
-            return Err(changed(pin, "is not pinned"));
+            return Err(Failure::Changed(format!("`{pin}` is not kept in its place")));
         }
         let expected = by_path(plan);
         let mut visible = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Table {
         plan.expect.iter().try_for_each(|expected| {
             let identity = identities.get(&expected.path).copied();
             match visible.get(&expected.path) {
-                None if expected.required || identity.is_some() => Err(changed(&expected.path, "is not mounted")),
+                None if expected.required || identity.is_some() => Err(differs(expected, "is not mounted")),
                 None => Ok(()),
                 Some(seen) => seen.compare(expected, identity, masked),
             }
@@ -109,7 +109,7 @@ struct Seen<'e> {
 impl Seen<'_> {
     fn compare(
         &self,
-        Expected { path, access, .. }: &Expected,
+        expected: &Expected,
         identity: Option<Identity>,
         masked: Option<Identity>,
     ) -> Result<(), Failure> {
@@ -117,11 +117,11 @@ impl Seen<'_> {
             FileType::Directory => self.entry.kind == "tmpfs",
             _ => masked == Some(self.identity),
         };
-        match access {
-            Expectation::Hidden if !shows_nothing => Err(changed(path, "is not hidden")),
-            Expectation::Content if self.kind != FileType::RegularFile => Err(changed(path, "is no file")),
+        match expected.access {
+            Expectation::Hidden if !shows_nothing => Err(differs(expected, "is not hidden")),
+            Expectation::Content if self.kind != FileType::RegularFile => Err(differs(expected, "is no file")),
             _ if identity.is_some_and(|meant| meant != self.identity) => {
-                Err(changed(path, "is no longer the file or directory that it was"))
+                Err(differs(expected, "is no longer the file or directory that it was"))
             }
             _ => Ok(()),
         }
@@ -157,8 +157,11 @@ fn look(opened: &OwnedFd) -> io::Result<Looked> {
     })
 }
 
-fn changed(path: &AbsPath, problem: &str) -> Failure {
-    Failure::Changed(format!("`{path}` {problem}"))
+/// A path that the policy closes may have come or gone: another start may succeed. A path that the
+/// policy opens must be the one that the user's rule meant when the policy was compiled.
+fn differs(expected: &Expected, problem: &str) -> Failure {
+    let why = format!("`{}` {problem}", expected.path);
+    if expected.required { Failure::Changed(why) } else { Failure::Refused(why) }
 }
 
 /// The flags that a remount must repeat, because the kernel has locked them.

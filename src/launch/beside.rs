@@ -5,8 +5,9 @@ use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Diagnostics, reason};
 use crate::host::Host;
 use crate::lower::{Argv, Engine};
+use crate::path::AbsPath;
 use crate::pipeline;
-use crate::report::Answer;
+use crate::report::{Answer, Report};
 use crate::session::{Request, Session};
 
 use super::look::{Difference, Look};
@@ -32,13 +33,14 @@ impl<'a> Recheck<'a> {
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
     /// C12). An error says what has changed.
-    pub fn after_mounting(&mut self, argv: &Argv, undo: &Undo) -> Result<Answer, String> {
+    pub fn after_mounting(&mut self, argv: &Argv, undo: &Undo) -> Result<Answer, Report> {
         if ablate::is_off(Mitigation::LookAgain) {
             return Ok(Answer::Go);
         }
-        let look = self.look_again(argv)?;
+        let look = self.look_again(argv).map_err(Report::Refused)?;
         match self.look.difference(&look) {
-            Some(Difference::Target(path)) => return Err(format!("`{path}` is no longer what it was")),
+            Some(Difference::Closed(path)) => return Err(Report::Changed(is_another(path))),
+            Some(Difference::Opened(path)) => return Err(Report::Refused(is_another(path))),
             // The guard compares again, and nothing may change around that.
             Some(Difference::Directory(_)) if self.comparisons < COMPARISONS => {
                 self.comparisons += 1;
@@ -46,24 +48,25 @@ impl<'a> Recheck<'a> {
                 return Ok(Answer::VerifyAgain);
             }
             Some(Difference::Directory(path)) if undo.has_company() => {
-                return Err(format!("`{path}` keeps changing, and another sandbox may be the cause"));
+                let why = format!("`{path}` keeps changing, and another sandbox may be the cause");
+                return Err(Report::Changed(why));
             }
             // Without another sandbox, the user's own programs change the directory.
             Some(Difference::Directory(_)) | None => {}
         }
         if undo.has_company() {
-            self.compile_again(argv)?;
+            self.compile_again(argv).map_err(Report::Changed)?;
         }
         Ok(Answer::Go)
     }
 
-    /// What has changed since the policy was compiled.
+    /// Names a path that the policy closes and that has changed since the policy was compiled.
     pub fn difference(&self, argv: &Argv) -> Option<String> {
         match self.look_again(argv) {
-            Err(why) => Some(why),
+            Err(_) => None,
             Ok(look) => match self.look.difference(&look)? {
-                Difference::Target(path) => Some(format!("`{path}` is no longer what it was")),
-                Difference::Directory(_) => None,
+                Difference::Closed(path) => Some(is_another(path)),
+                Difference::Opened(_) | Difference::Directory(_) => None,
             },
         }
     }
@@ -96,4 +99,8 @@ impl<'a> Recheck<'a> {
         let directory = changing.map(|directory| format!("`{directory}` ")).unwrap_or_default();
         Err(format!("{directory}keeps changing, and the paths that the rules mean with it"))
     }
+}
+
+fn is_another(path: &AbsPath) -> String {
+    format!("`{path}` is no longer what it was")
 }

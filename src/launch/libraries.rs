@@ -1,4 +1,4 @@
-//! What our own executable needs to run inside: the guard is this very program, and its libraries come from the host.
+//! The libraries of the guard: it is this very program, and finds its libraries inside.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ pub(super) fn check(plan: &Plan, executable: Option<&AbsPath>) -> Result<(), Dia
         None => Ok(()),
         Some(file) => Err(Diagnostic::new(
             Code::GuardUnavailable,
-            format!("the second stage needs `{file}`, which the sandbox does not show"),
+            format!("the guard needs `{file}`, which the sandbox does not show"),
         )
         .help("show it with a `ro` rule, use a static build, or run on bwrap alone with `--no-guard`")),
     }

@@ -32,8 +32,10 @@ pub struct Look {
 /// The first difference between two looks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Difference<'l> {
-    /// Another file or directory is at this path, or nothing is.
-    Target(&'l AbsPath),
+    /// Another file or directory is at this path that the policy closes, or nothing is.
+    Closed(&'l AbsPath),
+    /// Another file or directory is at this path that the policy opens, or nothing is.
+    Opened(&'l AbsPath),
     /// A file may have been moved away from this directory and back again.
     Directory(&'l AbsPath),
 }
@@ -80,7 +82,11 @@ impl Look {
             let differs = |(path, moment): &(&AbsPath, &Moment)| later.directories.get(*path) != Some(*moment);
             self.directories.iter().find(differs).map(|(path, _)| path)
         };
-        target.map(Difference::Target).or_else(|| directory().map(Difference::Directory))
+        match target {
+            Some(path) if self.closed.contains(path) => Some(Difference::Closed(path)),
+            Some(path) => Some(Difference::Opened(path)),
+            None => directory().map(Difference::Directory),
+        }
     }
 }
 
@@ -186,7 +192,7 @@ mod tests {
             Err((path, _)) => format!("error {path}"),
             Ok(later) => match before.difference(later) {
                 None => "none".to_owned(),
-                Some(Difference::Target(path)) => format!("target {path}"),
+                Some(Difference::Closed(path) | Difference::Opened(path)) => format!("target {path}"),
                 Some(Difference::Directory(path)) => format!("directory {path}"),
             },
         }

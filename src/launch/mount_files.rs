@@ -25,6 +25,8 @@ use crate::path::AbsPath;
 use crate::state::Kind;
 
 const KIND: Kind = Kind { folder: Layers::MOUNT_FILES, max_bytes: 0 };
+/// A command that writes to such a file inside gets EROFS from the mount, as for every read-only file.
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// A printed argv can be run for this long after its contents were used last.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The time of the last use is noted this exactly.
@@ -72,17 +74,17 @@ fn provide_content(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result
     }
     replace(folder, name, |new| {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(folder, new, flags, Mode::RUSR)?);
+        let mut file = File::from(openat(folder, new, flags, MODE)?);
         file.write_all(content)?;
         // Whatever the caller's umask is.
-        Ok(fchmod(&file, Mode::RUSR)?)
+        Ok(fchmod(&file, MODE)?)
     })
 }
 
 /// Whether this is our file with this content, and notes that it is used.
 fn holds(file: &OwnedFd, content: &[u8]) -> io::Result<bool> {
     let found = fstat(file)?;
-    let is_as_made = is_ours(&found, FileType::RegularFile, Mode::RUSR);
+    let is_as_made = is_ours(&found, FileType::RegularFile, MODE);
     if !is_as_made || usize::try_from(found.st_size) != Ok(content.len()) {
         return Ok(false);
     }
@@ -199,7 +201,7 @@ mod tests {
         let scene = Scene::new();
         scene.write(&[content("abc")]);
         let file = scene.folder().join("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("abc", 0o400));
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("abc", 0o600));
         let inode = fs::metadata(&file).unwrap().ino();
         scene.write(&[content("abc")]);
         assert_eq!(fs::metadata(&file).unwrap().ino(), inode);
@@ -210,9 +212,7 @@ mod tests {
         type Change = (&'static str, fn(&Path));
         let changes: [Change; 5] = [
             ("another content", |file| {
-                fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
                 fs::write(file, "abd").unwrap();
-                fs::set_permissions(file, fs::Permissions::from_mode(0o400)).unwrap();
             }),
             ("another mode", |file| fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap()),
             ("a symlink", |file| {
@@ -222,7 +222,7 @@ mod tests {
             ("a second name", |file| fs::hard_link(file, file.with_file_name("other")).unwrap()),
             ("a socket", |file| {
                 fs::remove_file(file).unwrap();
-                mknodat(rustix::fs::CWD, file, FileType::Socket, Mode::RUSR, 0).unwrap();
+                mknodat(rustix::fs::CWD, file, FileType::Socket, MODE, 0).unwrap();
             }),
         ];
         for (name, change) in changes {
@@ -233,7 +233,7 @@ mod tests {
             scene.write(&[content("abc")]);
             let found = fs::symlink_metadata(&file).unwrap();
             assert!(found.is_file() && found.nlink() == 1, "{name}");
-            assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("abc", 0o400), "{name}");
+            assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("abc", 0o600), "{name}");
         }
     }
 

@@ -3,6 +3,8 @@
 //! bwrap reads the whole mount table for each bind, so its time grows with the square of their
 //! number, and it takes at most 9,000 arguments. The guard's mounts cost microseconds, but the guard
 //! can only tighten. So masks and read-only binds beyond the first [`MOST_IN_ARGV`] are the guard's.
+//! So is the mask of a service's socket, which comes and goes by itself: bwrap would fail, or make a
+//! file in its place.
 
 use std::collections::BTreeSet;
 
@@ -26,18 +28,20 @@ impl Plan {
     /// Without a guard, bwrap makes all mounts.
     pub fn split(&self, guard: bool) -> Split<'_> {
         let mut split = Split { bwrap: Vec::with_capacity(self.mounts.len()), guard: Vec::new() };
-        if !guard || self.mounts.len() <= self.most_in_argv {
+        if !guard {
             split.bwrap.extend(&self.mounts);
             return split;
         }
-        let blocked = self.above_openings();
+        let blocked = if self.mounts.len() > self.most_in_argv { self.above_openings() } else { BTreeSet::new() };
         let mut kept = 0;
         for planned in &self.mounts {
             let path = planned.mount.path();
             let tightening = self.tightening(planned).filter(|_| !blocked.contains(path));
             let is_mask_of_guard = |split: &Split| split.guard.last().is_some_and(|(step, _)| step.path() == path);
             match tightening {
-                Some(tightening) if kept == self.most_in_argv => split.guard.push((tightening, planned)),
+                Some(step) if kept == self.most_in_argv || matches!(step, Tightening::MaskIfThere(_)) => {
+                    split.guard.push((step, planned));
+                }
                 // The guard seals the masks that it makes.
                 None if matches!(planned.mount, Mount::Seal { .. }) && is_mask_of_guard(&split) => {}
                 tightening => {

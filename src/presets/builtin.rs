@@ -18,6 +18,7 @@ data_files! {
     "agents" => "agents.toml",
     "all" => "all.toml",
     "autorun" => "autorun.toml",
+    "autorun-strict" => "autorun-strict.toml",
     "base" => "base.toml",
     "caches" => "caches.toml",
     "git" => "git.toml",

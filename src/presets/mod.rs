@@ -389,6 +389,7 @@ fn refined(of_all: &Arc<Refinements>, entry: &Entry) -> Arc<Refinements> {
         except: own.except.iter().map(Into::into).collect(),
         mask: own.mask,
         needs_parent: own.needs_parent,
+        in_use: own.in_use.clone(),
         report_keys: own.report_keys.clone(),
         create_for: own.create_for.as_deref().map(create_for),
         content: own.content.clone(),

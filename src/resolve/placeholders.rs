@@ -57,12 +57,22 @@ impl Resolver<'_> {
             return;
         }
         let Some(parents) = self.missing_parents(&path) else { return };
-        if rule.refinements.needs_parent && !parents.is_empty() {
+        if rule.refinements.needs_parent && !parents.is_empty() || !self.is_in_use(rule) {
             return;
         }
         let kind = if text.as_bytes().ends_with(b"/") { FileKind::Directory } else { FileKind::File };
         let (layer, origin) = (rule.layer, rule.origin.clone());
         self.found.placeholders.push(Placeholder { path, kind, parents, layer, origin });
+    }
+
+    /// Whether the program that obeys this path is in use by this user. An error counts as yes.
+    fn is_in_use(&self, rule: &Rule) -> bool {
+        let signs = &rule.refinements.in_use;
+        let exists = |sign: &String| {
+            let below_home = sign.strip_prefix("~/").unwrap_or(sign);
+            !matches!(self.host.kind(&self.project.home.join(below_home)), Ok(None))
+        };
+        signs.is_empty() || signs.iter().any(exists)
     }
 
     /// One for each path: what the highest layer says it is, and in that the first rule.

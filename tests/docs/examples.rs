@@ -9,7 +9,7 @@ use agent_sandbox::rule::LayerKind;
 use agent_sandbox::session::Request;
 
 use super::markdown::blocks;
-use super::support::{Tree, session, words};
+use super::support::{Tree, words};
 use super::{documents, files_in, top};
 
 /// A host on which every rule of the examples has something to apply to.
@@ -78,7 +78,7 @@ fn examples() -> Vec<(String, String)> {
 fn every_example_compiles_without_a_word() {
     for (name, text) in examples() {
         let compiled = assert_good(&name, &text);
-        words(&compiled, &session("/home/u/proj"));
+        words(&compiled);
     }
 }
 

@@ -56,7 +56,7 @@ fn is_missing(diagnosis: &Value, name: &str, found: &str) {
 
 fn a_machine_that_works_is_said_to_work(place: &Place) {
     place.renew_home();
-    let before = snapshot(place.path());
+    let before = snapshot(&place.project());
     let (found, code) = doctor(&mut sandbox(place));
     assert_eq!(code, Some(0), "{found:#}");
     for name in ["caller", "bwrap", "user namespaces", "second stage", "trial start"] {
@@ -71,7 +71,10 @@ fn a_machine_that_works_is_said_to_work(place: &Place) {
     // Where nobody would start anything, too: the machine is the same.
     succeeded(sandbox(place).current_dir("/").arg("doctor").output().unwrap());
     succeeded(sandbox(place).current_dir(place.home()).arg("doctor").output().unwrap());
-    assert_eq!(snapshot(place.path()), before, "nothing was made");
+    let state = place.home().join(".local/state/agent-sandbox");
+    let left: Vec<_> = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["mounts"], "contents that bwrap binds (SPEC S6)");
+    assert_eq!(snapshot(&place.project()), before, "nothing else was made");
 }
 
 fn a_policy_with_errors_is_told_of_beside_a_machine_that_works(place: &Place) {

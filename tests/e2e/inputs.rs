@@ -96,7 +96,7 @@ impl<'p> Services<'p> {
 }
 
 const REACHED: &str = "connected\nEPROTOTYPE\nEPROTOTYPE\nconnected\n";
-const REFUSED: &str = "ECONNREFUSED\nECONNREFUSED\nECONNREFUSED\nECONNREFUSED\n";
+const REFUSED: &str = "EACCES\nEACCES\nEACCES\nEACCES\n";
 const HIDDEN: &str = "EACCES\nEACCES\nEACCES\nEACCES\n";
 const NOT_THERE: &str = "ENOENT\nENOENT\nENOENT\nENOENT\n";
 

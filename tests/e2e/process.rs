@@ -158,7 +158,7 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
     let command = ["--", "sh", "-c", REPORT, "sh", "a'b\nc"];
     let environment = |command: &mut Command| succeeded(command.env("TMPDIR", place.home()).output().unwrap());
 
-    let printed = sandbox(place).arg("--print-args").args(command).env("TMPDIR", place.home()).output().unwrap();
+    let printed = sandbox(place).arg("--print-args=script").args(command).env("TMPDIR", place.home()).output().unwrap();
     let script = OsString::from_vec(printed.stdout);
     let by_shell = environment(place.command("sh").arg("-c").arg(script));
     let direct = environment(sandbox(place).args(command));
@@ -166,7 +166,8 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
     assert_eq!(by_shell, direct);
 
     // The same without the second stage, whose filter bwrap then reads from a descriptor.
-    let script = sandbox(place).args(["--no-guard", "--print-args"]).args(command).env("TMPDIR", place.home()).output();
+    let script =
+        sandbox(place).args(["--no-guard", "--print-args=script"]).args(command).env("TMPDIR", place.home()).output();
     let by_shell = environment(place.command("sh").arg("-c").arg(OsString::from_vec(script.unwrap().stdout)));
     assert_eq!(by_shell, environment(sandbox(place).arg("--no-guard").args(command)));
     assert!(probe::<&str>(place, &[], &[place.project().join("hidden/open/file")])[0].write == "ok");

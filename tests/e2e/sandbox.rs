@@ -110,7 +110,7 @@ impl Found {
     }
 
     pub fn masked_file() -> Self {
-        Self::new("device", "EACCES", "EACCES")
+        Self::new("file", "EACCES", "EACCES")
     }
 }
 

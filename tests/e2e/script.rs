@@ -37,7 +37,7 @@ fn print(place: &Place, stages: &[&str], command: &str) {
         "ro = [{ path = 'a/.mcp.json', if-missing = 'block' }, { path = 'hooks/', if-missing = 'block' }]
 exclude = [{ path = 'token', if-missing = 'block' }]",
     );
-    let flags = [stages, &["--print-args", "--", "sh", "-c", command]].concat();
+    let flags = [stages, &["--print-args=script", "--", "sh", "-c", command]].concat();
     let printed = succeeded(run(place, &flags));
     assert!(printed.contains("mkdir -- "), "{printed}");
     place.write("script", printed);

@@ -237,9 +237,10 @@ fn the_state_folder_cannot_be_written_inside(place: &Place) {
     assert!(!state.exists());
     let output = run(place, &["--", "sh", "-c", &script]);
     assert_eq!(stdout(&output).lines().last(), Some("agent-sandbox"), "{}", stderr(&output));
-    // Made for the run, so that the command cannot make it; in it is what was found out about bwrap.
-    let made: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(made, ["probes"]);
+    // Made for the run, so that the command cannot make it.
+    let mut made: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    made.sort();
+    assert_eq!(made, ["mounts", "probes"]);
 }
 
 /// git without anybody's settings.

@@ -119,8 +119,8 @@ fn never_widens(scene: &Scene, more: &Scene) -> Result<bool, TestCaseError> {
     if !without.links().is_subset(with.links()) {
         return Ok(false);
     }
-    let before = words(scene, &stage, &scene.request());
-    let after = words(more, &more_stage, &more.request());
+    let before = argv(scene, &stage, &scene.request());
+    let after = argv(more, &more_stage, &more.request());
     let (Some(before), Some(after)) = (before, after) else { return Ok(false) };
     let (before, after) = (read(&before)?, read(&after)?);
     for path in places(&stage) {

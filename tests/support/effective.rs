@@ -10,8 +10,10 @@ pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
         View::Host { writable: true, .. } => vec![Effective::Rw],
         View::Host { writable: false, .. } | View::Symlink { .. } => vec![Effective::Ro],
         View::MaskedFile | View::Unreachable { .. } => vec![Effective::Exclude],
-        // An excluded file that reads as empty, or git's list.
-        View::Data if path.as_path().ends_with("info/exclude") => vec![Effective::Ro],
+        // An excluded file that reads as empty, git's list, or the guard's plan.
+        View::Data if path.as_path().ends_with("info/exclude") || path.as_path().starts_with("/run") => {
+            vec![Effective::Ro]
+        }
         View::Data => vec![Effective::Exclude],
         View::Fresh { writable: true, .. } | View::Absent { creatable: true } => vec![Effective::Private],
         View::Fresh { .. } | View::Absent { .. } if path.as_path().starts_with("/run") => {

@@ -2,21 +2,21 @@
 
 use std::io;
 
-use crate::report::Answer;
+use crate::report::{Answer, Report};
 
 /// Every method has a default: a run without hooks.
 pub trait RunHooks {
     /// While bwrap mounts, before the command starts. Not called without a guard.
     fn while_mounting(&mut self) {}
 
-    /// After the guard has compared its mounts, before the command starts. An error says what has
-    /// changed; then nothing runs. Not called without a guard.
-    fn before_exec(&mut self) -> Result<Answer, String> {
+    /// After the guard has compared its mounts, before the command starts. With an error nothing runs.
+    /// Not called without a guard.
+    fn before_exec(&mut self) -> Result<Answer, Report> {
         Ok(Answer::Go)
     }
 
-    /// After bwrap has failed before the guard started: says what has changed since the policy was
-    /// compiled, if anything has.
+    /// After bwrap has failed before the guard started: says what has changed on the host, if another
+    /// start may succeed.
     fn difference(&mut self) -> Option<String> {
         None
     }

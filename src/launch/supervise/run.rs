@@ -186,7 +186,7 @@ impl Run<'_> {
                     // A process that the supervisor cannot hold would get no signal, and end unseen.
                     let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
                     let held = self.target.as_ref().filter(|_| self.abandoned_by.is_none()).ok_or_else(lost);
-                    match held.and_then(|_| hooks.before_exec().map_err(Report::Changed)) {
+                    match held.and_then(|_| hooks.before_exec()) {
                         Ok(answer) => {
                             if let Some(socket) = &self.socket {
                                 let _ = answer.send(socket.as_fd());
