@@ -35,14 +35,46 @@ pub(crate) fn in_shell(word: &OsStr) -> String {
 /// paths are bytes.
 pub(crate) fn quote(word: &OsStr) -> Vec<u8> {
     if let Some(text) = word.to_str() {
-        let quoted = shell_words::quote(text);
-        // An interactive bash expands `!` outside of single quotes.
-        let is_history = quoted == text && text.contains('!');
-        return if is_history { format!("'{text}'").into_bytes() } else { quoted.into_owned().into_bytes() };
+        return quote_text(text).into_bytes();
     }
     let quoted = word.as_bytes().iter().flat_map(|byte| match byte {
         b'\'' => b"'\\''".to_vec(),
         byte => vec![*byte],
     });
     [b"'".to_vec(), quoted.collect(), b"'".to_vec()].concat()
+}
+
+fn quote_text(text: &str) -> String {
+    // `shell-words` would quote all of `--flag=value`.
+    let is_flag = |flag: &str| {
+        flag.strip_prefix("--").is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))
+    };
+    if let Some((flag, value)) = text.split_once('=').filter(|(flag, value)| is_flag(flag) && !value.is_empty()) {
+        return format!("{flag}={}", quote_text(value));
+    }
+    let quoted = shell_words::quote(text);
+    // An interactive bash expands `!` outside of single quotes.
+    if quoted == text && text.contains('!') { format!("'{text}'") } else { quoted.into_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_is_quoted_as_far_as_a_shell_needs_it() {
+        for (word, quoted) in [
+            ("plain", "plain"),
+            ("", "''"),
+            ("two words", "'two words'"),
+            ("it's", r"'it'\''s'"),
+            ("!@secrets", "'!@secrets'"),
+            ("--network=false", "--network=false"),
+            ("--rw=a b", "--rw='a b'"),
+            ("--A$B=c", "'--A$B=c'"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&quote(OsStr::new(word))), quoted);
+        }
+        assert_eq!(in_shell(OsStr::from_bytes(b"a\n\xff")), r"$'a\n\xff'");
+    }
 }

@@ -109,9 +109,9 @@ pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
     }
 }
 
-/// The second stage cannot do its work here.
+/// The guard cannot do its work here.
 pub(crate) fn unavailable(why: &str) -> Diagnostic {
-    let message = format!("the second stage of the sandbox cannot work on this machine: {why}");
+    let message = format!("the guard cannot work on this machine: {why}");
     Diagnostic::new(Code::GuardUnavailable, message)
         .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
 }

@@ -49,7 +49,7 @@ mod tests {
             no_guard: true,
             ..Request::default()
         };
-        let typed = "agent-sandbox -C 'a b' '--rw=-x' --rw '~/data' --preset '!@secrets' '--network=false' trust";
+        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false trust";
         assert_eq!(command(&request), typed);
     }
 }

@@ -12,10 +12,9 @@ fn printed<const N: usize>(words: [&str; N]) -> String {
     ran.out
 }
 
-/// What a printed script hands to the second stage, up to the document that holds the plan.
-fn command_in(script: &str) -> &str {
-    let (_, inside) = script.split_once(&format!(" \\\n  -- {} __guard 3 -- ", binary().display())).unwrap();
-    inside.split_once(" 3<<'END'\n{\n").unwrap().0
+/// The command in a printed bwrap command.
+fn command_in(printed: &str) -> &str {
+    printed.split_once(" \\\n  -- /run/agent-sandbox/guard __guard -- ").unwrap().1.trim_end()
 }
 
 #[test]

@@ -74,11 +74,11 @@ fn paths_that_are_not_text_are_protected_like_others() {
 #[test]
 fn an_argv_that_is_not_text_prints_in_every_form() {
     let place = Place::in_tmp();
-    for form in ["shell", "json", "lines", "nul", "annotated"] {
+    for form in ["shell", "script", "json", "lines", "nul", "annotated"] {
         let output = place.agent_sandbox().arg(format!("--print-args={form}")).arg(bytes(b"x\xff")).output().unwrap();
         let expected: &[u8] = match form {
             "json" => b"\"bytes\": [",
-            "annotated" => b"$'x\\xff'",
+            "shell" | "annotated" => b"$'x\\xff'",
             _ => b"x\xff",
         };
         assert_eq!(Ran::of(&output).code, Some(0), "{form}");

@@ -53,7 +53,9 @@ cases! {
         fs::rename(tree.real("home/u/proj/new"), tree.real("home/u/proj/.env")).unwrap();
     });
 
-    PlaceholderLeft a_folder_that_was_filled_is_left after(&tree([]), "", |tree| tree.add("home/u/proj/.vscode/settings.json"));
+    PlaceholderLeft a_folder_that_was_filled_is_left after(&tree(["home/u/.config/Code/"]), "", |tree| {
+        tree.add("home/u/proj/.vscode/settings.json");
+    });
 
     PlaceholderFailed a_placeholder_that_cannot_be_put_up_names_its_rule {
         let tree = tree([]);

@@ -27,7 +27,10 @@ cases! {
         project("[filesystem]\nrw = [{ path = \"a\", if-missing = \"block\" }]\n");
     InvalidValue a_pattern_cannot_be_blocked
         project("[filesystem]\nro = [{ path = \"*.json\", if-missing = \"block\" }]\n");
-    DanglingLink a_link_to_nothing_where_a_preset_blocks_is_pointed_out project_with(["home/u/proj/.vscode -> away"], "");
+    DanglingLink a_link_to_nothing_where_a_preset_blocks_is_pointed_out project_with(
+        ["home/u/proj/.vscode -> away", "home/u/.config/Code/"],
+        "",
+    );
     PlaceholderFailed nothing_is_blocked_through_a_link_to_nothing project_with(
         ["home/u/proj/out -> away"],
         "[filesystem]\nro = [{ path = \"out\", if-missing = \"block\" }]\n",
@@ -37,7 +40,10 @@ cases! {
         ["home/u/.local/state"],
         "[filesystem]\npresets = [\"!@autorun\"]\nro = [{ path = \"a\", if-missing = \"block\" }]\n",
     );
-    PlaceholdersOff without_a_state_folder_presets_block_nothing project_with(["home/u/.local/state"], "");
+    PlaceholdersOff without_a_state_folder_presets_block_nothing project_with(
+        ["home/u/.local/state", "home/u/.config/Code/"],
+        "",
+    );
 
     UnreadablePath a_folder_that_cannot_be_searched_stops_a_protective_glob unreadable_folder();
     UnreadablePath a_name_that_the_system_refuses_stops_the_run compiled(
@@ -134,16 +140,15 @@ fn read_only_device() -> String {
 }
 
 fn too_many_words() -> String {
-    let tree =
-        tree(["home/u/proj/.agent-sandbox.toml = [filesystem]\nexclude = [\"keys/*.pem\"]\nro = [\"docs/*\"]\n"]);
+    let policy = "[filesystem]\nrw = [\"~/many/*\", \"~/few/*\"]\n";
+    let tree = tree([&*format!("home/u/.config/agent-sandbox/config.toml = {policy}")]);
     for index in 0..2900 {
-        tree.add(&format!("home/u/proj/keys/{index}.pem"));
+        tree.add(&format!("home/u/many/{index}"));
     }
     for index in 0..150 {
-        tree.add(&format!("home/u/proj/docs/{index}"));
+        tree.add(&format!("home/u/few/{index}"));
     }
-    let session = session("/home/u/proj");
-    let (compiled, mut diagnostics) = tree.compile_as(&session, &Request::default());
+    let (compiled, mut diagnostics) = tree.compile("/home/u/proj", &Request::default());
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     compiled.unwrap().argv(&engine(), &["true".into()], &mut diagnostics);
     rendered(&diagnostics)

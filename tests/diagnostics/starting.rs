@@ -64,13 +64,13 @@ cases! {
         lacking("require = [\"landlock\", \"seccomp\"]\n");
     ProtectionRequired bwrap_alone_is_not_the_guard_that_a_policy_requires {
         let tree = tree(["home/u/proj/.agent-sandbox.toml = require = [\"guard\"]\n"]);
-        said_of(&tree, &session("/home/u/proj"), &engine())
+        said_of(&tree, &alone(), &engine())
     };
 
-    GuardRefused a_second_stage_without_its_plan_starts_nothing {
-        stderr(&Place::in_tmp().agent_sandbox().args(["__guard", "99", "--", "true"]).output().unwrap())
+    GuardRefused a_guard_without_its_plan_starts_nothing {
+        stderr(&Place::in_tmp().agent_sandbox().args(["__guard", "--", "true"]).output().unwrap())
     };
-    GuardUnavailable a_second_stage_that_gets_no_namespace_names_the_way_without_it without_namespaces();
+    GuardUnavailable a_guard_that_gets_no_namespace_names_the_way_without_it without_namespaces();
 
     VerifyFailed a_probe_without_questions_has_no_answer {
         stderr(&Place::in_tmp().agent_sandbox().arg("__verify").output().unwrap())
@@ -117,7 +117,7 @@ cases! {
         one(launch::ready(&tree.host(), &session, &compiled, &argv).unwrap_err())
     };
 
-    IncompleteForm words_alone_do_not_open_the_descriptor_of_an_empty_file
+    IncompleteForm arguments_alone_do_not_open_a_descriptor
         one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), Form::Nul).unwrap());
     IncompleteForm words_alone_do_not_make_a_directory one(incomplete(
         &needing(&tree([]), "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n"),
@@ -178,14 +178,17 @@ fn said_of(tree: &Tree, session: &Session, engine: &Engine) -> String {
 }
 
 /// In a user namespace in which no other can be made, as some profiles of AppArmor leave it.
+/// With a bwrap that forbids the guard its namespaces. Without a supervisor there is no second start.
 fn without_namespaces() -> String {
-    const SCRIPT: &str = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$1\" __guard 3 -- true 3<plan";
     let place = Place::in_tmp();
-    let plan = r#"{"mounts":[],"expect":[],"proc-read-only":[],"nested":false,"landlock":false,"names":false,"seccomp":false}"#;
-    place.write("home/code/project/plan", plan);
-    let mut command = place.command("unshare");
-    command.args(["--user", "--map-root-user", "sh", "-c", SCRIPT, "sh"]).arg(binary());
-    stderr(&command.output().unwrap())
+    write_program(
+        &place.path().join("bin/bwrap"),
+        "#!/bin/bash\nargs=()\nfor arg; do [ \"$arg\" = --chdir ] && args+=(--unshare-user --disable-userns); args+=(\"$arg\"); done\n\
+         exec /usr/bin/bwrap \"${args[@]}\"\n",
+    );
+    place.give_away();
+    let path = format!("{}/bin:/usr/bin:/bin", place.path().display());
+    stderr(&place.agent_sandbox().env("PATH", path).args(["--exec", "--", "true"]).output().unwrap())
 }
 
 fn root() -> Session {
@@ -233,12 +236,17 @@ fn unavailable(tree: &Tree, bwrap: &str) -> String {
 /// The argv of a project whose file has this text.
 fn needing(tree: &Tree, text: &str) -> Argv {
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
-    argv(tree, &session("/home/u/proj"), &["true".into()]).1
+    argv(tree, &alone(), &["true".into()]).1
+}
+
+/// A caller without a guard.
+fn alone() -> Session {
+    Session { executable: None, ..session("/home/u/proj") }
 }
 
 fn started_with(text: &str, variables: &[(&str, &str)]) -> Argv {
     let tree = tree([&*format!("home/u/proj/.agent-sandbox.toml = {text}")]);
-    let mut session = session("/home/u/proj");
+    let mut session = alone();
     session.env.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
     argv(&tree, &session, &["true".into()]).1
 }

@@ -81,7 +81,7 @@ drop "$@"
 
 /// Forbids the second stage its namespaces, as AppArmor's profile for bwrap does.
 pub const NO_NAMESPACES: &str = r#"words=(); for word in "$@"; do
-    [ "$word" = --chdir ] && [[ "$*" != *--disable-userns* ]] && words+=(--disable-userns); words+=("$word"); done"#;
+    [ "$word" = --chdir ] && [[ "$*" != *--disable-userns* ]] && words+=(--unshare-user --disable-userns); words+=("$word"); done"#;
 
 fn a_mount_that_was_left_out_is_noticed(place: &Place) {
     write(place, "hidden/secret", "canary");

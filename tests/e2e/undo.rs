@@ -224,6 +224,7 @@ fn a_link_to_nothing_is_not_followed(place: &Place) {
     // One that a preset names does not keep anybody from working.
     fs::remove_file(place.project().join("hooks")).unwrap();
     symlink(&target, place.project().join(".vscode")).unwrap();
+    fs::create_dir_all(place.home().join(".config/Code")).unwrap();
     place.write("home/.config/agent-sandbox/config.toml", "");
     let output = run(place, &["--", "true"]);
     assert!(output.status.success() && stderr(&output).contains("warning[dangling-link]"), "{}", stderr(&output));
@@ -453,6 +454,8 @@ fn a_folder_that_the_host_replaced_is_reported(place: &Place) {
 fn without_a_state_folder_presets_warn_and_users_rules_stop(place: &Place) {
     // A file where the folder should be, so that root cannot make it either.
     write(place, place.home().join(".local/state"), "");
+    fs::create_dir_all(place.home().join(".config/Code")).unwrap();
+    place.give_away();
     let output = run(place, &["--", "sh", "-c", "touch .vscode && echo ran"]);
     let said = stderr(&output);
     assert_eq!(stdout(&output), "ran\n", "{said}");
