@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::host::FileKind;
 use crate::layers::Layers;
 use crate::origin::Origin;
-use crate::path::{AbsPath, PathMap};
+use crate::path::{AbsPath, Growing};
 use crate::plan::{BindKind, Mount, Plan, View};
 use crate::presets::{Policy, Setting};
 use crate::resolve::{Match, Resolution};
@@ -187,11 +187,12 @@ impl<'a> Comparison<'a> {
     /// Protected files with other names, which the policy accepts, where it is no stricter about this name.
     fn other_names(&self) -> impl Iterator<Item = Opening> {
         let accepted = self.after.decisions.iter().filter(|(path, decision)| {
-            let known = self.before.decisions.get(path).map(|decision| decision.hard_links);
             let accepts = decision.access.is_protective() && decision.names > 1;
+            let was_accepted =
+                || self.before.decisions.get(path).is_some_and(|known| known.hard_links == HardLinks::Allow);
             accepts
                 && decision.hard_links == HardLinks::Allow
-                && known != Some(HardLinks::Allow)
+                && !was_accepted()
                 && openness(self.before.plan, path) <= openness(self.after.plan, path)
         });
         accepted.map(|(path, decision)| Opening {
@@ -207,14 +208,15 @@ impl<'a> Comparison<'a> {
     /// also where a folder around it opens in the same way: who sees it does more than read.
     fn paths(&self, devices: &[&AbsPath]) -> BTreeMap<&'a AbsPath, Opened> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
-        let sockets = self.after.decisions.iter().map(|(path, _)| path).filter(|path| self.is_socket(path));
-        let borders: BTreeSet<&AbsPath> = borders.chain(sockets).collect();
-        let mut views: PathMap<(View, View)> = PathMap::default();
+        let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
+        let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
+        let mut views: Growing<(View, View)> = Growing::default();
         let mut opened = BTreeMap::new();
         for path in borders {
             let here = (self.before.plan.view(path), self.after.plan.view(path));
-            let is_said = views.nearest_above(path).is_some_and(|(_, around)| *around == here);
-            views.insert(path.clone(), here);
+            views.reach(path);
+            let is_said = views.nearest().is_some_and(|(_, around)| *around == here);
+            views.put(path.clone(), here);
             let (from, to) = (Openness::from(here.0), Openness::from(here.1));
             if to <= from || self.is_by_the_way(path) || devices.iter().any(|device| path.is_within(device)) {
                 continue;
@@ -233,16 +235,18 @@ impl<'a> Comparison<'a> {
         self.before.decisions.get(path).is_some_and(hides_service) && self.after.decisions.get(path).is_none()
     }
 
-    /// To whom a socket shows, it can be used: `ro` or `rw` makes no difference.
     fn is_socket(&self, path: &AbsPath) -> bool {
-        let was_hidden = self.before.decisions.get(path).is_some_and(hides_service);
-        let is_shown = |decision: &Decision| {
-            let is_engine = decision.origin == self.after.policy.docker.origin;
-            let is_service = was_hidden || decision.losers.iter().any(Match::is_of_a_service);
-            let is_open = decision.access != Access::Exclude && decision.kind == FileKind::File;
-            is_open && (decision.shows_socket || is_engine || is_service)
-        };
-        self.after.decisions.get(path).is_some_and(is_shown)
+        self.after.decisions.get(path).is_some_and(|decision| self.shows_socket(path, decision))
+    }
+
+    /// Whether `decision`, of `after`, shows a socket. A command that sees a socket can use it: `ro` or `rw` makes no
+    /// difference.
+    fn shows_socket(&self, path: &AbsPath, decision: &Decision) -> bool {
+        let is_open = decision.access != Access::Exclude && decision.kind == FileKind::File;
+        let is_engine = || decision.origin == self.after.policy.docker.origin;
+        let was_hidden = || self.before.decisions.get(path).is_some_and(hides_service);
+        let is_service = || decision.losers.iter().any(Match::is_of_a_service) || was_hidden();
+        is_open && (decision.shows_socket || is_engine() || is_service())
     }
 
     /// Where device nodes work, and did not.
