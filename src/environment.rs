@@ -127,6 +127,14 @@ pub fn filter(
     environment
 }
 
+/// Whether [`filter`] has the same result for two plans, with the same session, files and policy.
+pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
+    let is_same_at = |path: &AbsPath| exists_writable(one, path) == exists_writable(other, path);
+    one.told == other.told
+        && is_same_at(&places::at(places::TMP))
+        && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
+}
+
 /// Below the private `/tmp` everything is writable and nothing exists yet.
 fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
     match plan.view(directory) {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,8 +16,15 @@ pub struct Source {
     pub text: String,
 }
 
+/// By the name alone: the text may be long, and every place in it would hash it again.
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
 /// A place in a [`Source`]; `span` counts bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     pub source: Arc<Source>,
     pub span: Range<usize>,
@@ -41,7 +49,7 @@ impl fmt::Display for Place {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Written in a configuration file.
     File(Place),
@@ -56,6 +64,11 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether it was written in `source`.
+    pub fn is_in(&self, source: &Arc<Source>) -> bool {
+        self.place().is_some_and(|place| Arc::ptr_eq(&place.source, source))
+    }
+
     pub fn place(&self) -> Option<&Place> {
         match self {
             Origin::File(place) | Origin::Preset { place, .. } => Some(place),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
@@ -121,6 +122,14 @@ pub struct Rule {
     pub origin: Origin,
     /// What only the data of built-in presets can say; empty for everything a user writes.
     pub refinements: Arc<Refinements>,
+}
+
+/// By the text and the origin, which tell almost all rules apart.
+impl Hash for Rule {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+        self.origin.hash(state);
+    }
 }
 
 impl Rule {

@@ -40,6 +40,13 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The policy of `layers`, which lack one of this policy's files. That file must name and define no preset and leave
+    /// `tmp` alone, and `is_kept` must be false for its rules.
+    pub(crate) fn without_rules(&self, layers: &Layers, is_kept: impl Fn(&Rule) -> bool) -> Self {
+        let rules = self.rules.iter().filter(|rule| is_kept(rule)).cloned().collect();
+        Self { rules, presets: self.presets.clone(), ..settings(layers) }
+    }
+
     /// A rule that would block a missing path does nothing there, and no file has a second place.
     pub(crate) fn put_nothing_up(&mut self) {
         for rule in &mut self.rules {
@@ -75,25 +82,30 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         rules.extend(password_hashes().map(Arc::new));
     }
     refuse_unsafe_root(&rules, &layers.project, diagnostics);
-    let tmp = setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
-        l.config.filesystem.tmp.as_ref()
-    });
-    if tmp.value == Tmp::Host {
-        let shown = Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, tmp.origin.clone());
-        rules.push(Arc::new(shown));
+    let settings = settings(layers);
+    if settings.tmp.value == Tmp::Host {
+        let origin = settings.tmp.origin.clone();
+        rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
     }
     let presets = selection.layers();
     library.mistakes().iter().for_each(|mistake| diagnostics.push(mistake.clone()));
+    Policy { rules, presets, ..settings }
+}
+
+/// A policy without rules and presets.
+fn settings(layers: &Layers) -> Policy {
     Policy {
-        rules,
+        rules: Vec::new(),
         network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
         docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
         sockets: layers.layers.iter().flat_map(socket_rules).collect(),
-        tmp,
+        tmp: setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
+            l.config.filesystem.tmp.as_ref()
+        }),
         nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
         require: required(layers),
         inherit: setting(layers, true, false, "the environment passes by default", |l| l.config.env.inherit.as_ref()),
-        presets,
+        presets: BTreeMap::new(),
     }
 }
 

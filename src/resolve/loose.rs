@@ -71,7 +71,7 @@ mod tests {
         let glob = globs.remove(0);
         let rule = Rule::exact(Access::Ro, AbsPath::root(), LayerKind::Project, Origin::BuiltIn("a test"));
         let (prefix, components) = (AbsPath::root().join(&glob.prefix), glob.components);
-        let pattern = WalkPattern { rule: &Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
+        let pattern = WalkPattern { rule: Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
         let (root, path) = (abs(root), abs(path));
         let loose = loose(&pattern, &path);
         let may_move =

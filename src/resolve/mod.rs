@@ -30,12 +30,14 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::journal;
 use crate::layers::{Layers, OwnFile, Project};
+use crate::origin::Origin;
 use crate::path::{AbsPath, shown};
 use crate::placeholder::Placeholder;
 use crate::presets::Policy;
 use crate::rule::{Exactness, IfMissing, Rule};
 use crate::session::Session;
 
+use mounts::Mounts;
 pub(crate) use pattern::NamePattern;
 use pattern::Pattern;
 use walk::WalkPattern;
@@ -47,6 +49,7 @@ pub use later::{Matching, Patterns};
 pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
+pub(crate) use runtime::find as runtime;
 pub use runtime::{Runtime, RuntimeMount};
 pub(crate) use tracked::TrackedFiles;
 pub use visited::Visited;
@@ -115,6 +118,10 @@ pub struct Resolution {
     pub runtime: Runtime,
     /// What was walked through for patterns.
     pub visited: Visited,
+    /// The globs, ready to walk once more.
+    patterns: Arc<[WalkPattern]>,
+    /// The mounts of the host, if something may have two names.
+    mounts: Option<Arc<Mounts>>,
 }
 
 pub fn resolve(
@@ -124,25 +131,13 @@ pub fn resolve(
     policy: &Policy,
     diagnostics: &mut Diagnostics,
 ) -> Resolution {
-    resolve_within(host, session, layers, policy, None, diagnostics)
-}
-
-/// The same, but patterns find only what lies in the directories `within`, or on the way to one.
-pub(crate) fn resolve_within(
-    host: &Host,
-    session: &Session,
-    layers: &Layers,
-    policy: &Policy,
-    within: Option<&[AbsPath]>,
-    diagnostics: &mut Diagnostics,
-) -> Resolution {
     let mut rules = policy.rules.clone();
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
     let listing = listing::ahead(host, &rules, &layers.project.home);
     let host = listing.as_ref().unwrap_or(host);
-    let mut resolver = Resolver { host, session, project: &layers.project, within, diagnostics, standing, found };
+    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in &rules {
         if rule.if_missing == IfMissing::Create || resolver.is_wanted(rule) {
@@ -160,12 +155,40 @@ pub(crate) fn resolve_within(
     for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }
-    resolver.globs(&patterns);
+    let exact = globs::exact_winners(&resolver.found.matches);
+    resolver.globs(&patterns.iter().collect::<Vec<_>>(), &exact, None);
     resolver.found.runtime = runtime::find(host, policy.network.value, resolver.diagnostics);
     resolver.sockets(session, policy);
-    resolver.aliases(&layers.own_files);
+    let mounts = resolver.mounts();
+    if let Some(mounts) = &mounts {
+        resolver.aliases(mounts, &layers.own_files);
+    }
     resolver.find_git_exclude();
-    resolver.found
+    Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
+}
+
+/// Matches of globs that `full` has and that `is_kept` names, in the directories `within`, which other rules of `full`
+/// hid from its walk. `exact` are the matches that decide without those rules.
+pub(crate) fn resolve_hidden(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    full: &Resolution,
+    is_kept: impl Fn(&Rule) -> bool,
+    exact: &[Match],
+    within: &[AbsPath],
+) -> Vec<Match> {
+    let patterns: Vec<&WalkPattern> = full.patterns.iter().filter(|pattern| is_kept(&pattern.rule)).collect();
+    let diagnostics = &mut Diagnostics::default();
+    // Only rules for one path ask where placeholders stand.
+    let standing = Vec::new();
+    let found = Resolution::new(host, &layers.state);
+    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
+    resolver.globs(&patterns, &globs::exact_winners(exact), Some(within));
+    if let Some(mounts) = &full.mounts {
+        resolver.aliases(mounts, &[]);
+    }
+    resolver.found.matches
 }
 
 impl Resolution {
@@ -186,6 +209,31 @@ impl Resolution {
             can_journal: host.can_create(&state.child(journal::RUNS).child("any")),
             runtime: Runtime::default(),
             visited: Visited::begin(),
+            patterns: Arc::default(),
+            mounts: None,
+        }
+    }
+
+    /// What the rules that `is_kept` names come to, without what only reports need.
+    pub(crate) fn kept(&self, is_kept: impl Fn(&Rule) -> bool, is_kept_origin: impl Fn(&Origin) -> bool) -> Self {
+        Self {
+            matches: self.matches.iter().filter(|found| is_kept(&found.rule)).cloned().collect(),
+            create: self.create.clone(),
+            new_files: self.new_files.clone(),
+            placeholders: self.placeholders.iter().filter(|it| is_kept_origin(&it.origin)).cloned().collect(),
+            second_places: self.second_places.iter().filter(|it| is_kept_origin(&it.origin)).cloned().collect(),
+            own_aliases: self.own_aliases.clone(),
+            git_exclude: self.git_exclude.clone(),
+            state: self.state.clone(),
+            can_journal: self.can_journal,
+            runtime: self.runtime.clone(),
+            missing: Vec::new(),
+            left_alone: Vec::new(),
+            absent: Vec::new(),
+            dangling: Vec::new(),
+            visited: Visited::default(),
+            patterns: Arc::default(),
+            mounts: None,
         }
     }
 }
@@ -194,7 +242,6 @@ struct Resolver<'a> {
     host: &'a Host,
     session: &'a Session,
     project: &'a Project,
-    within: Option<&'a [AbsPath]>,
     diagnostics: &'a mut Diagnostics,
     /// Placeholders of other runs, sorted: where one stands, nothing is.
     standing: Vec<AbsPath>,
@@ -203,7 +250,7 @@ struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     /// Resolves an exact rule; a glob is only prepared, so that one walk can serve all of them.
-    fn rule<'r>(&mut self, rule: &'r Arc<Rule>, patterns: &mut Vec<WalkPattern<'r>>) {
+    fn rule(&mut self, rule: &Arc<Rule>, patterns: &mut Vec<WalkPattern>) {
         // The parser has seen to it that no file says this; a flag can.
         if rule.text.is_empty() {
             let problem = Diagnostic::new(Code::InvalidPath, "the path is empty");
@@ -249,7 +296,7 @@ impl<'a> Resolver<'a> {
                 for glob in globs {
                     match self.follow(anchor, &glob.prefix) {
                         Ok(prefix) => patterns.push(WalkPattern {
-                            rule,
+                            rule: Arc::clone(rule),
                             prefix: prefix.path,
                             links: prefix.links,
                             components: glob.components,

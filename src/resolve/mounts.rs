@@ -22,17 +22,23 @@ pub struct AliasOf {
 }
 
 impl Resolver<'_> {
+    /// The mounts of the host, if something may have two names.
+    pub(super) fn mounts(&mut self) -> Option<Mounts> {
+        match self.host.mount_table() {
+            Ok(table) => Mounts::read(&table.unwrap_or_default()),
+            Err(e) => {
+                self.unreadable_alias(MOUNT_TABLE, &e);
+                None
+            }
+        }
+    }
+
     /// Adds a match at each other name of what a protective rule reached. `decide` takes those that tighten.
-    pub(super) fn aliases(&mut self, own: &[OwnFile]) {
-        let table = match self.host.mount_table() {
-            Ok(table) => table.unwrap_or_default(),
-            Err(e) => return self.unreadable_alias(MOUNT_TABLE, &e),
-        };
-        let Some(mounts) = Mounts::read(&table) else { return };
+    pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
         let protective = |found: &&Match| found.rule.access.is_protective() && !found.rule.shows_socket;
         let protected: Vec<Match> = self.found.matches.iter().filter(protective).cloned().collect();
         for found in protected {
-            for (path, alias_of) in self.reachable_aliases(&mounts, &found.path) {
+            for (path, alias_of) in self.reachable_aliases(mounts, &found.path) {
                 // By whatever links the rule came, none leads here.
                 let (links, alias_of) = (Vec::new(), Some(alias_of));
                 let (matched, fixed_prefix) = (path.clone(), path.clone());
@@ -48,7 +54,7 @@ impl Resolver<'_> {
             }
         }
         for file in own {
-            for (path, _) in self.reachable_aliases(&mounts, &file.path) {
+            for (path, _) in self.reachable_aliases(mounts, &file.path) {
                 self.found.own_aliases.push(OwnFile { path, links: Vec::new(), ..file.clone() });
             }
         }
@@ -83,7 +89,8 @@ impl Resolver<'_> {
 }
 
 /// All mounts.
-struct Mounts {
+#[derive(Debug)]
+pub(super) struct Mounts {
     mounts: Vec<MountEntry>,
     /// By parent; those whose parent is not in the table under `None`.
     children: BTreeMap<Option<u64>, Vec<usize>>,

@@ -22,7 +22,8 @@ pub struct RuntimeMount {
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 const NIXOS: [&str; 2] = ["/run/current-system", "/run/wrappers"];
 
-pub(super) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) -> Runtime {
+/// What of the host's `/run` a command sees, with or without the network.
+pub(crate) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) -> Runtime {
     let mut mounts = Vec::new();
     if network {
         mounts.extend(name_resolution(host, diagnostics));

@@ -84,9 +84,9 @@ impl Resolver<'_> {
     fn sockets_named_like_patterns(&mut self, patterns: &[WalkPattern]) {
         for pattern in patterns {
             if let Some(Resolved { path, links, .. }) = pattern.literal.clone()
-                && self.is_socket(pattern.rule, &path)
+                && self.is_socket(&pattern.rule, &path)
             {
-                self.socket(pattern.rule, path.clone(), Exactness::Glob, links, path);
+                self.socket(&pattern.rule, path.clone(), Exactness::Glob, links, path);
             }
         }
     }
@@ -289,12 +289,12 @@ struct Cover {
 /// Looks at the names, and at nothing twice: hundreds of sockets lie in a few folders.
 struct Finder<'f, 'r, 'p> {
     resolver: &'f mut Resolver<'r>,
-    patterns: &'p [WalkPattern<'p>],
+    patterns: &'p [WalkPattern],
     folders: BTreeMap<PathBuf, Option<AbsPath>>,
 }
 
 impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
-    fn new(resolver: &'f mut Resolver<'r>, patterns: &'p [WalkPattern<'p>]) -> Self {
+    fn new(resolver: &'f mut Resolver<'r>, patterns: &'p [WalkPattern]) -> Self {
         Self { resolver, patterns, folders: BTreeMap::new() }
     }
 

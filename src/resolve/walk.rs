@@ -26,8 +26,9 @@ const MAX_THREADS: usize = 8;
 const OWN_FILE_SYSTEMS: [&str; 2] = [places::PROC, places::DEV];
 
 /// A glob, ready to walk.
-pub(super) struct WalkPattern<'r> {
-    pub rule: &'r Arc<Rule>,
+#[derive(Debug)]
+pub(super) struct WalkPattern {
+    pub rule: Arc<Rule>,
     pub prefix: AbsPath,
     /// The symlinks on the way to `prefix`.
     pub links: Vec<AbsPath>,
@@ -94,12 +95,12 @@ struct Task<'w> {
 /// With `within` only these directories are walked, and the way to them.
 pub(super) fn walk(
     host: &Host,
-    patterns: &[WalkPattern],
+    patterns: &[&WalkPattern],
     exact: &PathMap<Precedence>,
     within: Option<&[AbsPath]>,
 ) -> Walked {
     let state =
-        |(index, pattern): (usize, &WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
+        |(index, pattern): (usize, &&WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
     let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
     let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
@@ -124,7 +125,7 @@ pub(super) fn walk(
 
 struct Walker<'w> {
     host: &'w Host,
-    patterns: &'w [WalkPattern<'w>],
+    patterns: &'w [&'w WalkPattern],
     within: Option<&'w PathMap<()>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
@@ -373,7 +374,7 @@ impl<'w> Walker<'w> {
         }
         // What only tightens (SPEC G5) may turn out not to count, so it hides nothing from the walk.
         let counts = |pattern: &&WalkPattern| pattern.links.is_empty() || !pattern.rule.access.is_protective();
-        let patterns = hit.iter().map(|pattern| &self.patterns[*pattern]).filter(counts);
+        let patterns = hit.iter().map(|pattern| self.patterns[*pattern]).filter(counts);
         let Some(winner) = patterns.max_by_key(|pattern| pattern.rule.precedence(Exactness::Glob)) else {
             return task.excluded.clone();
         };
