@@ -40,10 +40,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy of `layers`, which lack one of this policy's files. That file must name and define no preset and leave
-    /// `tmp` alone, and `is_kept` must be false for its rules.
-    pub(crate) fn without_rules(&self, layers: &Layers, is_kept: impl Fn(&Rule) -> bool) -> Self {
-        let rules = self.rules.iter().filter(|rule| is_kept(rule)).cloned().collect();
+    /// The policy of `layers`, which lack one of this policy's files, whose rules `is_left_out` names. That
+    /// file must name and define no preset and leave `tmp` alone.
+    pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
+        let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
         Self { rules, presets: self.presets.clone(), ..settings(layers) }
     }
 

@@ -167,18 +167,18 @@ pub fn resolve(
     Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
 }
 
-/// Matches of globs that `full` has and that `is_kept` names, in the directories `within`, which other rules of `full`
-/// hid from its walk. `exact` are the matches that decide without those rules.
+/// Matches of the globs of `full` in the directories `within`, which rules that `is_left_out` names hid from
+/// its walk. `exact` are the matches of the other rules.
 pub(crate) fn resolve_hidden(
     host: &Host,
     session: &Session,
     layers: &Layers,
     full: &Resolution,
-    is_kept: impl Fn(&Rule) -> bool,
+    is_left_out: impl Fn(&Rule) -> bool,
     exact: &[Match],
     within: &[AbsPath],
 ) -> Vec<Match> {
-    let patterns: Vec<&WalkPattern> = full.patterns.iter().filter(|pattern| is_kept(&pattern.rule)).collect();
+    let patterns: Vec<&WalkPattern> = full.patterns.iter().filter(|pattern| !is_left_out(&pattern.rule)).collect();
     let diagnostics = &mut Diagnostics::default();
     // Only rules for one path ask where placeholders stand.
     let standing = Vec::new();
@@ -214,14 +214,19 @@ impl Resolution {
         }
     }
 
-    /// What the rules that `is_kept` names come to, without what only reports need.
-    pub(crate) fn kept(&self, is_kept: impl Fn(&Rule) -> bool, is_kept_origin: impl Fn(&Origin) -> bool) -> Self {
+    /// The resolution without some rules, as far as decisions and plans need it. `is_left_out` and
+    /// `is_of_left_out` name these rules and their origins.
+    pub(crate) fn without(
+        &self,
+        is_left_out: impl Fn(&Rule) -> bool,
+        is_of_left_out: impl Fn(&Origin) -> bool,
+    ) -> Self {
         Self {
-            matches: self.matches.iter().filter(|found| is_kept(&found.rule)).cloned().collect(),
+            matches: self.matches.iter().filter(|found| !is_left_out(&found.rule)).cloned().collect(),
             create: self.create.clone(),
             new_files: self.new_files.clone(),
-            placeholders: self.placeholders.iter().filter(|it| is_kept_origin(&it.origin)).cloned().collect(),
-            second_places: self.second_places.iter().filter(|it| is_kept_origin(&it.origin)).cloned().collect(),
+            placeholders: self.placeholders.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
+            second_places: self.second_places.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
             own_aliases: self.own_aliases.clone(),
             git_exclude: self.git_exclude.clone(),
             state: self.state.clone(),

@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
+use std::ptr;
 use std::sync::Arc;
 
-use crate::config::{ConfigFile, Entry, Env, Filesystem};
+use crate::config::{ConfigFile, Env};
 use crate::decide::{self, Decisions};
 use crate::diagnostic::Diagnostics;
 use crate::environment::{self, Environment};
 use crate::host::{FileKind, Host};
 use crate::layers::{Layer, Layers};
-use crate::origin::{Origin, Source};
+use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::plan::{self, Base, Plan};
 use crate::presets::{self, Policy};
@@ -37,25 +38,21 @@ impl Baseline<'_> {
     }
 }
 
-/// Compiles the policy without `layer`, the project's file, which was read from `source`. Nobody runs this policy, so its
-/// diagnostics are dropped. What a run would refuse does not count as open: otherwise a file that removes the reason for
-/// the refusal would seem to open nothing.
+/// Compiles the policy without `layer`, the project's file. Nobody runs this policy, so its diagnostics
+/// are dropped. What a run would refuse does not count as open: otherwise a file that removes the reason
+/// for the refusal would seem to open nothing.
 pub(super) fn compile<'a>(
     host: &Host,
     session: &Session,
     full: &Stages<'a>,
     layer: &Layer,
-    source: &Arc<Source>,
     request: &Request,
 ) -> Baseline<'a> {
     let optimize = !request.no_optimize;
     let mut layers = full.layers.clone();
     layers.layers.retain(is_trusted);
-    let (policy, mut resolution) = if only_adds_rules(&layer.config) {
-        without_rules_of(source, host, session, &layers, full)
-    } else {
-        compiled_again(host, session, &layers, full, request)
-    };
+    let (policy, changed) = policy(session, &layers, full, layer, request);
+    let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, optimize);
     let refused: BTreeSet<_> = decisions
         .iter()
@@ -91,105 +88,107 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
     (decisions, plan)
 }
 
-/// Whether all rules that are not written in the file are the same without it, and find the same paths.
-fn only_adds_rules(config: &ConfigFile) -> bool {
-    let ConfigFile { filesystem, docker, sockets, presets, network: _, nested: _, require: _, env: _ } = config;
-    let Filesystem { presets: switches, tmp, ro, rw, exclude } = filesystem;
-    let creates = |entry: &Entry| entry.if_missing == IfMissing::Create;
-    let changes_others = docker.is_some() || tmp.is_some() || !presets.is_empty() || !switches.is_empty();
-    !changes_others && sockets.is_empty() && ![ro, rw, exclude].into_iter().flatten().any(creates)
+/// How the project's file changes the rules.
+struct Changed<'a> {
+    /// Rules that only the policy with the file has.
+    added: Vec<&'a Arc<Rule>>,
+    /// Rules that only the policy without the file has.
+    lost: Vec<Arc<Rule>>,
 }
 
-/// The policy and what it comes to, for a file that [`only_adds_rules`]: everything but these rules is taken over.
-///
-/// Sockets of services are hidden where the policy with the file shows them. The policy without it may show more, and no
-/// file opens what it does not show itself.
-fn without_rules_of(
-    source: &Arc<Source>,
-    host: &Host,
+/// The policy without the file. Presets are expanded again only where the file changes which are on.
+fn policy<'a>(
     session: &Session,
     layers: &Layers,
-    full: &Stages,
-) -> (Policy, Resolution) {
-    let is_kept = |rule: &Rule| !rule.origin.is_in(source);
-    let policy = full.policy.without_rules(layers, is_kept);
-    let mut resolution = full.resolution.kept(is_kept, |origin| !origin.is_in(source));
-    if policy.network.value != full.policy.network.value {
-        resolution.runtime = resolve::runtime(host, policy.network.value, &mut Diagnostics::default());
-    }
-    look_into_hidden(host, session, layers, full, is_kept, &mut resolution);
-    (policy, resolution)
-}
-
-/// The policy and what it comes to, for any file. A walk is the expensive part of a start, so matches of rules that both
-/// policies have are taken over.
-fn compiled_again(
-    host: &Host,
-    session: &Session,
-    layers: &Layers,
-    full: &Stages,
+    full: &Stages<'a>,
+    layer: &Layer,
     request: &Request,
-) -> (Policy, Resolution) {
-    let unheard = &mut Diagnostics::default();
-    let mut policy = presets::expand(layers, session, unheard);
+) -> (Policy, Changed<'a>) {
+    let ConfigFile { filesystem, presets, .. } = &layer.config;
+    let rules = &full.policy.rules;
+    if presets.is_empty() && filesystem.presets.is_empty() && filesystem.tmp.is_none() {
+        let is_added = |rule: &Rule| layer.source.as_ref().is_some_and(|source| rule.origin.is_in(source));
+        let added = rules.iter().filter(|rule| is_added(rule)).collect();
+        return (full.policy.without_rules(layers, is_added), Changed { added, lost: Vec::new() });
+    }
+    let mut policy = presets::expand(layers, session, &mut Diagnostics::default());
     if request.no_placeholders {
         policy.put_nothing_up();
     }
     policy.rules.retain(|rule| !presets::opens_unsafe_root(rule, &layers.project));
-    let with_file: HashSet<&Rule> = full.policy.rules.iter().map(Arc::as_ref).collect();
-    let (common, lost): (Vec<Arc<Rule>>, Vec<Arc<Rule>>) =
-        policy.rules.iter().cloned().partition(|rule| with_file.contains(&**rule));
-    let common: HashSet<&Rule> = common.iter().map(Arc::as_ref).collect();
-    let is_kept = |rule: &Rule| common.contains(rule);
-    let mut added = full.policy.rules.iter().filter(|rule| !is_kept(rule));
-    // A directory that will be made counts as there for all rules.
-    let creates = |rule: &Arc<Rule>| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
-    if lost.iter().any(creates) || added.any(creates) {
-        let resolution = resolve::resolve(host, session, layers, &policy, unheard);
-        return (policy, without_new_services(resolution, full));
-    }
-    let origins: HashSet<&Origin> = common.iter().map(|rule| &rule.origin).collect();
-    let mut resolution = full.resolution.kept(is_kept, |origin| origins.contains(origin));
-    // With what every policy has besides its rules.
-    let rest = resolve::resolve(host, session, layers, &Policy { rules: lost, ..policy.clone() }, unheard);
-    let rest = without_new_services(rest, full);
-    resolution.matches.extend(rest.matches);
-    resolution.placeholders.extend(rest.placeholders);
-    resolution.placeholders.sort_by(|a, b| a.path.cmp(&b.path));
-    resolution.second_places.extend(rest.second_places);
-    resolution.runtime = rest.runtime;
-    look_into_hidden(host, session, layers, full, is_kept, &mut resolution);
-    (policy, resolution)
+    let with: HashSet<&Rule> = rules.iter().map(Arc::as_ref).collect();
+    let without: HashSet<&Rule> = policy.rules.iter().map(Arc::as_ref).collect();
+    let added = rules.iter().filter(|rule| !without.contains(&***rule)).collect();
+    let lost = policy.rules.iter().filter(|rule| !with.contains(&***rule)).cloned().collect();
+    (policy, Changed { added, lost })
 }
 
-/// Drops masks of services that started since the policy with the file was resolved: the file did not open these. Where the
+/// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both policies
+/// have are taken over.
+fn resolution(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    policy: &Policy,
+    full: &Stages,
+    config: &ConfigFile,
+    Changed { added, lost }: &Changed,
+) -> Resolution {
+    let resolve = |policy: &Policy| {
+        let resolution = resolve::resolve(host, session, layers, policy, &mut Diagnostics::default());
+        without_new_services(resolution, full)
+    };
+    // A directory that will be made counts as there for all rules.
+    let creates = |rule: &Arc<Rule>| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
+    if lost.iter().chain(added.iter().copied()).any(creates) {
+        return resolve(policy);
+    }
+    let origins: HashSet<&Origin> = added.iter().map(|rule| &rule.origin).collect();
+    // By their addresses: one rule may have many matches.
+    let added: HashSet<*const Rule> = added.iter().map(|rule| Arc::as_ptr(rule)).collect();
+    let is_added = |rule: &Rule| added.contains(&ptr::from_ref(rule));
+    let mut resolution = full.resolution.without(is_added, |origin| origins.contains(origin));
+    if !lost.is_empty() || config.docker.is_some() || !config.sockets.is_empty() {
+        // Sockets are resolved again together with the lost rules.
+        let rules: HashSet<*const Rule> = full.policy.rules.iter().map(Arc::as_ptr).collect();
+        resolution.matches.retain(|found| rules.contains(&Arc::as_ptr(&found.rule)));
+        let rest = resolve(&Policy { rules: lost.clone(), ..policy.clone() });
+        resolution.matches.extend(rest.matches);
+        resolution.placeholders.extend(rest.placeholders);
+        resolution.placeholders.sort_by(|a, b| a.path.cmp(&b.path));
+        resolution.second_places.extend(rest.second_places);
+        resolution.runtime = rest.runtime;
+    } else if policy.network.value != full.policy.network.value {
+        // Masks of sockets stay: `full` has one for each socket that it would show, and a file opens no others.
+        resolution.runtime = resolve::runtime(host, policy.network.value, &mut Diagnostics::default());
+    }
+    let hidden: Vec<AbsPath> = full
+        .resolution
+        .matches
+        .iter()
+        .filter(|found| is_added(&found.rule) && may_hide(found))
+        .map(|found| found.path.clone())
+        .collect();
+    if !hidden.is_empty() {
+        let exact = &resolution.matches;
+        let found = resolve::resolve_hidden(host, session, layers, full.resolution, is_added, exact, &hidden);
+        resolution.matches.extend(found);
+    }
+    resolution
+}
+
+/// Whether the match may have kept the walk out of a directory. Nothing is open in there, but a link in it
+/// may protect something elsewhere. Whatever else a file says, the walk only sees more, and `decide` knows
+/// which of these matches are out of reach (SPEC G3).
+fn may_hide(found: &Match) -> bool {
+    let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
+    hides && found.kind == FileKind::Directory
+}
+
+/// Drops masks of services that started since `full` was resolved: the file did not open these. Where the
 /// file does allow one, it has a match at that path.
 fn without_new_services(mut resolution: Resolution, full: &Stages) -> Resolution {
     let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
     resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
     resolution
-}
-
-/// Adds what globs find in directories that the project's file hid from the walk. Nothing is open in there, but a link in
-/// it may protect something elsewhere. Whatever else the file says, the walk only sees more, and `decide` knows which of
-/// these matches are out of reach (SPEC G3).
-fn look_into_hidden(
-    host: &Host,
-    session: &Session,
-    layers: &Layers,
-    full: &Stages,
-    is_kept: impl Fn(&Rule) -> bool,
-    resolution: &mut Resolution,
-) {
-    let may_hide = |found: &&Match| {
-        let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
-        hides && found.kind == FileKind::Directory && !is_kept(&found.rule)
-    };
-    let hidden: Vec<AbsPath> =
-        full.resolution.matches.iter().filter(may_hide).map(|found| found.path.clone()).collect();
-    if !hidden.is_empty() {
-        let found =
-            resolve::resolve_hidden(host, session, layers, full.resolution, is_kept, &resolution.matches, &hidden);
-        resolution.matches.extend(found);
-    }
 }

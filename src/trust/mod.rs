@@ -48,7 +48,7 @@ pub fn widening(host: &Host, session: &Session, full: &Stages, request: &Request
     if layer.config == ConfigFile::default() {
         return None;
     }
-    let base = baseline::compile(host, session, full, layer, source, request);
+    let base = baseline::compile(host, session, full, layer, request);
     // A file that was read can be resolved.
     let file = host.resolve(file.as_path()).map_or_else(|_| file.clone(), |resolved| resolved.path);
     Some(Widening {
