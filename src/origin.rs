@@ -1,4 +1,5 @@
-//! Where a rule or a setting was written. Carried to the end so that each word of the argv can be explained.
+//! Where a rule or a setting was written. Every stage passes it on, so that each argument of bwrap
+//! can be explained.
 
 use std::ffi::OsString;
 use std::fmt;

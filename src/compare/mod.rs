@@ -1,7 +1,9 @@
-//! What one policy opens beyond another, at every path and in every setting. Pure.
+//! Compares two policies: lists everything that one opens beyond the other, at every path and in
+//! every setting. Pure.
 //!
-//! One direction is all there is: what a second policy narrows is what the first opens beyond it. `trust` asks what a
-//! project's file opens beyond the same policy without it, and `diff` asks both ways round.
+//! The comparison goes one way. A policy narrows exactly those things that the other opens beyond
+//! it. `trust` asks what a project's file opens beyond the policy without that file, and `diff`
+//! asks both ways round.
 
 mod presets;
 mod rules;
@@ -27,7 +29,7 @@ use crate::rule::{Access, HardLinks, LayerKind, Protection};
 pub(crate) use presets::{is_of_preset, reference};
 pub(crate) use rules::{governing, origin_of};
 
-/// What the stages came to, of one policy.
+/// The results of all stages, for one policy.
 #[derive(Clone, Copy)]
 pub struct Stages<'a> {
     pub layers: &'a Layers,
@@ -107,7 +109,7 @@ pub enum Opened {
     Socket {
         path: AbsPath,
     },
-    /// What the host has at this path and below it, as far as it was `from`, is `to`.
+    /// The host's content at this path and below it that was `from` is now `to`.
     Path {
         path: AbsPath,
         from: Openness,
@@ -184,7 +186,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Protected files with other names, which the policy accepts, where it is no stricter about this name.
+    /// Protected files with other names that `after` accepts, unless it is stricter about this
+    /// name.
     fn other_names(&self) -> impl Iterator<Item = Opening> {
         let accepted = self.after.decisions.iter().filter(|(path, decision)| {
             let accepts = decision.access.is_protective() && decision.names > 1;
@@ -201,11 +204,12 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The paths that are more open, without those where the next folder around that differs from its own surroundings opens in
-    /// the same way.
+    /// The paths that are more open. A path is left out if the next border above it opens in the
+    /// same way.
     ///
-    /// The views of a plan change only at its borders, so what differs anywhere differs at a border of one of the two. A socket is said
-    /// also where a folder around it opens in the same way: who sees it does more than read.
+    /// The view of a plan changes only at its borders, so the borders of both plans cover every
+    /// difference. A socket is always listed, even where a folder around it opens in the same way:
+    /// a command that sees a socket can do more than read.
     fn paths(&self, devices: &[&AbsPath]) -> BTreeMap<&'a AbsPath, Opened> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
@@ -239,8 +243,8 @@ impl<'a> Comparison<'a> {
         self.after.decisions.get(path).is_some_and(|decision| self.shows_socket(path, decision))
     }
 
-    /// Whether `decision`, of `after`, shows a socket. A command that sees a socket can use it: `ro` or `rw` makes no
-    /// difference.
+    /// Whether `decision`, of `after`, shows a socket. A command that sees a socket can use it:
+    /// `ro` or `rw` makes no difference.
     fn shows_socket(&self, path: &AbsPath, decision: &Decision) -> bool {
         let is_open = decision.access != Access::Exclude && decision.kind == FileKind::File;
         let is_engine = || decision.origin == self.after.policy.docker.origin;
@@ -249,14 +253,15 @@ impl<'a> Comparison<'a> {
         is_open && (decision.shows_socket || is_engine() || is_service())
     }
 
-    /// Where device nodes work, and did not.
+    /// Paths where device nodes work in `after` and not in `before`.
     fn devices(&self) -> Vec<&'a AbsPath> {
         let before: Vec<&AbsPath> = with_devices(self.before.plan).collect();
         let is_new = |path: &&AbsPath| !before.iter().any(|known| path.is_within(known));
         with_devices(self.after.plan).filter(is_new).collect()
     }
 
-    /// Directories that are made where the command could not make them itself. Those of ours are no rule's doing.
+    /// Directories that are created where the command could not create them itself. Our own
+    /// directories come from no rule.
     fn created(&self) -> impl Iterator<Item = Opening> {
         let is_ours = |path: &AbsPath| self.after.layers.own_files.iter().any(|own| own.path == *path);
         let is_new = move |path: &&AbsPath| {

@@ -1,4 +1,4 @@
-//! Which of the missing paths that rules block need a placeholder: those that the command could create.
+//! Decides which blocked missing paths need a placeholder: those that the command could create.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::placeholder::Placeholder;
 use crate::resolve::Resolution;
 use crate::rule::{Access, LayerKind};
 
-/// Keeps a decision at a missing path only where a placeholder will stand. Elsewhere there is nothing, so nothing is
-/// decided, as for a rule that is skipped.
+/// Keeps a decision at a missing path only where a placeholder will stand. Everywhere else the path
+/// stays missing and needs no decision, as with a skipped rule.
 pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnostics: &mut Diagnostics) {
     let mut without = Vec::new();
     let mut needed = Vec::new();

@@ -1,7 +1,7 @@
 //! Expansion: `@names` become rules, and the layers become one policy.
 //!
-//! The contents of the built-in presets are data (`data/*.toml`). What is here is which presets are on (SPEC
-//! P1–P4) and the few names that only a repository can give a meaning to.
+//! The contents of the built-in presets are data (`data/*.toml`). This module decides which presets
+//! are on (SPEC P1–P4) and expands the few names that depend on the repository.
 
 mod builtin;
 mod variables;
@@ -21,17 +21,18 @@ use crate::session::Session;
 
 pub use builtin::Library;
 
-/// The whole policy, before anything of this host is looked at: rules of all layers, and the settings that won.
+/// The whole policy, before the host is read: the rules of all layers, and the settings that won.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub rules: Vec<Arc<Rule>>,
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
-    /// What `sockets` names, as rules that show it.
+    /// The entries of `sockets`, as rules that show a socket.
     pub sockets: Vec<Rule>,
     pub tmp: Setting<Tmp>,
     pub nested: Setting<bool>,
-    /// Protections that the policy insists on, each with who does. One that any file names stays: insisting forbids.
+    /// Protections that the policy requires, each with its origin. No later file can remove a
+    /// requirement.
     pub require: BTreeMap<Protection, Origin>,
     /// Whether variables of the caller that nothing names pass.
     pub inherit: Setting<bool>,
@@ -40,8 +41,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy of `layers`, which lack one of this policy's files, whose rules `is_left_out` names. That
-    /// file must name and define no preset and leave `tmp` alone.
+    /// The policy of `layers`, which lack one of this policy's files. `is_left_out` names the rules
+    /// of that file, which must name and define no preset and leave `tmp` alone.
     pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
         let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
         Self { rules, presets: self.presets.clone(), ..settings(layers) }
@@ -138,7 +139,7 @@ fn written_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
     rules.filter_map(|rule| if layer.protective_only { forbidding(rule) } else { Some(rule) })
 }
 
-/// What a file above the root says counts where it forbids (SPEC L4).
+/// Keeps a rule of a file above the root only if it forbids (SPEC L4).
 fn forbidding(rule: Rule) -> Option<Rule> {
     rule.access.is_protective().then_some(Rule { hard_links: HardLinks::Refuse, ..rule })
 }
@@ -394,7 +395,7 @@ fn is_switched_off(preset: &str) -> bool {
     }
 }
 
-/// What an entry says beyond what its preset says of all.
+/// The refinements of one entry, added to those of its preset.
 fn refined(of_all: &Arc<Refinements>, entry: &Entry) -> Arc<Refinements> {
     let Some(own) = &entry.only_built_in else { return Arc::clone(of_all) };
     Arc::new(Refinements {

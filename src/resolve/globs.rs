@@ -1,4 +1,4 @@
-//! What the walk found, as matches of rules.
+//! Turns the hits of the walk into matches of rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::{Match, Resolver};
 impl Resolver<'_> {
     /// Expands all globs with one walk.
     ///
-    /// `exact` are the matches of exact rules. With `within` the walk enters only these directories, and those on the
-    /// way to them.
+    /// `exact` are the winners among exact rules. With `within` the walk enters only these
+    /// directories, and those on the way to them.
     pub(super) fn globs(&mut self, patterns: &[&WalkPattern], exact: &PathMap<Precedence>, within: Option<&[AbsPath]>) {
         let walked = walk::walk(self.host, patterns, exact, within);
         let mut reported = BTreeSet::new();
         for failure in &walked.unreadable {
             let pattern = patterns[failure.pattern];
-            // What an `rw` glob cannot look into it cannot open: nothing is lost. One word for each folder is enough.
+            // An `rw` glob opens nothing in a folder that it cannot read. Report each folder once.
             if pattern.rule.access.is_protective() && reported.insert(&failure.path) {
                 self.unreadable(&pattern.rule, &failure.path, &failure.error);
             }
@@ -78,7 +78,7 @@ impl Resolver<'_> {
             };
             Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
         };
-        // Where a link leads is named by the link alone.
+        // Only the link names its target.
         let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path).map(Box::new) };
         self.found_by_glob(pattern, hit.path, resolved, loose);
     }
@@ -92,7 +92,8 @@ impl Resolver<'_> {
     ) {
         let rule = &pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
-        // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).
+        // A command that can write the folder chooses the target, so `rw` does not follow it (SPEC
+        // G5).
         let follows = links.is_empty() || rule.access != Access::Rw;
         let Some(kind) = kind.filter(|_| follows) else {
             self.found.missing.push((rule.clone(), matched));
@@ -120,8 +121,8 @@ impl Resolver<'_> {
         self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None, loose });
     }
 
-    /// A file that has the text of the pattern as its name (SPEC G4): one more match of the pattern, no exact rule, because
-    /// whoever can write the folder can make it.
+    /// Adds the file that has the text of the pattern as its name (SPEC G4). It counts as a glob
+    /// match and not as an exact one, because a command that can write the folder can create it.
     fn literal_names(&mut self, patterns: &[&WalkPattern]) {
         for pattern in patterns {
             let known = |path: &AbsPath| {
@@ -151,7 +152,7 @@ impl Resolver<'_> {
 
 /// The strongest exact rule at each path that has one.
 pub(super) fn exact_winners(matches: &[Match]) -> PathMap<Precedence> {
-    // What only tightens (SPEC G5, W3) does not decide what is in reach.
+    // Rules that only tighten (SPEC G5, W3) do not decide which globs are in reach.
     let only_tightens = |found: &Match| found.only_tightens() || found.alias_of.is_some();
     let decides = |found: &&Match| found.exactness == Exactness::Exact && !only_tightens(found);
     let exact = matches.iter().filter(decides);

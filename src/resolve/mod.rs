@@ -1,5 +1,5 @@
-//! From rules to paths on this host. OWNS all reading of the file system for rules: after this stage, nothing asks the
-//! host again.
+//! From rules to paths on this host. OWNS all reading of the file system for rules: no later stage
+//! asks the host again.
 
 mod also_at;
 mod create;
@@ -65,30 +65,30 @@ pub struct Match {
     pub path: AbsPath,
     pub kind: FileKind,
     pub exactness: Exactness,
-    /// What the rule named before the last symlink was followed: what a pattern matched.
+    /// The path before the last symlink was followed: for a glob, the path that matched.
     pub matched: AbsPath,
     /// The symlinks between what was written and `path`.
     pub links: Vec<AbsPath>,
-    /// What the rule names before its first wildcard; the path itself for an exact rule (SPEC G3).
+    /// The part of the rule before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
     /// How many names (hard links) a file has. Only known where the rule is protective.
     pub names: u64,
     /// The name that the rule reached, where `path` is another one of the same thing.
     pub alias_of: Option<AliasOf>,
-    /// What of the way to `path` the rule does not name; `None` for all but a glob with `**`.
+    /// The part of the way to `path` that the rule does not name. Only a glob with `**` has one.
     pub loose: Option<Box<Loose>>,
 }
 
 impl Match {
-    /// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
-    /// can write the link's folder chose the target.
+    /// SPEC G5: a protective rule that came through a symlink may narrow the target, and never
+    /// opens it, because any process that can write the link's folder chose the target.
     pub fn only_tightens(&self) -> bool {
         let is_doubtful = !self.links.is_empty() || self.rule.refinements.only_tightens;
         is_doubtful && self.rule.access.is_protective() && !self.rule.shows_socket
     }
 }
 
-/// What the policy comes to on this host.
+/// The matches of the policy on this host, and everything else that the stages after this one need.
 #[derive(Clone, Debug)]
 pub struct Resolution {
     pub matches: Vec<Match>,
@@ -106,9 +106,10 @@ pub struct Resolution {
     pub own_aliases: Vec<OwnFile>,
     /// Missing paths that rules block. Where a placeholder is needed is decided later.
     pub placeholders: Vec<Placeholder>,
-    /// What git leaves alone, if there is a repository.
+    /// git's own exclude list, if there is a repository.
     pub git_exclude: Option<GitExclude>,
-    /// Exact rules that apply to nothing: what comes to stand there is reported after the run (SPEC R1).
+    /// Exact rules that apply to nothing. A file that appears there is reported after the run (SPEC
+    /// R1).
     pub absent: Vec<(Arc<Rule>, AbsPath)>,
     /// Rules that block a path, and the symlink that leads from there to nothing.
     pub dangling: Vec<(Arc<Rule>, AbsPath)>,
@@ -116,7 +117,7 @@ pub struct Resolution {
     pub state: AbsPath,
     pub can_journal: bool,
     pub runtime: Runtime,
-    /// What was walked through for patterns.
+    /// The directories that the walk has read.
     pub visited: Visited,
     /// The globs, ready to walk once more.
     patterns: Arc<[WalkPattern]>,
@@ -167,8 +168,8 @@ pub fn resolve(
     Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
 }
 
-/// Matches of the globs of `full` in the directories `within`, which rules that `is_left_out` names hid from
-/// its walk. `exact` are the matches of the other rules.
+/// Matches of the globs of `full` in the directories `within`, which rules that `is_left_out` names
+/// hid from the walk of `full`. `exact` are the matches of the other rules.
 pub(crate) fn resolve_hidden(
     host: &Host,
     session: &Session,
@@ -269,7 +270,8 @@ impl<'a> Resolver<'a> {
         }
         let (anchor, text) = anchored(rule, &self.project.home);
         let parsed = pattern::parse(text);
-        // Never the literal alone: whoever can create a file of that name would take the rule away from what it means.
+        // Always apply the pattern as well: otherwise a command could disable the rule by creating
+        // a file with that name.
         let literal = match &parsed {
             Ok(Pattern::Exact(Cow::Borrowed(_))) => None,
             _ => self.literal(anchor, text),
@@ -319,8 +321,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Where `path` leads from `anchor`. Most rules start at one of a few directories that are resolved already; their
-    /// components need not be asked for again by each of some hundred rules.
+    /// Follows `path` from `anchor`. Most rules start at one of a few directories that are resolved
+    /// already, so their components need no lookup for each rule.
     fn follow(&self, anchor: &AbsPath, path: &Path) -> io::Result<Resolved> {
         let Project { home, root, cwd, outermost, .. } = self.project;
         if [home, root, cwd, outermost].contains(&anchor) {
@@ -335,7 +337,8 @@ impl<'a> Resolver<'a> {
         if !pattern::has_metacharacter(text) {
             return None;
         }
-        // An error here means no such file can be named; a glob that cannot be expanded is reported by the walk.
+        // An error here means that no such file can be named. The walk reports a glob that cannot
+        // be expanded.
         self.follow(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 

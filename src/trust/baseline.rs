@@ -38,9 +38,9 @@ impl Baseline<'_> {
     }
 }
 
-/// Compiles the policy without `layer`, the project's file. Nobody runs this policy, so its diagnostics
-/// are dropped. What a run would refuse does not count as open: otherwise a file that removes the reason
-/// for the refusal would seem to open nothing.
+/// Compiles the policy without `layer`, the project's file. This policy never runs, so its
+/// diagnostics are dropped. A path that a run would refuse to open does not count as open:
+/// otherwise a file that removes the reason for the refusal would seem to open nothing.
 pub(super) fn compile<'a>(
     host: &Host,
     session: &Session,
@@ -96,7 +96,8 @@ struct Changed<'a> {
     lost: Vec<Arc<Rule>>,
 }
 
-/// The policy without the file. Presets are expanded again only where the file changes which are on.
+/// The policy without the file. Presets are expanded again only where the file changes which are
+/// on.
 fn policy<'a>(
     session: &Session,
     layers: &Layers,
@@ -123,8 +124,8 @@ fn policy<'a>(
     (policy, Changed { added, lost })
 }
 
-/// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both policies
-/// have are taken over.
+/// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both
+/// policies have are taken over.
 fn resolution(
     host: &Host,
     session: &Session,
@@ -159,7 +160,8 @@ fn resolution(
         resolution.second_places.extend(rest.second_places);
         resolution.runtime = rest.runtime;
     } else if policy.network.value != full.policy.network.value {
-        // Masks of sockets stay: `full` has one for each socket that it would show, and a file opens no others.
+        // Masks of sockets stay: `full` has one for each socket that it would show, and a file
+        // opens no others.
         resolution.runtime = resolve::runtime(host, policy.network.value, &mut Diagnostics::default());
     }
     let hidden: Vec<AbsPath> = full
@@ -177,16 +179,16 @@ fn resolution(
     resolution
 }
 
-/// Whether the match may have kept the walk out of a directory. Nothing is open in there, but a link in it
-/// may protect something elsewhere. Whatever else a file says, the walk only sees more, and `decide` knows
-/// which of these matches are out of reach (SPEC G3).
+/// Whether the match may have kept the walk out of a directory. Nothing is open in there, but a
+/// link in it may protect something elsewhere. Whatever else a file says, the walk only sees more,
+/// and `decide` knows which of these matches are out of reach (SPEC G3).
 fn may_hide(found: &Match) -> bool {
     let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
     hides && found.kind == FileKind::Directory
 }
 
-/// Drops masks of services that started since `full` was resolved: the file did not open these. Where the
-/// file does allow one, it has a match at that path.
+/// Drops masks of services that started since `full` was resolved: the file did not open these. If
+/// the file allows such a service, it has a match at that path.
 fn without_new_services(mut resolution: Resolution, full: &Stages) -> Resolution {
     let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
     resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
