@@ -1,7 +1,9 @@
-//! Which variables the command gets. OWNS the precedence among their entries (SPEC section 10); pure.
+//! Which variables the command gets. OWNS the precedence among their entries (SPEC section 10);
+//! pure.
 //!
-//! bwrap is started with exactly these, or with none (SPEC S17): `/proc/1/environ` inside shows what it was started with, and what it is told by
-//! `--setenv` shows in its command line, which every user of the machine can read.
+//! bwrap is started with exactly these, or with none (SPEC S17). `/proc/1/environ` inside shows the
+//! environment that bwrap was started with, and `--setenv` would show the values in its command
+//! line, which every user of the machine can read.
 
 mod defaults;
 
@@ -28,7 +30,7 @@ pub struct Environment {
     pub variables: BTreeMap<OsString, OsString>,
     /// `inherit = false`: what nothing names does not pass.
     pub only_named: bool,
-    /// What became of each variable of the caller, and of each that an entry sets.
+    /// The outcome for each variable of the caller, and for each variable that an entry sets.
     pub outcomes: BTreeMap<OsString, Outcome>,
 }
 
@@ -92,7 +94,8 @@ pub fn filter(
 ) -> Environment {
     let mut levels = vec![Level::built_in(session, policy, plan)];
     for layer in &layers.layers {
-        // Files above the root are on the layer of the project's own (SPEC L4), so what they unset stays unset.
+        // Files above the root share the layer of the project's own file (SPEC L4), so their
+        // `unset` entries hold.
         if levels.last().is_none_or(|level| level.kind != layer.kind) {
             levels.push(Level::empty(layer.kind));
         }
@@ -127,6 +130,14 @@ pub fn filter(
     environment
 }
 
+/// Whether [`filter`] has the same result for two plans, with the same session, files and policy.
+pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
+    let is_same_at = |path: &AbsPath| exists_writable(one, path) == exists_writable(other, path);
+    one.told == other.told
+        && is_same_at(&places::at(places::TMP))
+        && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
+}
+
 /// Below the private `/tmp` everything is writable and nothing exists yet.
 fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
     match plan.view(directory) {
@@ -136,7 +147,7 @@ fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
     }
 }
 
-/// What one layer says.
+/// The entries of one layer.
 struct Level<'a> {
     kind: LayerKind,
     set: BTreeMap<&'a OsStr, Given<'a>>,

@@ -1,7 +1,9 @@
-//! Where a rule or a setting was written. Carried to the end so that each word of the argv can be explained.
+//! Where a rule or a setting was written. Every stage passes it on, so that each argument of bwrap
+//! can be explained.
 
 use std::ffi::OsString;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,8 +17,15 @@ pub struct Source {
     pub text: String,
 }
 
+/// By the name alone: the text may be long, and every place in it would hash it again.
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
 /// A place in a [`Source`]; `span` counts bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     pub source: Arc<Source>,
     pub span: Range<usize>,
@@ -41,7 +50,7 @@ impl fmt::Display for Place {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Written in a configuration file.
     File(Place),
@@ -56,6 +65,11 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether it was written in `source`.
+    pub fn is_in(&self, source: &Arc<Source>) -> bool {
+        self.place().is_some_and(|place| Arc::ptr_eq(&place.source, source))
+    }
+
     pub fn place(&self) -> Option<&Place> {
         match self {
             Origin::File(place) | Origin::Preset { place, .. } => Some(place),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::origin::Origin;
 use crate::path::AbsPath;
 
-/// What a rule allows, from least to most restrictive.
+/// The access that a rule gives, from least to most restrictive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
     Rw,
@@ -19,8 +20,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether the rule is there to keep something from the command, so that losing it silently would
-    /// open a hole.
+    /// Whether the rule keeps something from the command, so that losing it silently would open a
+    /// hole.
     pub fn is_protective(self) -> bool {
         self != Access::Rw
     }
@@ -41,7 +42,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// What happens when a rule's path does not exist.
+/// The effect of a rule whose path does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IfMissing {
     #[default]
@@ -52,7 +53,7 @@ pub enum IfMissing {
     Block,
 }
 
-/// What happens when a protected file has other names, which no mount covers.
+/// The effect of a protected file that has other names, which no mount covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HardLinks {
     #[default]
@@ -111,7 +112,7 @@ pub struct Rule {
     pub access: Access,
     /// As written: `~/.ssh`, `src/**/*.pem`.
     pub text: OsString,
-    /// What a relative `text` is relative to.
+    /// The folder that a relative `text` starts from.
     pub base: AbsPath,
     pub if_missing: IfMissing,
     pub hard_links: HardLinks,
@@ -119,12 +120,21 @@ pub struct Rule {
     pub shows_socket: bool,
     pub layer: LayerKind,
     pub origin: Origin,
-    /// What only the data of built-in presets can say; empty for everything a user writes.
+    /// Refinements from the data of built-in presets; empty for every rule that a user writes.
     pub refinements: Arc<Refinements>,
 }
 
+/// By the text and its place, which tell almost all rules apart.
+impl Hash for Rule {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+        self.origin.place().map(|place| place.span.start).hash(state);
+    }
+}
+
 impl Rule {
-    /// A rule for one path that we name ourselves. The path is the base, not the text, where a `[` would be a glob.
+    /// A rule for one path that we name ourselves. The path is the base and not the text, because a
+    /// `[` in the text would be a glob.
     pub fn exact(access: Access, path: AbsPath, layer: LayerKind, origin: Origin) -> Self {
         Self::written(access, ".".into(), path, layer, origin)
     }
@@ -150,26 +160,26 @@ impl Rule {
     }
 }
 
-/// What an excluded file looks like.
+/// How an excluded file looks inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
     #[default]
     Denied,
-    /// It reads as empty. For files that tools take for granted once they exist: cargo and twine stop at a
-    /// credentials file that they may not open, even where they would not need it.
+    /// It reads as empty. For files that tools require once they exist: cargo and twine stop at a
+    /// credentials file that they may not open, even if they do not need it.
     Empty,
 }
 
-/// What the data of a built-in preset can say beyond a path (SPEC P5–P10, M6, R3).
+/// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, M6, R3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
     pub skip_directories: Vec<String>,
     /// Only where a file of this name lies beside them.
     pub skip_beside: Option<String>,
-    /// It was found by way of something that a command could have written, so it opens nothing: it counts where it is stricter
-    /// than what governs its path without it.
+    /// A command could have written the file that names this path, so the rule opens nothing. It
+    /// counts where it is stricter than the rule that governs the path without it.
     pub only_tightens: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
@@ -181,25 +191,26 @@ pub struct Refinements {
     /// A missing path is blocked only where one of these paths of the home exists (SPEC M6). Without
     /// any, always.
     pub in_use: Vec<String>,
-    /// Values in this JSON file that name commands: a change of one is reported after the run (SPEC R3).
+    /// Keys in this JSON file whose values name commands: a change is reported after the run (SPEC
+    /// R3).
     pub report_keys: Vec<String>,
     /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).
     pub create_for: Option<CreateFor>,
-    /// What is created is a file with this content.
+    /// The created path is a file with this content.
     pub content: Option<String>,
-    /// Where the file appears once more (SPEC P10).
+    /// The second place of the file (SPEC P10).
     pub also_at: Option<AlsoAt>,
 }
 
 impl Refinements {
-    /// What all that a user writes shares.
+    /// The empty refinements that all rules of users share.
     pub fn none() -> Arc<Self> {
         static NONE: LazyLock<Arc<Refinements>> = LazyLock::new(Arc::default);
         Arc::clone(&NONE)
     }
 }
 
-/// Who needs a path to exist.
+/// The program that needs a path to exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateFor {
     Everybody,
@@ -215,7 +226,7 @@ pub struct AlsoAt {
     pub told_by: Option<String>,
 }
 
-/// What a sandbox has beyond its mounts, and what a policy can insist on.
+/// The protections of a sandbox besides its mounts. A policy can require them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {

@@ -1,7 +1,9 @@
-//! What one policy opens beyond another, at every path and in every setting. Pure.
+//! Compares two policies: lists everything that one opens beyond the other, at every path and in
+//! every setting. Pure.
 //!
-//! One direction is all there is: what a second policy narrows is what the first opens beyond it. `trust` asks what a
-//! project's file opens beyond the same policy without it, and `diff` asks both ways round.
+//! The comparison goes one way. A policy narrows exactly those things that the other opens beyond
+//! it. `trust` asks what a project's file opens beyond the policy without that file, and `diff`
+//! asks both ways round.
 
 mod presets;
 mod rules;
@@ -18,7 +20,7 @@ use crate::environment::Environment;
 use crate::host::FileKind;
 use crate::layers::Layers;
 use crate::origin::Origin;
-use crate::path::{AbsPath, PathMap};
+use crate::path::{AbsPath, Growing};
 use crate::plan::{BindKind, Mount, Plan, View};
 use crate::presets::{Policy, Setting};
 use crate::resolve::{Match, Resolution};
@@ -27,7 +29,7 @@ use crate::rule::{Access, HardLinks, LayerKind, Protection};
 pub(crate) use presets::{is_of_preset, reference};
 pub(crate) use rules::{governing, origin_of};
 
-/// What the stages came to, of one policy.
+/// The results of all stages, for one policy.
 #[derive(Clone, Copy)]
 pub struct Stages<'a> {
     pub layers: &'a Layers,
@@ -107,7 +109,7 @@ pub enum Opened {
     Socket {
         path: AbsPath,
     },
-    /// What the host has at this path and below it, as far as it was `from`, is `to`.
+    /// The host's content at this path and below it that was `from` is now `to`.
     Path {
         path: AbsPath,
         from: Openness,
@@ -184,14 +186,16 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Protected files with other names, which the policy accepts, where it is no stricter about this name.
+    /// Protected files with other names that `after` accepts, unless it is stricter about this
+    /// name.
     fn other_names(&self) -> impl Iterator<Item = Opening> {
         let accepted = self.after.decisions.iter().filter(|(path, decision)| {
-            let known = self.before.decisions.get(path).map(|decision| decision.hard_links);
             let accepts = decision.access.is_protective() && decision.names > 1;
+            let was_accepted =
+                || self.before.decisions.get(path).is_some_and(|known| known.hard_links == HardLinks::Allow);
             accepts
                 && decision.hard_links == HardLinks::Allow
-                && known != Some(HardLinks::Allow)
+                && !was_accepted()
                 && openness(self.before.plan, path) <= openness(self.after.plan, path)
         });
         accepted.map(|(path, decision)| Opening {
@@ -200,21 +204,23 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The paths that are more open, without those where the next folder around that differs from its own surroundings opens in
-    /// the same way.
+    /// The paths that are more open. A path is left out if the next border above it opens in the
+    /// same way.
     ///
-    /// The views of a plan change only at its borders, so what differs anywhere differs at a border of one of the two. A socket is said
-    /// also where a folder around it opens in the same way: who sees it does more than read.
+    /// The view of a plan changes only at its borders, so the borders of both plans cover every
+    /// difference. A socket is always listed, even where a folder around it opens in the same way:
+    /// a command that sees a socket can do more than read.
     fn paths(&self, devices: &[&AbsPath]) -> BTreeMap<&'a AbsPath, Opened> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
-        let sockets = self.after.decisions.iter().map(|(path, _)| path).filter(|path| self.is_socket(path));
-        let borders: BTreeSet<&AbsPath> = borders.chain(sockets).collect();
-        let mut views: PathMap<(View, View)> = PathMap::default();
+        let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
+        let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
+        let mut views: Growing<(View, View)> = Growing::default();
         let mut opened = BTreeMap::new();
         for path in borders {
             let here = (self.before.plan.view(path), self.after.plan.view(path));
-            let is_said = views.nearest_above(path).is_some_and(|(_, around)| *around == here);
-            views.insert(path.clone(), here);
+            views.reach(path);
+            let is_said = views.nearest().is_some_and(|(_, around)| *around == here);
+            views.put(path.clone(), here);
             let (from, to) = (Openness::from(here.0), Openness::from(here.1));
             if to <= from || self.is_by_the_way(path) || devices.iter().any(|device| path.is_within(device)) {
                 continue;
@@ -233,26 +239,29 @@ impl<'a> Comparison<'a> {
         self.before.decisions.get(path).is_some_and(hides_service) && self.after.decisions.get(path).is_none()
     }
 
-    /// To whom a socket shows, it can be used: `ro` or `rw` makes no difference.
     fn is_socket(&self, path: &AbsPath) -> bool {
-        let was_hidden = self.before.decisions.get(path).is_some_and(hides_service);
-        let is_shown = |decision: &Decision| {
-            let is_engine = decision.origin == self.after.policy.docker.origin;
-            let is_service = was_hidden || decision.losers.iter().any(Match::is_of_a_service);
-            let is_open = decision.access != Access::Exclude && decision.kind == FileKind::File;
-            is_open && (decision.shows_socket || is_engine || is_service)
-        };
-        self.after.decisions.get(path).is_some_and(is_shown)
+        self.after.decisions.get(path).is_some_and(|decision| self.shows_socket(path, decision))
     }
 
-    /// Where device nodes work, and did not.
+    /// Whether `decision`, of `after`, shows a socket. A command that sees a socket can use it:
+    /// `ro` or `rw` makes no difference.
+    fn shows_socket(&self, path: &AbsPath, decision: &Decision) -> bool {
+        let is_open = decision.access != Access::Exclude && decision.kind == FileKind::File;
+        let is_engine = || decision.origin == self.after.policy.docker.origin;
+        let was_hidden = || self.before.decisions.get(path).is_some_and(hides_service);
+        let is_service = || decision.losers.iter().any(Match::is_of_a_service) || was_hidden();
+        is_open && (decision.shows_socket || is_engine() || is_service())
+    }
+
+    /// Paths where device nodes work in `after` and not in `before`.
     fn devices(&self) -> Vec<&'a AbsPath> {
         let before: Vec<&AbsPath> = with_devices(self.before.plan).collect();
         let is_new = |path: &&AbsPath| !before.iter().any(|known| path.is_within(known));
         with_devices(self.after.plan).filter(is_new).collect()
     }
 
-    /// Directories that are made where the command could not make them itself. Those of ours are no rule's doing.
+    /// Directories that are created where the command could not create them itself. Our own
+    /// directories come from no rule.
     fn created(&self) -> impl Iterator<Item = Opening> {
         let is_ours = |path: &AbsPath| self.after.layers.own_files.iter().any(|own| own.path == *path);
         let is_new = move |path: &&AbsPath| {

@@ -1,4 +1,4 @@
-//! Which of the missing paths that rules block need a placeholder: those that the command could create.
+//! Decides which blocked missing paths need a placeholder: those that the command could create.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,22 @@ use crate::placeholder::Placeholder;
 use crate::resolve::Resolution;
 use crate::rule::{Access, LayerKind};
 
-/// Keeps a decision at a missing path only where a placeholder will stand. Elsewhere there is nothing, so nothing is
-/// decided, as for a rule that is skipped.
+/// Keeps a decision at a missing path only where a placeholder will stand. Everywhere else the path
+/// stays missing and needs no decision, as with a skipped rule.
 pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnostics: &mut Diagnostics) {
     let mut without = Vec::new();
+    let mut needed = Vec::new();
     let mut gone: BTreeSet<&AbsPath> = BTreeSet::new();
+    let mut sweep = decisions.sweep();
     // Parents first: what governs around a path is settled when the path is reached.
     for placeholder in &resolution.placeholders {
         let path = &placeholder.path;
         let Some(decision) = decisions.get(path) else { continue };
-        let is_protective = decision.access.is_protective();
-        let around = decisions.upwards(path).find(|(at, _)| !gone.contains(at));
+        let around = sweep.way_to(path).iter().rfind(|(at, _)| !gone.contains(at));
         let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
-        let is_needed = is_protective && is_open;
+        let is_needed = decision.access.is_protective() && is_open;
         if is_needed && resolution.can_journal {
-            if let Some(decision) = decisions.0.get_mut(path) {
-                decision.placeholder = Some(Box::new(placeholder.clone()));
-            }
+            needed.push(placeholder);
             continue;
         }
         gone.insert(path);
@@ -33,6 +32,11 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
             without.push(path.to_string());
         } else if is_needed {
             diagnostics.push(cannot_block(placeholder, resolution));
+        }
+    }
+    for placeholder in needed {
+        if let Some(decision) = decisions.0.get_mut(&placeholder.path) {
+            decision.placeholder = Some(Box::new(placeholder.clone()));
         }
     }
     if !gone.is_empty() {

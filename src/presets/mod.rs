@@ -1,7 +1,7 @@
 //! Expansion: `@names` become rules, and the layers become one policy.
 //!
-//! The contents of the built-in presets are data (`data/*.toml`). What is here is which presets are on (SPEC
-//! P1–P4) and the few names that only a repository can give a meaning to.
+//! The contents of the built-in presets are data (`data/*.toml`). This module decides which presets
+//! are on (SPEC P1–P4) and expands the few names that depend on the repository.
 
 mod builtin;
 mod variables;
@@ -21,17 +21,18 @@ use crate::session::Session;
 
 pub use builtin::Library;
 
-/// The whole policy, before anything of this host is looked at: rules of all layers, and the settings that won.
+/// The whole policy, before the host is read: the rules of all layers, and the settings that won.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub rules: Vec<Arc<Rule>>,
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
-    /// What `sockets` names, as rules that show it.
+    /// The entries of `sockets`, as rules that show a socket.
     pub sockets: Vec<Rule>,
     pub tmp: Setting<Tmp>,
     pub nested: Setting<bool>,
-    /// Protections that the policy insists on, each with who does. One that any file names stays: insisting forbids.
+    /// Protections that the policy requires, each with its origin. No later file can remove a
+    /// requirement.
     pub require: BTreeMap<Protection, Origin>,
     /// Whether variables of the caller that nothing names pass.
     pub inherit: Setting<bool>,
@@ -40,6 +41,13 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The policy of `layers`, which lack one of this policy's files. `is_left_out` names the rules
+    /// of that file, which must name and define no preset and leave `tmp` alone.
+    pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
+        let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
+        Self { rules, presets: self.presets.clone(), ..settings(layers) }
+    }
+
     /// A rule that would block a missing path does nothing there, and no file has a second place.
     pub(crate) fn put_nothing_up(&mut self) {
         for rule in &mut self.rules {
@@ -75,25 +83,30 @@ pub fn expand(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics)
         rules.extend(password_hashes().map(Arc::new));
     }
     refuse_unsafe_root(&rules, &layers.project, diagnostics);
-    let tmp = setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
-        l.config.filesystem.tmp.as_ref()
-    });
-    if tmp.value == Tmp::Host {
-        let shown = Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, tmp.origin.clone());
-        rules.push(Arc::new(shown));
+    let settings = settings(layers);
+    if settings.tmp.value == Tmp::Host {
+        let origin = settings.tmp.origin.clone();
+        rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
     }
     let presets = selection.layers();
     library.mistakes().iter().for_each(|mistake| diagnostics.push(mistake.clone()));
+    Policy { rules, presets, ..settings }
+}
+
+/// A policy without rules and presets.
+fn settings(layers: &Layers) -> Policy {
     Policy {
-        rules,
+        rules: Vec::new(),
         network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
         docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
         sockets: layers.layers.iter().flat_map(socket_rules).collect(),
-        tmp,
+        tmp: setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
+            l.config.filesystem.tmp.as_ref()
+        }),
         nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
         require: required(layers),
         inherit: setting(layers, true, false, "the environment passes by default", |l| l.config.env.inherit.as_ref()),
-        presets,
+        presets: BTreeMap::new(),
     }
 }
 
@@ -126,7 +139,7 @@ fn written_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
     rules.filter_map(|rule| if layer.protective_only { forbidding(rule) } else { Some(rule) })
 }
 
-/// What a file above the root says counts where it forbids (SPEC L4).
+/// Keeps a rule of a file above the root only if it forbids (SPEC L4).
 fn forbidding(rule: Rule) -> Option<Rule> {
     rule.access.is_protective().then_some(Rule { hard_links: HardLinks::Refuse, ..rule })
 }
@@ -382,7 +395,7 @@ fn is_switched_off(preset: &str) -> bool {
     }
 }
 
-/// What an entry says beyond what its preset says of all.
+/// The refinements of one entry, added to those of its preset.
 fn refined(of_all: &Arc<Refinements>, entry: &Entry) -> Arc<Refinements> {
     let Some(own) = &entry.only_built_in else { return Arc::clone(of_all) };
     Arc::new(Refinements {

@@ -1,4 +1,4 @@
-//! What the walk found, as matches of rules.
+//! Turns the hits of the walk into matches of rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,21 +16,24 @@ use super::{Match, Resolver};
 
 impl Resolver<'_> {
     /// Expands all globs with one walk.
-    pub(super) fn globs(&mut self, patterns: &[WalkPattern]) {
-        let walked = walk::walk(self.host, patterns, &self.exact_winners(), self.within);
+    ///
+    /// `exact` are the winners among exact rules. With `within` the walk enters only these
+    /// directories, and those on the way to them.
+    pub(super) fn globs(&mut self, patterns: &[&WalkPattern], exact: &PathMap<Precedence>, within: Option<&[AbsPath]>) {
+        let walked = walk::walk(self.host, patterns, exact, within);
         let mut reported = BTreeSet::new();
         for failure in &walked.unreadable {
-            let pattern = &patterns[failure.pattern];
-            // What an `rw` glob cannot look into it cannot open: nothing is lost. One word for each folder is enough.
+            let pattern = patterns[failure.pattern];
+            // An `rw` glob opens nothing in a folder that it cannot read. Report each folder once.
             if pattern.rule.access.is_protective() && reported.insert(&failure.path) {
-                self.unreadable(pattern.rule, &failure.path, &failure.error);
+                self.unreadable(&pattern.rule, &failure.path, &failure.error);
             }
         }
         let mut tracked = TrackedFiles::new(self.host);
         let mut matched = vec![false; patterns.len()];
         self.found.visited.add(walked.visited);
         for hit in walked.hits {
-            let pattern = &patterns[hit.pattern];
+            let pattern = patterns[hit.pattern];
             matched[hit.pattern] = true;
             self.warn_if_ambiguous(pattern, &hit);
             if pattern.rule.refinements.leave_tracked && hit.kind == FileKind::File && tracked.holds(&hit.path) {
@@ -41,28 +44,18 @@ impl Resolver<'_> {
         }
         for (pattern, matched) in patterns.iter().zip(matched) {
             if !matched && pattern.literal.is_none() {
-                self.missing(pattern.rule, pattern.prefix.clone());
+                self.missing(&pattern.rule, pattern.prefix.clone());
             }
         }
         self.literal_names(patterns);
         self.require_matches(patterns);
     }
 
-    fn exact_winners(&self) -> PathMap<Precedence> {
-        // What only tightens (SPEC G5) does not decide what is in reach.
-        let decides = |found: &&Match| found.exactness == Exactness::Exact && !found.only_tightens();
-        let exact = self.found.matches.iter().filter(decides);
-        PathMap::merged(
-            exact.map(|found| (found.path.clone(), found.rule.precedence(found.exactness))),
-            |winner, other| *winner = other.max(*winner),
-        )
-    }
-
     /// `if-missing = "error"` on a glob: at least one of its alternatives must have matched.
-    fn require_matches(&mut self, patterns: &[WalkPattern]) {
+    fn require_matches(&mut self, patterns: &[&WalkPattern]) {
         for pattern in patterns.iter().filter(|pattern| pattern.rule.if_missing == IfMissing::Error) {
-            if !self.found.matches.iter().any(|found| Arc::ptr_eq(&found.rule, pattern.rule)) {
-                self.diagnostics.push(missing_path(pattern.rule));
+            if !self.found.matches.iter().any(|found| Arc::ptr_eq(&found.rule, &pattern.rule)) {
+                self.diagnostics.push(missing_path(&pattern.rule));
             }
         }
     }
@@ -76,16 +69,16 @@ impl Resolver<'_> {
         } else if hit.is_symlink {
             match self.host.resolve(hit.path.as_path()) {
                 Ok(resolved) => resolved,
-                Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),
+                Err(e) => return self.unreadable(&pattern.rule, &hit.path, &e),
             }
         } else {
             let names = match hit.names {
                 Ok(names) => names,
-                Err(e) => return self.unreadable(pattern.rule, &hit.path, &e),
+                Err(e) => return self.unreadable(&pattern.rule, &hit.path, &e),
             };
             Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
         };
-        // Where a link leads is named by the link alone.
+        // Only the link names its target.
         let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path).map(Box::new) };
         self.found_by_glob(pattern, hit.path, resolved, loose);
     }
@@ -97,9 +90,10 @@ impl Resolver<'_> {
         resolved: Resolved,
         loose: Option<Box<Loose>>,
     ) {
-        let rule = pattern.rule;
+        let rule = &pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
-        // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).
+        // A command that can write the folder chooses the target, so `rw` does not follow it (SPEC
+        // G5).
         let follows = links.is_empty() || rule.access != Access::Rw;
         let Some(kind) = kind.filter(|_| follows) else {
             self.found.missing.push((rule.clone(), matched));
@@ -127,12 +121,12 @@ impl Resolver<'_> {
         self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None, loose });
     }
 
-    /// A file that has the text of the pattern as its name (SPEC G4): one more match of the pattern, no exact rule, because
-    /// whoever can write the folder can make it.
-    fn literal_names(&mut self, patterns: &[WalkPattern]) {
+    /// Adds the file that has the text of the pattern as its name (SPEC G4). It counts as a glob
+    /// match and not as an exact one, because a command that can write the folder can create it.
+    fn literal_names(&mut self, patterns: &[&WalkPattern]) {
         for pattern in patterns {
             let known = |path: &AbsPath| {
-                self.found.matches.iter().any(|m| Arc::ptr_eq(&m.rule, pattern.rule) && m.path == *path)
+                self.found.matches.iter().any(|m| Arc::ptr_eq(&m.rule, &pattern.rule) && m.path == *path)
             };
             if let Some(literal) = pattern.literal.as_ref().filter(|literal| !known(&literal.path)) {
                 let matched = literal.links.first().unwrap_or(&literal.path).clone();
@@ -154,4 +148,15 @@ impl Resolver<'_> {
             );
         }
     }
+}
+
+/// The strongest exact rule at each path that has one.
+pub(super) fn exact_winners(matches: &[Match]) -> PathMap<Precedence> {
+    // Rules that only tighten (SPEC G5, W3) do not decide which globs are in reach.
+    let only_tightens = |found: &Match| found.only_tightens() || found.alias_of.is_some();
+    let decides = |found: &&Match| found.exactness == Exactness::Exact && !only_tightens(found);
+    let exact = matches.iter().filter(decides);
+    PathMap::merged(exact.map(|found| (found.path.clone(), found.rule.precedence(found.exactness))), |winner, other| {
+        *winner = other.max(*winner)
+    })
 }

@@ -7,23 +7,26 @@ use super::pattern::Component;
 use super::walk::WalkPattern;
 use crate::path::AbsPath;
 
-/// The directories that a `**` stands for on the way to one match. A rule does not name them, so one of them can be called
-/// anything and be anywhere below `within`, and the rule still applies to what lies in it (SPEC B13).
+/// The directories that a `**` stands for on the way to one match. The rule does not name them, so
+/// the command can rename them and move them anywhere below `within`, and the rule still applies to
+/// their contents (SPEC B13).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loose {
-    /// Where the `**` starts: what is moved out of here is lost to the pattern.
+    /// The folder in which the `**` starts. The pattern no longer matches a file that leaves this
+    /// folder.
     within: AbsPath,
-    /// The deepest of them, or `within` where there is none. What follows is named again: `secrets` in `**/secrets/*.pem`.
+    /// The deepest of them, or `within` if there is none. The pattern names the components after
+    /// it: `secrets` in `**/secrets/*.pem`.
     down_to: AbsPath,
 }
 
 impl Loose {
-    /// Whether the rule still applies wherever `directory` is moved to, which can be anywhere below `root`.
+    /// Whether the rule still applies after `directory` moves to any place below `root`.
     pub fn may_move(&self, directory: &Path, root: &AbsPath) -> bool {
         root.is_within(&self.within) && self.down_to.lies_in(directory)
     }
 
-    /// What is loose for both of two rules at one path.
+    /// The directories that neither of two rules at one path names.
     #[must_use]
     pub fn and(&self, other: &Loose) -> Loose {
         // All of these lie on the way to the same path, so one of two is always within the other.
@@ -34,12 +37,14 @@ impl Loose {
     }
 }
 
-/// What is loose on the way to `path`, which `pattern` matches by its own name. `None`: nothing, because no `**` is in it.
+/// The directories on the way to `path` that `pattern` does not name. `None` if the pattern has no
+/// `**`.
 pub(super) fn loose(pattern: &WalkPattern, path: &AbsPath) -> Option<Loose> {
     let is_any_depth = |component: &Component| matches!(component, Component::AnyDepth);
     let first = pattern.components.iter().position(is_any_depth)?;
     let names: Vec<&OsStr> = path.relative_to(&pattern.prefix)?.iter().collect();
-    // From the end, each part between two `**` as late as it can be: what is left before them is the most that can be loose.
+    // Match each part between two `**` as late as possible, from the end: that leaves the most
+    // directories unnamed.
     let mut parts = pattern.components[first + 1..].rsplit(is_any_depth);
     // As the last component `**` stands for one name at least.
     let end = parts.next()?.len().max(1);
@@ -71,7 +76,7 @@ mod tests {
         let glob = globs.remove(0);
         let rule = Rule::exact(Access::Ro, AbsPath::root(), LayerKind::Project, Origin::BuiltIn("a test"));
         let (prefix, components) = (AbsPath::root().join(&glob.prefix), glob.components);
-        let pattern = WalkPattern { rule: &Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
+        let pattern = WalkPattern { rule: Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
         let (root, path) = (abs(root), abs(path));
         let loose = loose(&pattern, &path);
         let may_move =
@@ -90,7 +95,7 @@ mod tests {
             ("/r/a/**/x", "/r", "/r/a/b/x", &[]),
             ("/r/*/**/x", "/r/a", "/r/a/b/x", &["/r/a/b"]),
             ("/r/*/**/x", "/r", "/r/a/b/x", &[]),
-            // What comes after it is named again.
+            // The components after it are named again.
             ("/r/**/n/*", "/r", "/r/a/n/x", &["/r/a"]),
             ("/r/**/n*/x", "/r", "/r/n/n/x", &["/r/n"]),
             ("/r/**", "/r", "/r/x", &[]),

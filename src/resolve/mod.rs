@@ -1,5 +1,5 @@
-//! From rules to paths on this host. OWNS all reading of the file system for rules: after this stage, nothing asks the
-//! host again.
+//! From rules to paths on this host. OWNS all reading of the file system for rules: no later stage
+//! asks the host again.
 
 mod also_at;
 mod create;
@@ -30,12 +30,14 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::journal;
 use crate::layers::{Layers, OwnFile, Project};
+use crate::origin::Origin;
 use crate::path::{AbsPath, shown};
 use crate::placeholder::Placeholder;
 use crate::presets::Policy;
 use crate::rule::{Exactness, IfMissing, Rule};
 use crate::session::Session;
 
+use mounts::Mounts;
 pub(crate) use pattern::NamePattern;
 use pattern::Pattern;
 use walk::WalkPattern;
@@ -47,6 +49,7 @@ pub use later::{Matching, Patterns};
 pub use loose::Loose;
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
+pub(crate) use runtime::find as runtime;
 pub use runtime::{Runtime, RuntimeMount};
 pub(crate) use tracked::TrackedFiles;
 pub use visited::Visited;
@@ -62,30 +65,30 @@ pub struct Match {
     pub path: AbsPath,
     pub kind: FileKind,
     pub exactness: Exactness,
-    /// What the rule named before the last symlink was followed: what a pattern matched.
+    /// The path before the last symlink was followed: for a glob, the path that matched.
     pub matched: AbsPath,
     /// The symlinks between what was written and `path`.
     pub links: Vec<AbsPath>,
-    /// What the rule names before its first wildcard; the path itself for an exact rule (SPEC G3).
+    /// The part of the rule before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
     /// How many names (hard links) a file has. Only known where the rule is protective.
     pub names: u64,
     /// The name that the rule reached, where `path` is another one of the same thing.
     pub alias_of: Option<AliasOf>,
-    /// What of the way to `path` the rule does not name; `None` for all but a glob with `**`.
+    /// The part of the way to `path` that the rule does not name. Only a glob with `**` has one.
     pub loose: Option<Box<Loose>>,
 }
 
 impl Match {
-    /// SPEC G5: a protective rule that came through a symlink may narrow what the link leads to, and never opens it: whoever
-    /// can write the link's folder chose the target.
+    /// SPEC G5: a protective rule that came through a symlink may narrow the target, and never
+    /// opens it, because any process that can write the link's folder chose the target.
     pub fn only_tightens(&self) -> bool {
         let is_doubtful = !self.links.is_empty() || self.rule.refinements.only_tightens;
         is_doubtful && self.rule.access.is_protective() && !self.rule.shows_socket
     }
 }
 
-/// What the policy comes to on this host.
+/// The matches of the policy on this host, and everything else that the stages after this one need.
 #[derive(Clone, Debug)]
 pub struct Resolution {
     pub matches: Vec<Match>,
@@ -103,9 +106,10 @@ pub struct Resolution {
     pub own_aliases: Vec<OwnFile>,
     /// Missing paths that rules block. Where a placeholder is needed is decided later.
     pub placeholders: Vec<Placeholder>,
-    /// What git leaves alone, if there is a repository.
+    /// git's own exclude list, if there is a repository.
     pub git_exclude: Option<GitExclude>,
-    /// Exact rules that apply to nothing: what comes to stand there is reported after the run (SPEC R1).
+    /// Exact rules that apply to nothing. A file that appears there is reported after the run (SPEC
+    /// R1).
     pub absent: Vec<(Arc<Rule>, AbsPath)>,
     /// Rules that block a path, and the symlink that leads from there to nothing.
     pub dangling: Vec<(Arc<Rule>, AbsPath)>,
@@ -113,8 +117,12 @@ pub struct Resolution {
     pub state: AbsPath,
     pub can_journal: bool,
     pub runtime: Runtime,
-    /// What was walked through for patterns.
+    /// The directories that the walk has read.
     pub visited: Visited,
+    /// The globs, ready to walk once more.
+    patterns: Arc<[WalkPattern]>,
+    /// The mounts of the host, if something may have two names.
+    mounts: Option<Arc<Mounts>>,
 }
 
 pub fn resolve(
@@ -124,25 +132,13 @@ pub fn resolve(
     policy: &Policy,
     diagnostics: &mut Diagnostics,
 ) -> Resolution {
-    resolve_within(host, session, layers, policy, None, diagnostics)
-}
-
-/// The same, but patterns find only what lies in the directories `within`, or on the way to one.
-pub(crate) fn resolve_within(
-    host: &Host,
-    session: &Session,
-    layers: &Layers,
-    policy: &Policy,
-    within: Option<&[AbsPath]>,
-    diagnostics: &mut Diagnostics,
-) -> Resolution {
     let mut rules = policy.rules.clone();
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
     let listing = listing::ahead(host, &rules, &layers.project.home);
     let host = listing.as_ref().unwrap_or(host);
-    let mut resolver = Resolver { host, session, project: &layers.project, within, diagnostics, standing, found };
+    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in &rules {
         if rule.if_missing == IfMissing::Create || resolver.is_wanted(rule) {
@@ -160,12 +156,40 @@ pub(crate) fn resolve_within(
     for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }
-    resolver.globs(&patterns);
+    let exact = globs::exact_winners(&resolver.found.matches);
+    resolver.globs(&patterns.iter().collect::<Vec<_>>(), &exact, None);
     resolver.found.runtime = runtime::find(host, policy.network.value, resolver.diagnostics);
     resolver.sockets(session, policy);
-    resolver.aliases(&layers.own_files);
+    let mounts = resolver.mounts();
+    if let Some(mounts) = &mounts {
+        resolver.aliases(mounts, &layers.own_files);
+    }
     resolver.find_git_exclude();
-    resolver.found
+    Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
+}
+
+/// Matches of the globs of `full` in the directories `within`, which rules that `is_left_out` names
+/// hid from the walk of `full`. `exact` are the matches of the other rules.
+pub(crate) fn resolve_hidden(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    full: &Resolution,
+    is_left_out: impl Fn(&Rule) -> bool,
+    exact: &[Match],
+    within: &[AbsPath],
+) -> Vec<Match> {
+    let patterns: Vec<&WalkPattern> = full.patterns.iter().filter(|pattern| !is_left_out(&pattern.rule)).collect();
+    let diagnostics = &mut Diagnostics::default();
+    // Only rules for one path ask where placeholders stand.
+    let standing = Vec::new();
+    let found = Resolution::new(host, &layers.state);
+    let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
+    resolver.globs(&patterns, &globs::exact_winners(exact), Some(within));
+    if let Some(mounts) = &full.mounts {
+        resolver.aliases(mounts, &[]);
+    }
+    resolver.found.matches
 }
 
 impl Resolution {
@@ -186,6 +210,36 @@ impl Resolution {
             can_journal: host.can_create(&state.child(journal::RUNS).child("any")),
             runtime: Runtime::default(),
             visited: Visited::begin(),
+            patterns: Arc::default(),
+            mounts: None,
+        }
+    }
+
+    /// The resolution without some rules, as far as decisions and plans need it. `is_left_out` and
+    /// `is_of_left_out` name these rules and their origins.
+    pub(crate) fn without(
+        &self,
+        is_left_out: impl Fn(&Rule) -> bool,
+        is_of_left_out: impl Fn(&Origin) -> bool,
+    ) -> Self {
+        Self {
+            matches: self.matches.iter().filter(|found| !is_left_out(&found.rule)).cloned().collect(),
+            create: self.create.clone(),
+            new_files: self.new_files.clone(),
+            placeholders: self.placeholders.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
+            second_places: self.second_places.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
+            own_aliases: self.own_aliases.clone(),
+            git_exclude: self.git_exclude.clone(),
+            state: self.state.clone(),
+            can_journal: self.can_journal,
+            runtime: self.runtime.clone(),
+            missing: Vec::new(),
+            left_alone: Vec::new(),
+            absent: Vec::new(),
+            dangling: Vec::new(),
+            visited: Visited::default(),
+            patterns: Arc::default(),
+            mounts: None,
         }
     }
 }
@@ -194,7 +248,6 @@ struct Resolver<'a> {
     host: &'a Host,
     session: &'a Session,
     project: &'a Project,
-    within: Option<&'a [AbsPath]>,
     diagnostics: &'a mut Diagnostics,
     /// Placeholders of other runs, sorted: where one stands, nothing is.
     standing: Vec<AbsPath>,
@@ -203,7 +256,7 @@ struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     /// Resolves an exact rule; a glob is only prepared, so that one walk can serve all of them.
-    fn rule<'r>(&mut self, rule: &'r Arc<Rule>, patterns: &mut Vec<WalkPattern<'r>>) {
+    fn rule(&mut self, rule: &Arc<Rule>, patterns: &mut Vec<WalkPattern>) {
         // The parser has seen to it that no file says this; a flag can.
         if rule.text.is_empty() {
             let problem = Diagnostic::new(Code::InvalidPath, "the path is empty");
@@ -217,7 +270,8 @@ impl<'a> Resolver<'a> {
         }
         let (anchor, text) = anchored(rule, &self.project.home);
         let parsed = pattern::parse(text);
-        // Never the literal alone: whoever can create a file of that name would take the rule away from what it means.
+        // Always apply the pattern as well: otherwise a command could disable the rule by creating
+        // a file with that name.
         let literal = match &parsed {
             Ok(Pattern::Exact(Cow::Borrowed(_))) => None,
             _ => self.literal(anchor, text),
@@ -249,7 +303,7 @@ impl<'a> Resolver<'a> {
                 for glob in globs {
                     match self.follow(anchor, &glob.prefix) {
                         Ok(prefix) => patterns.push(WalkPattern {
-                            rule,
+                            rule: Arc::clone(rule),
                             prefix: prefix.path,
                             links: prefix.links,
                             components: glob.components,
@@ -267,8 +321,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Where `path` leads from `anchor`. Most rules start at one of a few directories that are resolved already; their
-    /// components need not be asked for again by each of some hundred rules.
+    /// Follows `path` from `anchor`. Most rules start at one of a few directories that are resolved
+    /// already, so their components need no lookup for each rule.
     fn follow(&self, anchor: &AbsPath, path: &Path) -> io::Result<Resolved> {
         let Project { home, root, cwd, outermost, .. } = self.project;
         if [home, root, cwd, outermost].contains(&anchor) {
@@ -283,7 +337,8 @@ impl<'a> Resolver<'a> {
         if !pattern::has_metacharacter(text) {
             return None;
         }
-        // An error here means no such file can be named; a glob that cannot be expanded is reported by the walk.
+        // An error here means that no such file can be named. The walk reports a glob that cannot
+        // be expanded.
         self.follow(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 

@@ -1,5 +1,5 @@
-//! Other names of the same files: a tree that is mounted in two places shows what is protected in one of them in the
-//! other (SPEC W3).
+//! Other names of the same files. A tree that is mounted in two places shows its protected files in
+//! both (SPEC W3).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,7 +13,7 @@ use crate::places;
 
 use super::{Match, Resolver};
 
-/// What a rule reached before it was found to have another name.
+/// The name that a rule reached, for a match at another name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasOf {
     pub path: AbsPath,
@@ -22,17 +22,23 @@ pub struct AliasOf {
 }
 
 impl Resolver<'_> {
-    /// Adds a match at each other name of what a protective rule reached. `decide` takes those that tighten.
-    pub(super) fn aliases(&mut self, own: &[OwnFile]) {
-        let table = match self.host.mount_table() {
-            Ok(table) => table.unwrap_or_default(),
-            Err(e) => return self.unreadable_alias(MOUNT_TABLE, &e),
-        };
-        let Some(mounts) = Mounts::read(&table) else { return };
+    /// The mounts of the host, if something may have two names.
+    pub(super) fn mounts(&mut self) -> Option<Mounts> {
+        match self.host.mount_table() {
+            Ok(table) => Mounts::read(&table.unwrap_or_default()),
+            Err(e) => {
+                self.unreadable_alias(MOUNT_TABLE, &e);
+                None
+            }
+        }
+    }
+
+    /// Adds a match at each other name of each protected path. `decide` takes those that tighten.
+    pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
         let protective = |found: &&Match| found.rule.access.is_protective() && !found.rule.shows_socket;
         let protected: Vec<Match> = self.found.matches.iter().filter(protective).cloned().collect();
         for found in protected {
-            for (path, alias_of) in self.reachable_aliases(&mounts, &found.path) {
+            for (path, alias_of) in self.reachable_aliases(mounts, &found.path) {
                 // By whatever links the rule came, none leads here.
                 let (links, alias_of) = (Vec::new(), Some(alias_of));
                 let (matched, fixed_prefix) = (path.clone(), path.clone());
@@ -48,13 +54,14 @@ impl Resolver<'_> {
             }
         }
         for file in own {
-            for (path, _) in self.reachable_aliases(&mounts, &file.path) {
+            for (path, _) in self.reachable_aliases(mounts, &file.path) {
                 self.found.own_aliases.push(OwnFile { path, links: Vec::new(), ..file.clone() });
             }
         }
     }
 
-    /// What the command could look at. It runs with our rights, so what is closed to us is closed to it.
+    /// The other names that the command can reach. It runs with our rights, so it cannot look into
+    /// a folder that is closed to us.
     fn reachable_aliases(&mut self, mounts: &Mounts, path: &AbsPath) -> Vec<(AbsPath, AliasOf)> {
         let mut aliases: Vec<(AbsPath, AliasOf)> = mounts.aliases(path).into_iter().collect();
         aliases.retain(|(alias, _)| {
@@ -83,16 +90,18 @@ impl Resolver<'_> {
 }
 
 /// All mounts.
-struct Mounts {
+#[derive(Debug)]
+pub(super) struct Mounts {
     mounts: Vec<MountEntry>,
     /// By parent; those whose parent is not in the table under `None`.
     children: BTreeMap<Option<u64>, Vec<usize>>,
 }
 
 impl Mounts {
-    /// `None` where each file system is mounted once, which is the usual case: then there are no other names.
+    /// `None` if each file system is mounted once, which is the usual case: then no file has two
+    /// names.
     fn read(table: &[u8]) -> Option<Self> {
-        // What has no path any more has no other name.
+        // A mount whose root was removed has no path, and so no other name.
         let mounts: Vec<MountEntry> =
             mountinfo::parse(table).into_iter().filter(|mount| mount.root.is_some()).collect();
         let mut devices: Vec<&str> =
@@ -110,8 +119,8 @@ impl Mounts {
         Some(Self { mounts, children })
     }
 
-    /// Which mount shows at `path`: from the root downwards, as the kernel walks, so that what lies below a later mount does
-    /// not count.
+    /// The mount that shows at `path`. The search goes down from the root, as the kernel does, so
+    /// mounts below a later mount do not count.
     fn showing(&self, path: &AbsPath) -> Option<usize> {
         let mut current: Option<usize> = None;
         for _ in 0..self.mounts.len() {
@@ -129,7 +138,7 @@ impl Mounts {
         current
     }
 
-    /// Every other name of `path`, or of something in it, and what it is called where the rule reached it.
+    /// Every other name of `path`, or of something in it, with the name that the rule reached.
     fn aliases(&self, path: &AbsPath) -> BTreeMap<AbsPath, AliasOf> {
         let mut aliases = BTreeMap::new();
         if let Some(mount) = self.showing(path) {
@@ -144,7 +153,7 @@ impl Mounts {
         aliases
     }
 
-    /// The same for `path`, which the mount `index` shows.
+    /// Adds the other names of `path`, which the mount `index` shows.
     fn aliases_of(&self, index: usize, path: &AbsPath, inherited: bool, aliases: &mut BTreeMap<AbsPath, AliasOf>) {
         let mount = &self.mounts[index];
         let Some(below) = path.relative_to(&mount.point) else { return };
@@ -164,7 +173,7 @@ impl Mounts {
             if let Some((alias, of)) = alias
                 && self.showing(&alias) == Some(other_index)
             {
-                // What the rule names itself counts for more than what is around it.
+                // A path that the rule names itself outranks one that it only contains.
                 let known: &mut AliasOf = aliases.entry(alias).or_insert_with(|| of.clone());
                 if known.inherited && !of.inherited {
                     *known = of;

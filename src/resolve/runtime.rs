@@ -1,4 +1,5 @@
-//! What the private `/run` must still show: the way to name resolution, and NixOS's view of its own system.
+//! The parts of `/run` that stay visible: the way to name resolution, and NixOS's view of its own
+//! system.
 
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
@@ -14,7 +15,7 @@ pub struct Runtime {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuntimeMount {
     pub path: AbsPath,
-    /// Where a symlink in `/run` leads; `None` for a bind.
+    /// The target of a symlink in `/run`; `None` for a bind.
     pub symlink: Option<std::path::PathBuf>,
     pub why: &'static str,
 }
@@ -22,7 +23,8 @@ pub struct RuntimeMount {
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 const NIXOS: [&str; 2] = ["/run/current-system", "/run/wrappers"];
 
-pub(super) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) -> Runtime {
+/// Finds the parts of the host's `/run` that stay visible, with or without the network.
+pub(crate) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) -> Runtime {
     let mut mounts = Vec::new();
     if network {
         mounts.extend(name_resolution(host, diagnostics));
@@ -36,8 +38,8 @@ pub(super) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) ->
     Runtime { mounts }
 }
 
-/// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop there must be visible; its folder is bound, not
-/// the file, because resolvers replace the file by renaming a new one over it.
+/// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop there must be visible; its
+/// folder is bound, not the file, because resolvers replace the file by renaming a new one over it.
 fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMount> {
     let resolved = match host.resolve(std::path::Path::new(RESOLV_CONF)) {
         Ok(resolved) => resolved,

@@ -1,5 +1,6 @@
-//! Sockets of the host's services. Whoever can see one can connect to it, through a read-only mount and without a network,
-//! so those that would be visible are hidden, unless they are allowed by name (SPEC W1, W2).
+//! Sockets of the host's services. A command that sees a socket can connect to it, through a
+//! read-only mount and without a network, so all visible sockets are hidden unless the policy
+//! allows them by name (SPEC W1, W2).
 
 mod environment;
 mod table;
@@ -35,7 +36,8 @@ const RUNTIME_DIRECTORY: &str = "the sockets of the session are here (`XDG_RUNTI
 /// Nothing of the host shows here, unless a rule opens it.
 const PRIVATE: [&str; 4] = [places::RUN, places::TMP, places::DEV, places::PROC];
 
-/// Where relative names may start, besides the home and the project: programs that are known to bind such names.
+/// Start folders of relative names, besides the home and the project: programs are known to bind
+/// such names here.
 const WORKING_DIRECTORIES: [&str; 2] = ["/", "/var/spool/postfix"];
 
 /// How many names one warning spells out.
@@ -60,7 +62,7 @@ impl Resolver<'_> {
         let names = self.names_of_sockets(session);
         let sockets = Finder::new(self, &patterns).find(names);
         for (path, Cover { kind, why }) in sockets {
-            // What is written allows sockets, and no folder that is closed around one.
+            // An entry allows sockets, and not a closed folder around one.
             let is_allowed =
                 |pattern: &&WalkPattern| kind == FileKind::File && matches(&pattern.prefix, &pattern.components, &path);
             match patterns.iter().find(is_allowed) {
@@ -84,9 +86,9 @@ impl Resolver<'_> {
     fn sockets_named_like_patterns(&mut self, patterns: &[WalkPattern]) {
         for pattern in patterns {
             if let Some(Resolved { path, links, .. }) = pattern.literal.clone()
-                && self.is_socket(pattern.rule, &path)
+                && self.is_socket(&pattern.rule, &path)
             {
-                self.socket(pattern.rule, path.clone(), Exactness::Glob, links, path);
+                self.socket(&pattern.rule, path.clone(), Exactness::Glob, links, path);
             }
         }
     }
@@ -114,13 +116,14 @@ impl Resolver<'_> {
         });
     }
 
-    /// Below every rule that names the path, and above every glob: one that happens to match a socket does not mean it.
+    /// The mask loses to every rule that names the path, and wins over every glob: a glob that
+    /// happens to match a socket does not mean it.
     fn hide(&mut self, path: AbsPath, kind: FileKind, why: &'static str) {
         if ablate::is_off(Mitigation::SocketMasks) {
             return;
         }
         let names = match kind {
-            // What vanished in the meantime has one name at most.
+            // A socket that vanished in the meantime has at most one name.
             FileKind::File => self.host.names(&path).ok().flatten().unwrap_or(1),
             FileKind::Directory | FileKind::Device => 1,
         };
@@ -138,14 +141,15 @@ impl Resolver<'_> {
         });
     }
 
-    /// Where it is not in the private `/run`: it is full of sockets, also of services that start when they are asked.
+    /// Hides `XDG_RUNTIME_DIR` if it lies outside of the private `/run`. It is full of sockets,
+    /// also of services that start on demand.
     fn runtime_directory(&mut self, session: &Session) {
         let Some(written) = session.path_var("XDG_RUNTIME_DIR") else { return };
         match self.host.resolve(written.as_path()) {
             Ok(Resolved { path, kind: Some(FileKind::Directory), .. }) => {
                 let project = self.project;
                 let is_work = path.is_within(&project.root);
-                // A whole home is not what anybody means by it; what listens there is hidden one by one.
+                // Do not hide a whole home: its sockets are hidden one by one.
                 let is_around = [&project.home, &project.root, &project.cwd].iter().any(|at| at.is_within(&path));
                 if !is_work && !is_around && self.shows(&path) {
                     self.hide(path, FileKind::Directory, RUNTIME_DIRECTORY);
@@ -175,7 +179,7 @@ impl Resolver<'_> {
         };
         let mut unplaced = Vec::new();
         for name in table::reachable(&table) {
-            // What `/proc/self` means depends on who asks.
+            // `/proc/self` means another folder for each process.
             if name.is_absolute() && !name.starts_with(places::PROC) {
                 names.insert(name, LISTENING);
                 continue;
@@ -190,8 +194,8 @@ impl Resolver<'_> {
         names
     }
 
-    /// Where a relative name may lead to a socket: what somebody starts in the project, or in a folder that we know of. What
-    /// we may not look at may be one more place.
+    /// The paths at which a relative name may lead to a socket: in the project, the home, and a few
+    /// known folders. A path that we may not look at counts as well.
     fn places_of(&self, name: &Path) -> Vec<PathBuf> {
         if name.is_absolute() {
             return Vec::new();
@@ -236,8 +240,9 @@ impl Resolver<'_> {
         by_rule || self.found.runtime.mounts.iter().any(|mount| mount.symlink.is_none() && opens(&mount.path))
     }
 
-    /// Where somebody else does not let us go, the command may not either: it runs with our rights. A folder of our own it could open
-    /// up again, so that is hidden, unless a rule insists that it be open. What leads in a circle leads nobody to a service. Everything else is said.
+    /// EACCES below another user's folder: the command cannot reach the socket either, so skip it.
+    /// The command could open a closed folder of our own, so hide that folder, unless a rule opens
+    /// it. ELOOP leads to no service. Report every other error.
     fn hidden_instead_of(&mut self, name: &Path, error: &io::Error) -> Option<AbsPath> {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ACCESS) => {
@@ -279,7 +284,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What hides a service, and how we know of it.
+/// How a service is hidden, and why.
 struct Cover {
     /// Of a socket, or of a folder that is closed around one.
     kind: FileKind,
@@ -289,17 +294,17 @@ struct Cover {
 /// Looks at the names, and at nothing twice: hundreds of sockets lie in a few folders.
 struct Finder<'f, 'r, 'p> {
     resolver: &'f mut Resolver<'r>,
-    patterns: &'p [WalkPattern<'p>],
+    patterns: &'p [WalkPattern],
     folders: BTreeMap<PathBuf, Option<AbsPath>>,
 }
 
 impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
-    fn new(resolver: &'f mut Resolver<'r>, patterns: &'p [WalkPattern<'p>]) -> Self {
+    fn new(resolver: &'f mut Resolver<'r>, patterns: &'p [WalkPattern]) -> Self {
         Self { resolver, patterns, folders: BTreeMap::new() }
     }
 
-    /// The sockets that exist outside of the project and matter: because they would be visible, or because a pattern may
-    /// allow them. A folder for those that we cannot look at.
+    /// The sockets outside of the project that would be visible or that a pattern may allow. For a
+    /// socket in a closed folder of our own, that folder.
     fn find(mut self, names: BTreeMap<PathBuf, &'static str>) -> BTreeMap<AbsPath, Cover> {
         let mut found = BTreeMap::new();
         for (name, why) in names {
@@ -345,7 +350,8 @@ impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
     }
 }
 
-/// Whether a pattern matches the whole of `path`. All states at once, so that no pattern takes long.
+/// Whether a pattern matches the whole of `path`. Tracks all states at once, so the time is bounded
+/// for every pattern.
 pub(super) fn matches(prefix: &AbsPath, components: &[Component], path: &AbsPath) -> bool {
     let Some(below) = path.relative_to(prefix) else { return false };
     let end = components.len();
@@ -357,7 +363,8 @@ pub(super) fn matches(prefix: &AbsPath, components: &[Component], path: &AbsPath
             let is_deep = matches!(component, Component::AnyDepth);
             if states[at] && is_deep {
                 next[at] = true;
-                // `**` also stands for no directory at all; as the last component it stands for every name.
+                // `**` also matches no directory at all; as the last component it matches every
+                // name.
                 if at + 1 < end {
                     states[at + 1] = true;
                 }

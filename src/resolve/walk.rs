@@ -1,7 +1,7 @@
-//! One walk for all globs: each directory is read once, by as many threads as pay off.
+//! One walk for all globs. Each directory is read once, by several threads if there are many.
 //!
-//! A pattern is a small automaton over path components. A directory carries the states that are alive in it, and is
-//! entered only if one is.
+//! A pattern is a small automaton over path components. A directory carries the live states of all
+//! patterns, and is entered only if it has one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,12 +22,13 @@ use super::visited::Visited;
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
 const MAX_THREADS: usize = 8;
 
-/// The sandbox has its own; no rule applies there, and a walk through all processes helps nobody.
+/// The sandbox has its own `/proc` and `/dev`, and no rule applies there.
 const OWN_FILE_SYSTEMS: [&str; 2] = [places::PROC, places::DEV];
 
 /// A glob, ready to walk.
-pub(super) struct WalkPattern<'r> {
-    pub rule: &'r Arc<Rule>,
+#[derive(Debug)]
+pub(super) struct WalkPattern {
+    pub rule: Arc<Rule>,
     pub prefix: AbsPath,
     /// The symlinks on the way to `prefix`.
     pub links: Vec<AbsPath>,
@@ -42,7 +43,8 @@ pub(super) struct Hit {
     pub path: AbsPath,
     pub kind: FileKind,
     pub is_symlink: bool,
-    /// How many names (hard links) a file has. A listing does not tell, and only a protection needs to know.
+    /// How many names (hard links) a file has. Counted for protective rules only: a listing does
+    /// not tell.
     pub names: io::Result<u64>,
 }
 
@@ -64,7 +66,7 @@ pub(super) struct Walked {
 }
 
 impl Walked {
-    /// What another worker has found.
+    /// Adds the results of another worker.
     fn add(&mut self, part: Self) {
         self.hits.extend(part.hits);
         self.unreadable.extend(part.unreadable);
@@ -83,23 +85,25 @@ struct State {
 struct Task<'w> {
     directory: AbsPath,
     states: Vec<State>,
-    /// What exact rules decide in it, and the patterns that start in it.
+    /// The winners of exact rules in the directory, and the patterns that start in it.
     exact: Part<'w, Precedence>,
     starts: Part<'w, Vec<State>>,
-    /// The excluded directory that this one lies in, where it was entered for the sake of something re-opened.
+    /// The excluded directory around this one, which was entered because something in it may be
+    /// re-opened.
     excluded: Option<AbsPath>,
 }
 
-/// `exact` is what exact rules decide, which the walk needs in order not to enter what is hidden as a whole.
-/// With `within` only these directories are walked, and the way to them.
+/// Walks all patterns. `exact` are the winners of exact rules: the walk does not enter directories
+/// that they hide as a whole. With `within` it enters only these directories, and those on the way
+/// to them.
 pub(super) fn walk(
     host: &Host,
-    patterns: &[WalkPattern],
+    patterns: &[&WalkPattern],
     exact: &PathMap<Precedence>,
     within: Option<&[AbsPath]>,
 ) -> Walked {
     let state =
-        |(index, pattern): (usize, &WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
+        |(index, pattern): (usize, &&WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
     let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
     let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
@@ -124,16 +128,16 @@ pub(super) fn walk(
 
 struct Walker<'w> {
     host: &'w Host,
-    patterns: &'w [WalkPattern<'w>],
+    patterns: &'w [&'w WalkPattern],
     within: Option<&'w PathMap<()>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
 }
 
-/// Who tells how many names (hard links) a file has.
+/// Returns how many names (hard links) a file has.
 type Names<'n> = dyn Fn(&OsStr) -> io::Result<u64> + 'n;
 
-/// What was read of the directory of a task.
+/// The listing of a task's directory.
 struct Read<'r> {
     entries: &'r [DirEntry],
     names: &'r Names<'r>,
@@ -141,7 +145,7 @@ struct Read<'r> {
     starts_below: bool,
 }
 
-/// What is left for whoever has nothing to do. Each worker keeps what it finds to itself as long as all are busy.
+/// Tasks for idle workers. Each worker keeps the tasks that it finds while all are busy.
 struct Queue<'w> {
     shared: Mutex<Shared<'w>>,
     wake: Condvar,
@@ -324,7 +328,7 @@ impl<'w> Walker<'w> {
         let mut at = state.at;
         if matches!(pattern.components[at], Component::AnyDepth) {
             push(at);
-            // `**` also stands for no directory at all; as the last component it stands for every name.
+            // `**` also matches no directory at all; as the last component it matches every name.
             at = (at + 1).min(last);
         }
         if !pattern.components[at].matches(&entry.name) {
@@ -355,8 +359,9 @@ impl<'w> Walker<'w> {
         self.within.is_none_or(leads)
     }
 
-    /// The excluded directory that governs `path`, as it will be decided. Exact rules beat globs, so the exact winner is
-    /// final. Globs are all known here, too, because every pattern that can match `path` arrives with this one walk.
+    /// The excluded directory that governs `path`, as `decide` will see it. Exact rules beat globs,
+    /// so the exact winner is final. All globs that can match `path` are known here, because one
+    /// walk carries every pattern.
     fn excluded_at(
         &self,
         task: &Task<'w>,
@@ -371,9 +376,10 @@ impl<'w> Walker<'w> {
         if self.literals.get(path).is_some() {
             return None;
         }
-        // What only tightens (SPEC G5) may turn out not to count, so it hides nothing from the walk.
+        // Rules that only tighten (SPEC G5) may turn out not to count, so they hide nothing from
+        // the walk.
         let counts = |pattern: &&WalkPattern| pattern.links.is_empty() || !pattern.rule.access.is_protective();
-        let patterns = hit.iter().map(|pattern| &self.patterns[*pattern]).filter(counts);
+        let patterns = hit.iter().map(|pattern| self.patterns[*pattern]).filter(counts);
         let Some(winner) = patterns.max_by_key(|pattern| pattern.rule.precedence(Exactness::Glob)) else {
             return task.excluded.clone();
         };
@@ -386,8 +392,8 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// Whether anything in the directory of `next` can be other than excluded: by an exact rule, or by a glob that names a place in the
-    /// excluded directory. Only then do the other globs matter there, too.
+    /// Whether anything in the directory of `next` may be re-opened: by an exact rule, or by a glob
+    /// that names a place in the excluded directory. Only then do the other globs matter there.
     fn may_reopen(&self, excluded: &AbsPath, next: &Task<'w>) -> bool {
         let path = &next.directory;
         next.exact.goes_on_below(path)

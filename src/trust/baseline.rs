@@ -1,13 +1,16 @@
-//! The same policy without the project's file: the same project, root, other files and flags.
+//! The policy without the project's file, for the same project, root, other files and flags.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
+use std::ptr;
 use std::sync::Arc;
 
+use crate::config::{ConfigFile, Env};
 use crate::decide::{self, Decisions};
 use crate::diagnostic::Diagnostics;
 use crate::environment::{self, Environment};
 use crate::host::{FileKind, Host};
-use crate::layers::Layers;
+use crate::layers::{Layer, Layers};
 use crate::origin::Origin;
 use crate::path::AbsPath;
 use crate::plan::{self, Base, Plan};
@@ -18,42 +21,40 @@ use crate::session::{Request, Session};
 
 use super::{Stages, is_trusted};
 
-/// [`Stages`] that own what they came to.
-pub(super) struct Baseline {
+/// [`Stages`] that own their parts.
+pub(super) struct Baseline<'a> {
     layers: Layers,
     policy: Policy,
     resolution: Resolution,
     decisions: Decisions,
     plan: Plan,
-    environment: Environment,
+    environment: Cow<'a, Environment>,
 }
 
-impl Baseline {
+impl Baseline<'_> {
     pub(super) fn stages(&self) -> Stages<'_> {
         let Self { layers, policy, resolution, decisions, plan, environment } = self;
         Stages { layers, policy, resolution, decisions, plan, environment }
     }
 }
 
-/// Nobody runs this, so what would be said about it is not said. Where it would be refused it must not count as open:
-/// otherwise a file that takes the reason for the refusal away would seem to open nothing.
-pub(super) fn compile(host: &Host, session: &Session, full: &Stages, request: &Request) -> Baseline {
+/// Compiles the policy without `layer`, the project's file. This policy never runs, so its
+/// diagnostics are dropped. A path that a run would refuse to open does not count as open:
+/// otherwise a file that removes the reason for the refusal would seem to open nothing.
+pub(super) fn compile<'a>(
+    host: &Host,
+    session: &Session,
+    full: &Stages<'a>,
+    layer: &Layer,
+    request: &Request,
+) -> Baseline<'a> {
     let optimize = !request.no_optimize;
-    let unheard = &mut Diagnostics::default();
     let mut layers = full.layers.clone();
     layers.layers.retain(is_trusted);
-    let mut policy = presets::expand(&layers, session, unheard);
-    if request.no_placeholders {
-        policy.put_nothing_up();
-    }
-    policy.rules.retain(|rule| !presets::opens_unsafe_root(rule, &layers.project));
-    let mut resolution = resolution(host, session, &layers, &policy, full);
-    // A service that started since the whole policy was resolved is hidden here alone, and the file did not open it. Where the
-    // file does allow one, that is a match of its own.
-    let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
-    resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
+    let (policy, changed) = policy(session, &layers, full, layer, request);
+    let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, optimize);
-    let refused: Vec<_> = decisions
+    let refused: BTreeSet<_> = decisions
         .iter()
         .filter(|(path, decision)| plan::is_refused_through_link(&plan, path, decision, &decisions))
         .map(|(path, _)| path.clone())
@@ -62,7 +63,14 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Stages, request: &R
         resolution.matches.retain(|found| found.rule.access != Access::Rw || !refused.contains(&found.path));
         (decisions, plan) = planned(&resolution, &layers, session, optimize);
     }
-    let environment = environment::filter(session, &layers, &policy, &plan, unheard);
+    let is_same = layer.config.env == Env::default()
+        && layer.config.docker.is_none()
+        && environment::is_same(session, &plan, full.plan);
+    let environment = if is_same {
+        Cow::Borrowed(full.environment)
+    } else {
+        Cow::Owned(environment::filter(session, &layers, &policy, &plan, &mut Diagnostics::default()))
+    };
     Baseline { layers, policy, resolution, decisions, plan, environment }
 }
 
@@ -80,64 +88,109 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
     (decisions, plan)
 }
 
-/// What the rules come to. A walk is the expensive part of a start, so what the whole policy has found is used as far as it
-/// must be the same: what is added are the rules that the project's file took away, and what it kept the walk from seeing.
-fn resolution(host: &Host, session: &Session, layers: &Layers, policy: &Policy, full: &Stages) -> Resolution {
-    let resolve = |policy: &Policy, within: Option<&[AbsPath]>| {
-        resolve::resolve_within(host, session, layers, policy, within, &mut Diagnostics::default())
+/// How the project's file changes the rules.
+struct Changed<'a> {
+    /// Rules that only the policy with the file has.
+    added: Vec<&'a Arc<Rule>>,
+    /// Rules that only the policy without the file has.
+    lost: Vec<Arc<Rule>>,
+}
+
+/// The policy without the file. Presets are expanded again only where the file changes which are
+/// on.
+fn policy<'a>(
+    session: &Session,
+    layers: &Layers,
+    full: &Stages<'a>,
+    layer: &Layer,
+    request: &Request,
+) -> (Policy, Changed<'a>) {
+    let ConfigFile { filesystem, presets, .. } = &layer.config;
+    let rules = &full.policy.rules;
+    if presets.is_empty() && filesystem.presets.is_empty() && filesystem.tmp.is_none() {
+        let is_added = |rule: &Rule| layer.source.as_ref().is_some_and(|source| rule.origin.is_in(source));
+        let added = rules.iter().filter(|rule| is_added(rule)).collect();
+        return (full.policy.without_rules(layers, is_added), Changed { added, lost: Vec::new() });
+    }
+    let mut policy = presets::expand(layers, session, &mut Diagnostics::default());
+    if request.no_placeholders {
+        policy.put_nothing_up();
+    }
+    policy.rules.retain(|rule| !presets::opens_unsafe_root(rule, &layers.project));
+    let with: HashSet<&Rule> = rules.iter().map(Arc::as_ref).collect();
+    let without: HashSet<&Rule> = policy.rules.iter().map(Arc::as_ref).collect();
+    let added = rules.iter().filter(|rule| !without.contains(&***rule)).collect();
+    let lost = policy.rules.iter().filter(|rule| !with.contains(&***rule)).cloned().collect();
+    (policy, Changed { added, lost })
+}
+
+/// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both
+/// policies have are taken over.
+fn resolution(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    policy: &Policy,
+    full: &Stages,
+    config: &ConfigFile,
+    Changed { added, lost }: &Changed,
+) -> Resolution {
+    let resolve = |policy: &Policy| {
+        let resolution = resolve::resolve(host, session, layers, policy, &mut Diagnostics::default());
+        without_new_services(resolution, full)
     };
-    let (known, lost): (Vec<Arc<Rule>>, Vec<Arc<Rule>>) =
-        policy.rules.iter().cloned().partition(|rule| full.policy.rules.contains(rule));
-    let mut added = full.policy.rules.iter().filter(|rule| !known.contains(rule));
     // A directory that will be made counts as there for all rules.
     let creates = |rule: &Arc<Rule>| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
-    if lost.iter().any(creates) || added.any(creates) {
-        return resolve(policy, None);
+    if lost.iter().chain(added.iter().copied()).any(creates) {
+        return resolve(policy);
     }
-    let kept = Kept::new(&known, full.resolution);
-    let unseen: Vec<AbsPath> = full.resolution.matches.iter().filter(|found| kept.hides(found)).map(at).collect();
-    // With what every policy has besides its rules.
-    let mut resolution = resolve(&Policy { rules: lost, ..policy.clone() }, None);
-    resolution.create.clone_from(&full.resolution.create);
-    resolution.new_files.clone_from(&full.resolution.new_files);
-    let is_known = |origin: &Origin| known.iter().any(|rule| rule.origin == *origin);
-    let placeholders = full.resolution.placeholders.iter().filter(|placeholder| is_known(&placeholder.origin));
-    resolution.placeholders.extend(placeholders.cloned());
-    let second_places = full.resolution.second_places.iter().filter(|place| is_known(&place.origin));
-    resolution.second_places.extend(second_places.cloned());
-    resolution.matches.extend(full.resolution.matches.iter().filter(|found| kept.holds(&found.rule)).cloned());
-    if !unseen.is_empty() {
-        let rest = resolve(&Policy { rules: known, ..policy.clone() }, Some(&unseen));
+    let origins: HashSet<&Origin> = added.iter().map(|rule| &rule.origin).collect();
+    // By their addresses: one rule may have many matches.
+    let added: HashSet<*const Rule> = added.iter().map(|rule| Arc::as_ptr(rule)).collect();
+    let is_added = |rule: &Rule| added.contains(&ptr::from_ref(rule));
+    let mut resolution = full.resolution.without(is_added, |origin| origins.contains(origin));
+    if !lost.is_empty() || config.docker.is_some() || !config.sockets.is_empty() {
+        // Sockets are resolved again together with the lost rules.
+        let rules: HashSet<*const Rule> = full.policy.rules.iter().map(Arc::as_ptr).collect();
+        resolution.matches.retain(|found| rules.contains(&Arc::as_ptr(&found.rule)));
+        let rest = resolve(&Policy { rules: lost.clone(), ..policy.clone() });
         resolution.matches.extend(rest.matches);
+        resolution.placeholders.extend(rest.placeholders);
+        resolution.placeholders.sort_by(|a, b| a.path.cmp(&b.path));
+        resolution.second_places.extend(rest.second_places);
+        resolution.runtime = rest.runtime;
+    } else if policy.network.value != full.policy.network.value {
+        // Masks of sockets stay: `full` has one for each socket that it would show, and a file
+        // opens no others.
+        resolution.runtime = resolve::runtime(host, policy.network.value, &mut Diagnostics::default());
+    }
+    let hidden: Vec<AbsPath> = full
+        .resolution
+        .matches
+        .iter()
+        .filter(|found| is_added(&found.rule) && may_hide(found))
+        .map(|found| found.path.clone())
+        .collect();
+    if !hidden.is_empty() {
+        let exact = &resolution.matches;
+        let found = resolve::resolve_hidden(host, session, layers, full.resolution, is_added, exact, &hidden);
+        resolution.matches.extend(found);
     }
     resolution
 }
 
-fn at(found: &Match) -> AbsPath {
-    found.path.clone()
+/// Whether the match may have kept the walk out of a directory. Nothing is open in there, but a
+/// link in it may protect something elsewhere. Whatever else a file says, the walk only sees more,
+/// and `decide` knows which of these matches are out of reach (SPEC G3).
+fn may_hide(found: &Match) -> bool {
+    let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
+    hides && found.kind == FileKind::Directory
 }
 
-/// Which rules of a resolution a policy has, by their addresses: one rule may have many matches.
-struct Kept(BTreeMap<*const Rule, bool>);
-
-impl Kept {
-    fn new(rules: &[Arc<Rule>], resolution: &Resolution) -> Self {
-        let mut kept = BTreeMap::new();
-        for found in &resolution.matches {
-            kept.entry(Arc::as_ptr(&found.rule)).or_insert_with(|| rules.contains(&found.rule));
-        }
-        Self(kept)
-    }
-
-    fn holds(&self, rule: &Arc<Rule>) -> bool {
-        self.0.get(&Arc::as_ptr(rule)).copied().unwrap_or(false)
-    }
-
-    /// Whether a rule of the project's file may have kept the walk out of a directory. Nothing is open in there, but a link in
-    /// it may protect something elsewhere. By whatever else the file says the walk only sees more, and `decide` knows what
-    /// of that is out of reach (SPEC G3).
-    fn hides(&self, found: &Match) -> bool {
-        let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
-        hides && found.kind == FileKind::Directory && !self.holds(&found.rule)
-    }
+/// Drops masks of services that started since `full` was resolved: the file did not open these. If
+/// the file allows such a service, it has a match at that path.
+fn without_new_services(mut resolution: Resolution, full: &Stages) -> Resolution {
+    let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
+    resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
+    resolution
 }

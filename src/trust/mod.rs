@@ -1,9 +1,10 @@
 //! Whether the project's own file may be obeyed (SPEC section 13).
 //!
-//! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a file may always
-//! tighten. What it opens is computed: the same policy is compiled once more without it, and the two are compared at every
-//! path (`baseline`, `compare`). What it opens needs the user's consent, which is recorded where nothing inside can
-//! write (`record`, `consent`).
+//! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a
+//! file may always tighten. To find the paths and settings that it opens, the policy is compiled
+//! once more without it (`baseline`) and the two are compared at every path (`compare`). Each of
+//! them needs the user's consent, which is recorded where no command inside can write (`record`,
+//! `consent`).
 
 mod baseline;
 mod compare;
@@ -25,7 +26,7 @@ pub use consent::{refusal, warning};
 pub use grant::{Grant, Granted};
 pub use record::{Found, Record, record, records, revoke};
 
-/// What the project's file opens.
+/// The grants of the project's file.
 #[derive(Clone, Debug)]
 pub struct Widening {
     /// The file, after symlinks.
@@ -36,19 +37,19 @@ pub struct Widening {
     pub sha256: String,
     /// Empty where it only tightens.
     pub grants: Vec<Granted>,
-    /// What the user types to agree to just this.
+    /// The command with which the user agrees to exactly these grants.
     pub command: String,
 }
 
-/// Compares the policy with what it would be without the project's file. `None` where there is no such file, or nothing is
-/// written in it. `request` is that of the policy.
+/// Compares the policy with the one without the project's file. `None` if there is no such file, or
+/// if it is empty. `request` is the one that `full` was compiled for.
 pub fn widening(host: &Host, session: &Session, full: &Stages, request: &Request) -> Option<Widening> {
     let layer = full.layers.layers.iter().find(|layer| layer.needs_trust)?;
     let (file, source) = (layer.file.as_ref()?, layer.source.as_ref()?);
     if layer.config == ConfigFile::default() {
         return None;
     }
-    let base = baseline::compile(host, session, full, request);
+    let base = baseline::compile(host, session, full, layer, request);
     // A file that was read can be resolved.
     let file = host.resolve(file.as_path()).map_or_else(|_| file.clone(), |resolved| resolved.path);
     Some(Widening {
