@@ -51,12 +51,16 @@ pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
 pub struct SetAside {
     pub found: Match,
     pub why: SetAsideBecause,
+    /// Whether the directories on its way stay where they are all the same (SPEC B13).
+    pub names_way: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetAsideBecause {
     /// It came through a link, or for another name, and is no stricter than what governs without it (SPEC G5, W3).
     DoesNotTighten,
+    /// A `ro` of a built-in preset, and other rules exclude the path or are all that shows it (SPEC P12).
+    PresetOnlyTightens,
     /// A glob that does not reach into the excluded directory around (SPEC G3).
     OutOfReach,
     /// A stronger one at the same path is out of reach, so nothing weaker opens it either.
@@ -83,6 +87,11 @@ impl Decisions {
     /// Rules without a say at `path`.
     pub fn set_aside<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d SetAside> {
         self.1.iter().filter(move |aside| aside.found.path == *path)
+    }
+
+    /// Rules without a say that still name their way (SPEC B13).
+    pub fn naming_aside(&self) -> impl Iterator<Item = &Match> {
+        self.1.iter().filter(|aside| aside.names_way).map(|aside| &aside.found)
     }
 
     /// Whether something strictly below `path` is not excluded.
@@ -146,8 +155,12 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
         let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
             through_links.into_iter().partition(|found| tightens(found, &decisions));
         aside.extend(idle.into_iter().map(|found| {
-            let is_reached = in_reach(found, &decisions);
-            set_aside(found, if is_reached { SetAsideBecause::DoesNotTighten } else { SetAsideBecause::OutOfReach })
+            let why = match in_reach(found, &decisions) {
+                false => SetAsideBecause::OutOfReach,
+                true if found.links.is_empty() => SetAsideBecause::PresetOnlyTightens,
+                true => SetAsideBecause::DoesNotTighten,
+            };
+            set_aside(found, why)
         }));
         counting.extend(tightening);
         decisions = settle(&counting);
@@ -162,6 +175,11 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions.1.extend(aside);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, diagnostics);
+    // On the way to a path that is missing nothing has to stay, unless a decision there says so.
+    let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
+    for aside in &mut decisions.1 {
+        aside.names_way = aside.why == SetAsideBecause::PresetOnlyTightens && !is_missing(&aside.found.path);
+    }
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
 }
@@ -204,6 +222,13 @@ fn settle(matches: &[&Match]) -> Decisions {
         decisions.reach(path);
         let mut candidates: Vec<Candidate> = at_path.iter().map(|found| Candidate::new(found, &decisions)).collect();
         candidates.sort_by(Candidate::strongest_first);
+        if silences_presets(&candidates, &decisions) {
+            let presets = candidates.extract_if(.., |candidate| candidate.found.rule.is_preset_ro());
+            aside.extend(presets.map(|Candidate { found, counts, .. }| match counts {
+                true => set_aside(found, SetAsideBecause::PresetOnlyTightens),
+                false => set_aside(found, SetAsideBecause::OutOfReach),
+            }));
+        }
         let Some((winner, losers)) = candidates.split_first() else { continue };
         let is_out = !winner.may_win();
         aside.extend(candidates.iter().filter_map(|candidate| match candidate.may_win() {
@@ -226,6 +251,22 @@ fn settle(matches: &[&Match]) -> Decisions {
         decisions.put(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, loose) });
     }
     Decisions(decisions.done(), aside)
+}
+
+/// Whether the `ro` rules of built-in presets have no say at a path: the other rules exclude it, or one of them alone
+/// shows it in an excluded directory (SPEC P12). `candidates` are sorted, strongest first, and `decisions` have come to
+/// their path.
+fn silences_presets(candidates: &[Candidate], decisions: &Growing<Decision>) -> bool {
+    let is_preset_ro = |candidate: &&Candidate| candidate.found.rule.is_preset_ro();
+    if !candidates.iter().any(|candidate| is_preset_ro(&candidate)) {
+        return false;
+    }
+    let strongest = candidates.iter().find(|candidate| !is_preset_ro(candidate));
+    match strongest.map(|other| (other.found.rule.access, other.may_win())) {
+        Some((Access::Exclude, _)) => true,
+        Some((Access::Rw, true)) => false,
+        _ => decisions.nearest().is_some_and(|(_, around)| around.access == Access::Exclude),
+    }
 }
 
 /// A rule at a path where none has won yet.
@@ -271,7 +312,7 @@ impl<'m> Candidate<'m> {
 }
 
 fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
-    SetAside { found: found.clone(), why }
+    SetAside { found: found.clone(), why, names_way: false }
 }
 
 /// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it.

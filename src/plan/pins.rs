@@ -51,6 +51,16 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
             }
         }
     }
+    // A preset's `ro` on a path that others exclude: the rule that excludes may be a loose one (SPEC P12).
+    let ways: Vec<_> = decisions.naming_aside().map(|found| (found, decisions.way_to(&found.path))).collect();
+    for (found, way) in &ways {
+        let may_move = |movable: &Movable| {
+            found.loose.as_deref().is_some_and(|loose| loose.may_move(movable.directory, movable.root))
+        };
+        let pin = || Pin { keeps: found.path.clone(), because: found.rule.origin.clone() };
+        let named = movable(way, &found.path).filter(|movable| !may_move(movable));
+        pins.extend(named.map(|movable| (movable.directory, pin())));
+    }
     // Also those that need no decision, because a rule around them protects them: that rule may be a loose one.
     let ways: Vec<_> = own.iter().map(|file| (&file.path, decisions.way_to(&file.path))).collect();
     for (path, way) in &ways {

@@ -49,8 +49,9 @@ impl Resolver<'_> {
     }
 
     fn exact_winners(&self) -> PathMap<Precedence> {
-        // What only tightens (SPEC G5) does not decide what is in reach.
-        let decides = |found: &&Match| found.exactness == Exactness::Exact && !found.only_tightens();
+        // A rule that only tightens (SPEC G5, P12) does not decide what is in reach.
+        let only_tightens = |found: &Match| found.only_tightens() || found.rule.is_preset_ro();
+        let decides = |found: &&Match| found.exactness == Exactness::Exact && !only_tightens(found);
         let exact = self.found.matches.iter().filter(decides);
         PathMap::merged(
             exact.map(|found| (found.path.clone(), found.rule.precedence(found.exactness))),

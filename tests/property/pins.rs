@@ -74,16 +74,20 @@ fn pinned(operation: &Operation) -> Option<AbsPath> {
 
 #[test]
 fn a_directory_can_be_renamed_just_where_no_protective_rule_names_it() {
+    assert_only_what_is_named_is_held(&deep_scene());
+}
+
+pub fn assert_only_what_is_named_is_held(scenes: &impl Strategy<Value = Scene>) {
     let (free, held) = (Cell::new(0), Cell::new(0));
-    for_all(&deep_scene(), |scene| {
+    for_all(scenes, |scene| {
         let Some((stage, argv, naive)) = compiled(&scene) else { return Ok(false) };
-        // What a pattern names in a hidden folder need not be found (SPEC G3), and then it holds nothing.
+        // A glob that matches something in a hidden folder need not find it (SPEC G3), and then it holds nothing.
         if naive.hides_what_a_pattern_names() {
             return Ok(false);
         }
         let model = read(&words(&argv))?;
         for (path, kind) in stage.paths() {
-            // What happens on a tmpfs of the sandbox is of no concern to the host.
+            // The host does not care what happens on a tmpfs of the sandbox.
             if !kind.is_dir() || naive.class(&path) == Class::Private {
                 continue;
             }

@@ -57,6 +57,8 @@ pub enum Why {
     Equal,
     /// A symlink led here, or another mount: then a rule only tightens, and this one is not stricter than what governs.
     DoesNotTighten,
+    /// A `ro` of a built-in preset keeps a path from being changed. It shows none that other rules exclude.
+    PresetOnlyTightens,
     /// A pattern does not reach into an excluded directory.
     OutOfReach,
     /// A stronger pattern does not reach into the excluded directory, and nothing weaker opens it in its stead.
@@ -92,6 +94,7 @@ impl Why {
             Why::LessStrict => "less strict, in the same layer",
             Why::Equal => "equal, and later by spelling",
             Why::DoesNotTighten => "came by a link or another mount, and only tightens",
+            Why::PresetOnlyTightens => "a preset's `ro` only tightens",
             Why::OutOfReach => "a pattern does not reach into what is excluded",
             Why::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
             Why::OwnFile => "our own files stay read-only",
@@ -115,7 +118,8 @@ impl Explainer<'_> {
         unmatched.extend(self.stopped_before(looked.path));
         let winner_at = looked.won.map(|(at, _)| at);
         // Without the winner, the best of these would win first.
-        let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty());
+        let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty())
+            || winner_at.is_some_and(|at| self.silences_preset(looked.path, at));
         let mut next = if has_rivals { Why::LessSpecific } else { Why::NextInLine };
         for at in looked.path.ancestors() {
             losers.extend(unmatched.iter().filter(|loser| loser.rule.at == at).cloned());
@@ -130,6 +134,15 @@ impl Explainer<'_> {
         }
         losers.extend(self.base(looked).map(|rule| Loser::new(rule, next)));
         losers
+    }
+
+    /// Whether a preset's `ro` that the winner at `at` leaves no say (SPEC P12) would govern `path` without that winner.
+    fn silences_preset(&self, path: &AbsPath, at: &AbsPath) -> bool {
+        let mut set_aside = path
+            .ancestors()
+            .take_while(|around| around.is_within(at))
+            .flat_map(|around| self.compiled.decisions.set_aside(&around).map(|aside| aside.why).collect::<Vec<_>>());
+        set_aside.any(|why| why == SetAsideBecause::PresetOnlyTightens)
     }
 
     /// Patterns that met a symlink on the way and did not follow it.
@@ -149,7 +162,7 @@ impl Explainer<'_> {
         losers.extend(left.map(|(rule, path)| Loser::new(by_glob(rule, path), Why::LeftAlone)));
         let aside: Vec<&SetAside> = self.compiled.decisions.set_aside(at).collect();
         let is_ranked = |found: &Match| lost.iter().any(|lost| is_same(lost, found));
-        for SetAside { found, why } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
+        for SetAside { found, why, .. } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
             losers.push(Loser::new(Ruling::of_match(found), set_aside(*why)));
         }
         // What was decided and then taken back.
@@ -252,6 +265,7 @@ fn is_same(one: &Match, other: &Match) -> bool {
 fn set_aside(why: SetAsideBecause) -> Why {
     match why {
         SetAsideBecause::DoesNotTighten => Why::DoesNotTighten,
+        SetAsideBecause::PresetOnlyTightens => Why::PresetOnlyTightens,
         SetAsideBecause::OutOfReach => Why::OutOfReach,
         SetAsideBecause::BehindOneOutOfReach => Why::BehindOneOutOfReach,
     }

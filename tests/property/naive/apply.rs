@@ -45,6 +45,11 @@ impl Applied {
         root.starts_with(self.prefix.join(start)) && glob::matches_path(&pattern[first..], &below)
     }
 
+    /// SPEC P12: it keeps a path from being changed, and shows none.
+    pub fn is_preset_ro(&self) -> bool {
+        self.layer == Layer::Preset && self.access == Access::Ro
+    }
+
     /// SPEC G5.
     pub fn only_tightens(&self) -> bool {
         !self.links.is_empty() && self.access != Access::Rw

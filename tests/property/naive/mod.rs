@@ -25,6 +25,8 @@ pub enum Verdict {
 
 pub struct Naive {
     decisions: Decisions,
+    /// `ro` rules of presets at paths that other rules hide (SPEC P12).
+    aside: Vec<Applied>,
     /// What was matched and where it led, for rules that came through links.
     links: BTreeSet<(PathBuf, PathBuf)>,
     own: Vec<PathBuf>,
@@ -39,7 +41,7 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     let Applying { mut applied, required, refused, blocked, dangling, .. } = Applying::all(scene, stage, &rules);
     // What governs the folders of links, and what they lead to, is settled without links.
     let direct: Vec<Applied> = applied.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
-    let direct = decide(&direct);
+    let (direct, _) = decide(&direct);
     if is_open(&applied, &required, &refused, &direct) {
         return Verdict::Open;
     }
@@ -55,7 +57,9 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
         |path: &&PathBuf| follow(stage, path).is_ok_and(|found| found.exists) || path.as_path() == Path::new(STATE);
     let own: Vec<_> = own.iter().filter(is_ours).filter_map(|path| follow(stage, path).ok()).collect();
     let own = own.into_iter().map(|found| found.path).collect();
-    let mut naive = Naive { decisions: decide(&applied), links, own, tmp_of_host };
+    let (decisions, mut aside) = decide(&applied);
+    aside.retain(|rule| !blocked.contains(&rule.at));
+    let mut naive = Naive { decisions, aside, links, own, tmp_of_host };
     naive.keep_what_is_needed(&blocked);
     if dangling.iter().any(|link| naive.class(link.parent().unwrap()) == Class::Rw) {
         return Verdict::Refused("nothing is blocked through a link".to_owned());
@@ -70,24 +74,40 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     }
 }
 
-/// SPEC D1, and G3, for which the decisions above a path come first.
-fn decide(applied: &[Applied]) -> Decisions {
+/// SPEC D1, P12, and G3, for which the decisions above a path come first. Returns the presets' `ro` rules without a say
+/// as well.
+fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
     let mut places: Vec<&PathBuf> = applied.iter().map(|rule| &rule.at).collect();
-    places.sort_by_key(|path| path.components().count());
+    places.sort_by_key(|path| (path.components().count(), *path));
+    places.dedup();
     let mut decisions = Decisions::new();
+    let mut aside = Vec::new();
     for place in places {
-        let here = || applied.iter().filter(|rule| rule.at == *place);
-        let strongest = here().map(Applied::strength).max();
-        let strongest = here().filter(|rule| Some(rule.strength()) == strongest);
-        // Where the strongest are out of reach, nothing weaker opens the path in their stead. Those that exclude count.
-        let counts = |rule: &&Applied| rule.access == Access::Exclude || is_reached(&decisions, rule);
-        let winners = strongest.filter(|rule| rule.only_tightens() || counts(rule)).cloned();
-        let winners: Vec<Applied> = winners.collect();
+        let here: Vec<&Applied> = applied.iter().filter(|rule| rule.at == *place).collect();
+        let (presets, others): (Vec<&Applied>, Vec<&Applied>) = here.iter().partition(|rule| rule.is_preset_ro());
+        let mut winners = win(&others, &decisions);
+        let around = || place.parent().and_then(|parent| governing(&decisions, parent));
+        let without_presets = winners.first().or_else(around).map(|rule| rule.access);
+        if without_presets == Some(Access::Exclude) {
+            let in_reach = presets.into_iter().filter(|rule| is_reached(&decisions, rule));
+            aside.extend(in_reach.cloned());
+        } else {
+            winners = win(&here, &decisions);
+        }
         if !winners.is_empty() {
             decisions.insert(place.clone(), winners);
         }
     }
-    decisions
+    (decisions, aside)
+}
+
+/// The strongest of some rules at one path. Where they are out of reach, nothing weaker opens the path in their stead.
+/// Those that exclude count.
+fn win(here: &[&Applied], decisions: &Decisions) -> Vec<Applied> {
+    let strongest = here.iter().map(|rule| rule.strength()).max();
+    let counts = |rule: &Applied| rule.only_tightens() || rule.access == Access::Exclude || is_reached(decisions, rule);
+    let winners = here.iter().filter(|rule| Some(rule.strength()) == strongest && counts(rule));
+    winners.map(|rule| (*rule).clone()).collect()
 }
 
 fn governing<'d>(decisions: &'d Decisions, path: &Path) -> Option<&'d Applied> {
@@ -227,7 +247,7 @@ impl Naive {
         let is_below = |path: &Path| path.starts_with(directory) && path != directory;
         let names = |rule: &&Applied| rule.only_tightens() || is_reached(&self.decisions, rule);
         let protective = self.decisions.values().flatten().filter(|rule| rule.access != Access::Rw).filter(names);
-        let mut below = protective.filter(|rule| is_below(&rule.at));
+        let mut below = protective.chain(&self.aside).filter(|rule| is_below(&rule.at));
         below.all(|rule| rule.leaves_free(directory, root)) && !self.own.iter().any(|own| is_below(own))
     }
 
