@@ -50,6 +50,8 @@ const ASKED: &[(&str, &[&str])] = &[
     ("missing-create", &["~/.cache/x", "hidden"]),
     ("missing-block-where-nothing-can-be-made", &["closed/x", "/tmp/x", "opened"]),
     ("pins-by-kind-of-pattern", &["one/a/x", "b/c/two", "f/g/four/x"]),
+    ("preset-ro-only-tightens", &["~/.bashrc", "~/.zshrc", "~/.claude/settings.json", ".claude/settings.json"]),
+    ("preset-ro-under-a-glob", &[".config/mise.toml", ".config", "sub"]),
     ("second-place", &["~/.claude.json", "~/.claude/.claude.json"]),
     ("tmp-host", &["/tmp/new", "/tmp/.X11-unix/X0"]),
     ("own-files", &[".agent-sandbox.toml"]),

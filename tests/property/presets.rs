@@ -27,7 +27,7 @@ const NAMED: [(&str, &[&str]); 2] = [
             ".config/goose/memory/x",
         ],
     ),
-    ("", &[".claude/settings.json", ".claude/x", ".vscode/x"]),
+    ("", &[".claude/settings.json", ".claude/x", ".vscode/x", ".config/mise.toml", ".config/x"]),
 ];
 
 /// A random scene with the built-in presets, with paths that their `ro` rules name, and with rules about these. Most of
@@ -36,6 +36,11 @@ fn scene() -> impl Strategy<Value = Scene> {
     let more = (vec(rules::exclude(), 1..4), vec(rules::rule(), 0..3));
     (generate::scene(), more)
         .prop_map(|(scene, (excluding, others))| with_presets(scene, &[excluding, others].concat()))
+}
+
+/// Random scenes, some of them with the built-in presets.
+pub fn some_scene() -> impl Strategy<Value = Scene> {
+    prop_oneof![2 => generate::scene(), 1 => scene()]
 }
 
 fn with_presets(mut scene: Scene, more: &[RuleSeed]) -> Scene {
@@ -76,9 +81,9 @@ fn what_presets_name_stays_where_it_is_also_where_others_exclude_it() {
     assert_only_what_is_named_is_held(&scene());
 }
 
-/// What `~/PATH` or `PATH` in the project is with the built-in presets and these flags.
+/// The sandbox with the built-in presets, these files and these flags.
 fn model_of(entries: &[&str], request: &Request) -> Model {
-    let tree = Tree::new(entries.iter().chain(&["home/u/proj/.claude/settings.json", "home/u/.bashrc"]));
+    let tree = Tree::new(entries.iter().chain(&["home/u/.bashrc", "home/u/proj/"]));
     let (compiled, diagnostics) = tree.compile("/home/u/proj", request);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
     Model::read(&support::words(&compiled.unwrap(), &support::session("/home/u/proj"))).unwrap()
@@ -87,11 +92,11 @@ fn model_of(entries: &[&str], request: &Request) -> Model {
 /// An exact path beats a glob, but a preset's exact `ro` does not show what a user's glob excludes.
 #[test]
 fn a_glob_that_excludes_counts_where_a_preset_names_the_path() {
-    for glob in ["**/settings.json", ".claude/*", "*/settings.json"] {
+    for glob in ["**/mise.toml", ".config/*", "*/mise.toml"] {
         let request = Request { exclude: vec![glob.into()], ..Request::default() };
-        let model = model_of(&[], &request);
-        assert_eq!(class(&model, Path::new("/home/u/proj/.claude/settings.json")), Class::Hidden, "{glob}");
-        assert!(!model.can_rename(&abs("/home/u/proj/.claude")), "{glob}: another one could take its place");
+        let model = model_of(&["home/u/proj/.config/mise.toml"], &request);
+        assert_eq!(class(&model, Path::new("/home/u/proj/.config/mise.toml")), Class::Hidden, "{glob}");
+        assert!(!model.can_rename(&abs("/home/u/proj/.config")), "{glob}: another one could take its place");
     }
 }
 

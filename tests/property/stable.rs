@@ -10,7 +10,7 @@ use crate::access::class;
 use crate::naive::{self, Verdict};
 use crate::scene::{Access, Document, Entry, Missing, Scene};
 use crate::support::abs;
-use crate::{for_all, generate, places, read, rules, words};
+use crate::{for_all, generate, places, presets, read, rules, words};
 
 #[test]
 fn compiling_twice_gives_the_same_bytes() {
@@ -90,7 +90,7 @@ fn one_more_exclude_on_the_command_line_never_widens() {
 
 #[test]
 fn one_more_exclude_on_any_layer_never_widens() {
-    for_all(&(generate::scene(), any::<Index>(), rules::exclude()), |(scene, index, added)| {
+    for_all(&(presets::some_scene(), any::<Index>(), rules::exclude()), |(scene, index, added)| {
         let mut more = scene.clone();
         let mut documents: Vec<&mut Document> = more.files.values_mut().collect();
         documents.push(&mut more.flags);

@@ -118,8 +118,9 @@ impl Explainer<'_> {
         unmatched.extend(self.stopped_before(looked.path));
         let winner_at = looked.won.map(|(at, _)| at);
         // Without the winner, the best of these would win first.
-        let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty())
-            || winner_at.is_some_and(|at| self.silences_preset(looked.path, at));
+        let has_rivals = looked.won.is_some_and(|(at, winner)| {
+            !winner.losers.is_empty() || (winner.access == Access::Exclude && self.silences_preset(looked.path, at))
+        });
         let mut next = if has_rivals { Why::LessSpecific } else { Why::NextInLine };
         for at in looked.path.ancestors() {
             losers.extend(unmatched.iter().filter(|loser| loser.rule.at == at).cloned());
@@ -136,7 +137,7 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Whether a preset's `ro` that the winner at `at` leaves no say (SPEC P12) would govern `path` without that winner.
+    /// Whether an `exclude` at `at` leaves a preset's `ro` no say (SPEC P12) that would govern `path` without it.
     fn silences_preset(&self, path: &AbsPath, at: &AbsPath) -> bool {
         let mut set_aside = path
             .ancestors()
