@@ -19,8 +19,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether the rule is there to keep something from the command, so that losing it silently would
-    /// open a hole.
+    /// Whether the rule is there to keep something from the command, so that losing it silently
+    /// would open a hole.
     pub fn is_protective(self) -> bool {
         self != Access::Rw
     }
@@ -124,7 +124,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule for one path that we name ourselves. The path is the base, not the text, where a `[` would be a glob.
+    /// A rule for one path that we name ourselves. The path is the base, not the text, where a `[`
+    /// would be a glob.
     pub fn exact(access: Access, path: AbsPath, layer: LayerKind, origin: Origin) -> Self {
         Self::written(access, ".".into(), path, layer, origin)
     }
@@ -144,8 +145,8 @@ impl Rule {
         }
     }
 
-    /// Whether this is a `ro` of a built-in preset. It keeps a path from being changed, and never shows one that the
-    /// other rules exclude (SPEC P12).
+    /// Whether this is a `ro` of a built-in preset. Such a rule keeps a path from being changed,
+    /// and never shows one that the other rules exclude (SPEC P12).
     pub fn is_preset_ro(&self) -> bool {
         self.layer == LayerKind::Preset && self.access == Access::Ro
     }
@@ -162,8 +163,8 @@ pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
     #[default]
     Denied,
-    /// It reads as empty. For files that tools take for granted once they exist: cargo and twine stop at a
-    /// credentials file that they may not open, even where they would not need it.
+    /// It reads as empty. For files that tools take for granted once they exist: cargo and twine
+    /// stop at a credentials file that they may not open, even where they would not need it.
     Empty,
 }
 
@@ -174,8 +175,8 @@ pub struct Refinements {
     pub skip_directories: Vec<String>,
     /// Only where a file of this name lies beside them.
     pub skip_beside: Option<String>,
-    /// It was found by way of something that a command could have written, so it opens nothing: it counts where it is stricter
-    /// than what governs its path without it.
+    /// A command could have written the file that led to this path, so the rule counts only where
+    /// it is stricter than the other rules (SPEC P8, P11).
     pub only_tightens: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
@@ -184,7 +185,8 @@ pub struct Refinements {
     pub mask: Mask,
     /// A missing path is blocked only where its folder exists (SPEC M6).
     pub needs_parent: bool,
-    /// Values in this JSON file that name commands: a change of one is reported after the run (SPEC R3).
+    /// Values in this JSON file that name commands: a change of one is reported after the run (SPEC
+    /// R3).
     pub report_keys: Vec<String>,
     /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).
     pub create_for: Option<CreateFor>,
@@ -195,14 +197,14 @@ pub struct Refinements {
 }
 
 impl Refinements {
-    /// What all that a user writes shares.
+    /// The refinements of every rule that a user writes.
     pub fn none() -> Arc<Self> {
         static NONE: LazyLock<Arc<Refinements>> = LazyLock::new(Arc::default);
         Arc::clone(&NONE)
     }
 }
 
-/// Who needs a path to exist.
+/// For which programs a path has to exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateFor {
     Everybody,

@@ -1,4 +1,5 @@
-//! What the built-in presets promise, path by path: a list of its own, so that an entry that is lost from the data is missed.
+//! The access that the built-in presets promise, path by path. The list is a second one, so that a
+//! test fails if an entry is lost from the data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -10,7 +11,8 @@ use agent_sandbox::model::{Model, View};
 use agent_sandbox::session::Request;
 use support::{Tree, abs, session, words};
 
-/// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a directory.
+/// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a
+/// directory.
 const HIDDEN: &[&str] = &[
     "~/.ssh/",
     "~/.gnupg/",
@@ -182,7 +184,8 @@ fn lint_settings_are_read_only_on_request() {
     assert_all(LINT, &request, "read-only", |view| matches!(view, View::Host { writable: false, .. }));
 }
 
-/// A preset's `ro` shows nothing (SPEC P12), so data that relied on one to re-open what a preset excludes would be wrong.
+/// A preset's `ro` shows nothing (SPEC P12), so data that relied on one to re-open what a preset
+/// excludes would be wrong.
 #[test]
 fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/presets/data");

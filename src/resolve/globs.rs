@@ -1,4 +1,4 @@
-//! What the walk found, as matches of rules.
+//! Turns the paths that the walk found into matches of rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ impl Resolver<'_> {
         let mut reported = BTreeSet::new();
         for failure in &walked.unreadable {
             let pattern = &patterns[failure.pattern];
-            // What an `rw` glob cannot look into it cannot open: nothing is lost. One word for each folder is enough.
+            // An `rw` glob opens nothing in a folder that it cannot read, so nothing is lost. Each
+            // folder is reported once.
             if pattern.rule.access.is_protective() && reported.insert(&failure.path) {
                 self.unreadable(pattern.rule, &failure.path, &failure.error);
             }
@@ -100,7 +101,8 @@ impl Resolver<'_> {
     ) {
         let rule = pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
-        // Whoever can write the folder chooses where a link leads, so `rw` does not follow it (SPEC G5).
+        // A command that can write the folder chooses where a link leads, so `rw` does not follow
+        // it (SPEC G5).
         let follows = links.is_empty() || rule.access != Access::Rw;
         let Some(kind) = kind.filter(|_| follows) else {
             self.found.missing.push((rule.clone(), matched));
@@ -128,8 +130,8 @@ impl Resolver<'_> {
         self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None, loose });
     }
 
-    /// A file that has the text of the pattern as its name (SPEC G4): one more match of the pattern, no exact rule, because
-    /// whoever can write the folder can make it.
+    /// Adds files whose name is the text of a pattern (SPEC G4). Each is one more match of the
+    /// pattern, and no exact rule: a command that can write the folder can create such a file.
     fn literal_names(&mut self, patterns: &[WalkPattern]) {
         for pattern in patterns {
             let known = |path: &AbsPath| {

@@ -1,7 +1,7 @@
 //! One walk for all globs: each directory is read once, by as many threads as pay off.
 //!
-//! A pattern is a small automaton over path components. A directory carries the states that are alive in it, and is
-//! entered only if one is.
+//! A pattern is a small automaton over path components. A directory carries the states that are
+//! alive in it, and is entered only if one is.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -42,7 +42,8 @@ pub(super) struct Hit {
     pub path: AbsPath,
     pub kind: FileKind,
     pub is_symlink: bool,
-    /// How many names (hard links) a file has. A listing does not tell, and only a protection needs to know.
+    /// How many names (hard links) a file has. A listing does not tell, and only a protection needs
+    /// to know.
     pub names: io::Result<u64>,
 }
 
@@ -86,11 +87,13 @@ struct Task<'w> {
     /// What exact rules decide in it, and the patterns that start in it.
     exact: Part<'w, Precedence>,
     starts: Part<'w, Vec<State>>,
-    /// The excluded directory that this one lies in, where it was entered for the sake of something re-opened.
+    /// The excluded directory that this one lies in, where it was entered for the sake of something
+    /// re-opened.
     excluded: Option<AbsPath>,
 }
 
-/// `exact` is what exact rules decide, which the walk needs in order not to enter what is hidden as a whole.
+/// Walks once for all patterns. `exact` holds the winners of exact rules: the walk does not enter a
+/// directory that is hidden as a whole.
 /// With `within` only these directories are walked, and the way to them.
 pub(super) fn walk(
     host: &Host,
@@ -130,7 +133,7 @@ struct Walker<'w> {
     literals: &'w PathMap<()>,
 }
 
-/// Who tells how many names (hard links) a file has.
+/// Counts the names (hard links) of a file.
 type Names<'n> = dyn Fn(&OsStr) -> io::Result<u64> + 'n;
 
 /// What was read of the directory of a task.
@@ -141,7 +144,7 @@ struct Read<'r> {
     starts_below: bool,
 }
 
-/// What is left for whoever has nothing to do. Each worker keeps what it finds to itself as long as all are busy.
+/// The tasks that idle workers take. A worker keeps its own tasks as long as all are busy.
 struct Queue<'w> {
     shared: Mutex<Shared<'w>>,
     wake: Condvar,
@@ -324,7 +327,8 @@ impl<'w> Walker<'w> {
         let mut at = state.at;
         if matches!(pattern.components[at], Component::AnyDepth) {
             push(at);
-            // `**` also stands for no directory at all; as the last component it stands for every name.
+            // `**` also stands for no directory at all; as the last component it stands for every
+            // name.
             at = (at + 1).min(last);
         }
         if !pattern.components[at].matches(&entry.name) {
@@ -355,8 +359,8 @@ impl<'w> Walker<'w> {
         self.within.is_none_or(leads)
     }
 
-    /// The excluded directory that governs `path`, as it will be decided. Exact rules beat globs, so the exact winner is
-    /// final. Globs are all known here, too, because every pattern that can match `path` arrives with this one walk.
+    /// The excluded directory that will govern `path`. Exact rules beat globs, so the exact winner
+    /// is final. All globs are known here, because one walk expands every pattern.
     fn excluded_at(
         &self,
         task: &Task<'w>,
@@ -371,7 +375,8 @@ impl<'w> Walker<'w> {
         if self.literals.get(path).is_some() {
             return None;
         }
-        // A rule that only tightens (SPEC G5, P12) may turn out not to count, so the walk neither stops nor goes on for it.
+        // A rule that only tightens (SPEC G5, P12) may turn out not to count, so it neither hides a
+        // directory from the walk nor re-opens one.
         let only_tightens = |pattern: &WalkPattern| {
             pattern.rule.is_preset_ro() || (!pattern.links.is_empty() && pattern.rule.access.is_protective())
         };
@@ -388,8 +393,8 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// Whether anything in the directory of `next` can be other than excluded: by an exact rule, or by a glob that names a place in the
-    /// excluded directory. Only then do the other globs matter there, too.
+    /// Whether an exact rule, or a glob whose prefix lies in the excluded directory, can show
+    /// anything in the directory of `next`. Only then do the other globs matter there.
     fn may_reopen(&self, excluded: &AbsPath, next: &Task<'w>) -> bool {
         let path = &next.directory;
         next.exact.goes_on_below(path)

@@ -1,4 +1,5 @@
-//! A built-in preset's `ro` keeps a path from being changed, and shows none that is excluded (SPEC P12).
+//! A built-in preset's `ro` keeps a path from being changed, and shows none that is excluded (SPEC
+//! P12).
 
 use std::fs;
 
@@ -40,8 +41,8 @@ fn excluding_in_the_users_file_hides_what_a_preset_names(place: &Place) {
     assert_eq!(probe::<&str>(place, &[], &[settings]), [Found::none("EACCES")]);
 }
 
-/// The system's file is one that the test mounts for itself, in a mount namespace of its own. The sandbox starts as the
-/// ordinary user, in a user namespace below.
+/// The system's file is one that the test mounts for itself, in a mount namespace of its own. The
+/// sandbox starts as the ordinary user, in a user namespace below.
 #[test]
 fn excluding_in_the_systems_file_hides_what_a_preset_names() {
     const HOST: &str = r#"
@@ -84,7 +85,8 @@ fn a_users_own_ro_shows_a_file_in_an_excluded_home(place: &Place) {
     assert_eq!(probe::<&str>(place, &[], &[place.home().join(".bashrc")]), [Found::ro("file")]);
 }
 
-/// The glob names no folder, so the command could move `.config` away and make another one. The preset's rule names it.
+/// The glob names no folder, so the command could move `.config` away and make another one. The
+/// preset's rule names it.
 fn what_a_glob_hides_stays_where_a_preset_names_it(place: &Place) {
     write(place, ".config/mise.toml", "[env]\n");
     write(place, "sub/mise.toml", "[env]\n");

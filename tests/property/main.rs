@@ -33,8 +33,9 @@ use access::class;
 use naive::Verdict;
 use scene::{Scene, Stage};
 
-/// Runs `property` on random scenes: always the same ones, or, with PROPTEST_CASES, as many others as it says.
-/// `property` answers whether the scene said anything: at most two in five may say nothing.
+/// Runs `property` on random scenes: always the same ones, or, with PROPTEST_CASES, as many others
+/// as it says. `property` answers whether the scene said anything: at most two in five may say
+/// nothing.
 fn for_all<S: Strategy>(scenes: &S, property: impl Fn(S::Value) -> Result<bool, TestCaseError>) {
     let config = Config { failure_persistence: None, max_shrink_iters: 3000, ..Config::default() };
     let mut runner = match std::env::var_os("PROPTEST_CASES") {
@@ -80,8 +81,8 @@ fn the_argv_means_what_the_specification_says_at_every_path() {
     for_all(&generate::scene(), |scene| means_what_the_specification_says(&scene));
 }
 
-/// Compares the argv with the naive reading at every path. Answers `false` where that reading says nothing, or that the
-/// policy must not run.
+/// Compares the argv with the naive reading at every path. Answers `false` where that reading says
+/// nothing, or that the policy must not run.
 fn means_what_the_specification_says(scene: &Scene) -> Result<bool, TestCaseError> {
     let stage = scene.build();
     let (compiled, diagnostics) = stage.compile(scene, &scene.request());

@@ -14,7 +14,8 @@ use crate::scene::{Entry, HOME, Kind, Missing, Node, Scene};
 use crate::support::{self, Tree, abs};
 use crate::{for_all, generate, means_what_the_specification_says};
 
-/// Paths that `ro` rules of built-in presets name, in the home and in the project, and one neighbour of each.
+/// Paths that `ro` rules of built-in presets name, in the home and in the project, and one
+/// neighbour of each.
 const NAMED: [(&str, &[&str]); 2] = [
     (
         HOME,
@@ -30,8 +31,8 @@ const NAMED: [(&str, &[&str]); 2] = [
     ("", &[".claude/settings.json", ".claude/x", ".vscode/x", ".config/mise.toml", ".config/x"]),
 ];
 
-/// A random scene with the built-in presets, with paths that their `ro` rules name, and with rules about these. Most of
-/// the rules exclude.
+/// A random scene with the built-in presets, with paths that their `ro` rules name, and with rules
+/// about these. Most of the rules exclude.
 fn scene() -> impl Strategy<Value = Scene> {
     let more = (vec(rules::exclude(), 1..4), vec(rules::rule(), 0..3));
     (generate::scene(), more)

@@ -1,4 +1,4 @@
-//! Why the other rules have no say.
+//! Why the other rules do not decide.
 
 use std::sync::Arc;
 
@@ -53,15 +53,18 @@ pub enum Why {
     EarlierLayer,
     /// In the same layer the more restrictive rule wins.
     LessStrict,
-    /// Both say the same with the same right; which one is called the winner is a matter of spelling.
+    /// Both are equally strong and say the same. The spelling decides which one is the winner.
     Equal,
-    /// A symlink led here, or another mount: then a rule only tightens, and this one is not stricter than what governs.
+    /// It came through a symlink or another mount, so it only tightens, and it is no stricter than
+    /// the winner.
     DoesNotTighten,
-    /// A `ro` of a built-in preset keeps a path from being changed. It shows none that other rules exclude.
+    /// It is a `ro` of a built-in preset. That keeps a path from being changed, and never shows one
+    /// that other rules exclude.
     PresetOnlyTightens,
     /// A pattern does not reach into an excluded directory.
     OutOfReach,
-    /// A stronger pattern does not reach into the excluded directory, and nothing weaker opens it in its stead.
+    /// A stronger pattern does not reach into the excluded directory, and no weaker rule opens the
+    /// path instead.
     BehindOneOutOfReach,
     /// Our own files stay at least read-only.
     OwnFile,
@@ -69,9 +72,11 @@ pub enum Why {
     LeftAlone,
     /// Nothing is there.
     Missing,
-    /// Nothing is there, and no placeholder is needed: the command cannot make it, or a stronger rule opens it.
+    /// Nothing is there, and no placeholder is needed: the command cannot create the path, or a
+    /// stronger rule opens it.
     NothingToBlock,
-    /// Nothing is there, and no placeholder can be noted in the state folder, so the command can make it.
+    /// Nothing is there, and the state folder cannot be written, so there is no placeholder and the
+    /// command can create the path.
     CannotBlock,
     /// `rw` patterns do not follow symlinks.
     LinkNotFollowed,
@@ -137,7 +142,8 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Whether an `exclude` at `at` leaves a preset's `ro` no say (SPEC P12) that would govern `path` without it.
+    /// Whether an `exclude` at `at` leaves a preset's `ro` no say (SPEC P12) that would govern
+    /// `path` without it.
     fn silences_preset(&self, path: &AbsPath, at: &AbsPath) -> bool {
         let mut set_aside = path
             .ancestors()
@@ -190,7 +196,8 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Patterns that no walk has brought here: it does not look into what is excluded as a whole, nor into the future.
+    /// Patterns that match here, although the walk did not: it enters no directory that is excluded
+    /// as a whole, and finds no path that is created later.
     fn unmatched(&self, path: &AbsPath) -> Vec<Loser> {
         let resolution = &self.compiled.resolution;
         let is_known = |rule: &Rule, at: &AbsPath| {

@@ -1,5 +1,5 @@
-//! The policy as SPEC.md states it, slowly and straight: every rule is tried at every path of the tree. Nothing here is
-//! shared with the compiler; the properties say that both come to the same.
+//! The policy as SPEC.md states it, slowly and straight: every rule is tried at every path of the
+//! tree. Nothing here is shared with the compiler; the properties say that both come to the same.
 
 mod apply;
 pub mod glob;
@@ -33,7 +33,8 @@ pub struct Naive {
     tmp_of_host: bool,
 }
 
-/// The rules that won at each path. More than one where several are equally strong, which then say the same.
+/// The rules that won at each path. More than one where several are equally strong, which then say
+/// the same.
 type Decisions = BTreeMap<PathBuf, Vec<Applied>>;
 
 pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
@@ -74,8 +75,8 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     }
 }
 
-/// SPEC D1, P12, and G3, for which the decisions above a path come first. Returns the presets' `ro` rules without a say
-/// as well.
+/// SPEC D1, P12, and G3, for which the decisions above a path come first. Returns the presets' `ro`
+/// rules without a say as well.
 fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
     let mut places: Vec<&PathBuf> = applied.iter().map(|rule| &rule.at).collect();
     places.sort_by_key(|path| (path.components().count(), *path));
@@ -101,8 +102,8 @@ fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
     (decisions, aside)
 }
 
-/// The strongest of some rules at one path. Where they are out of reach, nothing weaker opens the path in their stead.
-/// Those that exclude count.
+/// The strongest of some rules at one path. Where they are out of reach, nothing weaker opens the
+/// path in their stead. Those that exclude count.
 fn win(here: &[&Applied], decisions: &Decisions) -> Vec<Applied> {
     let strongest = here.iter().map(|rule| rule.strength()).max();
     let counts = |rule: &Applied| rule.only_tightens() || rule.access == Access::Exclude || is_reached(decisions, rule);
@@ -126,8 +127,8 @@ fn reaches(decisions: &Decisions, matched: &Path, prefix: &Path) -> bool {
 
 type Refusal = (String, Option<(PathBuf, PathBuf)>);
 
-/// Whether it runs depends on something out of reach: a link that leads too far, or the matches of a glob that must match.
-/// The specification does not say whether those are errors.
+/// Whether it runs depends on something out of reach: a link that leads too far, or the matches of
+/// a glob that must match. The specification does not say whether those are errors.
 fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], decisions: &Decisions) -> bool {
     let in_reach = |range: &Range<usize>| applied[range.clone()].iter().any(|rule| is_reached(decisions, rule));
     let mut links = refused.iter().filter_map(|(_, link)| link.as_ref());
@@ -136,7 +137,8 @@ fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], 
 }
 
 impl Naive {
-    /// SPEC M4: a placeholder stands where a rule protects and the place around is writable; elsewhere nothing is there.
+    /// SPEC M4: a placeholder stands where a rule protects and the place around is writable;
+    /// elsewhere nothing is there.
     fn keep_what_is_needed(&mut self, blocked: &[PathBuf]) {
         for path in blocked {
             let is_protected = self.decisions.get(path).is_some_and(|winners| winners[0].access != Access::Rw);
@@ -166,7 +168,8 @@ impl Naive {
             if by_link == 0 || (here.is_empty() && !hidden_around) {
                 continue;
             }
-            // What came by links itself may not count; and of several that are equally strong it is not said whose link counts.
+            // What came by links itself may not count; and of several that are equally strong it is
+            // not said whose link counts.
             let certain = hidden_around || here.iter().any(|rule| rule.links.is_empty() && rule.exact);
             return Some(if certain && by_link == winners.len() {
                 Verdict::Refused(format!("{path:?} is hidden, and opened by a link"))
@@ -233,15 +236,15 @@ impl Naive {
         if is_own && class == Class::Rw { Class::Ro } else { class }
     }
 
-    /// The folder that a directory can be moved in: the outermost one that is writable with all between. `None` for what
-    /// does not lie in something writable.
+    /// The folder that a directory can be moved in: the outermost one that is writable with all
+    /// between. `None` for what does not lie in something writable.
     fn can_move_in<'d>(&self, directory: &'d Path) -> Option<&'d Path> {
         let writable = |path: &&Path| self.class(path) == Class::Rw;
         writable(&directory).then(|| directory.ancestors().skip(1).take_while(writable).last())?
     }
 
-    /// Whether a directory may be renamed (SPEC B12, B13): it lies in something writable, and no rule that protects names
-    /// it as a part of the way.
+    /// Whether a directory may be renamed (SPEC B12, B13): it lies in something writable, and no
+    /// rule that protects names it as a part of the way.
     pub fn may_be_renamed(&self, directory: &Path) -> bool {
         let Some(root) = self.can_move_in(directory) else { return false };
         let is_below = |path: &Path| path.starts_with(directory) && path != directory;
@@ -258,8 +261,8 @@ impl Naive {
         rules.chain(self.own.iter().map(PathBuf::as_path))
     }
 
-    /// Whether `path` belongs to an own file at or below which a glob said `rw`. It is read-only at least, and SPEC D6
-    /// does not say more.
+    /// Whether `path` belongs to an own file at or below which a glob said `rw`. It is read-only at
+    /// least, and SPEC D6 does not say more.
     pub fn is_at_least_ro(&self, path: &Path) -> bool {
         let struck = |rule: &Applied, own: &PathBuf| rule.at.starts_with(own) && rule.access == Access::Rw;
         let within = self.own.iter().filter(|own| path.starts_with(own));
