@@ -41,7 +41,8 @@ fn scene() -> impl Strategy<Value = Scene> {
 
 /// Random scenes, some of them with the built-in presets.
 pub fn some_scene() -> impl Strategy<Value = Scene> {
-    prop_oneof![2 => generate::scene(), 1 => scene()]
+    // Boxed, because the value trees of both together would overflow the stack of a test thread.
+    prop_oneof![2 => generate::scene().boxed(), 1 => scene().boxed()]
 }
 
 fn with_presets(mut scene: Scene, more: &[RuleSeed]) -> Scene {
