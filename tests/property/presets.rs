@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::access::{Class, class};
 use crate::pins::assert_only_what_is_named_is_held;
 use crate::rules::{self, RuleSeed};
-use crate::scene::{Entry, HOME, Kind, Missing, Node, Scene};
+use crate::scene::{Access, Entry, HOME, Kind, Missing, Node, Scene};
 use crate::support::{self, Tree, abs};
 use crate::{for_all, generate, means_what_the_specification_says};
 
@@ -32,11 +32,17 @@ const NAMED: [(&str, &[&str]); 2] = [
 ];
 
 /// A random scene with the built-in presets, with paths that their `ro` rules name, and with rules
-/// about these. Most of the rules exclude.
+/// about these. Most of the rules exclude; one in two scenes has a glob that names no folder.
 fn scene() -> impl Strategy<Value = Scene> {
     let more = (vec(rules::exclude(), 1..4), vec(rules::rule(), 0..3));
-    (generate::scene(), more)
-        .prop_map(|(scene, (excluding, others))| with_presets(scene, &[excluding, others].concat()))
+    (generate::scene(), more, any::<bool>()).prop_map(|(scene, (excluding, others), loose)| {
+        let mut scene = with_presets(scene, &[excluding, others].concat());
+        if loose {
+            let text = b"**/mise.toml".to_vec();
+            scene.flags.entries.push(Entry { access: Access::Exclude, text, missing: Missing::Skip });
+        }
+        scene
+    })
 }
 
 /// Random scenes, some of them with the built-in presets.
