@@ -1,4 +1,4 @@
-//! One winner per path. OWNS how precedence is applied (SPEC section 5); pure.
+//! Decides which rule wins at each path. OWNS how precedence is applied (SPEC section 5); pure.
 
 mod placeholders;
 
@@ -24,46 +24,52 @@ pub struct Decision {
     pub origin: Origin,
     pub layer: LayerKind,
     pub exactness: Exactness,
-    /// What of the way here the rule does not name.
+    /// The directories on the way that the rule does not name.
     pub loose: Option<Box<Loose>>,
-    /// It excludes what is excluded around it, from where it does not reach (SPEC G3).
+    /// A glob that excludes a path inside an excluded directory that it does not reach (SPEC G3).
     pub out_of_reach: bool,
-    /// The path must be there when the sandbox starts.
+    /// The path must exist when the sandbox starts.
     pub required: bool,
     /// It shows a socket: it opens something, although it is read-only.
     pub shows_socket: bool,
     /// How many names a file has, and whether that is accepted.
     pub names: u64,
     pub hard_links: HardLinks,
-    /// What has to be put there first, because nothing is.
+    /// The placeholder to create first, because the path is missing.
     pub placeholder: Option<Box<Placeholder>>,
     /// The symlinks through which the rule came here.
     pub links: Vec<AbsPath>,
-    /// Rules at this same path that lost, strongest first.
+    /// Rules at this path that lost, strongest first.
     pub losers: Vec<Match>,
 }
 
-/// Where our own files are protected, it is for this reason.
+/// The reason that is given where our own files are protected.
 pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
 
-/// A rule that reached a path and has no say there, and not for its rank.
+/// A rule that reached a path and is ignored there for another reason than its rank.
 #[derive(Clone, Debug)]
 pub struct SetAside {
     pub found: Match,
     pub why: SetAsideBecause,
+    /// Whether the directories on its way are pinned all the same (SPEC B13).
+    pub names_way: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetAsideBecause {
-    /// It came through a link, or for another name, and is no stricter than what governs without it (SPEC G5, W3).
+    /// The rule came through a link or applies to another name, and is no stricter than the other
+    /// rules (SPEC G5, W3).
     DoesNotTighten,
+    /// The rule is a `ro` of a built-in preset. The other rules exclude the path, or one of them
+    /// shows it in an excluded directory (SPEC P12).
+    PresetOnlyTightens,
     /// A glob that does not reach into the excluded directory around (SPEC G3).
     OutOfReach,
-    /// A stronger one at the same path is out of reach, so nothing weaker opens it either.
+    /// A stronger glob at this path is out of reach, so no weaker rule opens the path either.
     BehindOneOutOfReach,
 }
 
-/// All decisions, parents before children, and what had no say in them.
+/// All decisions, parents before children, and the rules that were set aside.
 #[derive(Clone, Debug, Default)]
 pub struct Decisions(PathMap<Decision>, Vec<SetAside>);
 
@@ -80,9 +86,14 @@ impl Decisions {
         self.0.get(path)
     }
 
-    /// Rules without a say at `path`.
+    /// The rules that were set aside at `path`.
     pub fn set_aside<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d SetAside> {
         self.1.iter().filter(move |aside| aside.found.path == *path)
+    }
+
+    /// The rules that were set aside and still name their way (SPEC B13).
+    pub fn naming_aside(&self) -> impl Iterator<Item = &Match> {
+        self.1.iter().filter(|aside| aside.names_way).map(|aside| &aside.found)
     }
 
     /// Whether something strictly below `path` is not excluded.
@@ -107,7 +118,7 @@ impl Decisions {
         self.0.nearest_above(path).map(|(_, decision)| decision)
     }
 
-    /// For who asks in the order of paths.
+    /// Answers for paths that are asked about in their order.
     pub fn sweep(&self) -> Sweep<'_, Decision> {
         self.0.sweep()
     }
@@ -119,7 +130,7 @@ impl Decisions {
         way
     }
 
-    /// The same, innermost first.
+    /// All decisions above `path`, innermost first.
     fn upwards(&self, path: &AbsPath) -> impl Iterator<Item = (&AbsPath, &Decision)> {
         std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at))
     }
@@ -130,7 +141,8 @@ impl Decisions {
     }
 }
 
-/// `around` is the nearest decision above what the glob matched: an excluded directory, if nothing between the two re-opens it.
+/// Whether a glob with this fixed prefix counts (SPEC G3). `around` is the nearest decision above
+/// the path that the glob matched.
 fn reaches(fixed_prefix: &AbsPath, around: Option<(&AbsPath, &Decision)>) -> bool {
     around.is_none_or(|(at, decision)| decision.access != Access::Exclude || fixed_prefix.is_within(at))
 }
@@ -146,8 +158,12 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
         let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
             through_links.into_iter().partition(|found| tightens(found, &decisions));
         aside.extend(idle.into_iter().map(|found| {
-            let is_reached = in_reach(found, &decisions);
-            set_aside(found, if is_reached { SetAsideBecause::DoesNotTighten } else { SetAsideBecause::OutOfReach })
+            let why = match in_reach(found, &decisions) {
+                false => SetAsideBecause::OutOfReach,
+                true if found.links.is_empty() => SetAsideBecause::PresetOnlyTightens,
+                true => SetAsideBecause::DoesNotTighten,
+            };
+            set_aside(found, why)
         }));
         counting.extend(tightening);
         decisions = settle(&counting);
@@ -162,11 +178,16 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions.1.extend(aside);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, diagnostics);
+    // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
+    let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
+    for aside in &mut decisions.1 {
+        aside.names_way = aside.why == SetAsideBecause::PresetOnlyTightens && !is_missing(&aside.found.path);
+    }
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
 }
 
-/// Whether a rule that can only tighten does. `decisions` are those that came through no link.
+/// Whether a rule that only tightens is stricter than `decisions`, which hold no such rule.
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
     let came_through_link = !found.links.is_empty();
     !(came_through_link && ablate::is_off(Mitigation::ExcludeThroughLink))
@@ -178,8 +199,9 @@ fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
     decisions.governing(path).map_or(Access::Ro, |(_, decision)| decision.access)
 }
 
-/// Whether a rule counts at another name of what it reached (SPEC W3): where it governs there and narrows, and tightens
-/// here. `decisions` are those at the names that were written.
+/// Whether a rule counts at another name of the file or folder that it reached (SPEC W3): it
+/// governs and narrows the name that was written, and is stricter than `decisions` at the other
+/// name.
 fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
     let Some(alias_of) = found.alias_of.as_ref().filter(|_| !ablate::is_off(Mitigation::BindAliases)) else {
         return false;
@@ -192,8 +214,8 @@ fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
     is_this && narrows && !is_nearer && found.rule.access > governed(&found.path, decisions)
 }
 
-/// One winner for each path. Parents come first, so what governs the parent of a path is settled when the path is
-/// reached.
+/// Picks one winner for each path. Parents come first, so the decision that governs the parent of a
+/// path is known when the path is reached.
 fn settle(matches: &[&Match]) -> Decisions {
     let mut matches = matches.to_vec();
     matches.sort_by(|a, b| a.path.cmp(&b.path));
@@ -204,6 +226,13 @@ fn settle(matches: &[&Match]) -> Decisions {
         decisions.reach(path);
         let mut candidates: Vec<Candidate> = at_path.iter().map(|found| Candidate::new(found, &decisions)).collect();
         candidates.sort_by(Candidate::strongest_first);
+        if silences_presets(&candidates, &decisions) {
+            let presets = candidates.extract_if(.., |candidate| candidate.found.rule.is_preset_ro());
+            aside.extend(presets.map(|Candidate { found, counts, .. }| match counts {
+                true => set_aside(found, SetAsideBecause::PresetOnlyTightens),
+                false => set_aside(found, SetAsideBecause::OutOfReach),
+            }));
+        }
         let Some((winner, losers)) = candidates.split_first() else { continue };
         let is_out = !winner.may_win();
         aside.extend(candidates.iter().filter_map(|candidate| match candidate.may_win() {
@@ -211,14 +240,15 @@ fn settle(matches: &[&Match]) -> Decisions {
             true if is_out => Some(set_aside(candidate.found, SetAsideBecause::BehindOneOutOfReach)),
             true => None,
         }));
-        // A glob that is out of reach re-opens nothing, and where it is the strongest, nothing weaker does in its stead:
-        // otherwise hiding a folder could open something in it.
+        // A glob that is out of reach opens nothing. Where it is the strongest, no weaker rule
+        // opens the path either: otherwise hiding a folder could open something in it.
         if is_out {
             continue;
         }
         let is_equal = |other: &&Candidate| other.precedence() == winner.precedence() && other.may_win();
         let equal = losers.iter().take_while(is_equal).chain([winner]);
-        // Whether these are found at all depends on what is re-opened beside them, so they name nothing (SPEC B13).
+        // The walk finds a glob out of reach only if something beside its match is re-opened, so it
+        // names nothing (SPEC B13).
         let mut reaching = equal.filter(|candidate| candidate.counts).map(|candidate| candidate.found).peekable();
         let out_of_reach = reaching.peek().is_none();
         let loose = loose_for_all(reaching);
@@ -228,12 +258,28 @@ fn settle(matches: &[&Match]) -> Decisions {
     Decisions(decisions.done(), aside)
 }
 
+/// Whether `ro` rules of built-in presets are set aside at a path: the other rules exclude it, or
+/// one of them shows it in an excluded directory (SPEC P12). `candidates` are sorted, strongest
+/// first, and `decisions` have come to their path.
+fn silences_presets(candidates: &[Candidate], decisions: &Growing<Decision>) -> bool {
+    let is_preset_ro = |candidate: &&Candidate| candidate.found.rule.is_preset_ro();
+    if !candidates.iter().any(|candidate| is_preset_ro(&candidate)) {
+        return false;
+    }
+    let strongest = candidates.iter().find(|candidate| !is_preset_ro(candidate));
+    match strongest.map(|other| (other.found.rule.access, other.may_win())) {
+        Some((Access::Exclude, _)) => true,
+        Some((Access::Rw, true)) => false,
+        _ => decisions.nearest().is_some_and(|(_, around)| around.access == Access::Exclude),
+    }
+}
+
 /// A rule at a path where none has won yet.
 struct Candidate<'m> {
     found: &'m Match,
-    /// What only tightens has been checked where its link lies.
+    /// Whether it is in reach (SPEC G3). A rule that only tightens was checked where its link lies.
     counts: bool,
-    /// Only asked for among rules that say the same in the same words.
+    /// Only computed for rules of equal rank and equal text.
     place: OnceCell<String>,
 }
 
@@ -241,13 +287,14 @@ impl<'m> Candidate<'m> {
     /// `decisions` have come to its path.
     fn new(found: &'m Match, decisions: &Growing<Decision>) -> Self {
         let is_checked = found.only_tightens() || found.alias_of.is_some() || found.exactness != Exactness::Glob;
-        // By way of a link it may have been matched anywhere.
+        // A rule that came through a link may have been matched anywhere.
         let is_here = found.matched == found.path;
         let around = || if is_here { decisions.nearest() } else { decisions.so_far().nearest_above(&found.matched) };
         Self { found, counts: is_checked || reaches(&found.fixed_prefix, around()), place: OnceCell::new() }
     }
 
-    /// An exclude out of reach changes nothing at its path, but it is one more excluded directory for what lies below.
+    /// An `exclude` out of reach changes nothing at its path, but it is one more excluded directory
+    /// for the paths below.
     fn may_win(&self) -> bool {
         self.found.rule.access == Access::Exclude || self.counts
     }
@@ -256,7 +303,8 @@ impl<'m> Candidate<'m> {
         self.found.rule.precedence(self.found.exactness)
     }
 
-    /// Precedence; among equals one that is in reach; then, so that the order of writing means nothing, the text and the place.
+    /// Compares by precedence, then by reach. Text and place come last, so that the order of
+    /// entries changes nothing.
     fn strongest_first(&self, other: &Self) -> Ordering {
         let strength = |candidate: &Self| (candidate.precedence(), candidate.may_win());
         strength(other)
@@ -271,15 +319,16 @@ impl<'m> Candidate<'m> {
 }
 
 fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
-    SetAside { found: found.clone(), why }
+    SetAside { found: found.clone(), why, names_way: false }
 }
 
-/// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix names a place in it.
+/// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix lies in it.
 fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
     candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
 }
 
-/// What none of several rules names that are equally strong: which of them is called the winner is a matter of spelling.
+/// The directories that none of several equally strong rules names. Which of them is called the
+/// winner depends on spelling alone.
 fn loose_for_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<Loose>> {
     let first = found.next()?.loose.clone()?;
     found.try_fold(first, |loose, found| Some(Box::new(loose.and(found.loose.as_ref()?))))
@@ -318,8 +367,8 @@ fn origin(found: &Match) -> Origin {
     }
 }
 
-/// SPEC D6: our own files are at least read-only. Not a rule, because a rule could lose, or could re-open what an
-/// excluded folder hides.
+/// SPEC D6: our own files are at least read-only. This is no rule, because a rule could lose, or
+/// could re-open a path in an excluded folder.
 fn protect_own_files<'o>(
     decisions: &mut Decisions,
     own: impl Iterator<Item = &'o OwnFile>,

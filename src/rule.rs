@@ -154,6 +154,12 @@ impl Rule {
         }
     }
 
+    /// Whether this is a `ro` of a built-in preset. Such a rule keeps a path from being changed,
+    /// and never shows one that the other rules exclude (SPEC P12).
+    pub fn is_preset_ro(&self) -> bool {
+        self.layer == LayerKind::Preset && self.access == Access::Ro
+    }
+
     /// The rank of this rule at a path that it names exactly or by a glob.
     pub fn precedence(&self, exactness: Exactness) -> Precedence {
         Precedence { exactness, layer: self.layer, access: self.access }

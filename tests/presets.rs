@@ -1,13 +1,18 @@
-//! What the built-in presets promise, path by path: a list of its own, so that an entry that is lost from the data is missed.
+//! The access that the built-in presets promise, path by path. The list is a second one, so that a
+//! test fails if an entry is lost from the data.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
+
+use std::fs;
+use std::path::Path;
 
 use agent_sandbox::model::View;
 use agent_sandbox::session::Request;
 use support::{Tree, abs, model};
 
-/// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a directory.
+/// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a
+/// directory.
 const HIDDEN: &[&str] = &[
     "~/.ssh/",
     "~/.gnupg/",
@@ -177,4 +182,26 @@ fn lint_settings_are_read_only_on_request() {
     assert_all(LINT, &Request::default(), "writable", |view| matches!(view, View::Host { writable: true, .. }));
     let request = Request { presets: vec!["@lint/all".into()], ..Request::default() };
     assert_all(LINT, &request, "read-only", |view| matches!(view, View::Host { writable: false, .. }));
+}
+
+/// A preset's `ro` shows nothing (SPEC P12), so data that relied on one to re-open what a preset
+/// excludes would be wrong.
+#[test]
+fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/presets/data");
+    let data: Vec<toml::Table> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap().parse().unwrap())
+        .collect();
+    let paths = |key: &str| -> Vec<String> {
+        let lists = data.iter().filter_map(|preset| preset.get(key)?.as_array());
+        let text = |entry: &toml::Value| entry.get("path").unwrap_or(entry).as_str().unwrap().to_owned();
+        lists.flatten().map(text).collect()
+    };
+    let (shown, hidden) = (paths("ro"), paths("exclude"));
+    assert!(shown.len() > 200 && hidden.len() > 40, "{} and {}", shown.len(), hidden.len());
+    for path in &shown {
+        let around = hidden.iter().find(|hidden| Path::new(path).starts_with(hidden));
+        assert_eq!(around, None, "`ro` on {path}");
+    }
 }

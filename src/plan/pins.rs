@@ -1,10 +1,11 @@
-//! Directories that have to stay where they are, because a rule names what lies below them.
+//! Directories that must stay where they are, because a rule names a path below them.
 //!
-//! `.git/hooks` is read-only, `.git` is not: without more, a command renames `.git`, builds another one, and the host finds a
-//! hook of its making. The mount went along with the old folder. But the kernel refuses to rename, exchange or remove a
-//! directory on which something is mounted in this mount namespace, even where the mount itself cannot be seen. So each
-//! directory on the way is bound onto itself, and the writable bind above covers that again: every access goes through the
-//! bind, nothing looks different, and files can still be moved across (tests/model_kernel/pins.rs).
+//! `.git/hooks` is read-only and `.git` is not. Without pins, a command renames `.git`, builds
+//! another one, and git on the host runs a hook of the command's making: the mount moved with the
+//! old folder. The kernel refuses to rename, exchange or remove a directory on which something is
+//! mounted in this mount namespace, even if another mount covers it. So each directory on the way
+//! is bound onto itself, and the writable bind then covers that mount: the command sees no
+//! difference, and files can still be moved across (tests/model_kernel/pins.rs).
 
 use std::path::Path;
 
@@ -18,21 +19,21 @@ use crate::rule::Access;
 /// Why a directory is pinned. Many rules may need it; this is the first of them.
 #[derive(Clone, Debug)]
 pub(super) struct Pin {
-    /// What would come to another place, or another thing to its place.
+    /// The path that could otherwise be moved away or replaced.
     pub keeps: AbsPath,
     pub because: Origin,
 }
 
 /// The directories to pin, parents first (SPEC B12, B13).
 ///
-/// What protects counts, also where it changes nothing as things are: `ro = ["a/b/c"]` names `a` even if a `**/b` makes `b`
-/// read-only already. What opens (`rw`) needs nothing of its own. In the next run it opens less if it was moved away, and
-/// what was put in its place came out of a writable folder. Nor does a glob that does not reach into the excluded directory
-/// around its match: as long as that one is excluded, which is for its own rule to see to, so is all below.
+/// A protective rule counts even if it needs no mount: `ro = ["a/b/c"]` names `a` although a `**/b`
+/// makes `b` read-only already. A `rw` rule needs no pin: if its path was moved away, it opens less
+/// in the next run, and the replacement came out of a writable folder. Nor does a glob that is out
+/// of reach: the rule that excludes the directory around its match keeps all of it excluded.
 pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
     let mut pins = Vec::new();
     let mut sweep = decisions.sweep();
-    // How many bytes those directories on the way to the last path have that are pinned already. Most rules share theirs.
+    // The lengths of the pinned directories on the way to the last path. Most rules share theirs.
     let mut pinned: Vec<usize> = Vec::new();
     let mut last = None;
     for (path, decision) in decisions.iter() {
@@ -51,7 +52,19 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
             }
         }
     }
-    // Also those that need no decision, because a rule around them protects them: that rule may be a loose one.
+    // A preset's `ro` on an excluded path has no decision. The rule that excludes the path may be a
+    // glob with `**`, which names less of the way (SPEC B13).
+    let ways: Vec<_> = decisions.naming_aside().map(|found| (found, decisions.way_to(&found.path))).collect();
+    for (found, way) in &ways {
+        let may_move = |movable: &Movable| {
+            found.loose.as_deref().is_some_and(|loose| loose.may_move(movable.directory, movable.root))
+        };
+        let pin = || Pin { keeps: found.path.clone(), because: found.rule.origin.clone() };
+        let named = movable(way, &found.path).filter(|movable| !may_move(movable));
+        pins.extend(named.map(|movable| (movable.directory, pin())));
+    }
+    // Our own files have no decision where a rule around them protects them, and that rule may be a
+    // glob with `**`, too.
     let ways: Vec<_> = own.iter().map(|file| (&file.path, decisions.way_to(&file.path))).collect();
     for (path, way) in &ways {
         let pin = || Pin { keeps: (*path).clone(), because: OUR_OWN };
@@ -61,15 +74,15 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
     PathMap::merged(pins, |_first, _| ())
 }
 
-/// A directory that a command could rename, to anywhere below `root`: the outermost folder that is writable together with it.
-/// Farther it does not get, because a rename from mount to mount is refused (EXDEV).
+/// A directory that a command could rename to anywhere below `root`, the outermost folder that is
+/// writable together with it. The kernel refuses a rename from mount to mount (EXDEV).
 struct Movable<'p> {
     directory: &'p Path,
     root: &'p AbsPath,
 }
 
-/// The directories on the way to `path` that could be moved, given the decisions on it. A `rw` rule inside a writable folder counts as
-/// part of it: the optimiser drops its mount.
+/// The directories on the way to `path` that could be moved, given the decisions on it. A `rw` rule
+/// inside a writable folder counts as part of it: the optimiser drops its mount.
 fn movable<'p>(way: &[(&'p AbsPath, &'p Decision)], path: &'p AbsPath) -> impl Iterator<Item = Movable<'p>> {
     let mut root: Option<&AbsPath> = None;
     let ends = way.iter().skip(1).map(|(at, _)| *at).chain([path]);

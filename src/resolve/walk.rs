@@ -376,10 +376,12 @@ impl<'w> Walker<'w> {
         if self.literals.get(path).is_some() {
             return None;
         }
-        // Rules that only tighten (SPEC G5) may turn out not to count, so they hide nothing from
-        // the walk.
-        let counts = |pattern: &&WalkPattern| pattern.links.is_empty() || !pattern.rule.access.is_protective();
-        let patterns = hit.iter().map(|pattern| self.patterns[*pattern]).filter(counts);
+        // A rule that only tightens (SPEC G5, P12) may turn out not to count, so it neither hides a
+        // directory from the walk nor re-opens one.
+        let only_tightens = |pattern: &WalkPattern| {
+            pattern.rule.is_preset_ro() || (!pattern.links.is_empty() && pattern.rule.access.is_protective())
+        };
+        let patterns = hit.iter().map(|pattern| self.patterns[*pattern]).filter(|pattern| !only_tightens(pattern));
         let Some(winner) = patterns.max_by_key(|pattern| pattern.rule.precedence(Exactness::Glob)) else {
             return task.excluded.clone();
         };

@@ -59,6 +59,19 @@ fn a_rule_that_beats_another_is_not_redundant() {
     assert_eq!(codes(entries, "[filesystem]\nro = ['~/.config']\n"), ["note redundant-rule"]);
 }
 
+/// A preset's `ro` opens nothing (SPEC P12), so hiding what it names in a hidden folder changes
+/// nothing, and showing it there does.
+#[test]
+fn a_preset_that_only_tightens_makes_no_rule_shadowed_or_needed() {
+    let entries = ["home/u/.bashrc", "home/u/.config/x"];
+    let text = "[filesystem]\nexclude = ['~', '~/.bashrc']\n";
+    assert_eq!(codes(entries, text), ["note redundant-rule"]);
+    for shown in ["~/.bashrc", "~/.bash*"] {
+        assert_eq!(codes(entries, &format!("[filesystem]\nexclude = ['~']\nro = ['{shown}']\n")), NOTHING, "{shown}");
+    }
+    assert_eq!(codes(entries, "[filesystem]\nexclude = ['~/.bash*']\n"), NOTHING);
+}
+
 #[test]
 fn a_socket_that_is_shown_is_not_redundant() {
     let entries = ["home/u/agent.sock="];

@@ -3,7 +3,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Place, binary, write_program};
+use crate::support::{Place, write_program};
 use crate::{ran, run, undisturbed};
 
 fn printed<const N: usize>(words: [&str; N]) -> String {

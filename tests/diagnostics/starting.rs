@@ -14,7 +14,7 @@ use agent_sandbox::print::{Form, incomplete};
 use agent_sandbox::session::{Request, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Place, Tree, USER, abs, binary, engine, session, stderr, write_program};
+use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};
 use crate::{one, plain, tree};
 
 cases! {

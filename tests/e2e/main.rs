@@ -22,6 +22,7 @@ mod mounts;
 mod names;
 mod network;
 mod pins;
+mod presets;
 mod process;
 mod random;
 mod rest;

@@ -1,4 +1,5 @@
-//! `explain` over the hosts and policies of `tests/golden`: text and JSON are snapshots in `snapshots/explain`.
+//! `explain` over the hosts and policies of `tests/golden`: text and JSON are snapshots in
+//! `snapshots/explain`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -50,6 +51,8 @@ const ASKED: &[(&str, &[&str])] = &[
     ("missing-create", &["~/.cache/x", "hidden"]),
     ("missing-block-where-nothing-can-be-made", &["closed/x", "/tmp/x", "opened"]),
     ("pins-by-kind-of-pattern", &["one/a/x", "b/c/two", "f/g/four/x"]),
+    ("preset-ro-only-tightens", &["~/.bashrc", "~/.zshrc", "~/.claude/settings.json", ".claude/settings.json"]),
+    ("preset-ro-under-a-glob", &[".config/mise.toml", ".config", "sub"]),
     ("second-place", &["~/.claude.json", "~/.claude/.claude.json"]),
     ("tmp-host", &["/tmp/new", "/tmp/.X11-unix/X0"]),
     ("own-files", &[".agent-sandbox.toml"]),
@@ -120,7 +123,8 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
     }
 }
 
-/// Each reason for which a rule has no say: what there is, the project's file, what is asked, the rule, and the reason.
+/// Each reason for which a rule has no say: what there is, the project's file, what is asked, the
+/// rule, and the reason.
 #[test]
 fn each_reason_is_told_where_it_is_one() {
     let table: &[(&[&str], &str, &str, &str, Why)] = &[

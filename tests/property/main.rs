@@ -12,6 +12,7 @@ mod found;
 mod generate;
 mod naive;
 mod pins;
+mod presets;
 mod rules;
 mod scene;
 mod stable;
@@ -33,8 +34,9 @@ use access::class;
 use naive::Verdict;
 use scene::{Scene, Stage};
 
-/// Runs `property` on random scenes: always the same ones, or, with PROPTEST_CASES, as many others as it says.
-/// `property` answers whether the scene said anything: at most two in five may say nothing.
+/// Runs `property` on random scenes: always the same ones, or, with PROPTEST_CASES, as many others
+/// as it says. `property` answers whether the scene said anything: at most two in five may say
+/// nothing.
 fn for_all<S: Strategy>(scenes: &S, property: impl Fn(S::Value) -> Result<bool, TestCaseError>) {
     let config = Config { failure_persistence: None, max_shrink_iters: 3000, ..Config::default() };
     let mut runner = match std::env::var_os("PROPTEST_CASES") {
@@ -79,29 +81,33 @@ fn places(stage: &Stage) -> Vec<PathBuf> {
 
 #[test]
 fn the_argv_means_what_the_specification_says_at_every_path() {
-    for_all(&generate::scene(), |scene| {
-        let stage = scene.build();
-        let (compiled, diagnostics) = stage.compile(&scene, &scene.request());
-        let naive = match naive::judge(&scene, &stage) {
-            Verdict::Open => return Ok(false),
-            Verdict::Refused(why) => {
-                prop_assert!(diagnostics.has_errors(), "{why}, and yet it would run");
-                return Ok(false);
-            }
-            Verdict::Policy(naive) => naive,
-        };
-        prop_assert!(!diagnostics.has_errors(), "refused: {diagnostics:?}");
-        let argv = argv(&scene, &stage, &scene.request()).unwrap();
-        let (words, model) = (argv.words(), read(&argv)?);
-        let created = compiled.resolution.create.iter().map(|path| path.as_path().to_path_buf());
-        // Of the presets, only what names something of these scenes is part of the naive reading.
-        let blocked = compiled.resolution.placeholders.iter().filter(|one| one.layer != LayerKind::Preset);
-        let blocked = blocked.map(|one| one.path.as_path().to_path_buf());
-        for path in places(&stage).into_iter().chain(created).chain(blocked) {
-            let (is, ought) = (class(&model, &path), naive.class(&path));
-            let agreed = is.means(ought, &path) || (naive.is_at_least_ro(&path) && is.of_the_host() < 2);
-            prop_assert!(agreed, "{path:?} is {is:?} and ought to be {ought:?}\n{words:?}");
+    for_all(&generate::scene(), |scene| means_what_the_specification_says(&scene));
+}
+
+/// Compares the argv with the naive reading at every path. Answers `false` where that reading says
+/// nothing, or that the policy must not run.
+fn means_what_the_specification_says(scene: &Scene) -> Result<bool, TestCaseError> {
+    let stage = scene.build();
+    let (compiled, diagnostics) = stage.compile(scene, &scene.request());
+    let naive = match naive::judge(scene, &stage) {
+        Verdict::Open => return Ok(false),
+        Verdict::Refused(why) => {
+            prop_assert!(diagnostics.has_errors(), "{why}, and yet it would run");
+            return Ok(false);
         }
-        Ok(true)
-    });
+        Verdict::Policy(naive) => naive,
+    };
+    prop_assert!(!diagnostics.has_errors(), "refused: {diagnostics:?}");
+    let argv = argv(scene, &stage, &scene.request()).unwrap();
+    let (words, model) = (argv.words(), read(&argv)?);
+    let created = compiled.resolution.create.iter().map(|path| path.as_path().to_path_buf());
+    // Of the presets, only what names something of these scenes is part of the naive reading.
+    let blocked = compiled.resolution.placeholders.iter().filter(|one| one.layer != LayerKind::Preset);
+    let blocked = blocked.map(|one| one.path.as_path().to_path_buf());
+    for path in places(&stage).into_iter().chain(created).chain(blocked) {
+        let (is, ought) = (class(&model, &path), naive.class(&path));
+        let agreed = is.means(ought, &path) || (naive.is_at_least_ro(&path) && is.of_the_host() < 2);
+        prop_assert!(agreed, "{path:?} is {is:?} and ought to be {ought:?}\n{words:?}");
+    }
+    Ok(true)
 }

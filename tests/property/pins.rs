@@ -18,8 +18,8 @@ use crate::scene::{Access, Entry, HOME, Kind, Missing, Node, Scene, Stage};
 use crate::support::{self, Tree, abs};
 use crate::{for_all, generate, read, rules};
 
-/// A random scene with more depth in it: folders in folders that are writable, maybe together with the whole home, and some
-/// more rules about what is in them.
+/// A random scene with more depth in it: folders in folders that are writable, maybe together with
+/// the whole home, and some more rules about what is in them.
 fn deep_scene() -> impl Strategy<Value = Scene> {
     let more = vec(rules::rule(), 1..5);
     (generate::scene(), more, any::<bool>()).prop_map(|(mut scene, more, home_too)| {
@@ -72,16 +72,21 @@ fn pinned(operation: &Operation) -> Option<AbsPath> {
 
 #[test]
 fn a_directory_can_be_renamed_just_where_no_protective_rule_names_it() {
+    assert_only_what_is_named_is_held(&deep_scene());
+}
+
+pub fn assert_only_what_is_named_is_held(scenes: &impl Strategy<Value = Scene>) {
     let (free, held) = (Cell::new(0), Cell::new(0));
-    for_all(&deep_scene(), |scene| {
+    for_all(scenes, |scene| {
         let Some((stage, argv, naive)) = compiled(&scene) else { return Ok(false) };
-        // What a pattern names in a hidden folder need not be found (SPEC G3), and then it holds nothing.
+        // A glob that matches something in a hidden folder need not find it (SPEC G3), and then it
+        // holds nothing.
         if naive.hides_what_a_pattern_names() {
             return Ok(false);
         }
         let model = read(&argv)?;
         for (path, kind) in stage.paths() {
-            // What happens on a tmpfs of the sandbox is of no concern to the host.
+            // The host does not care what happens on a tmpfs of the sandbox.
             if !kind.is_dir() || naive.class(&path) == Class::Private {
                 continue;
             }

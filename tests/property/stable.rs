@@ -11,7 +11,7 @@ use crate::access::class;
 use crate::naive::{self, Verdict};
 use crate::scene::{Access, Document, Entry, Missing, Scene};
 use crate::support::abs;
-use crate::{argv, for_all, generate, places, read, rules, words};
+use crate::{argv, for_all, generate, places, presets, read, rules, words};
 
 #[test]
 fn compiling_twice_gives_the_same_bytes() {
@@ -71,7 +71,8 @@ fn neither_the_order_of_entries_nor_that_of_files_on_disk_changes_a_byte() {
     });
 }
 
-/// In place, by a generator as simple as can be: what matters is that the same seed gives the same order.
+/// In place, by a generator as simple as can be: what matters is that the same seed gives the same
+/// order.
 fn shuffle<T>(list: &mut [T], seed: &mut u64) {
     for last in (1..list.len()).rev() {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -91,7 +92,7 @@ fn one_more_exclude_on_the_command_line_never_widens() {
 
 #[test]
 fn one_more_exclude_on_any_layer_never_widens() {
-    for_all(&(generate::scene(), any::<Index>(), rules::exclude()), |(scene, index, added)| {
+    for_all(&(presets::some_scene(), any::<Index>(), rules::exclude()), |(scene, index, added)| {
         let mut more = scene.clone();
         let mut documents: Vec<&mut Document> = more.files.values_mut().collect();
         documents.push(&mut more.flags);

@@ -8,12 +8,12 @@ use agent_sandbox::trust::{Grant, Granted, Openness};
 use proptest::prelude::*;
 
 use crate::access::class;
-use crate::{argv, for_all, generate, places, read};
+use crate::{argv, for_all, places, presets, read};
 
 #[test]
 fn the_grants_are_exactly_what_is_more_open_than_without_the_project_s_file() {
     let opened = Cell::new(0);
-    for_all(&generate::scene(), |scene| {
+    for_all(&presets::some_scene(), |scene| {
         let stage = scene.build();
         let request = scene.request();
         let (compiled, diagnostics) = stage.compile(&scene, &request);

@@ -84,6 +84,24 @@ fn ro_inside_what_the_user_excludes_re_opens() {
     );
 }
 
+/// A built-in preset's `ro` shows nothing that the user excludes (SPEC P12), whoever names the
+/// preset. The project's own `ro` would, also where a preset names the path as well.
+#[test]
+fn ro_of_a_preset_opens_nothing_and_that_of_the_project_does() {
+    let tree = tree();
+    tree.add("home/u/.bashrc");
+    tree.add("home/u/vault/pub/.eslintrc");
+    user(&tree, "[filesystem]\npresets = ['!@autorun']\nexclude = ['~']\n");
+    assert_opens(&tree, "[filesystem]\npresets = ['@autorun', '@lint/all']\n", &[]);
+    for shown in ["~/.bashrc", "~/.bash*"] {
+        assert_opens(
+            &tree,
+            &format!("[filesystem]\npresets = ['@autorun']\nro = ['{shown}']\n"),
+            &["`/home/u/.bashrc`: hidden → read-only (.agent-sandbox.toml:3:7)"],
+        );
+    }
+}
+
 #[test]
 fn a_folder_stands_for_what_is_opened_in_the_same_way_below_it() {
     let tree = tree();
@@ -280,7 +298,8 @@ fn hiding_a_folder_opens_what_a_link_in_it_protects() {
     }
 }
 
-/// The user's rule alone is refused, because a command can replace the link. The file makes it pass.
+/// The user's rule alone is refused, because a command can replace the link. The file makes it
+/// pass.
 #[test]
 fn what_would_be_refused_without_the_file_does_not_count_as_open() {
     let tree = tree();

@@ -1,4 +1,4 @@
-//! Why the other rules have no say.
+//! Why the other rules do not decide.
 
 use std::sync::Arc;
 
@@ -53,13 +53,18 @@ pub enum Why {
     EarlierLayer,
     /// In the same layer the more restrictive rule wins.
     LessStrict,
-    /// Both say the same with the same right; which one is called the winner is a matter of spelling.
+    /// Both are equally strong and say the same. The spelling decides which one is the winner.
     Equal,
-    /// A symlink led here, or another mount: then a rule only tightens, and this one is not stricter than what governs.
+    /// It came through a symlink or another mount, so it only tightens, and it is no stricter than
+    /// the winner.
     DoesNotTighten,
+    /// It is a `ro` of a built-in preset. That keeps a path from being changed, and never shows one
+    /// that other rules exclude.
+    PresetOnlyTightens,
     /// A pattern does not reach into an excluded directory.
     OutOfReach,
-    /// A stronger pattern does not reach into the excluded directory, and nothing weaker opens it in its stead.
+    /// A stronger pattern does not reach into the excluded directory, and no weaker rule opens the
+    /// path instead.
     BehindOneOutOfReach,
     /// Our own files stay at least read-only.
     OwnFile,
@@ -67,9 +72,11 @@ pub enum Why {
     LeftAlone,
     /// Nothing is there.
     Missing,
-    /// Nothing is there, and no placeholder is needed: the command cannot make it, or a stronger rule opens it.
+    /// Nothing is there, and no placeholder is needed: the command cannot create the path, or a
+    /// stronger rule opens it.
     NothingToBlock,
-    /// Nothing is there, and no placeholder can be noted in the state folder, so the command can make it.
+    /// Nothing is there, and the state folder cannot be written, so there is no placeholder and the
+    /// command can create the path.
     CannotBlock,
     /// `rw` patterns do not follow symlinks.
     LinkNotFollowed,
@@ -92,6 +99,7 @@ impl Why {
             Why::LessStrict => "less strict, in the same layer",
             Why::Equal => "equal, and later by spelling",
             Why::DoesNotTighten => "came by a link or another mount, and only tightens",
+            Why::PresetOnlyTightens => "a preset's `ro` only tightens",
             Why::OutOfReach => "a pattern does not reach into what is excluded",
             Why::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
             Why::OwnFile => "our own files stay read-only",
@@ -115,7 +123,9 @@ impl Explainer<'_> {
         unmatched.extend(self.stopped_before(looked.path));
         let winner_at = looked.won.map(|(at, _)| at);
         // Without the winner, the best of these would win first.
-        let has_rivals = looked.won.is_some_and(|(_, decision)| !decision.losers.is_empty());
+        let has_rivals = looked.won.is_some_and(|(at, winner)| {
+            !winner.losers.is_empty() || (winner.access == Access::Exclude && self.silences_preset(looked.path, at))
+        });
         let mut next = if has_rivals { Why::LessSpecific } else { Why::NextInLine };
         for at in looked.path.ancestors() {
             losers.extend(unmatched.iter().filter(|loser| loser.rule.at == at).cloned());
@@ -130,6 +140,16 @@ impl Explainer<'_> {
         }
         losers.extend(self.base(looked).map(|rule| Loser::new(rule, next)));
         losers
+    }
+
+    /// Whether an `exclude` at `at` leaves a preset's `ro` no say (SPEC P12) that would govern
+    /// `path` without it.
+    fn silences_preset(&self, path: &AbsPath, at: &AbsPath) -> bool {
+        let mut set_aside = path
+            .ancestors()
+            .take_while(|around| around.is_within(at))
+            .flat_map(|around| self.compiled.decisions.set_aside(&around).map(|aside| aside.why).collect::<Vec<_>>());
+        set_aside.any(|why| why == SetAsideBecause::PresetOnlyTightens)
     }
 
     /// Patterns that met a symlink on the way and did not follow it.
@@ -149,7 +169,7 @@ impl Explainer<'_> {
         losers.extend(left.map(|(rule, path)| Loser::new(by_glob(rule, path), Why::LeftAlone)));
         let aside: Vec<&SetAside> = self.compiled.decisions.set_aside(at).collect();
         let is_ranked = |found: &Match| lost.iter().any(|lost| is_same(lost, found));
-        for SetAside { found, why } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
+        for SetAside { found, why, .. } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
             losers.push(Loser::new(Ruling::of_match(found), set_aside(*why)));
         }
         // What was decided and then taken back.
@@ -176,7 +196,8 @@ impl Explainer<'_> {
         losers
     }
 
-    /// Patterns that no walk has brought here: it does not look into what is excluded as a whole, nor into the future.
+    /// Patterns that match here, although the walk did not: it enters no directory that is excluded
+    /// as a whole, and finds no path that is created later.
     fn unmatched(&self, path: &AbsPath) -> Vec<Loser> {
         let resolution = &self.compiled.resolution;
         let is_known = |rule: &Rule, at: &AbsPath| {
@@ -252,6 +273,7 @@ fn is_same(one: &Match, other: &Match) -> bool {
 fn set_aside(why: SetAsideBecause) -> Why {
     match why {
         SetAsideBecause::DoesNotTighten => Why::DoesNotTighten,
+        SetAsideBecause::PresetOnlyTightens => Why::PresetOnlyTightens,
         SetAsideBecause::OutOfReach => Why::OutOfReach,
         SetAsideBecause::BehindOneOutOfReach => Why::BehindOneOutOfReach,
     }

@@ -34,7 +34,8 @@ impl Applied {
         (self.exact, self.layer, self.access)
     }
 
-    /// SPEC B13: a `**` stands for `directory`, which is on the way, and all of `root` lies below its start.
+    /// SPEC B13: a `**` stands for `directory`, which is on the way, and all of `root` lies below
+    /// its start.
     pub fn leaves_free(&self, directory: &Path, root: &Path) -> bool {
         let Some(pattern) = &self.pattern else { return false };
         let pattern: Vec<&[u8]> = pattern.iter().map(Vec::as_slice).collect();
@@ -43,6 +44,11 @@ impl Applied {
         let start: PathBuf = names(&self.prefix).take(first).map(OsStr::from_bytes).collect();
         let below: Vec<&[u8]> = names(directory).collect();
         root.starts_with(self.prefix.join(start)) && glob::matches_path(&pattern[first..], &below)
+    }
+
+    /// SPEC P12: it keeps a path from being changed, and shows none.
+    pub fn is_preset_ro(&self) -> bool {
+        self.layer == Layer::Preset && self.access == Access::Ro
     }
 
     /// SPEC G5.
@@ -117,7 +123,8 @@ impl<'a> Applying<'a> {
         let mut applying = Self { scene, stage, paths, created, blocked, dangling, applied, required, refused };
         let (create, rest): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(|rule| rule.missing == Missing::Create);
         create.into_iter().for_each(|rule| applying.rule(rule));
-        // What is blocked is there for all others, so it is found first, and what the rules do then is forgotten.
+        // What is blocked is there for all others, so it is found first, and what the rules do then
+        // is forgotten.
         let (applied, refused) = (applying.applied.clone(), applying.refused.clone());
         rest.iter().filter(|rule| rule.missing == Missing::Block).for_each(|rule| applying.rule(rule));
         (applying.applied, applying.refused, applying.dangling) = (applied, refused, Vec::new());
@@ -200,8 +207,8 @@ impl<'a> Applying<'a> {
         there.is_some_and(|there| there.is_dir())
     }
 
-    /// One alternative of a pattern, and the file that has the whole text for its name (SPEC G4). `before`: how many of the
-    /// others there were before this rule.
+    /// One alternative of a pattern, and the file that has the whole text for its name (SPEC G4).
+    /// `before`: how many of the others there were before this rule.
     fn glob(&mut self, rule: &Rule, base: &Path, pattern: &[u8], literal: Option<&Followed>, before: usize) {
         let mut fixed: Vec<&[u8]> = components(pattern).take_while(|part| !glob::is_wild(part)).collect();
         let mut wild: Vec<&[u8]> = components(pattern).skip(fixed.len()).collect();
@@ -217,7 +224,8 @@ impl<'a> Applying<'a> {
             names.is_some_and(|names| glob::matches_path(&wild, &names))
                 && !rule.except.iter().any(|name| path.file_name() == Some(OsStr::new(name)))
         };
-        // SPEC G2: what lies in a directory that matches is no match of its own. SPEC P5: nor in one that is skipped.
+        // SPEC G2: what lies in a directory that matches is no match of its own. SPEC P5: nor in
+        // one that is skipped.
         let is_passed = |path: &Path| {
             let skipped = |above: &Path| rule.skips.iter().any(|name| above.file_name() == Some(OsStr::new(name)));
             let between = path.ancestors().skip(1).take_while(|p| p.starts_with(&prefix.path) && *p != prefix.path);

@@ -1,5 +1,5 @@
-//! The policy as SPEC.md states it, slowly and straight: every rule is tried at every path of the tree. Nothing here is
-//! shared with the compiler; the properties say that both come to the same.
+//! The policy as SPEC.md states it, slowly and straight: every rule is tried at every path of the
+//! tree. Nothing here is shared with the compiler; the properties say that both come to the same.
 
 mod apply;
 pub mod glob;
@@ -25,13 +25,16 @@ pub enum Verdict {
 
 pub struct Naive {
     decisions: Decisions,
+    /// `ro` rules of presets at paths that other rules hide (SPEC P12).
+    aside: Vec<Applied>,
     /// What was matched and where it led, for rules that came through links.
     links: BTreeSet<(PathBuf, PathBuf)>,
     own: Vec<PathBuf>,
     tmp_of_host: bool,
 }
 
-/// The rules that won at each path. More than one where several are equally strong, which then say the same.
+/// The rules that won at each path. More than one where several are equally strong, which then say
+/// the same.
 type Decisions = BTreeMap<PathBuf, Vec<Applied>>;
 
 pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
@@ -39,7 +42,7 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     let Applying { mut applied, required, refused, blocked, dangling, .. } = Applying::all(scene, stage, &rules);
     // What governs the folders of links, and what they lead to, is settled without links.
     let direct: Vec<Applied> = applied.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
-    let direct = decide(&direct);
+    let (direct, _) = decide(&direct);
     if is_open(&applied, &required, &refused, &direct) {
         return Verdict::Open;
     }
@@ -55,7 +58,9 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
         |path: &&PathBuf| follow(stage, path).is_ok_and(|found| found.exists) || path.as_path() == Path::new(STATE);
     let own: Vec<_> = own.iter().filter(is_ours).filter_map(|path| follow(stage, path).ok()).collect();
     let own = own.into_iter().map(|found| found.path).collect();
-    let mut naive = Naive { decisions: decide(&applied), links, own, tmp_of_host };
+    let (decisions, mut aside) = decide(&applied);
+    aside.retain(|rule| !blocked.contains(&rule.at));
+    let mut naive = Naive { decisions, aside, links, own, tmp_of_host };
     naive.keep_what_is_needed(&blocked);
     if dangling.iter().any(|link| naive.class(link.parent().unwrap()) == Class::Rw) {
         return Verdict::Refused("nothing is blocked through a link".to_owned());
@@ -70,24 +75,40 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
     }
 }
 
-/// SPEC D1, and G3, for which the decisions above a path come first.
-fn decide(applied: &[Applied]) -> Decisions {
+/// SPEC D1, P12, and G3, for which the decisions above a path come first. Returns the presets' `ro`
+/// rules without a say as well.
+fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
     let mut places: Vec<&PathBuf> = applied.iter().map(|rule| &rule.at).collect();
-    places.sort_by_key(|path| path.components().count());
+    places.sort_by_key(|path| (path.components().count(), *path));
+    places.dedup();
     let mut decisions = Decisions::new();
+    let mut aside = Vec::new();
     for place in places {
-        let here = || applied.iter().filter(|rule| rule.at == *place);
-        let strongest = here().map(Applied::strength).max();
-        let strongest = here().filter(|rule| Some(rule.strength()) == strongest);
-        // Where the strongest are out of reach, nothing weaker opens the path in their stead. Those that exclude count.
-        let counts = |rule: &&Applied| rule.access == Access::Exclude || is_reached(&decisions, rule);
-        let winners = strongest.filter(|rule| rule.only_tightens() || counts(rule)).cloned();
-        let winners: Vec<Applied> = winners.collect();
+        let here: Vec<&Applied> = applied.iter().filter(|rule| rule.at == *place).collect();
+        let (presets, others): (Vec<&Applied>, Vec<&Applied>) = here.iter().partition(|rule| rule.is_preset_ro());
+        let mut winners = win(&others, &decisions);
+        let around = || place.parent().and_then(|parent| governing(&decisions, parent));
+        let without_presets = winners.first().or_else(around).map(|rule| rule.access);
+        if without_presets == Some(Access::Exclude) {
+            let in_reach = presets.into_iter().filter(|rule| is_reached(&decisions, rule));
+            aside.extend(in_reach.cloned());
+        } else {
+            winners = win(&here, &decisions);
+        }
         if !winners.is_empty() {
             decisions.insert(place.clone(), winners);
         }
     }
-    decisions
+    (decisions, aside)
+}
+
+/// The strongest of some rules at one path. Where they are out of reach, nothing weaker opens the
+/// path in their stead. Those that exclude count.
+fn win(here: &[&Applied], decisions: &Decisions) -> Vec<Applied> {
+    let strongest = here.iter().map(|rule| rule.strength()).max();
+    let counts = |rule: &Applied| rule.only_tightens() || rule.access == Access::Exclude || is_reached(decisions, rule);
+    let winners = here.iter().filter(|rule| Some(rule.strength()) == strongest && counts(rule));
+    winners.map(|rule| (*rule).clone()).collect()
 }
 
 fn governing<'d>(decisions: &'d Decisions, path: &Path) -> Option<&'d Applied> {
@@ -106,8 +127,8 @@ fn reaches(decisions: &Decisions, matched: &Path, prefix: &Path) -> bool {
 
 type Refusal = (String, Option<(PathBuf, PathBuf)>);
 
-/// Whether it runs depends on something out of reach: a link that leads too far, or the matches of a glob that must match.
-/// The specification does not say whether those are errors.
+/// Whether it runs depends on something out of reach: a link that leads too far, or the matches of
+/// a glob that must match. The specification does not say whether those are errors.
 fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], decisions: &Decisions) -> bool {
     let in_reach = |range: &Range<usize>| applied[range.clone()].iter().any(|rule| is_reached(decisions, rule));
     let mut links = refused.iter().filter_map(|(_, link)| link.as_ref());
@@ -116,7 +137,8 @@ fn is_open(applied: &[Applied], required: &[Range<usize>], refused: &[Refusal], 
 }
 
 impl Naive {
-    /// SPEC M4: a placeholder stands where a rule protects and the place around is writable; elsewhere nothing is there.
+    /// SPEC M4: a placeholder stands where a rule protects and the place around is writable;
+    /// elsewhere nothing is there.
     fn keep_what_is_needed(&mut self, blocked: &[PathBuf]) {
         for path in blocked {
             let is_protected = self.decisions.get(path).is_some_and(|winners| winners[0].access != Access::Rw);
@@ -146,7 +168,8 @@ impl Naive {
             if by_link == 0 || (here.is_empty() && !hidden_around) {
                 continue;
             }
-            // What came by links itself may not count; and of several that are equally strong it is not said whose link counts.
+            // What came by links itself may not count; and of several that are equally strong it is
+            // not said whose link counts.
             let certain = hidden_around || here.iter().any(|rule| rule.links.is_empty() && rule.exact);
             return Some(if certain && by_link == winners.len() {
                 Verdict::Refused(format!("{path:?} is hidden, and opened by a link"))
@@ -213,21 +236,21 @@ impl Naive {
         if is_own && class == Class::Rw { Class::Ro } else { class }
     }
 
-    /// The folder that a directory can be moved in: the outermost one that is writable with all between. `None` for what
-    /// does not lie in something writable.
+    /// The folder that a directory can be moved in: the outermost one that is writable with all
+    /// between. `None` for what does not lie in something writable.
     fn can_move_in<'d>(&self, directory: &'d Path) -> Option<&'d Path> {
         let writable = |path: &&Path| self.class(path) == Class::Rw;
         writable(&directory).then(|| directory.ancestors().skip(1).take_while(writable).last())?
     }
 
-    /// Whether a directory may be renamed (SPEC B12, B13): it lies in something writable, and no rule that protects names
-    /// it as a part of the way.
+    /// Whether a directory may be renamed (SPEC B12, B13): it lies in something writable, and no
+    /// rule that protects names it as a part of the way.
     pub fn may_be_renamed(&self, directory: &Path) -> bool {
         let Some(root) = self.can_move_in(directory) else { return false };
         let is_below = |path: &Path| path.starts_with(directory) && path != directory;
         let names = |rule: &&Applied| rule.only_tightens() || is_reached(&self.decisions, rule);
         let protective = self.decisions.values().flatten().filter(|rule| rule.access != Access::Rw).filter(names);
-        let mut below = protective.filter(|rule| is_below(&rule.at));
+        let mut below = protective.chain(&self.aside).filter(|rule| is_below(&rule.at));
         below.all(|rule| rule.leaves_free(directory, root)) && !self.own.iter().any(|own| is_below(own))
     }
 
@@ -238,8 +261,8 @@ impl Naive {
         rules.chain(self.own.iter().map(PathBuf::as_path))
     }
 
-    /// Whether `path` belongs to an own file at or below which a glob said `rw`. It is read-only at least, and SPEC D6
-    /// does not say more.
+    /// Whether `path` belongs to an own file at or below which a glob said `rw`. It is read-only at
+    /// least, and SPEC D6 does not say more.
     pub fn is_at_least_ro(&self, path: &Path) -> bool {
         let struck = |rule: &Applied, own: &PathBuf| rule.at.starts_with(own) && rule.access == Access::Rw;
         let within = self.own.iter().filter(|own| path.starts_with(own));

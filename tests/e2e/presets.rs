@@ -1,0 +1,119 @@
+//! A built-in preset's `ro` keeps a path from being changed, and shows none that is excluded (SPEC
+//! P12).
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::sandbox::{Found, assert_fits, probe, run, sandbox, shell_with, succeeded, write};
+use crate::situations;
+use crate::support::{Place, binary, stderr};
+
+everywhere!(
+    excluding_a_folder_hides_what_a_preset_names_in_it,
+    excluding_the_home_hides_what_a_preset_names_in_it,
+    excluding_in_the_users_file_hides_what_a_preset_names,
+    what_a_preset_opens_in_an_excluded_home_keeps_its_read_only_places,
+    without_an_exclude_a_preset_keeps_a_file_from_being_changed,
+    a_users_own_ro_shows_a_file_in_an_excluded_home,
+    what_a_glob_hides_stays_where_a_preset_names_it,
+);
+
+const USER_FILE: &str = "home/.config/agent-sandbox/config.toml";
+
+fn excluding_a_folder_hides_what_a_preset_names_in_it(place: &Place) {
+    write(place, ".claude/settings.json", "{}");
+    let settings = place.project().join(".claude/settings.json");
+    assert_eq!(probe(place, &["--ro=.claude"], std::slice::from_ref(&settings)), [Found::ro("file")], "the control");
+    assert_eq!(probe(place, &["--exclude=.claude"], &[settings]), [Found::none("EACCES")]);
+}
+
+fn excluding_the_home_hides_what_a_preset_names_in_it(place: &Place) {
+    place.write("home/.bashrc", "alias x=y\n");
+    let bashrc = place.home().join(".bashrc");
+    assert_eq!(probe(place, &["--exclude=~"], &[bashrc]), [Found::none("ENOENT")]);
+}
+
+fn excluding_in_the_users_file_hides_what_a_preset_names(place: &Place) {
+    place.write("home/.config/fish/config.fish", "set x y\n");
+    place.write(USER_FILE, "[filesystem]\nexclude = ['~/.config']\n");
+    let settings = place.home().join(".config/fish/config.fish");
+    assert_eq!(probe::<&str>(place, &[], &[settings]), [Found::none("EACCES")]);
+}
+
+/// The system's file is one that the test mounts for itself, in a mount namespace of its own. The
+/// sandbox starts as the ordinary user, in a user namespace below.
+#[test]
+fn excluding_in_the_systems_file_hides_what_a_preset_names() {
+    const HOST: &str = r#"
+        set -e
+        user=$1 etc=$2 binary=$3
+        mount --bind "$etc" /etc
+        exec unshare --user --map-user="$user" --map-group="$user" "$binary" -- \
+            sh -c 'cat ~/.config/fish/config.fish 2>&1 && exit 1; cat ~/.profile'
+    "#;
+    situations::as_user(Place::outside_tmp, |place| {
+        place.write("home/.config/fish/config.fish", "set x y\n");
+        place.write("home/.profile", "shown\n");
+        place.write("etc/agent-sandbox/config.toml", "[filesystem]\nexclude = ['~/.config']\n");
+        let mut host = place.command("unshare");
+        host.args(["--user", "--map-root-user", "--mount", "sh", "-c", HOST, "sh", &place.uid.to_string()]);
+        let output = succeeded(host.arg(place.path().join("etc")).arg(binary()).output().unwrap());
+        assert!(output.contains("Permission denied") && output.ends_with("\nshown\n"), "{output}");
+    });
+}
+
+fn what_a_preset_opens_in_an_excluded_home_keeps_its_read_only_places(place: &Place) {
+    place.write("home/.claude/settings.json", "{}");
+    shell_with(place, &["--exclude=~"], "echo state >~/.claude/x");
+    assert_eq!(fs::read_to_string(place.home().join(".claude/x")).unwrap(), "state\n");
+    let paths = ["settings.json", "x"].map(|name| place.home().join(".claude").join(name));
+    assert_eq!(probe(place, &["--exclude=~"], &paths), [Found::ro("file"), Found::rw("file")]);
+}
+
+fn without_an_exclude_a_preset_keeps_a_file_from_being_changed(place: &Place) {
+    place.write("home/.bashrc", "alias x=y\n");
+    let output = run(place, &["--", "sh", "-c", "cat ~/.bashrc; echo x >>~/.bashrc"]);
+    assert!(stderr(&output).contains("Read-only file system") && !output.status.success(), "{output:?}");
+    assert_eq!(output.stdout, b"alias x=y\n");
+    assert_eq!(fs::read_to_string(place.home().join(".bashrc")).unwrap(), "alias x=y\n");
+}
+
+fn a_users_own_ro_shows_a_file_in_an_excluded_home(place: &Place) {
+    place.write("home/.bashrc", "alias x=y\n");
+    place.write(USER_FILE, "[filesystem]\nexclude = ['~']\nro = ['~/.bashrc']\n");
+    assert_eq!(probe::<&str>(place, &[], &[place.home().join(".bashrc")]), [Found::ro("file")]);
+}
+
+/// The glob names no folder, so the command could move `.config` away and make another one. The
+/// preset's rule names it.
+fn what_a_glob_hides_stays_where_a_preset_names_it(place: &Place) {
+    write(place, ".config/mise.toml", "[env]\n");
+    write(place, "sub/mise.toml", "[env]\n");
+    let script = "cat .config/mise.toml sub/mise.toml; mv sub moved && mv .config away";
+    let output = run(place, &["--exclude=**/mise.toml", "--", "sh", "-c", script]);
+    let said = stderr(&output);
+    assert_eq!((output.status.success(), said.matches("Permission denied").count()), (false, 2), "{said}");
+    assert!(said.contains("Device or resource busy"), "{said}");
+    assert!(place.project().join("moved").exists() && place.project().join(".config").exists());
+}
+
+#[test]
+fn explain_names_a_presets_rule_that_only_tightens() {
+    situations::as_user(Place::outside_tmp, |place| {
+        place.write("home/.bashrc", "");
+        let explain = |more: &[&str]| {
+            let words = ["--exclude=~", "explain"].iter().chain(more).chain(&["~/.bashrc"]);
+            succeeded(sandbox(place).args(words).output().unwrap())
+        };
+        let text = explain(&[]);
+        assert!(text.starts_with("~/.bashrc: exclude "), "{text}");
+        let of_preset: Vec<&str> = text.lines().filter(|line| line.contains("ro ~/.bashrc")).collect();
+        assert!(matches!(of_preset[..], [line] if line.ends_with("a preset's `ro` only tightens")), "{text}");
+        let answer: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
+        assert_fits("explain", &answer);
+        let losers = answer["paths"][0]["losers"].as_array().unwrap();
+        let why = losers.iter().find(|loser| loser["rule"]["text"] == "~/.bashrc").map(|loser| &loser["why"]);
+        assert_eq!(why, Some(&Value::from("preset-only-tightens")), "{answer}");
+    });
+}
