@@ -281,10 +281,11 @@ fn prepare(
             .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"),
         ));
     }
-    if will_run {
-        launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
-    }
     let mut diagnostics = Diagnostics::default();
+    if will_run {
+        let warning = launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
+        warning.into_iter().for_each(|warning| diagnostics.push(warning));
+    }
     let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
     // Who gives the command other streams asks for them when all stands.
     let ahead = will_run && !options.exec && !request.no_guard && leaves == Leaves::WhatRulesAskFor;

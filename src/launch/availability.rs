@@ -78,8 +78,13 @@ pub(crate) fn setting(host: &Host, path: &str) -> Option<String> {
 }
 
 pub(crate) fn in_container(host: &Host, session: &Session) -> bool {
-    let marked = |path: &str| std::fs::exists(host.real(&AbsPath::root().join(path))).unwrap_or(false);
-    session.var("container").is_some() || marked(".dockerenv") || marked("run/.containerenv")
+    session.var("container").is_some() || container_marker(host).is_some()
+}
+
+/// The file by which Docker or podman marks a container, if there is one.
+pub(crate) fn container_marker(host: &Host) -> Option<AbsPath> {
+    let markers = [".dockerenv", "run/.containerenv"].map(|path| AbsPath::root().join(path));
+    markers.into_iter().find(|marker| std::fs::exists(host.real(marker)).unwrap_or(false))
 }
 
 /// Starts the smallest sandbox that has what ours have, and reads bwrap's reason if it fails.

@@ -6,6 +6,7 @@ pub(crate) mod availability;
 mod before;
 mod beside;
 pub(crate) mod bwrap;
+mod caller;
 mod command;
 mod early;
 pub(crate) mod features;
@@ -50,6 +51,7 @@ pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::{explain_refusal, without_power};
 pub use beside::Basis;
 pub use bwrap::find as find_bwrap;
+pub use caller::check_caller;
 pub use features::remember;
 pub use own_sandbox::own_sandbox;
 pub use supervise::{Ahead, Attendant, Begun, Ending, GivenStreams, Loading, Outcome, Supervisor};
@@ -72,19 +74,6 @@ pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Eng
 /// The kernel has it, and we know the numbers of this architecture.
 pub(crate) fn has_seccomp() -> bool {
     rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
-}
-
-/// What must be true of the caller before anything is compiled for a run.
-pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<(), Diagnostic> {
-    if is_inside(host) {
-        return Err(Diagnostic::new(Code::AlreadyInside, "this is a sandbox already, and sandboxes do not nest yet")
-            .help("run the command as it is: it has the protection of the sandbox around it"));
-    }
-    if session.is_root() && !allow_root {
-        return Err(Diagnostic::new(Code::RootRefused, "refusing to run as root")
-            .help("run as an ordinary user; in a container or CI, where root is all there is, add `--allow-root`"));
-    }
-    Ok(())
 }
 
 /// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::guard::{NO_NAMESPACES, with_bwrap};
-use crate::sandbox::{assert_fits, policy, sandbox, snapshot, succeeded};
+use crate::sandbox::{assert_fits, marked, policy, sandbox, snapshot, succeeded};
 use crate::support::{Place, binary, stderr, stdout};
 
 for_both!(
@@ -21,7 +21,7 @@ for_both!(
     a_state_folder_that_cannot_be_written_is_a_limit,
 );
 
-for_root!(root_without_the_flag_is_told_of_it);
+for_root!(root_without_the_flag_is_told_of_it, root_in_a_container_is_told_that_it_may);
 
 /// What it says, and its exit code.
 #[track_caller]
@@ -143,7 +143,14 @@ fn a_state_folder_that_cannot_be_written_is_a_limit(place: &Place) {
 }
 
 fn root_without_the_flag_is_told_of_it(place: &Place) {
-    let (found, _) = doctor(&mut place.agent_sandbox());
+    let (found, _) = doctor(&mut marked(place, &[]));
     is_missing(&found, "caller", "refusing to run as root");
     assert!(finding(&found, "caller")["remedy"].as_str().unwrap().contains("--allow-root"));
+}
+
+fn root_in_a_container_is_told_that_it_may(place: &Place) {
+    let (found, code) = doctor(&mut marked(place, &["/.dockerenv"]));
+    let caller = finding(&found, "caller");
+    assert_eq!((code, &caller["status"]), (Some(0), &Value::from("ok")), "{found:#}");
+    assert_eq!(caller["found"], "running as root, because this is a container (`/.dockerenv` exists)");
 }

@@ -40,6 +40,32 @@ pub fn sandbox(place: &Place) -> Command {
     command
 }
 
+/// The product, without `--allow-root`, where just these marker files of containers exist.
+pub fn marked(place: &Place, markers: &[&str]) -> Command {
+    let mut command = with_markers(place, markers);
+    command.arg(binary());
+    command
+}
+
+/// Starts the arguments that follow on a root directory that has just these marker files of containers.
+/// This machine may be a container itself, and no mount can hide a file of its root directory.
+pub fn with_markers(place: &Place, markers: &[&str]) -> Command {
+    let mut command = place.command("bwrap");
+    command.args(["--cap-add", "ALL"]);
+    for entry in fs::read_dir("/").unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        if kind.is_symlink() {
+            command.arg("--symlink").arg(fs::read_link(entry.path()).unwrap()).arg(entry.path());
+        } else if kind.is_dir() && entry.file_name() != "run" {
+            command.arg("--dev-bind").args([entry.path(), entry.path()]);
+        }
+    }
+    command.args(["--tmpfs", "/run"]).args(markers.iter().flat_map(|marker| ["--dir", marker]));
+    command.arg("--chdir").arg(place.project()).arg("--");
+    command
+}
+
 /// Runs words inside; they start with the flags of the product, if any.
 pub fn run<S: AsRef<OsStr>>(place: &Place, words: &[S]) -> Output {
     sandbox(place).args(words).output().unwrap()

@@ -144,8 +144,9 @@ fn caller(host: &Host, session: &Session, allow_root: bool) -> Finding {
     const NAME: &str = "caller";
     match launch::check_caller(host, session, allow_root) {
         Err(refusal) => Finding::missing(NAME, &refusal),
-        Ok(()) if session.is_root() => Finding::ok(NAME, "root, with `--allow-root`"),
-        Ok(()) => Finding::ok(NAME, format!("the user with the id {}", session.uid)),
+        Ok(Some(warning)) => Finding::ok(NAME, warning.message),
+        Ok(None) if session.is_root() => Finding::ok(NAME, "root, with `--allow-root`"),
+        Ok(None) => Finding::ok(NAME, format!("the user with the id {}", session.uid)),
     }
 }
 

@@ -74,7 +74,7 @@ impl Trial {
         let engine = match (launch::check_caller(host, &self.session, allow_root), &self.engine) {
             (Err(refusal), _) => return Went::Badly(refusal),
             (_, Err(lacking)) => return Went::Badly(lacking.clone()),
-            (Ok(()), Ok(engine)) => engine,
+            (Ok(_), Ok(engine)) => engine,
         };
         match self.run(host, &self.compiled, engine) {
             Err(diagnostic) | Ok(Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic)) => Went::Badly(diagnostic),
