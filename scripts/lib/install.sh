@@ -54,6 +54,7 @@ is_there() {
 package_of() {
     case "$1:$2" in
     *:bwrap) echo bubblewrap ;;
+    *:apparmor_parser) echo apparmor ;;
     apt-get:cc) echo gcc libc6-dev ;;
     apk:cc) echo gcc musl-dev ;;
     *:cc) echo gcc ;;

@@ -2,6 +2,7 @@
 //! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
 mod aftermath;
+pub(crate) mod apparmor;
 pub(crate) mod availability;
 mod before;
 mod beside;

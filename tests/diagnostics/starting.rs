@@ -49,7 +49,7 @@ cases! {
         unavailable(&tree(["proc/sys/user/max_user_namespaces = 0\n"]), "/usr/bin/bwrap");
     SandboxUnavailable user_namespaces_for_root_alone_can_be_opened
         unavailable(&tree(["proc/sys/kernel/unprivileged_userns_clone = 0\n"]), "/usr/bin/bwrap");
-    SandboxUnavailable the_restriction_of_ubuntu_has_a_profile_for_bwrap
+    SandboxUnavailable the_restriction_of_ubuntu_has_a_profile
         one(launch::explain_refusal("setting up uid map: Permission denied", true));
     SandboxUnavailable a_container_that_hides_parts_of_proc_can_be_started_otherwise
         one(launch::explain_refusal("Can't mount proc on /newroot/proc: Operation not permitted", false));

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
+use crate::launch::apparmor::{self, Confinement};
 use crate::launch::{self, availability, bwrap, terminal};
 use crate::layers;
 use crate::mountinfo;
@@ -187,19 +188,37 @@ fn user_namespaces(host: &Host, session: &Session, bwrap: Option<&AbsPath>, trie
     }
 }
 
+/// One of four cases: see [`Confinement`].
 fn apparmor(host: &Host) -> Option<Finding> {
     const NAME: &str = "AppArmor";
-    let path = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
-    availability::setting(host, path)?;
-    Some(if availability::is_restricted(host) {
-        Finding::limited(
-            NAME,
-            "restricts user namespaces (`kernel.apparmor_restrict_unprivileged_userns` is 1)",
-            "only programs with a profile get them: without one for bwrap nothing runs, and with Ubuntu's own the second stage does not work",
-            "`sudo apt install apparmor-profiles`, and link `bwrap-userns-restrict` into `/etc/apparmor.d`",
+    let remedy = if apparmor::own_profile_is_installed(host) {
+        format!(
+            "the file of our profile is there, and this program does not run under it: start it as \
+             `/usr/bin/agent-sandbox` or `/usr/local/bin/agent-sandbox`, and load the profile with \
+             `{}`",
+            apparmor::LOAD_PROFILE
         )
     } else {
-        Finding::ok(NAME, "does not restrict user namespaces")
+        format!("install agent-sandbox in `/usr/local/bin`, and its profile with `{}`", apparmor::INSTALL_PROFILE)
+    };
+    Some(match apparmor::confinement(host)? {
+        Confinement::Unrestricted => Finding::ok(NAME, "unrestricted: user namespaces keep their capabilities"),
+        Confinement::OwnProfile => {
+            Finding::ok(NAME, "our profile: bwrap and the second stage keep their capabilities; nothing is lost")
+        }
+        Confinement::BwrapProfile => Finding::limited(
+            NAME,
+            "bwrap's profile (`bwrap-userns-restrict`): bwrap works, and its children have no capabilities",
+            format!("the second stage cannot work, so {}", leaves_open(Protection::Guard)),
+            remedy,
+        ),
+        Confinement::Restricted => Finding::limited(
+            NAME,
+            "restricted (`kernel.apparmor_restrict_unprivileged_userns` is 1): a program without a profile has no \
+             capabilities in a user namespace",
+            "nothing runs, unless the caller is root, bwrap is setuid, or a profile in another file allows it",
+            remedy,
+        ),
     })
 }
 
@@ -399,7 +418,52 @@ fn features(bwrap: &AbsPath) -> Vec<Feature> {
 
 #[cfg(test)]
 mod tests {
-    use super::version;
+    use super::*;
+    use std::fs;
+
+    const SWITCH: &str = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+
+    fn apparmor_with(files: &[(&str, &str)]) -> Result<Option<Finding>, std::io::Error> {
+        let root = tempfile::tempdir()?;
+        for (path, text) in files {
+            let path = root.path().join(path);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(path, text)?;
+        }
+        Ok(apparmor(&Host::at(root.path())))
+    }
+
+    #[test]
+    fn each_of_the_four_cases_of_apparmor_says_what_it_loses() -> Result<(), std::io::Error> {
+        let restrict = ("etc/apparmor.d/bwrap-userns-restrict", "");
+        let own = ("proc/self/attr/apparmor/current", "agent-sandbox (enforce)\n");
+        let lost = Some("the second stage cannot work, so mounts are neither compared with the plan nor locked");
+        let nothing_runs =
+            Some("nothing runs, unless the caller is root, bwrap is setuid, or a profile in another file allows it");
+        let cases: [(&[(&str, &str)], &str, Status, Option<&str>); 4] = [
+            (&[(SWITCH, "0\n")], "unrestricted: ", Status::Ok, None),
+            (&[(SWITCH, "1\n")], "restricted (", Status::Limited, nothing_runs),
+            (&[(SWITCH, "1\n"), restrict], "bwrap's profile (", Status::Limited, lost),
+            (&[(SWITCH, "1\n"), restrict, own], "our profile: ", Status::Ok, None),
+        ];
+        for (files, begins, status, effect) in cases {
+            let finding = apparmor_with(files)?.ok_or(std::io::ErrorKind::NotFound)?;
+            assert!(finding.found.starts_with(begins), "{finding:?}");
+            assert_eq!((finding.status, finding.effect.as_deref()), (status, effect), "{finding:?}");
+            let installs = finding.remedy.is_some_and(|remedy| remedy.contains(apparmor::INSTALL_PROFILE));
+            assert_eq!(installs, status == Status::Limited);
+        }
+        assert!(apparmor_with(&[])?.is_none(), "a kernel without the setting has nothing to say");
+        Ok(())
+    }
+
+    #[test]
+    fn a_profile_that_does_not_apply_here_is_to_be_loaded() -> Result<(), std::io::Error> {
+        let finding = apparmor_with(&[(SWITCH, "1\n"), ("etc/apparmor.d/agent-sandbox", "")])?;
+        let remedy = finding.and_then(|finding| finding.remedy).unwrap_or_default();
+        assert!(remedy.contains(apparmor::LOAD_PROFILE) && !remedy.contains("sudo install"), "{remedy}");
+        Ok(())
+    }
 
     #[test]
     fn a_release_begins_with_its_version() {
