@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::ablate::{self, Point};
 use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
@@ -160,6 +161,7 @@ impl Prepared {
         let thorough = undo.has_company();
         let note = if thorough { launch::note_all_identities } else { launch::note_identities };
         let noted = note(host, &mut self.argv);
+        ablate::pause(Point::BeforeBwrap);
         let mut around = Around { prepared: &self, host, thorough, undo: Some(undo), said: Diagnostics::default() };
         let begun = noted.and_then(|()| match begun {
             Some(begun) => Ok(begun),

@@ -18,6 +18,7 @@ use rustix::process::{Resource, Rlimit, fchdir, getrlimit, getuid, setrlimit, um
 
 use super::dev;
 use super::own::{Own, is_directory};
+use crate::ablate::{self, Mitigation};
 use crate::guard_plan::{Expectation, Expected, GuardMount, GuardPlan};
 use crate::identity::Identity;
 use crate::mount_access::{self, Access};
@@ -421,7 +422,9 @@ pub(super) fn open(path: &AbsPath) -> io::Result<OwnedFd> {
 /// The same for a name in a folder that was opened so.
 pub(super) fn open_in(folder: impl AsFd, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    Ok(openat2(folder, name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+    let follows = ablate::is_off(Mitigation::GuardCheck);
+    let resolve = if follows { ResolveFlags::empty() } else { ResolveFlags::NO_SYMLINKS };
+    Ok(openat2(folder, name, flags, Mode::empty(), resolve)?)
 }
 
 pub(super) fn by_descriptor(descriptor: &OwnedFd) -> String {

@@ -11,6 +11,7 @@ use std::sync::PoisonError;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use crate::ablate::{self, Point};
 use crate::path::AbsPath;
 
 use super::{DirEntry, Directory, Host, is_absent};
@@ -125,6 +126,7 @@ impl Host {
 
     /// The same, for who has more questions about them.
     pub fn open_dir(&self, path: &AbsPath) -> io::Result<Directory> {
+        ablate::pause(Point::ReadFolder(path));
         if let Some(listener) = &self.listener {
             listener(path);
         }

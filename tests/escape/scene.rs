@@ -118,12 +118,20 @@ impl Scene {
         self.attack_with(&[], attack, arguments)
     }
 
-    /// The same, but nobody waits for it.
+    /// Starts an attack inside, and does not wait for it.
     pub fn start<A: AsRef<OsStr>>(&self, attack: &str, arguments: &[A]) -> Running {
         let mut command = self.product();
         command.arg("--");
         words(&mut command, attack, arguments);
         Running::start(command)
+    }
+
+    /// Runs an attack inside that a test holds at each of `points` of its start.
+    pub fn hold<A: AsRef<OsStr>>(&self, points: &[&str], flags: &[&str], attack: &str, arguments: &[A]) -> Held {
+        let mut command = self.product();
+        command.args(flags).arg("--");
+        words(&mut command, attack, arguments);
+        Held::start(self, command, points)
     }
 
     /// Compiles an attack that needs C, into the project.
@@ -145,7 +153,7 @@ impl Scene {
         ran.out
     }
 
-    /// The same, whatever comes of it.
+    /// Runs arguments on the host as the user, whatever comes of it.
     pub fn try_host(&self, words: &[&str]) -> Ran {
         let mut command = self.outside(words[0]);
         command.args(&words[1..]);
@@ -169,6 +177,38 @@ pub fn words<A: AsRef<OsStr>>(command: &mut Command, attack: &str, arguments: &[
         command.arg(attack);
     }
     command.args(arguments);
+}
+
+/// A product that stops at points of its start until the test lets it go on (`ablate::pause`).
+pub struct Held {
+    pub running: Running,
+    pauses: Vec<(String, PathBuf)>,
+}
+
+impl Held {
+    /// Starts `command` and holds it at each of `points`, in whatever order it comes to them.
+    pub fn start(scene: &Scene, mut command: Command, points: &[&str]) -> Self {
+        let file = |number: usize| scene.place.path().join(format!("pause-{number}"));
+        let pauses: Vec<_> =
+            points.iter().enumerate().map(|(number, point)| (point.to_string(), file(number))).collect();
+        let lines: Vec<String> = pauses.iter().map(|(point, file)| format!("{point} {}", file.display())).collect();
+        command.env("AGENT_SANDBOX_PAUSE", lines.join("\n"));
+        Self { running: Running::start(command), pauses }
+    }
+
+    /// Waits until the product stops, and returns the point.
+    #[track_caller]
+    pub fn stopped(&mut self) -> String {
+        let at = |pauses: &[(String, PathBuf)]| pauses.iter().position(|(_, file)| file.exists());
+        self.running.until("stopped", || at(&self.pauses).is_some());
+        self.pauses[at(&self.pauses).unwrap()].0.clone()
+    }
+
+    /// Lets the product go on from this point.
+    pub fn go_on(&self, point: &str) {
+        let (_, file) = self.pauses.iter().find(|(name, _)| name == point).unwrap();
+        fs::remove_file(file).unwrap();
+    }
 }
 
 /// What came of one process.

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::process::Signal;
 
+use crate::ablate::{self, Point};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::launch::availability;
@@ -139,6 +140,7 @@ impl Run<'_> {
         while let Some(socket) = &self.socket {
             match channel::hear(socket) {
                 Ok(Some((Report::Ready, sender))) => {
+                    ablate::pause(Point::BeforeGo);
                     self.target = sender.and_then(|pid| Process::open(pid).ok());
                     self.init = self.target.as_ref().and_then(Process::parent);
                     self.namespaces = self.target.as_ref().and_then(|command| Namespaces::of(command.pid()).ok());
