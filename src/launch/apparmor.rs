@@ -90,9 +90,13 @@ mod tests {
 
     const SWITCH: &str = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
     const LABEL: &str = "proc/self/attr/apparmor/current";
+    const RESTRICT: &str = "etc/apparmor.d/bwrap-userns-restrict";
     const LIST: &str = "sys/kernel/security/apparmor/profiles";
 
-    fn found(files: &[(&str, &str)]) -> Result<Option<Confinement>, std::io::Error> {
+    /// Paths below the root of the host, and their content.
+    type Files = &'static [(&'static str, &'static str)];
+
+    fn found(files: Files) -> Result<Option<Confinement>, std::io::Error> {
         let root = tempfile::tempdir()?;
         for (path, text) in files {
             let path = root.path().join(path);
@@ -104,23 +108,22 @@ mod tests {
 
     #[test]
     fn the_four_cases_are_told_apart() -> Result<(), std::io::Error> {
-        let restrict = "etc/apparmor.d/bwrap-userns-restrict";
-        let table: [(&[(&str, &str)], Option<Confinement>); 12] = [
+        let table: [(Files, Option<Confinement>); 12] = [
             (&[], None),
             (&[(SWITCH, "0\n")], Some(Unrestricted)),
             (&[(SWITCH, "1\n")], Some(Restricted)),
             (&[(SWITCH, "1\n"), (LABEL, "unconfined\n")], Some(Restricted)),
-            (&[(SWITCH, "1\n"), (restrict, "")], Some(BwrapProfile)),
+            (&[(SWITCH, "1\n"), (RESTRICT, "")], Some(BwrapProfile)),
             // It also counts where programs without a profile are not restricted.
-            (&[(SWITCH, "0\n"), (restrict, "")], Some(BwrapProfile)),
+            (&[(SWITCH, "0\n"), (RESTRICT, "")], Some(BwrapProfile)),
             (
-                &[(SWITCH, "1\n"), (restrict, ""), ("etc/apparmor.d/disable/bwrap-userns-restrict", "")],
+                &[(SWITCH, "1\n"), (RESTRICT, ""), ("etc/apparmor.d/disable/bwrap-userns-restrict", "")],
                 Some(Restricted),
             ),
             // The list of the kernel counts more than the files.
-            (&[(SWITCH, "1\n"), (restrict, ""), (LIST, "man_groff (enforce)\n")], Some(Restricted)),
+            (&[(SWITCH, "1\n"), (RESTRICT, ""), (LIST, "man_groff (enforce)\n")], Some(Restricted)),
             (&[(SWITCH, "1\n"), (LIST, "bwrap (enforce)\nunpriv_bwrap (enforce)\n")], Some(BwrapProfile)),
-            (&[(SWITCH, "1\n"), (restrict, ""), (LABEL, "agent-sandbox (enforce)\n")], Some(OwnProfile)),
+            (&[(SWITCH, "1\n"), (RESTRICT, ""), (LABEL, "agent-sandbox (enforce)\n")], Some(OwnProfile)),
             (&[(SWITCH, "1\n"), ("proc/self/attr/current", "agent-sandbox (enforce)\n")], Some(OwnProfile)),
             // A file alone does not say that this process runs under it.
             (&[(SWITCH, "1\n"), ("etc/apparmor.d/agent-sandbox", ""), (LABEL, "unconfined\n")], Some(Restricted)),

@@ -52,7 +52,7 @@ impl Visited {
 /// By the clock that file systems take their times from, which ticks a few hundred times in a second: what changes from now on is not
 /// older than this.
 ///
-/// Not by rustix, whose way to the clock is a crash under valgrind, which counts our instructions.
+/// Not by rustix, whose access to the clock crashes under valgrind (`benches/instructions.py`).
 #[allow(unsafe_code)]
 fn now() -> Moment {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{failed, policy, sandbox, shell, shell_with, write};
-use crate::support::{Place, stderr, stdout};
+use crate::support::{Place, end_if_unborn, stderr, stdout};
 
 everywhere!(
     a_mistake_that_is_found_meanwhile_is_all_that_is_said,
@@ -26,7 +26,7 @@ fn in_own_session(place: &Place) -> Command {
     command
 }
 
-/// The processes of a session that have not ended.
+/// The lines of `/proc/PID/stat` of the processes of a session that have not ended.
 fn alive(session: u32) -> Vec<String> {
     let of_session = |stat: &String| {
         // After the name, which may hold anything: state, parent, group, session.
@@ -64,7 +64,9 @@ fn a_start_that_is_killed_meanwhile_leaves_nobody(place: &Place) {
         child.wait().unwrap();
         let begun = Instant::now();
         while !alive(child.id()).is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{step}: {:?}", alive(child.id()));
+            let left = alive(child.id());
+            assert!(begun.elapsed() < Duration::from_secs(120), "{step}: {left:?}");
+            left.iter().filter_map(|stat| stat.split(' ').next()?.parse().ok()).for_each(end_if_unborn);
             sleep(Duration::from_millis(1));
         }
     }

@@ -63,7 +63,8 @@ impl Waiting {
     }
 
     fn until(&self, is_so: impl Fn() -> bool) {
-        for _ in 0..3000 {
+        // Two minutes: this only turns a hang into a failure.
+        for _ in 0..12_000 {
             if is_so() {
                 return;
             }

@@ -1,4 +1,5 @@
-//! What several suites need: real trees in temporary folders, and the built binary run as an ordinary user.
+//! Shared by several suites: real trees in temporary folders, and the built binary run as an ordinary
+//! user.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod effective;
@@ -155,7 +156,7 @@ impl Place {
         Self::below(build_folder(), ordinary_uid())
     }
 
-    /// The same two for root, who in a user namespace may have nobody to give anything to.
+    /// Below `/tmp`, for root. Root of a user namespace has no other user to give anything to.
     pub fn root_in_tmp() -> Self {
         Self::below(Path::new("/tmp"), 0)
     }
@@ -187,7 +188,7 @@ impl Place {
         }
     }
 
-    /// The same, for root itself.
+    /// Gives the place to root.
     pub fn for_root(mut self) -> Self {
         self.uid = 0;
         self.give_away();
@@ -285,6 +286,22 @@ pub fn require_bwrap() {
         found.is_ok_and(|output| output.status.success()),
         "these tests need bwrap: run scripts/test, which installs it"
     );
+}
+
+/// Kills the process if it is a child of bwrap that waits for ever. bwrap 0.8 forks before the child can
+/// ask to die with its parent: killed in that moment, it leaves a child that has neither mounted nor run
+/// anything. No other process is killed.
+pub fn end_if_unborn(pid: u32) {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let is_first = read("status").lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
+    let is_childless = read(&format!("task/{pid}/children")).trim().is_empty();
+    if is_first && is_childless && read("comm") == "bwrap\n" {
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_raw(pid.cast_signed()).unwrap(),
+            rustix::process::Signal::KILL,
+        );
+    }
 }
 
 pub fn stdout(output: &Output) -> String {

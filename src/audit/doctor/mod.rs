@@ -423,7 +423,10 @@ mod tests {
 
     const SWITCH: &str = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-    fn apparmor_with(files: &[(&str, &str)]) -> Result<Option<Finding>, std::io::Error> {
+    /// Paths below the root of the host, and their content.
+    type Files<'a> = &'a [(&'a str, &'a str)];
+
+    fn apparmor_with(files: Files) -> Result<Option<Finding>, std::io::Error> {
         let root = tempfile::tempdir()?;
         for (path, text) in files {
             let path = root.path().join(path);
@@ -440,7 +443,7 @@ mod tests {
         let lost = Some("the second stage cannot work, so mounts are neither compared with the plan nor locked");
         let nothing_runs =
             Some("nothing runs, unless the caller is root, bwrap is setuid, or a profile in another file allows it");
-        let cases: [(&[(&str, &str)], &str, Status, Option<&str>); 4] = [
+        let cases: [(Files, &str, Status, Option<&str>); 4] = [
             (&[(SWITCH, "0\n")], "unrestricted: ", Status::Ok, None),
             (&[(SWITCH, "1\n")], "restricted (", Status::Limited, nothing_runs),
             (&[(SWITCH, "1\n"), restrict], "bwrap's profile (", Status::Limited, lost),
