@@ -1,8 +1,9 @@
 //! Two aids of `tests/escape`: switching one mitigation off, so that a test can show that this one
-//! stops an attack, and holding the product at a point of its start, so that no test has to win a race.
+//! stops an attack, and holding the product at a point of its start, so that no test has to win a
+//! race.
 //!
-//! Only a build with the feature `ablate` reads the two variables. In every other build [`is_off`] is
-//! the constant `false`, [`pause`] does nothing, and neither name is in the binary.
+//! Only a build with the feature `ablate` reads the two variables. In every other build [`is_off`]
+//! is the constant `false`, [`pause`] does nothing, and neither name is in the binary.
 
 use crate::path::AbsPath;
 
@@ -61,7 +62,8 @@ mitigations! {
     SocketMasks = "socket-masks";
     /// No abstract socket, and no signal, leaves the sandbox.
     LandlockScope = "landlock-scope";
-    /// Names are made, removed and changed only in what can be written, also by descriptors of another sandbox.
+    /// The command creates, removes and renames files only in its writable folders, also through
+    /// the file descriptors of another sandbox.
     OwnNames = "own-names";
     /// Variables that open something do not pass.
     EnvFilter = "env-filter";
@@ -108,8 +110,8 @@ pub(crate) const fn is_off(_: Mitigation) -> bool {
     false
 }
 
-/// Reads both variables now. An unknown name ends the process, so that a typo in a test cannot pass for
-/// a mitigation that holds.
+/// Reads both variables now. An unknown name ends the process, so that a typo in a test cannot pass
+/// for a mitigation that holds.
 #[cfg(feature = "ablate")]
 pub(crate) fn check_names() {
     let _ = switched_off();
@@ -125,7 +127,8 @@ pub(crate) enum Point<'a> {
     /// The policy is compiled, the placeholders are up and the identities are noted. Nothing that a
     /// rule names is mounted.
     BeforeBwrap,
-    /// The guard has made and checked all mounts and waits. The supervisor has not compared anything.
+    /// The guard has made and checked all mounts and waits. The supervisor has not compared
+    /// anything.
     BeforeGo,
 }
 

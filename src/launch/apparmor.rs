@@ -1,7 +1,7 @@
 //! Which rule of AppArmor for user namespaces applies to this program.
 //!
-//! An ordinary user may not list the profiles that the kernel has loaded. So this reads the label of
-//! the own process, which everyone may read, and where that leaves a doubt the files in
+//! An ordinary user may not list the profiles that the kernel has loaded. So this reads the label
+//! of the own process, which everyone may read, and where that leaves a doubt the files in
 //! `/etc/apparmor.d`. A profile that an administrator loads from another file stays unseen; the
 //! trial start of `doctor` settles such a case.
 
@@ -26,7 +26,7 @@ const OF_BWRAP: &str = "bwrap-userns-restrict";
 /// The profile in that file under which the children of bwrap run. It denies all capabilities.
 const OF_BWRAP_CHILDREN: &str = "unpriv_bwrap";
 
-/// What AppArmor does with the user namespaces of bwrap and of the guard.
+/// How AppArmor treats the user namespaces of bwrap and of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confinement {
     /// Both keep their capabilities.
@@ -145,7 +145,8 @@ mod tests {
         for rule in [head, "userns,", "capability,", "mount,", "umount,", "pivot_root,", "file rwlkmix /{**,},"] {
             assert!(rules.contains(&rule), "no `{rule}` in {rules:?}");
         }
-        // The kernel ignores the rules of an unconfined profile, and refuses others after no_new_privs.
+        // The kernel ignores the rules of an unconfined profile, and refuses others after
+        // no_new_privs.
         let text = rules.join("\n");
         assert!(!text.contains("unconfined") && !text.contains("->"), "{text}");
     }

@@ -88,8 +88,8 @@ pub(crate) fn container_marker(host: &Host) -> Option<AbsPath> {
     markers.into_iter().find(|marker| std::fs::exists(host.real(marker)).unwrap_or(false))
 }
 
-/// Starts the smallest sandbox with the namespaces of a real one. Reports the reason that bwrap gives
-/// if it fails.
+/// Starts the smallest sandbox with the namespaces of a real one. Reports the reason that bwrap
+/// gives if it fails.
 pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     let output = Command::new(bwrap.as_path())
         .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])

@@ -1,4 +1,5 @@
-//! The command line as a caller sees it: the built binary, as an ordinary user, in a project of its own.
+//! The command line as a caller sees it: the built binary, as an ordinary user, in a project of its
+//! own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/mod.rs"]
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use support::{Place, require_bwrap, stderr, stdout};
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Debug)]
 struct Ran {
     /// `None`: killed by a signal.
@@ -59,8 +60,8 @@ fn run<W: AsRef<OsStr>>(place: &Place, words: impl IntoIterator<Item = W>) -> Ra
     Ran::of(&place.agent_sandbox().args(words).output().unwrap())
 }
 
-/// Runs a comparison of several runs. Each run hides the services that listen on this machine at that
-/// moment, so a comparison during which a service came or went is done again.
+/// Runs a comparison of several runs. Each run hides the services that listen on this machine at
+/// that moment, so a comparison during which a service came or went is done again.
 fn undisturbed(compare: impl Fn()) {
     // This only turns a hang into a failure.
     let deadline = Instant::now() + Duration::from_secs(120);
@@ -76,7 +77,8 @@ fn undisturbed(compare: impl Fn()) {
     panic!("services come and go all the time: see /proc/net/unix");
 }
 
-/// The services that a sandbox could see, without those that the tests start in their private places.
+/// The services that a sandbox could see, without those that the tests start in their private
+/// places.
 fn services() -> BTreeSet<String> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap();
     let names = table.lines().filter_map(|line| line.split_once(" /")).map(|(_, name)| format!("/{name}"));

@@ -1,4 +1,5 @@
-//! bwrap is started before the policy is compiled: whatever becomes of that, nobody sees more of it than before, and nobody is left.
+//! bwrap is started before the policy is compiled. If the start fails, bwrap says nothing, and no
+//! process is left.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -74,7 +75,8 @@ fn a_start_that_is_killed_meanwhile_leaves_nobody(place: &Place) {
     assert!(!place.project().join("blocked").exists(), "what the killed ones left is gone");
 }
 
-/// Whatever has come of the start: the command gets the signal, or nothing of it has run and we die by it, with no word but bwrap's, of which nobody can stop the one that has no words yet.
+/// The command gets the signal, or nothing of it has run and agent-sandbox dies by the signal. Only
+/// bwrap may print a message: one that has no arguments yet cannot be told to be quiet.
 fn a_signal_at_any_moment_of_the_start_ends_us_or_reaches_the_command(place: &Place) {
     policy(place, "ro = [{ path = 'blocked/', if-missing = 'block' }]\n");
     place.give_away();

@@ -23,7 +23,7 @@ for_both!(
 
 for_root!(root_without_the_flag_is_told_of_it, root_in_a_container_is_told_that_it_may);
 
-/// What it says, and its exit code.
+/// The answer of `doctor`, and its exit code.
 #[track_caller]
 fn diagnosis(output: &Output) -> (Value, Option<i32>) {
     let value = serde_json::from_slice(&output.stdout);
@@ -68,7 +68,7 @@ fn a_machine_that_works_is_said_to_work(place: &Place) {
     assert!(has("--perms"), "{found:#}");
     let text = succeeded(sandbox(place).arg("doctor").output().unwrap());
     assert!(text.ends_with("ok: `agent-sandbox -- COMMAND` works here\n"), "{text}");
-    // Where nobody would start anything, too: the machine is the same.
+    // The machine is the same in a folder in which no sandbox starts.
     succeeded(sandbox(place).current_dir("/").arg("doctor").output().unwrap());
     succeeded(sandbox(place).current_dir(place.home()).arg("doctor").output().unwrap());
     assert_eq!(snapshot(place.path()), before, "nothing was made");
@@ -115,7 +115,7 @@ fn a_bwrap_that_a_command_could_have_planted_is_none(place: &Place) {
     assert!(!place.project().join("was-run").exists());
 }
 
-/// The limit is set in a namespace of its own, so it touches nobody else.
+/// The limit is set in a user namespace of its own, so no other process is affected.
 fn user_namespaces_that_are_off_are_named(place: &Place) {
     let limit = "/proc/sys/user/max_user_namespaces";
     let before = fs::read_to_string(limit).unwrap();

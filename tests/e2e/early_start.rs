@@ -1,4 +1,5 @@
-//! bwrap starts before all stands that the sandbox is made of, and its second stage waits: nothing runs on half a plan, or on none.
+//! bwrap starts before the placeholders are up, and the second stage waits: nothing runs on half a
+//! plan, or on none.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +26,8 @@ for_both!(a_plan_larger_than_any_pipe_is_carried_out);
 
 const BLOCKED: &str = "ro = [{ path = 'folder/hooks/', if-missing = 'block' }]\n";
 
-/// A start that waits where placeholders are put up, because somebody else has the lock for that; bwrap has come as far as it can.
+/// A start that waits before it puts up placeholders, because the test holds the lock. bwrap has
+/// come as far as it can.
 struct Waiting {
     child: Child,
     lock: File,

@@ -109,7 +109,8 @@ fn killing_the_launcher_ends_the_command(place: &Place) {
     launcher.wait().unwrap();
 }
 
-/// bwrap is the caller's own child then. A supervised run outlives its caller, as a command alone would (`nohup`).
+/// bwrap is the caller's own child then. A supervised run outlives its caller, as a command alone
+/// would (`nohup`).
 fn the_end_of_the_caller_ends_the_command_without_supervision(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");

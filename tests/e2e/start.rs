@@ -1,4 +1,4 @@
-//! When there must be no sandbox: each reason is found before the start, and said.
+//! The reasons for which no sandbox starts. Each is found before the start, and reported.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
@@ -54,7 +54,7 @@ fn a_planted_bwrap_is_not_run(place: &Place) {
     );
 }
 
-/// The limit is set in a namespace of its own, so it touches nobody else.
+/// The limit is set in a user namespace of its own, so no other process is affected.
 fn a_machine_without_user_namespaces_is_named_as_the_cause(place: &Place) {
     const LIMIT: &str = "/proc/sys/user/max_user_namespaces";
     let before = fs::read_to_string(LIMIT).unwrap();
@@ -83,7 +83,7 @@ for path in sys.argv[1:]:
     let masks = ["hidden", "key", "kept", "/"];
     let said = crate::sandbox::python(sandbox(place).arg("--"), PROGRAM, &masks);
     assert_eq!(said, "(-1, -1) EPERM\n".repeat(masks.len()));
-    // Who makes a user namespace has all capabilities there, but what was mounted before stays locked.
+    // A new user namespace gives all capabilities, but earlier mounts stay locked.
     for mask in masks {
         let script =
             format!("unshare --user --map-root-user --mount umount -l {mask} 2>&1 && echo unmounted || echo refused");
@@ -176,7 +176,7 @@ fn root_sees_no_password_hashes(place: &Place) {
     }
 }
 
-/// Where root cannot give anything away, because it is root in a user namespace, the system's folders are foreign.
+/// Root of a user namespace cannot give files away. There the folders of the system are foreign.
 fn a_foreign_project_is_refused(place: &Place) {
     let project = place.project();
     policy(place, "");

@@ -1,5 +1,5 @@
-//! Two sandboxes at once: one keeps a file from being found by the other, or changes a path that the
-//! other protects.
+//! Two sandboxes at once: one keeps a file from being found by the other, or changes a path that
+//! the other protects.
 
 use std::fs;
 
@@ -10,8 +10,8 @@ for_everybody!("look-again": moving_a_folder_while_another_sandbox_looks_for_wha
 
 everywhere!("own-names": renaming_what_another_sandbox_protects);
 
-/// The search of the second sandbox lists both ends of the project, one after the other. The folder is
-/// always at the end that is not being listed, so the search does not find it.
+/// The search of the second sandbox lists both ends of the project, one after the other. The folder
+/// is always at the end that is not being listed, so the search does not find it.
 fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "exclude = ['**/.env', { path = '.blocked', if-missing = 'block' }]");
     scene.write("a/first/box/.env", CANARY);
@@ -43,7 +43,8 @@ fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) 
     Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
 }
 
-/// One sandbox hands its project to one in another project, in which nothing is mounted at what the first one protects.
+/// One sandbox hands its project to a sandbox in another project, which has no mounts at the paths
+/// that the first one protects.
 fn renaming_what_another_sandbox_protects(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = ['kept', { path = '.vscode/', if-missing = 'block' }]");
     scene.write("kept/file", "original");
@@ -57,7 +58,7 @@ fn renaming_what_another_sandbox_protects(scene: &Scene) -> Verdict {
     Verdict::broken_if(broken, format!("{}{}", lent.err, ran.out))
 }
 
-/// Starts something in another project of the same user, with a folder that both can write.
+/// Starts an attack in another project of the same user, with a folder that both can write.
 pub fn start_beside<A: AsRef<std::ffi::OsStr>>(scene: &Scene, attack: &str, arguments: &[A]) -> Running {
     let other = scene.home().join("code/other");
     fs::create_dir_all(&other).unwrap();

@@ -1,12 +1,12 @@
 //! Attacks on the built binary by the command inside, judged on the host afterwards.
 //!
 //! Each attack runs twice: against the product, where it must fail, and with the one mitigation
-//! switched off that is meant to stop it, where it must succeed. So no test passes because its attack
-//! never worked. `attacks/` holds the programs that the command runs; the modules here set the scene and
-//! judge the outcome.
+//! switched off that is meant to stop it, where it must succeed. So no test passes because its
+//! attack never worked. `attacks/` holds the programs that the command runs; the modules here set
+//! the scene and judge the outcome.
 //!
-//! An attack that needs a certain moment holds the product at a point (`scene::Held`). No test hopes to
-//! win a race.
+//! An attack that needs a certain moment holds the product at a point (`scene::Held`). No test
+//! hopes to win a race.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Getting rid of mounts: in a namespace of one's own, or by leaving the one that has them.
+//! Attacks on the mounts: in a namespace of the attacker, or by leaving the one that has them.
 
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};

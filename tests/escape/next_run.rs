@@ -66,7 +66,8 @@ fn moving_the_folder_of_the_users_policy(scene: &Scene) -> Verdict {
     Verdict::broken_if(fs::read(&file).ok() != Some(before), ran.out)
 }
 
-/// The first run leaves files behind; the second starts in a folder of the project and must not show the keys.
+/// The first run leaves files behind; the second starts in a folder of the project and must not
+/// show the keys.
 fn the_next_run_shows_the_keys(scene: &Scene, plant: &str, cwd: &str) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.attack("sh", &["-c", &format!("{plant}\necho done")]).completed();
@@ -112,8 +113,8 @@ fn making_a_writable_folder_a_link_to_what_holds_it(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed(scene.home().join(".profile")), ran.err)
 }
 
-/// A sandbox, whose policy opens `~/work/out` alone, has noted which folder that is. Before it mounts
-/// the folder, the command of another sandbox replaces it by a link to the keys.
+/// A sandbox, whose policy opens `~/work/out` alone, has noted which folder that is. Before it
+/// mounts the folder, the command of another sandbox replaces it by a link to the keys.
 fn swapping_a_folder_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.write_home("work/out/harmless", "");
@@ -145,8 +146,8 @@ fn bare_bwrap(scene: &Scene, words: &[&str]) -> crate::scene::Ran {
     crate::scene::run(command)
 }
 
-/// bwrap sets up the new root beside the old one; a link that climbs far enough gets there. No control: what a naive
-/// program does with it is to fail.
+/// bwrap sets up the new root beside the old one; a link that climbs far enough gets there. No
+/// control: what a naive program does with it is to fail.
 #[test]
 fn a_link_that_climbs_out_of_the_new_root_opens_nothing() {
     require_bwrap();

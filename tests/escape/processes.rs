@@ -1,4 +1,4 @@
-//! What a process inherits, which processes it can signal, and when it ends.
+//! Attacks with inherited files and variables, with signals, and by processes that stay.
 
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -43,7 +43,8 @@ fn signalling_the_callers_process_group(scene: &Scene) -> Verdict {
     words::<&str>(&mut command, "signal.py", &[]);
     let ran = run(command);
     assert!(scene.project().join("attempted").exists(), "{ran:?}");
-    // A fatal signal decides how a process ends when it is sent, so a later one changes nothing about that.
+    // A fatal signal decides how a process ends when it is sent, so a later one changes nothing
+    // about that.
     witness.kill().unwrap();
     let ended_by = witness.wait().unwrap().signal();
     Verdict::broken_if(ended_by == Some(Signal::USR1.as_raw()), format!("{ran:?}"))

@@ -1,4 +1,5 @@
-//! A search that takes long, because the product is held in it. No attack, but only this build can be held.
+//! A search that takes long, because the product is held in it. No attack, but only this build can
+//! be held.
 
 use std::process::Stdio;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Many starts, one after the other and side by side, ended at any moment: nothing is left behind, and
-//! nothing of the user's is taken away.
+//! Many starts, one after the other and side by side, ended at any moment: nothing is left behind,
+//! and nothing of the user's is taken away.
 //!
-//! The moments that matter have a point at which a start is held and ended. The others are ended after
-//! some time that need not be met: every assertion here holds for every moment.
+//! The moments that matter have a point at which a start is held and ended. The others are ended
+//! after some time that need not be met: every assertion here holds for every moment.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ const IN_A_ROW: usize = 200;
 const ROUNDS: usize = 12;
 const AT_A_TIME: usize = 16;
 
-/// Everything below a folder, with what a change would show in.
+/// Everything below a folder, with the content of files.
 fn listing(folder: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -75,7 +75,7 @@ fn until_all_have_ended(mark: &str) {
     }
 }
 
-/// One clean run puts in order what others left; then all is as after a first clean run.
+/// One clean run removes the leftovers of others; then all is as after a first clean run.
 fn as_at_first(scene: &Scene, work: impl FnOnce()) {
     let clean = || {
         let ran = start(scene, "echo done").wait();
@@ -149,7 +149,7 @@ fn sixteen_at_a_time_ended_at_any_moment() {
     });
 }
 
-/// A file that the user makes where a placeholder of a killed run stood, or turns it into, stays.
+/// A file that the user creates at the path of a placeholder of a killed run stays.
 #[test]
 fn what_the_user_made_of_a_placeholder_stays() {
     let scene = prepared(Place::outside_tmp());

@@ -1,5 +1,5 @@
-//! Shared by several suites: real trees in temporary folders, and the built binary run as an ordinary
-//! user.
+//! Shared by several suites: real trees in temporary folders, and the built binary run as an
+//! ordinary user.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod effective;
@@ -21,8 +21,8 @@ use agent_sandbox::pipeline::{self, Compiled};
 use agent_sandbox::session::{Request, Session};
 use tempfile::TempDir;
 
-/// The id that stands for "an ordinary user" when the tests themselves run as root. It has no entry in
-/// `/etc/passwd` and owns nothing but what the tests give it.
+/// The id that stands for "an ordinary user" when the tests themselves run as root. It has no entry
+/// in `/etc/passwd` and owns nothing but what the tests give it.
 pub const USER: u32 = 12345;
 
 pub fn abs(path: impl AsRef<Path>) -> AbsPath {
@@ -35,9 +35,9 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a file with content, `a/s=`
-    /// a socket that nobody listens on, `a/h => a/b` one more name of the file `a/b`, `a/x *` an empty file that can be
-    /// executed. Missing parents are made.
+    /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a
+    /// file with content, `a/s=` a socket that nobody listens on, `a/h => a/b` one more name of the
+    /// file `a/b`, `a/x *` an empty file that can be executed. Missing parents are made.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
         let tree = Self { root: tempfile::tempdir().expect("a temporary folder") };
         for entry in entries {
@@ -127,19 +127,20 @@ pub fn argv(compiled: &Compiled, session: &Session) -> Argv {
     argv
 }
 
-/// Its words.
+/// The arguments of bwrap.
 pub fn words(compiled: &Compiled, session: &Session) -> Vec<OsString> {
     argv(compiled, session).words()
 }
 
-/// What it means, second stage included, where each bind's source exists.
+/// The model of the argv, second stage included, if the source of each bind exists.
 pub fn model(compiled: &Compiled, session: &Session) -> Model {
     let argv = argv(compiled, session);
     let descriptors = argv.guard.iter().map(|guard| (guard.descriptor, guard.plan.to_text().into_bytes())).collect();
     Model::read_whole(&argv.words(), &descriptors, |_| true).unwrap()
 }
 
-/// A folder in which the built binary runs for real: a home and a project in it, owned by an ordinary user.
+/// A folder in which the built binary runs for real: a home and a project in it, owned by an
+/// ordinary user.
 pub struct Place {
     folder: TempDir,
     pub uid: u32,
@@ -178,7 +179,7 @@ impl Place {
         folder
     }
 
-    /// What is made in a new home for what is on the PATH of the tests.
+    /// Folders that a start creates in a new home, for programs on the PATH of the tests.
     const MADE_FOR_PROGRAMS: [&str; 2] = [".cache", ".npm"];
 
     /// Makes the home a new one.
@@ -227,7 +228,8 @@ impl Place {
         self.command(binary())
     }
 
-    /// Agrees to what the project's file opens, as a user does. The file must be as it will be, and so must what it opens.
+    /// Gives consent to the project's file, as a user does. The file and the paths that it opens
+    /// must be final.
     #[track_caller]
     pub fn trust(&self) {
         let output = self.agent_sandbox().arg("trust").output().unwrap();
@@ -288,9 +290,9 @@ pub fn require_bwrap() {
     );
 }
 
-/// Kills the process if it is a child of bwrap that waits for ever. bwrap 0.8 forks before the child can
-/// ask to die with its parent: killed in that moment, it leaves a child that has neither mounted nor run
-/// anything. No other process is killed.
+/// Kills the process if it is a child of bwrap that waits for ever. bwrap 0.8 forks before the
+/// child can ask to die with its parent: killed in that moment, it leaves a child that has neither
+/// mounted nor run anything. No other process is killed.
 pub fn end_if_unborn(pid: u32) {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let is_first = read("status").lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
@@ -321,8 +323,8 @@ pub fn snapshots(suite: &str) -> insta::Settings {
     settings
 }
 
-/// Writes a program. Another process does it: a file that this one has open for writing while another test forks
-/// cannot be executed (ETXTBSY).
+/// Writes a program. Another process does it: a file that this one has open for writing while
+/// another test forks cannot be executed (ETXTBSY).
 pub fn write_program(path: &Path, text: &str) {
     let status = Command::new("sh")
         .args(["-c", "mkdir -p -- \"$(dirname -- \"$1\")\" && printf %s \"$2\" >\"$1\" && chmod 755 -- \"$1\"", "sh"])

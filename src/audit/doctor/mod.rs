@@ -1,6 +1,6 @@
-//! What this machine can enforce, what follows from the rest, and what to do about it.
+//! Diagnoses this machine: what it can enforce, what follows from the rest, and the remedy.
 //!
-//! Each probe has one owner, and it is the stage that needs it; here is only what its answer means.
+//! Each probe belongs to the stage that needs it. This room only interprets the answers.
 
 pub mod probe;
 mod trial;
@@ -35,7 +35,7 @@ use trial::{Trial, Went};
 pub struct Diagnosis {
     /// `agent-sandbox -- true` works here: it was tried.
     pub works: bool,
-    /// The policy here compiles. If not, `works` speaks of the default policy, and nothing starts before it is mended.
+    /// The policy here compiles. If not, nothing starts, and `works` is about the default policy.
     pub policy_is_valid: bool,
     pub findings: Vec<Finding>,
     /// Flags of bwrap that make a difference to us.
@@ -133,7 +133,7 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
 
 const CHECK: &str = "`agent-sandbox check` names every mistake";
 
-/// A process of our own tries what this one could not undo.
+/// Lets a process of its own try the steps that this process could not undo.
 fn attempt(session: &Session) -> Result<Tried, String> {
     let executable = session.executable.as_ref().map(AbsPath::as_path).unwrap_or(Path::new("/proc/self/exe"));
     let output = Command::new(executable).arg(probe::SUBCOMMAND).stdin(Stdio::null()).stderr(Stdio::null()).output();
@@ -151,7 +151,7 @@ fn caller(host: &Host, session: &Session, allow_root: bool) -> Finding {
     }
 }
 
-/// Its place was judged when it was found: one that a command can write is not taken.
+/// Reports the bwrap that was found. `find_bwrap` has refused one that a command can write.
 fn installed(host: &Host, path: &AbsPath) -> Finding {
     const NAME: &str = "bwrap";
     match bwrap::version(path) {
@@ -242,7 +242,8 @@ fn container(host: &Host, session: &Session) -> Finding {
     }
 }
 
-/// The kernel gives nobody a `/proc` that shows more than the one he has. What is mounted on a folder that is always empty hides nothing.
+/// Counts the mounts that hide parts of `/proc`. The kernel lets no process mount a `/proc` that
+/// shows more than its own. A mount on a folder that is always empty hides nothing.
 fn covered_in_proc(host: &Host) -> usize {
     let table = host.mount_table().ok().flatten().unwrap_or_default();
     let proc = places::at(places::PROC);
@@ -250,7 +251,7 @@ fn covered_in_proc(host: &Host) -> usize {
     mountinfo::parse(&table).iter().filter(|entry| entry.point.is_below(&proc) && entry.point != empty).count()
 }
 
-/// What depends on its age alone, and has no other probe.
+/// The limits that follow from the age of the kernel alone.
 fn kernel() -> Finding {
     const NAME: &str = "kernel";
     let release = rustix::system::uname().release().to_string_lossy().into_owned();

@@ -1,4 +1,5 @@
-//! A real start of the smallest command, as a run does it: only that tells whether a run would work.
+//! A real start of the smallest command, as a run does it. Only this tells whether a run would
+//! work.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -28,7 +29,7 @@ pub(super) enum Went {
     Badly(Diagnostic),
 }
 
-/// What would be compiled here, but for the project's own rules, which are not the machine's.
+/// Compiles the policy that applies here without the rules of the project.
 pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnostic> {
     let session = in_harmless_place(host, session);
     let compiled = compile(host, &session, session.executable.is_none())?;
@@ -36,7 +37,8 @@ pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnosti
     Ok(Trial { session, compiled, engine })
 }
 
-/// Everything is within `/`, also bwrap, which must not come from the project. Who asks there asks about the machine.
+/// Moves the session to the home if its folder is an unsafe root. `/` contains everything, also
+/// bwrap, which must not come from the project.
 fn in_harmless_place(host: &Host, session: &Session) -> Session {
     let mut said = Diagnostics::default();
     let request = Request { no_project_config: true, ..Request::default() };
@@ -110,7 +112,7 @@ impl Trial {
         if let Some(why) = launch::without_power(host, &self.session, &argv) {
             return Ok(Outcome::Unavailable(why));
         }
-        // What of the kernel's protections is lacking has a line of its own.
+        // Missing protections of the kernel have findings of their own.
         let _traces = launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv);
         let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
         ready(host, &self.session, compiled, &argv)?;

@@ -1,4 +1,5 @@
-# Gives the launcher a terminal of its own, and says afterwards what was typed into it: nobody typed anything.
+# Gives the launcher a terminal of its own, and prints afterwards the input of the terminal. No user
+# typed.
 import fcntl, select, subprocess, termios
 
 master, slave = os.openpty()

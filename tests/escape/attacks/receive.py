@@ -1,5 +1,5 @@
-# Two sandboxes at once. This one takes a directory descriptor of the other, waits until the other has ended and its
-# mounts with it, and looks through the descriptor for what was masked.
+# Two sandboxes at once. This one takes a directory descriptor of the other, waits until the other
+# has ended and its mounts with it, and looks through the descriptor for what was masked.
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 listener.bind(os.path.abspath("pass"))
 listener.listen()
