@@ -54,6 +54,7 @@ is_there() {
 package_of() {
     case "$1:$2" in
     *:bwrap) echo bubblewrap ;;
+    *:apparmor_parser) echo apparmor ;;
     apt-get:cc) echo gcc libc6-dev ;;
     apk:cc) echo gcc musl-dev ;;
     *:cc) echo gcc ;;
@@ -83,7 +84,8 @@ install_with() {
             $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@"
         ;;
     dnf) $as_root dnf -q install -y "$@" ;;
-    # Arch supports no installation against an old system, so the list may be refreshed only with everything else.
+    # Arch supports no installation against an old system, so the list may be refreshed only with
+    # everything else.
     pacman) $as_root pacman -S --noconfirm --needed "$@" || $as_root pacman -Syu --noconfirm --needed "$@" ;;
     zypper) $as_root zypper -q --non-interactive install "$@" ;;
     apk) $as_root apk add -q "$@" ;;

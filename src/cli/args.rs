@@ -88,7 +88,10 @@ pub(super) struct Options {
     /// Say whether this is inside a sandbox (exit code 0) or outside (1)
     #[arg(long, conflicts_with_all = ["command", "print_args"])]
     pub check: bool,
-    /// Run although the caller is root, for containers and CI
+    /// Run although the caller is root
+    ///
+    /// In a container (`/.dockerenv`, `/run/.containerenv`) and where `CI` is set, root needs no flag. There this flag
+    /// silences the warning.
     #[arg(long)]
     pub allow_root: bool,
     /// Show what each stage came to, on standard error

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
 const AFTER_HELP: &str = "\
 Examples:
   agent-sandbox doctor
-  agent-sandbox --allow-root doctor                 in a container, where root is all there is
+  agent-sandbox --allow-root doctor                 as root, outside of a container
   agent-sandbox doctor --json | jq '.findings[] | select(.status != \"ok\")'
 
 Exit codes: 0 if `agent-sandbox -- true` works here, 1 if it does not.";

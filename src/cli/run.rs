@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
+use crate::ablate::{self, Point};
 use crate::audit::lint;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::exit_code;
@@ -146,6 +147,7 @@ impl Prepared {
         if argv.guard.is_none() {
             around.while_mounting();
         }
+        ablate::pause(Point::BeforeBwrap);
         let outcome = supervisor.run(host, argv, sheet, given, &mut around);
         output.report(&around.said);
         Ok(outcome)
@@ -248,10 +250,11 @@ fn prepare(
             .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"),
         ));
     }
-    if will_run {
-        launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
-    }
     let mut diagnostics = Diagnostics::default();
+    if will_run {
+        let warning = launch::check_caller(host, &session, options.allow_root).map_err(fail)?;
+        warning.into_iter().for_each(|warning| diagnostics.push(warning));
+    }
     let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
     let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
     let lowered = compiled.as_ref().and_then(|compiled| {

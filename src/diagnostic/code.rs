@@ -148,8 +148,10 @@ codes! {
     // Starting it.
     /// Started inside a sandbox.
     AlreadyInside = "already-inside", Error;
-    /// Started as root without `--allow-root`.
+    /// Started as root without `--allow-root`, neither in a container nor in CI.
     RootRefused = "root-refused", Error;
+    /// Started as root in a container or in CI, without `--allow-root`.
+    RootAllowed = "root-allowed", Warning;
     /// Started as root in a project that belongs to somebody else.
     ForeignProject = "foreign-project", Error;
     /// A standard stream is an open directory.

@@ -1,4 +1,4 @@
-//! What is in files and folders of the host, and what could not be read of it.
+//! Reads files and folders of the host, and records the ones that could not be read.
 
 use std::borrow::Cow;
 use std::fs;
@@ -11,18 +11,20 @@ use std::sync::PoisonError;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use crate::ablate::{self, Point};
 use crate::path::AbsPath;
 
 use super::{DirEntry, Directory, Host, is_absent};
 
 pub const MOUNT_TABLE: &str = "/proc/self/mountinfo";
 
-/// How much of the list of mounts is read at once. Whoever makes a mount waits as long as a piece takes: read by 4,096 bytes, 1,000 mounts cost bwrap 2 ms.
+/// Number of bytes of the mount table to read at once. The kernel lets mounts wait for each read:
+/// with 4,096 bytes, 1,000 mounts cost bwrap 2 ms.
 const PIECE_OF_MOUNTS: usize = 512;
 
 impl Host {
-    /// What the kernel tells in a file below `/proc`; `None` where it has none. Nobody else can write there, so links are
-    /// followed as they are.
+    /// The content of a file below `/proc`; `None` if it does not exist. Only the kernel writes
+    /// there, so links are followed.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         self.told_by_kernel(path, |file| {
             // It does not say how long it is, and is put together anew for each call.
@@ -57,9 +59,11 @@ impl Host {
         }
     }
 
-    /// The content of a regular file of at most `limit` bytes, after symlinks; `None` when there is none.
+    /// The content of a regular file of at most `limit` bytes, after symlinks; `None` when there is
+    /// none.
     ///
-    /// For files that the sandboxed command may have written: a FIFO would block a plain read for ever.
+    /// For files that the sandboxed command may have written: a FIFO would block a plain read for
+    /// ever.
     pub fn read_regular(&self, path: &AbsPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
         self.noting(path, self.read_file(path, limit))
     }
@@ -86,7 +90,8 @@ impl Host {
         if taken as u64 > limit { unfit("too large") } else { Ok(Some(content)) }
     }
 
-    /// Many who ask take a file or folder that cannot be read for none: it is nobody's then. One that could be read a moment later must not be overlooked.
+    /// Callers treat an unreadable file as absent. This records transient errors, so that the start
+    /// is refused.
     fn noting<T>(&self, path: &AbsPath, read: io::Result<T>) -> io::Result<T> {
         if let (Some(seen), Err(error)) = (&self.seen, &read)
             && is_for_now(error)
@@ -97,13 +102,14 @@ impl Host {
         read
     }
 
-    /// What could not be read of all that was asked for: only for the moment, or because the caller's own is closed to him.
+    /// The recorded errors: transient ones, and files of the caller that are closed to the caller.
     pub fn troubles(&self) -> Vec<(AbsPath, io::Error)> {
         let seen = self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
         seen.map(|mut seen| std::mem::take(&mut seen.troubles)).unwrap_or_default()
     }
 
-    /// For who asks what git obeys, and takes what cannot be looked at for nothing: what is closed and ours, a command could open again. Then there is trouble.
+    /// Records EACCES below a folder of the caller. Callers that look for files that git obeys
+    /// treat such a path as absent, and a command could open the folder again.
     pub(crate) fn noting_closed<T>(&self, path: &Path, answer: io::Result<T>) -> io::Result<T> {
         if let (Some(seen), Err(error)) = (&self.seen, &answer)
             && error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
@@ -123,8 +129,9 @@ impl Host {
         self.open_dir(path).map(|directory| directory.entries)
     }
 
-    /// The same, for who has more questions about them.
+    /// Opens and lists a directory.
     pub fn open_dir(&self, path: &AbsPath) -> io::Result<Directory> {
+        ablate::pause(Point::ReadFolder(path));
         if let Some(listener) = &self.listener {
             listener(path);
         }
@@ -139,7 +146,8 @@ impl Host {
     }
 }
 
-/// This process or this machine has no room for one more open file, cannot read the disk, or somebody has a lease on the file.
+/// Whether the error is transient: no room for one more open file, a failing disk, or a lease of
+/// another process on the file.
 pub(crate) fn is_for_now(error: &io::Error) -> bool {
     let now = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO, Errno::AGAIN];
     now.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

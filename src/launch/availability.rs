@@ -1,7 +1,7 @@
-//! Whether this machine lets us make a sandbox at all, with the cause and the remedy where it does not.
+//! Whether this machine can make a sandbox at all, with the cause and the remedy where it cannot.
 //!
-//! bwrap's own message names neither. The common causes can be read from three small files; where these leave a doubt, one
-//! trial start settles it: before an exec, after which it would be too late, and after a supervised start that failed.
+//! The message of bwrap names neither. Three small files name the common causes. Where they leave a
+//! doubt, one trial start settles it: before an exec, and after a supervised start that failed.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use crate::layers::Layers;
 use crate::path::{AbsPath, shown};
 use crate::session::Session;
 
-use super::features;
+use super::{apparmor, features};
 
 pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
@@ -30,7 +30,8 @@ pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(
     Ok(())
 }
 
-/// The same, and where the files leave a doubt, a trial start: for who cannot find out afterwards.
+/// Does [`check`], and starts a trial sandbox where the files leave a doubt. A caller that becomes
+/// bwrap needs it, because it cannot look for the cause afterwards.
 pub(super) fn check_with_trial(
     host: &Host,
     session: &Session,
@@ -47,7 +48,7 @@ pub(super) fn check_with_trial(
     Ok(())
 }
 
-/// AppArmor restricts user namespaces.
+/// Whether AppArmor restricts the user namespaces of programs without a profile.
 pub(crate) fn is_restricted(host: &Host) -> bool {
     setting(host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1")
 }
@@ -69,11 +70,17 @@ pub(crate) fn setting(host: &Host, path: &str) -> Option<String> {
 }
 
 pub(crate) fn in_container(host: &Host, session: &Session) -> bool {
-    let marked = |path: &str| std::fs::exists(host.real(&AbsPath::root().join(path))).unwrap_or(false);
-    session.var("container").is_some() || marked(".dockerenv") || marked("run/.containerenv")
+    session.var("container").is_some() || container_marker(host).is_some()
 }
 
-/// Starts the smallest sandbox that has what ours have, and reads bwrap's reason if it fails.
+/// The file by which Docker or podman marks a container, if there is one.
+pub(crate) fn container_marker(host: &Host) -> Option<AbsPath> {
+    let markers = [".dockerenv", "run/.containerenv"].map(|path| AbsPath::root().join(path));
+    markers.into_iter().find(|marker| std::fs::exists(host.real(marker)).unwrap_or(false))
+}
+
+/// Starts the smallest sandbox with the namespaces of a real one. Reports the reason that bwrap
+/// gives if it fails.
 pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     let output = Command::new(bwrap.as_path())
         .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])
@@ -90,19 +97,19 @@ pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     Err(explain_refusal(&said, is_restricted(host)))
 }
 
-/// The cause behind what bwrap said when it could not make a sandbox, and the remedy. `restricted`: AppArmor restricts user
-/// namespaces.
+/// The cause behind the message of a bwrap that could not make a sandbox, and the remedy.
+/// `restricted`: AppArmor restricts user namespaces.
 pub fn explain_refusal(said: &str, restricted: bool) -> Diagnostic {
     let diagnostic = match said {
         "" => unavailable("bwrap cannot make a sandbox here, and gives no reason"),
         said => unavailable(&format!("bwrap cannot make a sandbox here: {}", shown(OsStr::new(said)))),
     };
     if restricted {
-        diagnostic.help(
-            "AppArmor restricts user namespaces (Ubuntu): install the profile for bwrap with \
-             `sudo apt install apparmor-profiles && sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict \
-             /etc/apparmor.d/ && sudo systemctl reload apparmor`",
-        )
+        diagnostic.help(format!(
+            "AppArmor restricts user namespaces (Ubuntu): install agent-sandbox in `/usr/local/bin`, and its profile with \
+             `{}`",
+            apparmor::INSTALL_PROFILE
+        ))
     } else if said.contains("max_*_namespaces") || said.contains("No space left") {
         diagnostic.help("raise `user.max_user_namespaces` and `user.max_mnt_namespaces` with `sudo sysctl`")
     } else if said.contains("proc") {

@@ -2,10 +2,12 @@
 //! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
 
 mod aftermath;
+pub(crate) mod apparmor;
 pub(crate) mod availability;
 mod before;
 mod beside;
 pub(crate) mod bwrap;
+mod caller;
 mod command;
 pub(crate) mod features;
 mod libraries;
@@ -51,6 +53,7 @@ pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
 pub use beside::Recheck;
 pub use bwrap::find as find_bwrap;
+pub use caller::check_caller;
 pub use features::remember;
 pub use look::Look;
 pub use own_sandbox::own_sandbox;
@@ -78,19 +81,6 @@ pub fn kernel() -> Kernel {
 /// The kernel has it, and we know the numbers of this architecture.
 pub(crate) fn has_seccomp() -> bool {
     rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
-}
-
-/// What must be true of the caller before anything is compiled for a run.
-pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<(), Diagnostic> {
-    if is_inside(host) {
-        return Err(Diagnostic::new(Code::AlreadyInside, "this is a sandbox already, and sandboxes do not nest yet")
-            .help("run the command as it is: it has the protection of the sandbox around it"));
-    }
-    if session.is_root() && !allow_root {
-        return Err(Diagnostic::new(Code::RootRefused, "refusing to run as root")
-            .help("run as an ordinary user; in a container or CI, where root is all there is, add `--allow-root`"));
-    }
-    Ok(())
 }
 
 /// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.

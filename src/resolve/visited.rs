@@ -1,5 +1,6 @@
-//! Which directories a walk has read, and whether they are still as they were then. A walk takes time, and another sandbox may move a folder
-//! meanwhile from where the walk has not been to where it was already: then nobody has seen what lies in it.
+//! The directories that a walk has read, and whether they have changed since. Another sandbox may
+//! move a folder from a place that the walk has not read to one that it has: the walk then misses
+//! the folder.
 
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 
@@ -27,18 +28,20 @@ impl Visited {
         if was_there { &mut self.directories } else { &mut self.missing }.push(directory);
     }
 
-    /// What another thread has read.
+    /// Adds the directories that another thread has read.
     pub(super) fn add(&mut self, other: Self) {
         self.directories.extend(other.directories);
         self.missing.extend(other.missing);
     }
 
-    /// A directory in which something came, went or was renamed since the walk began, or which is itself another one now. `None` means that
-    /// for a moment all of them were, together, as the walk found them.
+    /// A directory in which something came, went or was renamed since the walk began, or which is
+    /// itself another one now. `None` means that for a moment all of them were, together, as the
+    /// walk found them.
     pub fn changed<'v>(&'v self, host: &Host) -> Option<&'v AbsPath> {
         let began = self.began?;
         let look = |path: &AbsPath| statat(CWD, host.real(path), AtFlags::SYMLINK_NOFOLLOW);
-        // Nobody can set this time, and every rename sets it: of both folders, and of what is moved.
+        // Nobody can set this time, and every rename sets it: of both folders, and of what is
+        // moved.
         let is_older = |directory: &AbsPath| {
             look(directory).is_ok_and(|found| (found.st_ctime, found.st_ctime_nsec.cast_signed()) < began)
         };
@@ -49,14 +52,15 @@ impl Visited {
     }
 }
 
-/// By the clock that file systems take their times from, which ticks a few hundred times in a second: what changes from now on is not
-/// older than this.
+/// By the clock that file systems take their times from, which ticks a few hundred times in a
+/// second: what changes from now on is not older than this.
 ///
-/// Not by rustix, whose way to the clock is a crash under valgrind, which counts our instructions.
+/// Not by rustix, whose access to the clock crashes under valgrind (`benches/instructions.py`).
 #[allow(unsafe_code)]
 fn now() -> Moment {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills this one value. Where it had no such clock, everything would count as changed since.
+    // SAFETY: the kernel fills this one value. Where it had no such clock, everything would count
+    // as changed since.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
     (now.tv_sec, now.tv_nsec)
 }
@@ -66,7 +70,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Waits until the clock has ticked, so that what was made before is older than what comes. A file system may tell the exact time (Linux 6.13), so it must pass that.
+    /// Waits until the clock has ticked, so that earlier files are older than later ones. File
+    /// systems may report the exact time (Linux 6.13), so the coarse clock must pass the exact one.
     fn tick() {
         let exact = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let before = (exact.as_secs().try_into().unwrap(), exact.subsec_nanos().into());

@@ -9,8 +9,19 @@ use crate::{run, undisturbed};
 #[test]
 fn an_ordinary_build_knows_no_switch() {
     let program = fs::read(binary()).unwrap();
-    let name = b"AGENT_SANDBOX_ABLATE";
-    assert!(!program.windows(name.len()).any(|window| window == name), "the variable is in the binary");
+    for name in ["AGENT_SANDBOX_ABLATE", "AGENT_SANDBOX_PAUSE"] {
+        let is_name = |window: &[u8]| window == name.as_bytes();
+        assert!(!program.windows(name.len()).any(is_name), "the variable {name} is in the binary");
+    }
+}
+
+#[test]
+fn an_ordinary_build_is_not_held() {
+    let place = Place::in_tmp();
+    let file = place.path().join("pause");
+    let points = format!("before-bwrap {0}\nbefore-go {0}", file.display());
+    let output = place.agent_sandbox().args(["--", "echo", "ran"]).env("AGENT_SANDBOX_PAUSE", points).output().unwrap();
+    assert_eq!((output.stdout.as_slice(), file.exists()), (&b"ran\n"[..], false));
 }
 
 #[test]

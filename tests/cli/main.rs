@@ -1,4 +1,5 @@
-//! The command line as a caller sees it: the built binary, as an ordinary user, in a project of its own.
+//! The command line as a caller sees it: the built binary, as an ordinary user, in a project of its
+//! own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/mod.rs"]
@@ -18,7 +19,6 @@ mod init;
 mod lint;
 mod parsing;
 mod print_args;
-mod progress;
 mod show;
 mod streams;
 mod surroundings;
@@ -27,10 +27,11 @@ mod trust;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use support::{Place, require_bwrap, stderr, stdout};
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Debug)]
 struct Ran {
     /// `None`: killed by a signal.
@@ -59,10 +60,12 @@ fn run<W: AsRef<OsStr>>(place: &Place, words: impl IntoIterator<Item = W>) -> Ra
     Ran::of(&place.agent_sandbox().args(words).output().unwrap())
 }
 
-/// Runs a comparison of several runs. Each hides what listens on this machine just then, so one during which a service came or
-/// went is done again.
+/// Runs a comparison of several runs. Each run hides the services that listen on this machine at
+/// that moment, so a comparison during which a service came or went is done again.
 fn undisturbed(compare: impl Fn()) {
-    for _ in 0..20 {
+    // This only turns a hang into a failure.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while Instant::now() < deadline {
         let before = services();
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&compare));
         match result {
@@ -74,14 +77,15 @@ fn undisturbed(compare: impl Fn()) {
     panic!("services come and go all the time: see /proc/net/unix");
 }
 
-/// What listens where a sandbox could see it, besides what the tests themselves start in their private places.
+/// The services that a sandbox could see, without those that the tests start in their private
+/// places.
 fn services() -> BTreeSet<String> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap();
     let names = table.lines().filter_map(|line| line.split_once(" /")).map(|(_, name)| format!("/{name}"));
     names.filter(|name| !name.starts_with("/tmp/") && !name.starts_with("/run/")).collect()
 }
 
-/// The same in an empty project.
+/// Runs the binary in an empty project.
 fn ran<const N: usize>(words: [&str; N]) -> Ran {
     run(&Place::in_tmp(), words)
 }

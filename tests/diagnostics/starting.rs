@@ -24,6 +24,9 @@ cases! {
     };
 
     RootRefused root_needs_a_flag one(launch::check_caller(&tree([]).host(), &root(), false).unwrap_err());
+    RootAllowed root_is_allowed_in_a_container root_allowed(&[".dockerenv"], None);
+    RootAllowed root_is_allowed_in_a_container_of_podman root_allowed(&["run/.containerenv"], None);
+    RootAllowed root_is_allowed_in_ci root_allowed(&[], Some("true"));
 
     ForeignProject root_in_the_project_of_somebody_else_is_sent_there foreign_project();
 
@@ -46,7 +49,7 @@ cases! {
         unavailable(&tree(["proc/sys/user/max_user_namespaces = 0\n"]), "/usr/bin/bwrap");
     SandboxUnavailable user_namespaces_for_root_alone_can_be_opened
         unavailable(&tree(["proc/sys/kernel/unprivileged_userns_clone = 0\n"]), "/usr/bin/bwrap");
-    SandboxUnavailable the_restriction_of_ubuntu_has_a_profile_for_bwrap
+    SandboxUnavailable the_restriction_of_ubuntu_has_a_profile
         one(launch::explain_refusal("setting up uid map: Permission denied", true));
     SandboxUnavailable a_container_that_hides_parts_of_proc_can_be_started_otherwise
         one(launch::explain_refusal("Can't mount proc on /newroot/proc: Operation not permitted", false));
@@ -193,6 +196,35 @@ fn without_namespaces() -> String {
 
 fn root() -> Session {
     Session { uid: 0, ..session("/home/u/proj") }
+}
+
+/// The warning for root on a host with these markers, with this value of `CI`.
+fn root_allowed(markers: &[&str], ci: Option<&str>) -> String {
+    let tree = Tree::new(markers.iter().copied());
+    let mut root = root();
+    root.env.extend(ci.map(|value| (OsString::from("CI"), OsString::from(value))));
+    one(launch::check_caller(&tree.host(), &root, false).unwrap().unwrap())
+}
+
+#[test]
+fn root_is_neither_refused_nor_warned_with_the_flag() {
+    for markers in [&[][..], &[".dockerenv"]] {
+        assert_eq!(launch::check_caller(&Tree::new(markers).host(), &root(), true), Ok(None));
+    }
+}
+
+#[test]
+fn an_empty_ci_does_not_allow_root() {
+    let mut root = root();
+    root.env.insert("CI".into(), OsString::new());
+    let refusal = launch::check_caller(&tree([]).host(), &root, false).unwrap_err();
+    assert_eq!(refusal.code, Code::RootRefused);
+}
+
+#[test]
+fn an_ordinary_user_is_not_warned_in_a_container() {
+    let host = tree([".dockerenv"]).host();
+    assert_eq!(launch::check_caller(&host, &session("/home/u/proj"), false), Ok(None));
 }
 
 fn foreign_project() -> String {

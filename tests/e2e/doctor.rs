@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::guard::{NO_NAMESPACES, with_bwrap};
-use crate::sandbox::{assert_fits, policy, sandbox, snapshot, succeeded};
+use crate::sandbox::{assert_fits, marked, policy, sandbox, snapshot, succeeded};
 use crate::support::{Place, binary, stderr, stdout};
 
 for_both!(
@@ -21,9 +21,9 @@ for_both!(
     a_state_folder_that_cannot_be_written_is_a_limit,
 );
 
-for_root!(root_without_the_flag_is_told_of_it);
+for_root!(root_without_the_flag_is_told_of_it, root_in_a_container_is_told_that_it_may);
 
-/// What it says, and its exit code.
+/// The answer of `doctor`, and its exit code.
 #[track_caller]
 fn diagnosis(output: &Output) -> (Value, Option<i32>) {
     let value = serde_json::from_slice(&output.stdout);
@@ -68,7 +68,7 @@ fn a_machine_that_works_is_said_to_work(place: &Place) {
     assert!(has("--perms"), "{found:#}");
     let text = succeeded(sandbox(place).arg("doctor").output().unwrap());
     assert!(text.ends_with("ok: `agent-sandbox -- COMMAND` works here\n"), "{text}");
-    // Where nobody would start anything, too: the machine is the same.
+    // The machine is the same in a folder in which no sandbox starts.
     succeeded(sandbox(place).current_dir("/").arg("doctor").output().unwrap());
     succeeded(sandbox(place).current_dir(place.home()).arg("doctor").output().unwrap());
     let state = place.home().join(".local/state/agent-sandbox");
@@ -118,7 +118,7 @@ fn a_bwrap_that_a_command_could_have_planted_is_none(place: &Place) {
     assert!(!place.project().join("was-run").exists());
 }
 
-/// The limit is set in a namespace of its own, so it touches nobody else.
+/// The limit is set in a user namespace of its own, so no other process is affected.
 fn user_namespaces_that_are_off_are_named(place: &Place) {
     let limit = "/proc/sys/user/max_user_namespaces";
     let before = fs::read_to_string(limit).unwrap();
@@ -146,7 +146,14 @@ fn a_state_folder_that_cannot_be_written_is_a_limit(place: &Place) {
 }
 
 fn root_without_the_flag_is_told_of_it(place: &Place) {
-    let (found, _) = doctor(&mut place.agent_sandbox());
+    let (found, _) = doctor(&mut marked(place, &[]));
     is_missing(&found, "caller", "refusing to run as root");
     assert!(finding(&found, "caller")["remedy"].as_str().unwrap().contains("--allow-root"));
+}
+
+fn root_in_a_container_is_told_that_it_may(place: &Place) {
+    let (found, code) = doctor(&mut marked(place, &["/.dockerenv"]));
+    let caller = finding(&found, "caller");
+    assert_eq!((code, &caller["status"]), (Some(0), &Value::from("ok")), "{found:#}");
+    assert_eq!(caller["found"], "running as root, because this is a container (`/.dockerenv` exists)");
 }

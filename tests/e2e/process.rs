@@ -102,19 +102,20 @@ for number in range(64):
 fn killing_the_launcher_ends_the_command(place: &Place) {
     policy(place, "");
     let mut command = sandbox(place);
-    command.args(["--", "sh", "-c", "(setsid sleep 60 &); echo started; sleep 60"]);
+    command.args(["--", "sh", "-c", "(setsid sleep 600 &); echo started; sleep 600"]);
     let (mut launcher, output) = started(&mut command);
     launcher.kill().unwrap();
     assert_ended(output);
     launcher.wait().unwrap();
 }
 
-/// bwrap is the caller's own child then. A supervised run outlives its caller, as a command alone would (`nohup`).
+/// bwrap is the caller's own child then. A supervised run outlives its caller, as a command alone
+/// would (`nohup`).
 fn the_end_of_the_caller_ends_the_command_without_supervision(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");
     caller.args(["-c", "\"$@\"; true", "sh"]).arg(binary());
-    caller.args(["--allow-root", "--exec", "--", "sh", "-c", "(setsid sleep 60 &); echo started; sleep 60"]);
+    caller.args(["--allow-root", "--exec", "--", "sh", "-c", "(setsid sleep 600 &); echo started; sleep 600"]);
     let (mut caller, output) = started(&mut caller);
     caller.kill().unwrap();
     assert_ended(output);
@@ -123,7 +124,7 @@ fn the_end_of_the_caller_ends_the_command_without_supervision(place: &Place) {
 
 fn nothing_outlives_the_command(place: &Place) {
     policy(place, "");
-    let (mut launcher, output) = started(sandbox(place).args(["--", "sh", "-c", "(setsid sleep 60 &); echo started"]));
+    let (mut launcher, output) = started(sandbox(place).args(["--", "sh", "-c", "(setsid sleep 600 &); echo started"]));
     assert_ended(output);
     assert!(launcher.wait().unwrap().success());
 }
@@ -138,12 +139,12 @@ fn started(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
     (child, output)
 }
 
-/// The output ends when nobody is left who could write to it. The bound is far below the sleep inside, and far above
-/// what any machine needs to end a process.
+/// The output ends when no process is left that could write to it. The bound is far below the sleep
+/// inside, and far above the time that any machine needs to end a process.
 pub fn assert_ended(mut output: BufReader<ChildStdout>) {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(output.read_to_end(&mut Vec::new()).is_ok()));
-    assert_eq!(receiver.recv_timeout(Duration::from_secs(45)), Ok(true), "somebody inside still runs");
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(120)), Ok(true), "somebody inside still runs");
 }
 
 fn the_printed_forms_do_what_a_run_does(place: &Place) {

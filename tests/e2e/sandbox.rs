@@ -14,8 +14,8 @@ use crate::support::{Place, binary, stderr, stdout};
 /// Only the project is open: what a test adds to it is all there is.
 pub const BASE_ONLY: &str = "[filesystem]\npresets = [\"!@all\", \"@base\"]\n";
 
-/// Writes the policy: `BASE_ONLY` and what follows it. As the user's own, because a project's file that takes presets away needs
-/// consent; the project has an empty one, which marks its root.
+/// Writes `BASE_ONLY` and `rules` as the user's policy: a project's file that removes presets needs
+/// consent. The project has an empty file, which marks its root.
 pub fn policy(place: &Place, rules: &str) {
     place.write("home/.config/agent-sandbox/config.toml", format!("{BASE_ONLY}{rules}"));
     write(place, ".agent-sandbox.toml", "# what counts is in the user's file\n");
@@ -26,8 +26,8 @@ pub fn write(place: &Place, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
     place.write(place.project().join(path), content);
 }
 
-/// The product with what its caller needs to be let in. A policy that takes the presets away opens something, and would need
-/// consent; named as a flag it is the caller's own.
+/// The product with the flags that its caller needs. A project's file that removes presets needs
+/// consent; named with `--config` it is the caller's own.
 pub fn sandbox(place: &Place) -> Command {
     let mut command = place.agent_sandbox();
     let file = place.project().join(".agent-sandbox.toml");
@@ -40,12 +40,39 @@ pub fn sandbox(place: &Place) -> Command {
     command
 }
 
+/// The product, without `--allow-root`, where just these marker files of containers exist.
+pub fn marked(place: &Place, markers: &[&str]) -> Command {
+    let mut command = with_markers(place, markers);
+    command.arg(binary());
+    command
+}
+
+/// Starts the arguments that follow on a root directory that has just these marker files of
+/// containers. This machine may be a container itself, and no mount can hide a file of its root
+/// directory.
+pub fn with_markers(place: &Place, markers: &[&str]) -> Command {
+    let mut command = place.command("bwrap");
+    command.args(["--cap-add", "ALL"]);
+    for entry in fs::read_dir("/").unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        if kind.is_symlink() {
+            command.arg("--symlink").arg(fs::read_link(entry.path()).unwrap()).arg(entry.path());
+        } else if kind.is_dir() && entry.file_name() != "run" {
+            command.arg("--dev-bind").args([entry.path(), entry.path()]);
+        }
+    }
+    command.args(["--tmpfs", "/run"]).args(markers.iter().flat_map(|marker| ["--dir", marker]));
+    command.arg("--chdir").arg(place.project()).arg("--");
+    command
+}
+
 /// Runs words inside; they start with the flags of the product, if any.
 pub fn run<S: AsRef<OsStr>>(place: &Place, words: &[S]) -> Output {
     sandbox(place).args(words).output().unwrap()
 }
 
-/// What a shell script prints inside. It must succeed.
+/// The output of a shell script inside. It must succeed.
 pub fn shell(place: &Place, script: &str) -> String {
     shell_with(place, &[], script)
 }
@@ -54,7 +81,7 @@ pub fn shell_with(place: &Place, flags: &[&str], script: &str) -> String {
     succeeded(sandbox(place).args(flags).args(["--", "sh", "-c", script]).output().unwrap())
 }
 
-/// What a Python program prints inside, or outside with [`Place::command`].
+/// The output of a Python program inside, or outside with [`Place::command`].
 pub fn python(command: &mut Command, program: &str, arguments: &[&str]) -> String {
     succeeded(command.args(["/usr/bin/python3", "-I", "-c", program]).args(arguments).output().unwrap())
 }
@@ -83,7 +110,7 @@ pub fn assert_fits(schema: &str, answer: &Value) {
     assert!(mistakes.is_empty(), "{mistakes:?}");
 }
 
-/// What the probe finds at a path: `ok`, or the number of the error, for reading and for writing.
+/// The answer of the probe for a path: `ok`, or the name of the error, for reading and for writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub kind: String,
@@ -155,7 +182,7 @@ pub fn with_input(command: &mut Command, input: &[u8]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Everything below a path, with what a change would show in.
+/// Everything below a path, with the attributes that a change would alter.
 pub fn snapshot(path: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     describe(path, Path::new(""), &mut lines);
@@ -190,7 +217,7 @@ fn attributes(path: &Path) -> String {
     String::from_utf8_lossy(&names[..length]).split('\0').filter(|name| name.starts_with("user.")).collect()
 }
 
-/// Where runs note what they have put up.
+/// The folder of the journals.
 pub fn runs(place: &Place) -> PathBuf {
     place.home().join(".local/state/agent-sandbox/runs")
 }

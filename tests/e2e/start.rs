@@ -1,11 +1,11 @@
-//! When there must be no sandbox: each reason is found before the start, and said.
+//! The reasons for which no sandbox starts. Each is found before the start, and reported.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
 
-use crate::sandbox::{failed, policy, probe, run, sandbox, shell, succeeded, write};
-use crate::support::{Place, USER, binary, stdout};
+use crate::sandbox::{failed, marked, policy, probe, run, sandbox, shell, succeeded, with_markers, write};
+use crate::support::{Place, USER, binary, stderr, stdout, write_program};
 
 everywhere!(
     a_planted_bwrap_is_not_run,
@@ -15,6 +15,8 @@ everywhere!(
 
 for_root!(
     root_is_refused_without_the_flag,
+    root_is_allowed_in_a_container_and_in_ci,
+    the_first_command_of_the_readme_works_for_root_in_a_container,
     root_keeps_no_capability,
     root_sees_no_password_hashes,
     a_foreign_project_is_refused
@@ -52,7 +54,7 @@ fn a_planted_bwrap_is_not_run(place: &Place) {
     );
 }
 
-/// The limit is set in a namespace of its own, so it touches nobody else.
+/// The limit is set in a user namespace of its own, so no other process is affected.
 fn a_machine_without_user_namespaces_is_named_as_the_cause(place: &Place) {
     const LIMIT: &str = "/proc/sys/user/max_user_namespaces";
     let before = fs::read_to_string(LIMIT).unwrap();
@@ -81,7 +83,7 @@ for path in sys.argv[1:]:
     let masks = ["hidden", "key", "kept", "/"];
     let said = crate::sandbox::python(sandbox(place).arg("--"), PROGRAM, &masks);
     assert_eq!(said, "(-1, -1) EPERM\n".repeat(masks.len()));
-    // Who makes a user namespace has all capabilities there, but what was mounted before stays locked.
+    // A new user namespace gives all capabilities, but earlier mounts stay locked.
     for mask in masks {
         let script =
             format!("unshare --user --map-root-user --mount umount -l {mask} 2>&1 && echo unmounted || echo refused");
@@ -92,11 +94,65 @@ for path in sys.argv[1:]:
 
 fn root_is_refused_without_the_flag(place: &Place) {
     policy(place, "");
-    let output = place.agent_sandbox().args(["--", "echo", "ran"]).output().unwrap();
-    failed(&output, 125, "error[root-refused]: refusing to run as root");
+    for ci in [None, Some("")] {
+        let mut command = marked(place, &[]);
+        command.envs(ci.map(|value| ("CI", value)));
+        failed(
+            &command.args(["--", "echo", "ran"]).output().unwrap(),
+            125,
+            "error[root-refused]: refusing to run as root",
+        );
+    }
     assert_eq!(succeeded(run(place, &["--", "id", "-u"])), "0\n");
     let printed = place.agent_sandbox().args(["--print-args", "--", "echo"]).output().unwrap();
     assert!(stdout(&printed).contains("--cap-drop ALL"), "printing is open to everybody");
+}
+
+fn root_is_allowed_in_a_container_and_in_ci(place: &Place) {
+    policy(place, "");
+    let ran = |command: &mut std::process::Command, flags: &[&str]| {
+        let output = command.args(flags).args(["--", "echo", "ran"]).output().unwrap();
+        assert_eq!(stdout(&output), "ran\n", "{}", stderr(&output));
+        stderr(&output)
+    };
+    for (marker, ci) in [(Some("/.dockerenv"), ""), (Some("/run/.containerenv"), ""), (None, "true")] {
+        let command = || {
+            let mut command = marked(place, marker.as_slice());
+            command.env("CI", ci);
+            command
+        };
+        let said = ran(&mut command(), &[]);
+        assert_eq!(said.matches("warning[").count(), 1, "{said}");
+        assert!(said.starts_with("warning[root-allowed]: running as root, because this is "), "{said}");
+        for silent in ["--allow-root", "--quiet"] {
+            assert_eq!(ran(&mut command(), &[silent]), "");
+        }
+    }
+}
+
+/// `scripts/run -- echo hello` in a checkout that is built already: the stub stands for cargo.
+fn the_first_command_of_the_readme_works_for_root_in_a_container(place: &Place) {
+    policy(place, "");
+    let checkout = place.path().join("checkout");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
+    for name in ["run", "lib/install.sh"] {
+        write_program(&checkout.join("scripts").join(name), &fs::read_to_string(scripts.join(name)).unwrap());
+    }
+    write_program(&place.path().join("stub/cargo"), "#!/bin/sh\n");
+    fs::create_dir_all(checkout.join("target/release")).unwrap();
+    symlink(binary(), checkout.join("target/release/agent-sandbox")).unwrap();
+    place.give_away();
+    let first = |markers: &[&str], ci: &str| {
+        let mut command = with_markers(place, markers);
+        command.env("PATH", format!("{}/stub:/usr/local/bin:/usr/bin:/bin", place.path().display())).env("CI", ci);
+        command.arg(checkout.join("scripts/run")).args(["--", "echo", "hello"]).output().unwrap()
+    };
+    for (markers, ci) in [(&["/.dockerenv"][..], ""), (&["/run/.containerenv"], ""), (&[], "true")] {
+        let output = first(markers, ci);
+        assert_eq!(stdout(&output), "hello\n", "{}", stderr(&output));
+        assert_eq!(stderr(&output).matches("warning[root-allowed]").count(), 1, "{}", stderr(&output));
+    }
+    failed(&first(&[], ""), 125, "refusing to run as root");
 }
 
 fn root_keeps_no_capability(place: &Place) {
@@ -120,7 +176,7 @@ fn root_sees_no_password_hashes(place: &Place) {
     }
 }
 
-/// Where root cannot give anything away, because it is root in a user namespace, the system's folders are foreign.
+/// Root of a user namespace cannot give files away. There the folders of the system are foreign.
 fn a_foreign_project_is_refused(place: &Place) {
     let project = place.project();
     policy(place, "");

@@ -263,7 +263,7 @@ fn an_alarm_set_before_reaches_the_command(place: &Place) {
 fn killing_the_supervisor_ends_the_command(place: &Place) {
     policy(place, "");
     let mut command = sandbox(place);
-    command.args(["--", "sh", "-c", "trap '' TERM HUP INT; (setsid sleep 60 &); echo started; sleep 60"]);
+    command.args(["--", "sh", "-c", "trap '' TERM HUP INT; (setsid sleep 600 &); echo started; sleep 600"]);
     let (mut child, output) = started(&mut command);
     let inside = descendants(child.id());
     assert!(inside.len() >= 4, "bwrap twice, the shell, and what it started: {inside:?}");
@@ -297,7 +297,7 @@ fn descendants(pid: u32) -> Vec<u32> {
 fn killing_bwrap_is_reported(place: &Place) {
     policy(place, "");
     let mut command = sandbox(place);
-    command.args(["--", "sh", "-c", "(setsid sleep 60 &); echo started; sleep 60"]);
+    command.args(["--", "sh", "-c", "(setsid sleep 600 &); echo started; sleep 600"]);
     let (child, output) = started(&mut command);
     let bwrap = descendants(child.id())[0];
     kill_process(Pid::from_raw(bwrap.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();

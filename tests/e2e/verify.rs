@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::guard::{DROP, NO_NAMESPACES, with_bwrap};
 use crate::sandbox::{assert_fits, failed, policy, run, sandbox, succeeded, write};
-use crate::support::{Place, stderr, stdout, write_program};
+use crate::support::{Place, end_if_unborn, stderr, stdout, write_program};
 
 everywhere!(
     the_defaults_hold,
@@ -305,11 +305,17 @@ fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place)
     }
 }
 
-/// Who was started by what was killed works in the project, and ends with it.
+/// The processes of a killed run work in the project, and end with it.
 fn wait_until_nobody_is_left(place: &Place) {
     let project = place.project();
-    let is_there = |entry: fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == project);
-    while fs::read_dir("/proc").unwrap().filter_map(Result::ok).any(is_there) {
+    let is_there = |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == project);
+    loop {
+        let left: Vec<_> = fs::read_dir("/proc").unwrap().filter_map(Result::ok).filter(is_there).collect();
+        if left.is_empty() {
+            return;
+        }
+        let pids = left.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.for_each(end_if_unborn);
         thread::sleep(Duration::from_millis(5));
     }
 }

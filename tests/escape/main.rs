@@ -1,8 +1,12 @@
-//! Attacks on the built binary, one for each thing that a command inside could try, judged on the host afterwards.
+//! Attacks on the built binary by the command inside, judged on the host afterwards.
 //!
-//! Each attack runs twice: against the product, where it must fail, and with the one mitigation switched off that is
-//! meant to stop it, where it must succeed. So no test passes because its attack never worked. What the command does is in
-//! `attacks/`; what is set up, and how the outcome is judged, in the modules here.
+//! Each attack runs twice: against the product, where it must fail, and with the one mitigation
+//! switched off that is meant to stop it, where it must succeed. So no test passes because its
+//! attack never worked. `attacks/` holds the programs that the command runs; the modules here set
+//! the scene and judge the outcome.
+//!
+//! An attack that needs a certain moment holds the product at a point (`scene::Held`). No test
+//! hopes to win a race.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[macro_use]
@@ -25,6 +29,7 @@ mod next_run;
 mod outcome;
 mod planted;
 mod processes;
+mod progress;
 mod random;
 mod root;
 mod soak;

@@ -1,14 +1,14 @@
-//! Getting rid of mounts: in a namespace of one's own, or by leaving the one that has them.
+//! Attacks on the mounts: in a namespace of the attacker, or by leaving the one that has them.
 
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};
 
 everywhere!("no-user-namespaces": making_a_user_namespace);
-// Who may make names only in some folders cannot make mounts either.
+// A process with Landlock rules for names can no longer mount.
 everywhere!("no-user-namespaces,own-names": moving_a_folder_from_a_namespace_without_mounts);
 everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 
-// Also where it can make user namespaces: the mounts are locked, and process 1 cannot be traced.
+// Also with user namespaces: the mounts are locked, and process 1 cannot be traced.
 #[cfg(target_arch = "x86_64")]
 everywhere!("the second stage": making_everybody_leave_the_mount_namespace);
 
@@ -35,7 +35,8 @@ fn hide_two(scene: &Scene) {
 
 fn passing_a_folder_to_another_sandbox(scene: &Scene) -> Verdict {
     hide_two(scene);
-    let mut receiver = scene.start::<&str>("receive.py", &[]);
+    let tries = if scene.is_control() { "20000" } else { "200" };
+    let mut receiver = scene.start("receive.py", &[tries]);
     receiver.until("listening", || scene.project().join("pass").exists());
     let sent = scene.attack::<&str>("send.py", &[]).completed();
     scene.write("other-has-ended", "");
@@ -50,6 +51,7 @@ fn making_everybody_leave_the_mount_namespace(scene: &Scene) -> Verdict {
     let program = scene.compile("leave.c");
     let flags = ["--config", "nested.toml", "--no-guard"];
     let flags = if scene.is_control() { &flags[..] } else { &flags[..2] };
-    let ran = scene.attack_with::<&str>(flags, program.to_str().unwrap(), &[]).completed();
+    let tries = if scene.is_control() { "10000" } else { "100" };
+    let ran = scene.attack_with(flags, program.to_str().unwrap(), &[tries]).completed();
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }

@@ -1,4 +1,4 @@
-//! What a command prepares for the next run: its policy, and what its rules lead to.
+//! Attacks on the next run: a command changes its policy, or the paths that its rules name.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,8 +26,8 @@ everywhere!("link-checks":
     making_a_writable_folder_a_link_to_what_holds_it,
 );
 
-// The window between looking and mounting, in which a folder becomes a link.
-everywhere!("guard-check,link-checks": swapping_a_folder_for_a_link_while_a_sandbox_starts);
+// Between looking and mounting, a folder becomes a link.
+everywhere!("guard-check,look-again": swapping_a_folder_for_a_link_while_a_sandbox_starts);
 
 everywhere!("what we do: bwrap follows the link": a_placeholder_through_a_link_to_nothing);
 
@@ -66,7 +66,8 @@ fn moving_the_folder_of_the_users_policy(scene: &Scene) -> Verdict {
     Verdict::broken_if(fs::read(&file).ok() != Some(before), ran.out)
 }
 
-/// The first run leaves files behind; the second starts in a folder of the project and must not show the keys.
+/// The first run leaves files behind; the second starts in a folder of the project and must not
+/// show the keys.
 fn the_next_run_shows_the_keys(scene: &Scene, plant: &str, cwd: &str) -> Verdict {
     scene.policy(DEFAULTS, "");
     scene.attack("sh", &["-c", &format!("{plant}\necho done")]).completed();
@@ -112,10 +113,9 @@ fn making_a_writable_folder_a_link_to_what_holds_it(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed(scene.home().join(".profile")), ran.err)
 }
 
-/// One sandbox swaps `~/work/out` in a loop between a folder and a link to the keys; others, whose policy opens only that
-/// folder, start meanwhile.
+/// A sandbox, whose policy opens `~/work/out` alone, has noted which folder that is. Before it
+/// mounts the folder, the command of another sandbox replaces it by a link to the keys.
 fn swapping_a_folder_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
-    const STARTS: usize = 40;
     scene.policy(DEFAULTS, "");
     scene.write_home("work/out/harmless", "");
     let work = scene.home().join("work");
@@ -126,31 +126,28 @@ fn swapping_a_folder_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict
         crate::scene::words(&mut command, "swap.py", &[path("out"), "../.ssh".to_owned()]);
         crate::scene::Running::start(command)
     };
-    swapper.until("swapping", || work.join("swapping").exists());
-    let mut shown = String::new();
-    let mut started = 0;
-    for _ in 0..STARTS {
-        let ran = scene.attack_with(&["--rw", &path("out")], "look.py", &[path("out")]);
-        started += usize::from(ran.out.ends_with("done\n"));
-        if ran.shows_canary() {
-            shown = ran.out;
-            break;
-        }
-    }
-    swapper.signal(rustix::process::Signal::KILL);
-    swapper.wait();
-    Verdict::broken_if(!shown.is_empty(), format!("{started} of {STARTS} started; {shown}"))
+    swapper.until("ready", || work.join("ready").exists());
+    let mut held = scene.hold(&["before-bwrap"], &["--rw", &path("out")], "look.py", &[path("out")]);
+    held.stopped();
+    scene.write(work.join("swap"), "");
+    swapper.until("swapped", || work.join("swapped").exists());
+    held.go_on("before-bwrap");
+    let ran = held.running.wait();
+    scene.write(work.join("stop"), "");
+    swapper.wait().completed();
+    ran.refused_or_completed("work/out");
+    Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
 }
 
-/// Without us: the same words as a naive program would give them to bwrap.
+/// Runs bwrap with the arguments that a naive program would give it.
 fn bare_bwrap(scene: &Scene, words: &[&str]) -> crate::scene::Ran {
     let mut command = scene.outside("bwrap");
     command.args(["--unshare-user", "--bind", "/", "/", "--dev", "/dev"]).args(words);
     crate::scene::run(command)
 }
 
-/// bwrap sets up the new root beside the old one; a link that climbs far enough gets there. No control: what a naive
-/// program does with it is to fail.
+/// bwrap sets up the new root beside the old one; a link that climbs far enough gets there. No
+/// control: what a naive program does with it is to fail.
 #[test]
 fn a_link_that_climbs_out_of_the_new_root_opens_nothing() {
     require_bwrap();

@@ -1,4 +1,4 @@
-//! What a process inherits, whom it can signal, and when it ends.
+//! Attacks with inherited files and variables, with signals, and by processes that stay.
 
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::outcome::Verdict;
-use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, Running, Scene, run, words};
+use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, PATIENCE, Running, Scene, run, words};
 use crate::support::binary;
 
 everywhere!("descriptors": reading_through_an_inherited_folder);
@@ -32,7 +32,7 @@ fn signalling_the_callers_process_group(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "");
     // The leader of the group stands for the caller, a shell without job control.
     let mut witness = scene.outside("sleep");
-    let mut witness = witness.arg("60").process_group(0).stdout(Stdio::null()).spawn().unwrap();
+    let mut witness = witness.arg("600").process_group(0).stdout(Stdio::null()).spawn().unwrap();
     let mut command = scene.product();
     command.process_group(witness.id() as i32);
     // A supervised command may have a group of its own.
@@ -43,7 +43,8 @@ fn signalling_the_callers_process_group(scene: &Scene) -> Verdict {
     words::<&str>(&mut command, "signal.py", &[]);
     let ran = run(command);
     assert!(scene.project().join("attempted").exists(), "{ran:?}");
-    // A fatal signal decides how a process ends when it is sent, so a later one changes nothing about that.
+    // A fatal signal decides how a process ends when it is sent, so a later one changes nothing
+    // about that.
     witness.kill().unwrap();
     let ended_by = witness.wait().unwrap().signal();
     Verdict::broken_if(ended_by == Some(Signal::USR1.as_raw()), format!("{ran:?}"))
@@ -78,7 +79,7 @@ fn reading_secrets_that_were_not_passed(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
-/// Processes of the host that have `mark` in their words.
+/// Processes of the host that have `mark` in their arguments.
 pub fn marked(mark: &str) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -89,7 +90,7 @@ pub fn marked(mark: &str) -> Vec<Pid> {
     pids.filter(has_mark).filter_map(Pid::from_raw).collect()
 }
 
-/// Those that are still there after all that is on its way out has had its time. They are ended here.
+/// The marked processes that are still alive after `patience`. They are killed here.
 pub fn survivors(mark: &str, patience: Duration) -> Vec<Pid> {
     let deadline = Instant::now() + patience;
     while !marked(mark).is_empty() && Instant::now() < deadline {
@@ -102,16 +103,16 @@ pub fn survivors(mark: &str, patience: Duration) -> Vec<Pid> {
     left
 }
 
-/// In the control they stay: there is nothing to wait for.
+/// In the control the processes stay, so there is nothing to wait for.
 fn patience(scene: &Scene) -> Duration {
-    Duration::from_secs(if scene.is_control() { 0 } else { 10 })
+    if scene.is_control() { Duration::ZERO } else { PATIENCE }
 }
 
 fn mark(scene: &Scene) -> String {
     format!("mark-of-{}", scene.place.path().file_name().unwrap().to_str().unwrap())
 }
 
-/// The words of the daemon, in a sandbox or, for the control, without one.
+/// The command that starts the daemon, in a sandbox or, for the control, without one.
 fn daemon(scene: &Scene, stay: &str) -> Command {
     let mut command = if scene.is_control() {
         scene.outside("env")

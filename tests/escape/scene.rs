@@ -1,4 +1,5 @@
-//! Where an attack takes place: a home and a project with canaries in them, and the product as its user would start it.
+//! The scene of an attack: a home and a project with canaries in them, and the product as its user
+//! starts it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,16 +14,16 @@ use crate::support::Place;
 pub const CANARY: &str = "canary-that-nobody-inside-may-read";
 /// In every file that nobody inside may change.
 pub const ORIGINAL: &str = "#!/bin/sh\n# as the user left it\n";
-/// What an attacker writes.
+/// The text that an attacker writes.
 pub const PLANTED: &str = "planted";
 
-/// Only the project is open: what a test adds is all there is.
+/// Only the project is open, and the paths that a test adds.
 pub const BASE_ONLY: &str = "presets = [\"!@all\", \"@base\"]";
-/// What everybody has who wrote no policy.
+/// The default policy.
 pub const DEFAULTS: &str = "presets = []";
 
-/// So long that only something that hangs takes it.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Turns a hang into a failure. Nothing else takes this long, on a busy machine either.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Scene {
     pub place: Place,
@@ -67,12 +68,12 @@ impl Scene {
         self.place.give_away();
     }
 
-    /// Writes the user's policy, which needs nobody's consent: presets, then rules.
+    /// Writes the user's policy, which needs no consent: presets, then rules.
     pub fn policy(&self, presets: &str, rules: &str) {
         self.write_home(".config/agent-sandbox/config.toml", format!("[filesystem]\n{presets}\n{rules}\n"));
     }
 
-    /// What the host has at a path of the project now.
+    /// The present content of a file of the project, on the host.
     pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         fs::read(self.project().join(path)).ok()
     }
@@ -89,7 +90,7 @@ impl Scene {
         command
     }
 
-    /// What the product needs besides: the switches of the control, and root's permission.
+    /// Adds the switches of the control, and the flag that root needs.
     pub fn prepare(&self, command: &mut Command) {
         self.switch_off(command);
         if self.place.uid == 0 {
@@ -118,12 +119,20 @@ impl Scene {
         self.attack_with(&[], attack, arguments)
     }
 
-    /// The same, but nobody waits for it.
+    /// Starts an attack inside, and does not wait for it.
     pub fn start<A: AsRef<OsStr>>(&self, attack: &str, arguments: &[A]) -> Running {
         let mut command = self.product();
         command.arg("--");
         words(&mut command, attack, arguments);
         Running::start(command)
+    }
+
+    /// Runs an attack inside that a test holds at each of `points` of its start.
+    pub fn hold<A: AsRef<OsStr>>(&self, points: &[&str], flags: &[&str], attack: &str, arguments: &[A]) -> Held {
+        let mut command = self.product();
+        command.args(flags).arg("--");
+        words(&mut command, attack, arguments);
+        Held::start(self, command, points)
     }
 
     /// Compiles an attack that needs C, into the project.
@@ -136,7 +145,7 @@ impl Scene {
         program
     }
 
-    /// Runs words on the host as the user, which must succeed.
+    /// Runs a command on the host as the user, which must succeed.
     pub fn host(&self, words: &[&str]) -> String {
         let mut command = self.outside(words[0]);
         command.args(&words[1..]);
@@ -145,7 +154,7 @@ impl Scene {
         ran.out
     }
 
-    /// The same, whatever comes of it.
+    /// Runs a command on the host as the user, which may fail.
     pub fn try_host(&self, words: &[&str]) -> Ran {
         let mut command = self.outside(words[0]);
         command.args(&words[1..]);
@@ -157,7 +166,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/escape/attacks")
 }
 
-/// The words that run an attack: its text comes along, because its folder may not be visible inside.
+/// Adds the arguments that run an attack. They hold its text, because its folder may be hidden
+/// inside.
 pub fn words<A: AsRef<OsStr>>(command: &mut Command, attack: &str, arguments: &[A]) {
     let read = |name: &str| fs::read_to_string(folder().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     if attack.ends_with(".py") {
@@ -171,7 +181,39 @@ pub fn words<A: AsRef<OsStr>>(command: &mut Command, attack: &str, arguments: &[
     command.args(arguments);
 }
 
-/// What came of one process.
+/// A product that stops at points of its start until the test lets it go on (`ablate::pause`).
+pub struct Held {
+    pub running: Running,
+    pauses: Vec<(String, PathBuf)>,
+}
+
+impl Held {
+    /// Starts `command` and holds it at each of `points`, in whatever order it comes to them.
+    pub fn start(scene: &Scene, mut command: Command, points: &[&str]) -> Self {
+        let file = |number: usize| scene.place.path().join(format!("pause-{number}"));
+        let pauses: Vec<_> =
+            points.iter().enumerate().map(|(number, point)| (point.to_string(), file(number))).collect();
+        let lines: Vec<String> = pauses.iter().map(|(point, file)| format!("{point} {}", file.display())).collect();
+        command.env("AGENT_SANDBOX_PAUSE", lines.join("\n"));
+        Self { running: Running::start(command), pauses }
+    }
+
+    /// Waits until the product stops, and returns the point.
+    #[track_caller]
+    pub fn stopped(&mut self) -> String {
+        let at = |pauses: &[(String, PathBuf)]| pauses.iter().position(|(_, file)| file.exists());
+        self.running.until("stopped", || at(&self.pauses).is_some());
+        self.pauses[at(&self.pauses).unwrap()].0.clone()
+    }
+
+    /// Lets the product go on from this point.
+    pub fn go_on(&self, point: &str) {
+        let (_, file) = self.pauses.iter().find(|(name, _)| name == point).unwrap();
+        fs::remove_file(file).unwrap();
+    }
+}
+
+/// The result of one process.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -180,7 +222,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// An attack that stumbled proves nothing: each says at its end that it tried all it meant to try.
+    /// An attack that failed halfway proves nothing, so each prints `done` when it has tried
+    /// everything.
     #[track_caller]
     pub fn completed(self) -> Self {
         assert!(self.out.ends_with("done\n"), "the attack was not completed: {self:#?}");

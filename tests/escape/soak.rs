@@ -1,21 +1,25 @@
-//! Many starts, one after the other and side by side, ended at any moment: nothing is left behind, and nothing of the user's
-//! is taken away.
+//! Many starts, one after the other and side by side, ended at any moment: nothing is left behind,
+//! and nothing of the user's is taken away.
+//!
+//! The moments that matter have a point at which a start is held and ended. The others are ended
+//! after some time that need not be met: every assertion here holds for every moment.
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::processes::{marked, survivors};
-use crate::scene::{DEFAULTS, Running, Scene, run};
-use crate::support::{Place, require_bwrap};
+use crate::processes::marked;
+use crate::scene::{DEFAULTS, Held, PATIENCE, Running, Scene, run};
+use crate::support::{Place, end_if_unborn, require_bwrap};
 
 const IN_A_ROW: usize = 200;
 const ROUNDS: usize = 12;
 const AT_A_TIME: usize = 16;
 
-/// Everything below a folder, with what a change would show in.
+/// Everything below a folder, with the content of files.
 fn listing(folder: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = vec![folder.to_owned()];
@@ -52,28 +56,26 @@ fn mark(scene: &Scene) -> String {
 }
 
 fn start(scene: &Scene, script: &str) -> Running {
-    let mut command = scene.product();
-    command.args(["--", "sh", "-c", script, &mark(scene)]);
-    Running::start(command)
+    Running::start(command(scene, script))
 }
 
-/// bwrap 0.8 forks before it can ask to die with its parent: killed in that moment, it leaves a child that waits for ever for
-/// a word from it. Nothing has been mounted or run there. These, and only these, are put away here.
-fn end_unborn(mark: &str) {
-    std::thread::sleep(Duration::from_millis(200));
-    for pid in marked(mark) {
-        let at = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
-        let read = |name: &str| fs::read_to_string(at.join(name)).unwrap_or_default();
-        let is_first = read("status").lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
-        let is_bwrap = read("comm") == "bwrap\n";
-        let has_children = !read(&format!("task/{}/children", pid.as_raw_nonzero())).trim().is_empty();
-        if is_first && is_bwrap && !has_children {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+fn command(scene: &Scene, script: &str) -> Command {
+    let mut command = scene.product();
+    command.args(["--", "sh", "-c", script, &mark(scene)]);
+    command
+}
+
+/// Waits until every process of `mark` has ended.
+fn until_all_have_ended(mark: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !marked(mark).is_empty() {
+        assert!(Instant::now() < deadline, "processes outlived their launchers: {:?}", marked(mark));
+        marked(mark).iter().for_each(|pid| end_if_unborn(pid.as_raw_nonzero().get().cast_unsigned()));
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// One clean run puts in order what others left; then all is as after a first clean run.
+/// One clean run removes the leftovers of others; then all is as after a first clean run.
 fn as_at_first(scene: &Scene, work: impl FnOnce()) {
     let clean = || {
         let ran = start(scene, "echo done").wait();
@@ -83,10 +85,27 @@ fn as_at_first(scene: &Scene, work: impl FnOnce()) {
     let state = scene.home().join(".local/state");
     let before = (listing(&scene.project()), listing(&state));
     work();
-    end_unborn(&mark(scene));
-    assert_eq!(survivors(&mark(scene), Duration::from_secs(20)), [], "processes outlived their launchers");
+    until_all_have_ended(&mark(scene));
     clean();
     assert_eq!((listing(&scene.project()), listing(&state)), before);
+}
+
+#[test]
+fn a_start_that_is_ended_at_a_point_leaves_nothing() {
+    let scene = prepared(Place::outside_tmp());
+    as_at_first(&scene, || {
+        for point in ["before-bwrap", "before-go"] {
+            for signal in [Signal::KILL, Signal::TERM] {
+                let mut held = Held::start(&scene, command(&scene, "exec sleep 600"), &[point]);
+                assert_eq!(held.stopped(), point);
+                assert!(scene.bytes("missing.json").is_some(), "the placeholder is up");
+                held.running.signal(signal);
+                held.go_on(point);
+                let ran = held.running.wait();
+                assert_eq!(ran.code, None, "{point}, {signal:?}: ended by the signal: {ran:?}");
+            }
+        }
+    });
 }
 
 #[test]
@@ -130,7 +149,7 @@ fn sixteen_at_a_time_ended_at_any_moment() {
     });
 }
 
-/// A file that the user makes where a placeholder of a killed run stood, or turns it into, stays.
+/// A file that the user creates at the path of a placeholder of a killed run stays.
 #[test]
 fn what_the_user_made_of_a_placeholder_stays() {
     let scene = prepared(Place::outside_tmp());

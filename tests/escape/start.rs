@@ -50,6 +50,17 @@ fn replacing_the_program_itself(scene: &Scene) -> Verdict {
     Verdict::broken_if(after != Some(before), ran.out)
 }
 
+/// A typo in a point must not pass for a moment that was met.
+#[test]
+fn a_point_that_does_not_exist_ends_the_process() {
+    let scene = Scene::new(Place::outside_tmp(), None);
+    let mut command = scene.product();
+    command.env("AGENT_SANDBOX_PAUSE", "before-gone /nowhere").args(["--", "echo", "done"]);
+    let ran = run(command);
+    assert_eq!((ran.code, ran.out.as_str()), (None, ""), "{ran:?}");
+    assert!(ran.err.contains("no pause is written like `before-gone /nowhere`"), "{ran:?}");
+}
+
 /// A typo in a control must not pass for a mitigation that holds.
 #[test]
 fn a_switch_that_does_not_exist_ends_the_process() {

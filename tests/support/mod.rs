@@ -1,4 +1,5 @@
-//! What several suites need: real trees in temporary folders, and the built binary run as an ordinary user.
+//! Shared by several suites: real trees in temporary folders, and the built binary run as an
+//! ordinary user.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod effective;
@@ -23,8 +24,8 @@ use agent_sandbox::pipeline::{self, Compiled};
 use agent_sandbox::session::{Request, Session};
 use tempfile::TempDir;
 
-/// The id that stands for "an ordinary user" when the tests themselves run as root. It has no entry in
-/// `/etc/passwd` and owns nothing but what the tests give it.
+/// The id that stands for "an ordinary user" when the tests themselves run as root. It has no entry
+/// in `/etc/passwd` and owns nothing but what the tests give it.
 pub const USER: u32 = 12345;
 
 pub fn abs(path: impl AsRef<Path>) -> AbsPath {
@@ -37,9 +38,9 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a file with content, `a/s=`
-    /// a socket that nobody listens on, `a/h => a/b` one more name of the file `a/b`, `a/x *` an empty file that can be
-    /// executed. Missing parents are made.
+    /// `home/u/proj/` is a directory, `a/b` an empty file, `a/l -> t` a symlink, `a/f = text` a
+    /// file with content, `a/s=` a socket that nobody listens on, `a/h => a/b` one more name of the
+    /// file `a/b`, `a/x *` an empty file that can be executed. Missing parents are made.
     pub fn new<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Self {
         let tree = Self { root: tempfile::tempdir().expect("a temporary folder") };
         for entry in entries {
@@ -161,7 +162,8 @@ pub fn model_of_printed(printed: &serde_json::Value, exists: impl Fn(&AbsPath) -
     Model::read_whole(&words, &files, exists).unwrap()
 }
 
-/// A folder in which the built binary runs for real: a home and a project in it, owned by an ordinary user.
+/// A folder in which the built binary runs for real: a home and a project in it, owned by an
+/// ordinary user.
 pub struct Place {
     folder: TempDir,
     pub uid: u32,
@@ -178,7 +180,7 @@ impl Place {
         Self::below(build_folder(), ordinary_uid())
     }
 
-    /// The same two for root, who in a user namespace may have nobody to give anything to.
+    /// Below `/tmp`, for root. Root of a user namespace has no other user to give anything to.
     pub fn root_in_tmp() -> Self {
         Self::below(Path::new("/tmp"), 0)
     }
@@ -200,7 +202,7 @@ impl Place {
         folder
     }
 
-    /// What is made in a new home for what is on the PATH of the tests.
+    /// Folders that a start creates in a new home, for programs on the PATH of the tests.
     const MADE_FOR_PROGRAMS: [&str; 2] = [".cache", ".npm"];
 
     /// Makes the home a new one.
@@ -210,7 +212,7 @@ impl Place {
         }
     }
 
-    /// The same, for root itself.
+    /// Gives the place to root.
     pub fn for_root(mut self) -> Self {
         self.uid = 0;
         self.give_away();
@@ -249,7 +251,8 @@ impl Place {
         self.command(binary())
     }
 
-    /// Agrees to what the project's file opens, as a user does. The file must be as it will be, and so must what it opens.
+    /// Gives consent to the project's file, as a user does. The file and the paths that it opens
+    /// must be final.
     #[track_caller]
     pub fn trust(&self) {
         let output = self.agent_sandbox().arg("trust").output().unwrap();
@@ -310,6 +313,22 @@ pub fn require_bwrap() {
     );
 }
 
+/// Kills the process if it is a child of bwrap that waits for ever. bwrap 0.8 forks before the
+/// child can ask to die with its parent: killed in that moment, it leaves a child that has neither
+/// mounted nor run anything. No other process is killed.
+pub fn end_if_unborn(pid: u32) {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let is_first = read("status").lines().any(|line| line.starts_with("NSpid:") && line.ends_with("\t1"));
+    let is_childless = read(&format!("task/{pid}/children")).trim().is_empty();
+    if is_first && is_childless && read("comm") == "bwrap\n" {
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_raw(pid.cast_signed()).unwrap(),
+            rustix::process::Signal::KILL,
+        );
+    }
+}
+
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -327,8 +346,8 @@ pub fn snapshots(suite: &str) -> insta::Settings {
     settings
 }
 
-/// Writes a program. Another process does it: a file that this one has open for writing while another test forks
-/// cannot be executed (ETXTBSY).
+/// Writes a program. Another process does it: a file that this one has open for writing while
+/// another test forks cannot be executed (ETXTBSY).
 pub fn write_program(path: &Path, text: &str) {
     let status = Command::new("sh")
         .args(["-c", "mkdir -p -- \"$(dirname -- \"$1\")\" && printf %s \"$2\" >\"$1\" && chmod 755 -- \"$1\"", "sh"])

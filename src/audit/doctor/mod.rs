@@ -1,6 +1,6 @@
-//! What this machine can enforce, what follows from the rest, and what to do about it.
+//! Diagnoses this machine: what it can enforce, what follows from the rest, and the remedy.
 //!
-//! Each probe has one owner, and it is the stage that needs it; here is only what its answer means.
+//! Each probe belongs to the stage that needs it. This room only interprets the answers.
 
 pub mod probe;
 mod trial;
@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
+use crate::launch::apparmor::{self, Confinement};
 use crate::launch::{self, availability, bwrap, terminal};
 use crate::layers;
 use crate::mountinfo;
@@ -34,7 +35,7 @@ use trial::{Trial, Went};
 pub struct Diagnosis {
     /// `agent-sandbox -- true` works here: it was tried.
     pub works: bool,
-    /// The policy here compiles. If not, `works` speaks of the default policy, and nothing starts before it is mended.
+    /// The policy here compiles. If not, nothing starts, and `works` is about the default policy.
     pub policy_is_valid: bool,
     pub findings: Vec<Finding>,
     /// Flags of bwrap that make a difference to us.
@@ -132,7 +133,7 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
 
 const CHECK: &str = "`agent-sandbox check` names every mistake";
 
-/// A process of our own tries what this one could not undo.
+/// Lets a process of its own try the steps that this process could not undo.
 fn attempt(session: &Session) -> Result<Tried, String> {
     let executable = session.executable.as_ref().map(AbsPath::as_path).unwrap_or(Path::new("/proc/self/exe"));
     let output = Command::new(executable).arg(probe::SUBCOMMAND).stdin(Stdio::null()).stderr(Stdio::null()).output();
@@ -144,12 +145,13 @@ fn caller(host: &Host, session: &Session, allow_root: bool) -> Finding {
     const NAME: &str = "caller";
     match launch::check_caller(host, session, allow_root) {
         Err(refusal) => Finding::missing(NAME, &refusal),
-        Ok(()) if session.is_root() => Finding::ok(NAME, "root, with `--allow-root`"),
-        Ok(()) => Finding::ok(NAME, format!("the user with the id {}", session.uid)),
+        Ok(Some(warning)) => Finding::ok(NAME, warning.message),
+        Ok(None) if session.is_root() => Finding::ok(NAME, "root, with `--allow-root`"),
+        Ok(None) => Finding::ok(NAME, format!("the user with the id {}", session.uid)),
     }
 }
 
-/// Its place was judged when it was found: one that a command can write is not taken.
+/// Reports the bwrap that was found. `find_bwrap` has refused one that a command can write.
 fn installed(host: &Host, path: &AbsPath) -> Finding {
     const NAME: &str = "bwrap";
     match bwrap::version(path) {
@@ -186,19 +188,37 @@ fn user_namespaces(host: &Host, session: &Session, bwrap: Option<&AbsPath>, trie
     }
 }
 
+/// One of four cases: see [`Confinement`].
 fn apparmor(host: &Host) -> Option<Finding> {
     const NAME: &str = "AppArmor";
-    let path = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
-    availability::setting(host, path)?;
-    Some(if availability::is_restricted(host) {
-        Finding::limited(
-            NAME,
-            "restricts user namespaces (`kernel.apparmor_restrict_unprivileged_userns` is 1)",
-            "only programs with a profile get them: without one for bwrap nothing runs, and with Ubuntu's own the second stage does not work",
-            "`sudo apt install apparmor-profiles`, and link `bwrap-userns-restrict` into `/etc/apparmor.d`",
+    let remedy = if apparmor::own_profile_is_installed(host) {
+        format!(
+            "the file of our profile is there, and this program does not run under it: start it as \
+             `/usr/bin/agent-sandbox` or `/usr/local/bin/agent-sandbox`, and load the profile with \
+             `{}`",
+            apparmor::LOAD_PROFILE
         )
     } else {
-        Finding::ok(NAME, "does not restrict user namespaces")
+        format!("install agent-sandbox in `/usr/local/bin`, and its profile with `{}`", apparmor::INSTALL_PROFILE)
+    };
+    Some(match apparmor::confinement(host)? {
+        Confinement::Unrestricted => Finding::ok(NAME, "unrestricted: user namespaces keep their capabilities"),
+        Confinement::OwnProfile => {
+            Finding::ok(NAME, "our profile: bwrap and the second stage keep their capabilities; nothing is lost")
+        }
+        Confinement::BwrapProfile => Finding::limited(
+            NAME,
+            "bwrap's profile (`bwrap-userns-restrict`): bwrap works, and its children have no capabilities",
+            format!("the second stage cannot work, so {}", leaves_open(Protection::Guard)),
+            remedy,
+        ),
+        Confinement::Restricted => Finding::limited(
+            NAME,
+            "restricted (`kernel.apparmor_restrict_unprivileged_userns` is 1): a program without a profile has no \
+             capabilities in a user namespace",
+            "nothing runs, unless the caller is root, bwrap is setuid, or a profile in another file allows it",
+            remedy,
+        ),
     })
 }
 
@@ -222,7 +242,8 @@ fn container(host: &Host, session: &Session) -> Finding {
     }
 }
 
-/// The kernel gives nobody a `/proc` that shows more than the one he has. What is mounted on a folder that is always empty hides nothing.
+/// Counts the mounts that hide parts of `/proc`. The kernel lets no process mount a `/proc` that
+/// shows more than its own. A mount on a folder that is always empty hides nothing.
 fn covered_in_proc(host: &Host) -> usize {
     let table = host.mount_table().ok().flatten().unwrap_or_default();
     let proc = places::at(places::PROC);
@@ -230,7 +251,7 @@ fn covered_in_proc(host: &Host) -> usize {
     mountinfo::parse(&table).iter().filter(|entry| entry.point.is_below(&proc) && entry.point != empty).count()
 }
 
-/// What depends on its age alone, and has no other probe.
+/// The limits that follow from the age of the kernel alone.
 fn kernel() -> Finding {
     const NAME: &str = "kernel";
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
@@ -398,7 +419,55 @@ fn features(bwrap: &AbsPath) -> Vec<Feature> {
 
 #[cfg(test)]
 mod tests {
-    use super::version;
+    use super::*;
+    use std::fs;
+
+    const SWITCH: &str = "proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+
+    /// Paths below the root of the host, and their content.
+    type Files<'a> = &'a [(&'a str, &'a str)];
+
+    fn apparmor_with(files: Files) -> Result<Option<Finding>, std::io::Error> {
+        let root = tempfile::tempdir()?;
+        for (path, text) in files {
+            let path = root.path().join(path);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(path, text)?;
+        }
+        Ok(apparmor(&Host::at(root.path())))
+    }
+
+    #[test]
+    fn each_of_the_four_cases_of_apparmor_says_what_it_loses() -> Result<(), std::io::Error> {
+        let restrict = ("etc/apparmor.d/bwrap-userns-restrict", "");
+        let own = ("proc/self/attr/apparmor/current", "agent-sandbox (enforce)\n");
+        let lost = Some("the second stage cannot work, so mounts are neither compared with the plan nor locked");
+        let nothing_runs =
+            Some("nothing runs, unless the caller is root, bwrap is setuid, or a profile in another file allows it");
+        let cases: [(Files, &str, Status, Option<&str>); 4] = [
+            (&[(SWITCH, "0\n")], "unrestricted: ", Status::Ok, None),
+            (&[(SWITCH, "1\n")], "restricted (", Status::Limited, nothing_runs),
+            (&[(SWITCH, "1\n"), restrict], "bwrap's profile (", Status::Limited, lost),
+            (&[(SWITCH, "1\n"), restrict, own], "our profile: ", Status::Ok, None),
+        ];
+        for (files, begins, status, effect) in cases {
+            let finding = apparmor_with(files)?.ok_or(std::io::ErrorKind::NotFound)?;
+            assert!(finding.found.starts_with(begins), "{finding:?}");
+            assert_eq!((finding.status, finding.effect.as_deref()), (status, effect), "{finding:?}");
+            let installs = finding.remedy.is_some_and(|remedy| remedy.contains(apparmor::INSTALL_PROFILE));
+            assert_eq!(installs, status == Status::Limited);
+        }
+        assert!(apparmor_with(&[])?.is_none(), "a kernel without the setting has nothing to say");
+        Ok(())
+    }
+
+    #[test]
+    fn a_profile_that_does_not_apply_here_is_to_be_loaded() -> Result<(), std::io::Error> {
+        let finding = apparmor_with(&[(SWITCH, "1\n"), ("etc/apparmor.d/agent-sandbox", "")])?;
+        let remedy = finding.and_then(|finding| finding.remedy).unwrap_or_default();
+        assert!(remedy.contains(apparmor::LOAD_PROFILE) && !remedy.contains("sudo install"), "{remedy}");
+        Ok(())
+    }
 
     #[test]
     fn a_release_begins_with_its_version() {

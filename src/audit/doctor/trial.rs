@@ -1,4 +1,5 @@
-//! A real start of the smallest command, as a run does it: only that tells whether a run would work.
+//! A real start of the smallest command, as a run does it. Only this tells whether a run would
+//! work.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -28,7 +29,7 @@ pub(super) enum Went {
     Badly(Diagnostic),
 }
 
-/// What would be compiled here, but for the project's own rules, which are not the machine's.
+/// Compiles the policy that applies here without the rules of the project.
 pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnostic> {
     let session = in_harmless_place(host, session);
     let compiled = compile(host, &session, session.executable.is_none())?;
@@ -36,7 +37,8 @@ pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnosti
     Ok(Trial { session, compiled, engine })
 }
 
-/// Everything is within `/`, also bwrap, which must not come from the project. Who asks there asks about the machine.
+/// Moves the session to the home if its folder is an unsafe root. `/` contains everything, also
+/// bwrap, which must not come from the project.
 fn in_harmless_place(host: &Host, session: &Session) -> Session {
     let mut said = Diagnostics::default();
     let request = Request { no_project_config: true, ..Request::default() };
@@ -74,7 +76,7 @@ impl Trial {
         let engine = match (launch::check_caller(host, &self.session, allow_root), &self.engine) {
             (Err(refusal), _) => return Went::Badly(refusal),
             (_, Err(lacking)) => return Went::Badly(lacking.clone()),
-            (Ok(()), Ok(engine)) => engine,
+            (Ok(_), Ok(engine)) => engine,
         };
         match self.run(host, &self.compiled, engine) {
             Err(diagnostic) | Ok(Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic)) => Went::Badly(diagnostic),

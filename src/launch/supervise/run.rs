@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
+use crate::ablate::{self, Point};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 use crate::launch::availability;
@@ -180,6 +181,7 @@ impl Run<'_> {
         while let Some(socket) = &self.socket {
             match channel::hear(socket) {
                 Ok(Some((Report::Ready, sender))) => {
+                    ablate::pause(Point::BeforeGo);
                     if self.target.is_none() {
                         self.take_hold(sender);
                     }

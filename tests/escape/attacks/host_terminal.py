@@ -1,4 +1,5 @@
-# Gives the launcher a terminal of its own, and says afterwards what was typed into it: nobody typed anything.
+# Gives the launcher a terminal of its own, and prints afterwards the input of the terminal. No user
+# typed.
 import fcntl, select, subprocess, termios
 
 master, slave = os.openpty()
@@ -17,8 +18,12 @@ shown = b""
 while child.poll() is None:
     if select.select([master], [], [], 0.01)[0]:
         shown += os.read(master, 65536)
-while select.select([master], [], [], 0.05)[0]:
+# What comes before this line on the way through the terminal has come, too.
+LAST = b"the end of all output"
+os.write(slave, LAST)
+while LAST not in shown:
     shown += os.read(master, 65536)
+shown = shown.replace(LAST, b"")
 settings = termios.tcgetattr(slave)
 settings[3] &= ~termios.ICANON
 termios.tcsetattr(slave, termios.TCSANOW, settings)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -45,9 +46,12 @@ static int look(int project, const char *path)
     return 1;
 }
 
-int main(void)
+/* The argument says how often to look, 10 ms apart. */
+int main(int argc, char **argv)
 {
     const long away = CLONE_NEWUSER | CLONE_NEWNS;
+    if (argc != 2)
+        return 2;
     int project = open(".", O_RDONLY | O_DIRECTORY);
     /* The one that is to leave is every process that may still be in the namespace: 1, and who started us. */
     for (pid_t pid = 1; pid < getpid(); pid++) {
@@ -61,7 +65,7 @@ int main(void)
         ptrace(PTRACE_DETACH, pid, 0, 0);
     }
     printf("unshare %d\n", unshare(away) ? errno : 0);
-    for (int i = 0; i < 100 && !look(project, "secret/key"); i++)
+    for (int i = 0; i < atoi(argv[1]) && !look(project, "secret/key"); i++)
         usleep(10000);
     puts("done");
     return 0;

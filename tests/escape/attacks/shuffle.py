@@ -1,17 +1,11 @@
-# Moves a folder to and fro between the ends of the project, until somebody says stop.
-
-import random
-
-places = ["a/first/box", "z/last/box"]
+# Moves a folder to the end of the project that the host names, each time it names one.
+ends = {"a": "a/first/box", "z": "z/last/box"}
 put("started", "")
-turn = 0
 while not os.path.lexists("stop"):
-    try:
-        os.rename(places[turn], places[1 - turn])
-    except OSError as error:
-        say("rename", error.errno)
-        break
-    turn = 1 - turn
-    # Not faster than a walk, so that some starts meet a quiet moment.
-    time.sleep(random.uniform(0, 0.02))
+    for end, other in ("az", "za"):
+        if os.path.lexists("to-" + end):
+            os.unlink("to-" + end)
+            os.rename(ends[other], ends[end])
+            put("at-" + end, "")
+    time.sleep(0.002)
 done()

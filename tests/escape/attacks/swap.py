@@ -1,7 +1,10 @@
-# Exchanges a folder and a link to TARGET for ever, to hit the moment between looking at the folder and mounting it.
+# Exchanges a folder and a link to TARGET when the host says so.
 folder, target = sys.argv[1:3]
-link = folder + ".link"
+work, link = os.path.dirname(folder), folder + ".link"
 os.symlink(target, link)
-put(os.path.join(os.path.dirname(folder), "swapping"), "")
-while True:
-    exchange(folder, link)
+put(work + "/ready", "")
+wait_for(work + "/swap")
+exchange(folder, link)
+put(work + "/swapped", "")
+wait_for(work + "/stop")
+done()
