@@ -21,6 +21,8 @@ mod levels;
 mod mounts;
 mod names;
 mod network;
+mod overflow;
+mod paste;
 mod pins;
 mod presets;
 mod process;

@@ -13,7 +13,7 @@ use crate::sandbox::{Found, policy, probe, sandbox};
 use crate::support::{Place, abs, model_of_printed, stderr};
 
 /// Policies for each situation.
-const POLICIES: u64 = 60;
+pub const POLICIES: u64 = 60;
 
 everywhere!(the_model_says_what_a_process_inside_finds);
 
@@ -105,7 +105,7 @@ fn fits(access: &str, found: &Found) -> bool {
 }
 
 /// SplitMix64: the same cases on every machine.
-struct Generator(u64);
+pub struct Generator(pub u64);
 
 impl Generator {
     fn next(&mut self) -> u64 {
@@ -136,7 +136,7 @@ enum Node {
 }
 
 /// A tree below the home, and rules for it. Paths are relative to the home.
-struct Case {
+pub struct Case {
     nodes: BTreeMap<PathBuf, Node>,
     /// No patterns and no links: what the rules say can be read off them.
     exact: bool,
@@ -150,7 +150,7 @@ const PROJECT: &str = "code/project";
 const ACCESSES: [&str; 3] = ["rw", "ro", "exclude"];
 
 impl Case {
-    fn generate(random: &mut Generator) -> Self {
+    pub fn generate(random: &mut Generator) -> Self {
         let nodes = tree(random);
         let mut case = Self { nodes, exact: random.one_in(2), links: BTreeMap::new(), rules: Vec::new() };
         if !case.exact {
@@ -198,7 +198,7 @@ impl Case {
         (*random.pick(&patterns)).to_owned()
     }
 
-    fn rules(&self) -> String {
+    pub fn rules(&self) -> String {
         let list = |access: &str| {
             let texts = self.rules.iter().filter(|(a, _)| *a == access).map(|(_, text)| format!("{text:?}"));
             format!("{access} = [{}]\n", texts.collect::<Vec<_>>().join(", "))
@@ -206,7 +206,7 @@ impl Case {
         ACCESSES.map(list).concat()
     }
 
-    fn build(&self, place: &Place) {
+    pub fn build(&self, place: &Place) {
         let home = place.home();
         fs::create_dir_all(place.project()).unwrap();
         for (path, node) in &self.nodes {
@@ -222,7 +222,7 @@ impl Case {
     }
 
     /// What to ask about: everything in the tree and what surrounds it, and in each folder something that is missing.
-    fn paths(&self, place: &Place) -> Vec<PathBuf> {
+    pub fn paths(&self, place: &Place) -> Vec<PathBuf> {
         let home = place.home();
         let mut paths = vec![PathBuf::from("/tmp"), PathBuf::from("/run"), home.join("code"), home.clone()];
         paths.push(PathBuf::from(format!("/run/user/{}", place.uid)));

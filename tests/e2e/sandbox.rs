@@ -145,8 +145,13 @@ impl Found {
 pub fn probe<F: AsRef<OsStr>>(place: &Place, flags: &[F], paths: &[PathBuf]) -> Vec<Found> {
     let mut command = sandbox(place);
     command.args(flags).arg("--").arg(binary()).arg("__probe");
+    answers(&mut command, paths)
+}
+
+/// What a command that starts the probe says of each path.
+pub fn answers(command: &mut Command, paths: &[PathBuf]) -> Vec<Found> {
     let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
-    let output = succeeded(with_input(&mut command, &input));
+    let output = succeeded(with_input(command, &input));
     let found: Vec<Found> = output.lines().map(read_answer).collect();
     assert_eq!(found.len(), paths.len(), "{output}");
     found

@@ -157,14 +157,11 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     let script = "cd ~/.local/state && touch beside; mkdir -p agent-sandbox/trust && touch agent-sandbox/trust/forged; \
         rmdir agent-sandbox; mv agent-sandbox x; ls; ls agent-sandbox";
     let output = run(place, &["--rw", place.home().join(".local/state").to_str().unwrap(), "--", "sh", "-c", script]);
-    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nmounts\nprobes\nruns\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nmounts\nprobes\n", "{}", stderr(&output));
     let state = place.home().join(".local/state/agent-sandbox");
     let mut names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    // Root keeps no placeholders.
-    let expected: &[&str] =
-        if place.uid == 0 { &["mounts", "probes", "runs"] } else { &["mounts", "parked", "probes", "runs"] };
-    assert_eq!(names, expected, "what we know of bwrap, the journals of runs, and placeholders for the next one");
+    assert_eq!(names, ["mounts", "probes"], "contents that bwrap binds, and what we know of bwrap");
     // Where the folder cannot be made inside, the command does not make it.
     fs::remove_dir_all(&state).unwrap();
     shell(place, "! mkdir ~/.local/state/agent-sandbox/trust 2>/dev/null");

@@ -43,12 +43,12 @@ fn project(place: &Place) -> Vec<String> {
 }
 
 /// A run that waits until its input ends.
-struct Waiting {
+pub struct Waiting {
     child: Child,
 }
 
 impl Waiting {
-    fn start(place: &Place) -> Self {
+    pub fn start(place: &Place) -> Self {
         Self::start_with(sandbox(place).args(["--", "sh", "-c", "echo started; cat"]))
     }
 
@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// Lets the command go on with `input`, and end.
-    fn end(mut self, input: &str) -> Output {
+    pub fn end(mut self, input: &str) -> Output {
         self.child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         self.child.wait_with_output().unwrap()
     }

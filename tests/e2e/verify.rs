@@ -376,10 +376,10 @@ fn rules_without_a_mount_are_tested(place: &Place) {
 
 fn without_a_second_stage_bwrap_alone_is_verified(place: &Place) {
     project(place);
-    let before = without_state(place);
+    let before = listing(&place.project());
     let output = with_bwrap(place, NO_NAMESPACES, &["verify", "--json"]);
     assert!(stderr(&output).contains("warning[protection-missing]: without the second stage"), "{}", stderr(&output));
     let (found, _) = answer(&output);
     assert_eq!((wrong(&found), &found["second-stage"]), (Vec::new(), &Value::Bool(false)));
-    assert_eq!(without_state(place), before);
+    assert_eq!(listing(&place.project()), before);
 }

@@ -6,7 +6,10 @@ use std::fs;
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, CANARY, PLANTED, Running, Scene, words};
 
-for_everybody!("look-again": moving_a_folder_while_another_sandbox_looks_for_what_is_in_it);
+for_everybody!("look-again":
+    moving_a_folder_while_another_sandbox_looks_for_what_is_in_it,
+    moving_a_hidden_file_away_and_back_while_a_sandbox_starts,
+);
 
 everywhere!("own-names": renaming_what_another_sandbox_protects);
 
@@ -40,6 +43,25 @@ fn moving_a_folder_while_another_sandbox_looks_for_what_is_in_it(scene: &Scene) 
     mover.wait().completed();
     // The product may refuse to start beside a command that changes what rules find.
     ran.refused_or_completed("the sandbox is not as planned");
+    Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
+}
+
+/// bwrap hides another file of the same name, which goes again after the guard has compared its
+/// mounts. Device and inode of the hidden file are those that were noted.
+fn moving_a_hidden_file_away_and_back_while_a_sandbox_starts(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "exclude = ['.env']");
+    scene.write(".env", CANARY);
+    let at = |name: &str| scene.project().join(name);
+    let mut held = scene.hold(&["before-bwrap", "before-go"], &[], "look_for.py", &[".env"]);
+    assert_eq!(held.stopped(), "before-bwrap");
+    fs::rename(at(".env"), at("away")).unwrap();
+    scene.write(".env", "harmless");
+    held.go_on("before-bwrap");
+    assert_eq!(held.stopped(), "before-go");
+    fs::remove_file(at(".env")).unwrap();
+    fs::rename(at("away"), at(".env")).unwrap();
+    held.go_on("before-go");
+    let ran = held.running.wait().completed();
     Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
 }
 

@@ -1,0 +1,87 @@
+//! Policies with more masks and read-only binds than bwrap's arguments carry (SPEC B14), and starts
+//! while another process is at work in the project.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::sandbox::{Found, failed, policy, probe, run, sandbox, succeeded, write};
+use crate::support::{Place, stdout};
+
+everywhere!(masks_and_read_only_binds_beyond_the_limit_hold);
+
+for_both!(more_writable_paths_than_bwrap_can_carry_are_an_error, a_directory_that_keeps_changing_does_not_stop_a_start,);
+
+const MANY: usize = 120;
+
+fn masks_and_read_only_binds_beyond_the_limit_hold(place: &Place) {
+    for number in 0..MANY {
+        write(place, format!("keys/{number}.pem"), "secret");
+        write(place, format!("kept/{number}/file"), "host");
+        write(place, format!("boxes/{number}/file"), "secret");
+    }
+    // A read-only folder with something writable in it stays bwrap's, whatever its place in the order.
+    write(place, "zone/closed/open/file", "host");
+    policy(place, "exclude = ['keys/*.pem', 'boxes/*']\nro = ['kept/*', 'zone/closed']\nrw = ['zone/closed/open']\n");
+    let printed: Value = serde_json::from_str(&succeeded(run(place, &["--print-args=json", "--", "true"]))).unwrap();
+    let overflow = printed["guard"]["plan"]["overflow"].as_array().unwrap();
+    // The policy file is read-only, too, and root's password hashes are hidden.
+    assert!(overflow.len() > 3 * MANY - 64, "{overflow:?}");
+    let comment = stdout(&sandbox(place).args(["--print-args", "--", "true"]).output().unwrap());
+    assert!(comment.contains(&format!("# mounts that the guard makes, as its plan lists them: {}", overflow.len())));
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut expected = Vec::new();
+    for number in 0..MANY {
+        paths.push(place.project().join(format!("keys/{number}.pem")));
+        expected.push(Found::masked_file());
+        paths.push(place.project().join(format!("kept/{number}/file")));
+        expected.push(Found::ro("file"));
+        paths.push(place.project().join(format!("boxes/{number}/file")));
+        expected.push(Found::none("EACCES"));
+    }
+    paths.push(place.project().join("zone/closed/open/file"));
+    expected.push(Found::rw("file"));
+    paths.push(place.project().join("zone/closed"));
+    expected.push(Found::ro("directory"));
+    assert_eq!(probe::<&str>(place, &[], &paths), expected);
+    // The guard's mounts are locked as bwrap's are.
+    let script = "for f in keys/119.pem boxes/99; do chmod 777 $f || mv $f x || rm -rf $f || umount $f || echo held; done 2>/dev/null";
+    assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "held\nheld\n");
+}
+
+fn more_writable_paths_than_bwrap_can_carry_are_an_error(place: &Place) {
+    for number in 0..3000 {
+        fs::create_dir_all(place.home().join(format!("many/{number}"))).unwrap();
+    }
+    policy(place, "");
+    place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nrw = ['~/many/*']\n");
+    place.give_away();
+    let output = sandbox(place).args(["--", "true"]).output().unwrap();
+    failed(&output, 125, "error[too-many-words]");
+    failed(&output, 125, "config.toml:2:");
+}
+
+/// A program of the user makes and removes a file in the project all the time, as a database does with
+/// its journal.
+fn a_directory_that_keeps_changing_does_not_stop_a_start(place: &Place) {
+    write(place, ".env", "secret");
+    policy(place, "exclude = ['.env']\n");
+    let journal = place.project().join("journal");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::write(&journal, "").unwrap();
+                fs::remove_file(&journal).unwrap();
+            }
+        });
+        let outputs: Vec<_> =
+            (0..5).map(|_| run(place, &["--", "sh", "-c", "cat .env 2>/dev/null || echo hidden"])).collect();
+        is_over.store(true, Ordering::Relaxed);
+        for output in outputs {
+            assert_eq!(succeeded(output), "hidden\n");
+        }
+    });
+}
