@@ -143,7 +143,7 @@ impl Compiled {
             lack(
                 self.guard || !self.policy.require.contains_key(&Protection::Guard),
                 Protection::Guard,
-                "it was left out",
+                "`--no-guard` is set",
             ),
             lack(kernel.seccomp, Protection::Seccomp, "this kernel has none"),
             lack(kernel.landlock && kernel.names, Protection::Landlock, "it needs Linux 6.12"),

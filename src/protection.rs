@@ -17,11 +17,11 @@ pub struct Lack {
 pub fn report(lacking: &[Lack], required: &BTreeMap<Protection, Origin>, diagnostics: &mut Diagnostics) {
     for Lack { protection, why } in lacking {
         if let Some(origin) = required.get(protection) {
-            let message = format!("the policy requires {}, and {why}", name(*protection));
+            let message = format!("the policy requires {}, but {why}", name(*protection));
             diagnostics.push(
                 Diagnostic::new(Code::ProtectionRequired, message)
                     .at(origin)
-                    .help("run it where that is to be had, or take it out of `require`"),
+                    .help("run on a machine that has it, or remove it from `require`"),
             );
         }
     }
@@ -41,7 +41,7 @@ pub fn report(lacking: &[Lack], required: &BTreeMap<Protection, Origin>, diagnos
 
 fn name(protection: Protection) -> &'static str {
     match protection {
-        Protection::Guard => "the second stage",
+        Protection::Guard => "the guard",
         Protection::Seccomp => "the filter of system calls",
         Protection::Landlock => "Landlock's scope",
     }

@@ -236,7 +236,7 @@ pub struct AlsoAt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
-    /// The second stage, which checks and locks the mounts.
+    /// The guard, which compares and locks the mounts.
     Guard,
     /// A filter of system calls.
     Seccomp,

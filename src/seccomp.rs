@@ -31,7 +31,7 @@ const REFUSED: [i64; 6] = [
 
 /// Answers EPERM, as container engines do, so that libraries which could use such a call know what to do without it.
 ///
-/// `user_namespaces`: they may be made. Where they may not, and neither the second stage nor bwrap sees to that, the filter does.
+/// `user_namespaces`: they may be made. Where they may not, and neither the guard nor bwrap sees to that, the filter does.
 pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     // The kernel looks at the low 32 bits of these arguments only, and so must we.
@@ -74,7 +74,7 @@ fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     [step(0x20, 0, 0), step(comparison, 1, number), step(0x06, 0, SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs())]
 }
 
-/// For the second stage, which has other means against user namespaces.
+/// For the guard, which has other means against user namespaces.
 pub(crate) fn apply() -> Result<(), Error> {
     seccompiler::apply_filter(&program(true)?)
 }

@@ -16,7 +16,7 @@ pub struct Session {
     pub cwd: AbsPath,
     pub uid: u32,
     pub env: BTreeMap<OsString, OsString>,
-    /// The executable of agent-sandbox, without symlinks: what runs inside as the second stage. `None` in a program that embeds
+    /// The executable of agent-sandbox, without symlinks: what runs inside as the guard. `None` in a program that embeds
     /// this library without it, which then has bwrap alone.
     pub executable: Option<AbsPath>,
 }
@@ -85,7 +85,7 @@ pub struct Request {
     pub no_optimize: bool,
     /// Nobody will be there to take a placeholder away, so none is put up.
     pub no_placeholders: bool,
-    /// bwrap alone, without a second stage inside.
+    /// bwrap alone, without a guard inside.
     pub no_guard: bool,
     /// `--cwd`, as written, for what is said to be typed.
     pub cwd: Option<PathBuf>,

@@ -188,8 +188,8 @@ impl Case {
         };
         let (plain, all) = (views(false, true), views(true, true));
         assert_eq!(plain, all, "{name}");
-        assert_eq!(views(false, false), plain, "{name}, by the second stage");
-        assert_eq!(views(true, false), plain, "{name}, all mounts, by the second stage");
+        assert_eq!(views(false, false), plain, "{name}, by the guard");
+        assert_eq!(views(true, false), plain, "{name}, all mounts, by the guard");
     }
 
     /// What can be run.

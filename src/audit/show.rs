@@ -34,7 +34,7 @@ pub struct Shown {
     /// Whether the command can make user namespaces.
     pub nested: Value<bool>,
     pub tmp: Value<Tmp>,
-    /// Whether a second stage inside makes, checks and locks mounts.
+    /// Whether the guard compares and locks the mounts.
     pub guard: bool,
     /// Protections without which nothing starts.
     pub require: Vec<Required>,

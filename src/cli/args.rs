@@ -79,7 +79,7 @@ pub(super) struct Options {
     /// Make one mount for each rule in force, also where it changes nothing
     #[arg(long)]
     pub no_optimize: bool,
-    /// Run on bwrap alone, without the second stage inside that makes, checks and locks mounts
+    /// Run on bwrap alone, without the guard that compares and locks the mounts
     ///
     /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the check that the mounts are
     /// those that were printed, more than some 2,000 rules, and handlers of the command for Ctrl-C and SIGTERM.

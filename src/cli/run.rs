@@ -54,7 +54,7 @@ pub(super) enum Leaves {
     Nothing,
 }
 
-/// Prepares and runs a command: on bwrap alone where the second stage proves impossible, and anew where something changed meanwhile. All
+/// Prepares and runs a command: on bwrap alone where the guard proves impossible, and anew where something changed meanwhile. All
 /// failures before there is an outcome have been shown; then the exit code is what is left.
 pub(super) fn start(
     host: &Host,
@@ -89,7 +89,7 @@ const RETRIES: usize = 3;
 /// What earlier attempts came to.
 #[derive(Default)]
 struct Before {
-    /// The second stage cannot work here, for this reason.
+    /// The guard cannot work here, for this reason.
     without_guard: Option<String>,
     /// How often something had changed since it was looked at.
     changed: usize,
@@ -243,11 +243,8 @@ fn prepare(
     let session = super::session(options.cwd.as_deref()).map_err(fail)?;
     if session.executable.is_none() && !options.no_guard {
         return Err(fail(
-            Diagnostic::new(
-                Code::GuardUnavailable,
-                "the second stage is this program, and `/proc` does not say where it is",
-            )
-            .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"),
+            Diagnostic::new(Code::GuardUnavailable, "the guard is this program, and `/proc` does not say where it is")
+                .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"),
         ));
     }
     let mut diagnostics = Diagnostics::default();
@@ -298,7 +295,7 @@ fn prepare(
     let traces =
         (leaves == Leaves::Nothing).then(|| launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv));
     if will_run {
-        // Without the second stage nobody tells whether the command has started, so whether it can is tried before.
+        // Without the guard nobody tells whether the command has started, so whether it can is tried before.
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     } else {

@@ -59,7 +59,7 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     let mut attempt = None;
     let command = |compiled: &Compiled| probe_command(compiled);
     let started = run::start(host, options, &command, Leaves::Nothing, output, &mut |prepared| {
-        // A first one, whose second stage proved impossible, still listens under the same name.
+        // A first one, whose guard proved impossible, still listens under the same name.
         attempt = None;
         let (running, streams) = Attempt::begin(host, prepared)?;
         attempt = Some(running);
@@ -109,7 +109,7 @@ fn cannot_verify(why: &str) -> Diagnostic {
         .help("`agent-sandbox doctor` says what this machine can do; `--debug` shows what was started")
 }
 
-/// Our own executable, which every sandbox with a second stage has in a place that no policy hides; without that one, as it is on the host.
+/// Our own executable, which every sandbox with a guard has in a place that no policy hides; without that one, as it is on the host.
 fn probe_command(compiled: &Compiled) -> Vec<OsString> {
     let on_host = || super::session(None).ok().and_then(|session| session.executable);
     let program = if compiled.guard { None } else { on_host() };

@@ -275,7 +275,7 @@ impl Choice for Protection {
         Word {
             word: Protection::Guard.name(),
             value: Protection::Guard,
-            meaning: "The second stage inside, which checks and locks the mounts.",
+            meaning: "The guard, which compares and locks the mounts.",
         },
         Word { word: Protection::Seccomp.name(), value: Protection::Seccomp, meaning: "The filter of system calls." },
         Word {

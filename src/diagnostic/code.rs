@@ -172,7 +172,7 @@ codes! {
     ProtectionMissing = "protection-missing", Warning;
     /// The same, and the policy insists on it.
     ProtectionRequired = "protection-required", Error;
-    /// This machine does not let the second stage do its work.
+    /// This machine does not let the guard do its work.
     GuardUnavailable = "guard-unavailable", Error;
     /// What is mounted is not what was planned.
     GuardRefused = "guard-refused", Error;

@@ -148,29 +148,9 @@ fn start(
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::NoCommand);
     };
-    let cwd = std::env::current_dir().map_err(|e| Failure::refused("the working directory", reason(&e)))?;
-    namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
-    if !ablate::is_off(Mitigation::PrivatePropagation) {
-        mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
-    }
-    for step in &plan.overflow {
-        mounts::tighten(step).map_err(|e| {
-            let why = format!("`{}`: {}", step.path(), reason(&e));
-            if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
-        })?;
-    }
     let identities: Identities = sheet.identities.iter().cloned().collect();
-    let table = Table::read()?;
-    table.close(plan)?;
-    table.compare(plan, &identities)?;
-    // A mount of the overflow list may cover the working directory.
-    std::env::set_current_dir(&cwd).map_err(|e| Failure::refused("the working directory", reason(&e)))?;
-    if !plan.nested && !ablate::is_off(Mitigation::NoUserNamespaces) {
-        namespaces::allow_one_more().map_err(Failure::step("the limit of user namespaces"))?;
-    }
-    close_proc(plan)?;
-    if !ablate::is_off(Mitigation::MountLock) && !ablate::is_off(Mitigation::RootCapabilities) {
-        namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
+    if !ablate::is_off(Mitigation::MountLock) {
+        finish_mounts(plan, &identities)?;
     }
     // The supervisor looks at the host once more while the guard does the rest.
     tell(supervisor, &Report::Ready)?;
@@ -192,6 +172,36 @@ fn start(
     }
     let error = Command::new(program).args(arguments).exec();
     Err(Failure::CannotExecute { program: program.clone(), error })
+}
+
+/// Tightens, compares and locks the mounts. Two nested namespaces lock them: the first gives the
+/// guard the right to mount, and the second takes it away for good.
+fn finish_mounts(plan: &GuardPlan, identities: &Identities) -> Result<(), Failure> {
+    let in_cwd = |e: io::Error| Failure::refused("the working directory", reason(&e));
+    let cwd = std::env::current_dir().map_err(in_cwd)?;
+    namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
+    if !ablate::is_off(Mitigation::PrivatePropagation) {
+        mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
+    }
+    for step in &plan.overflow {
+        mounts::tighten(step).map_err(|e| {
+            let why = format!("`{}`: {}", step.path(), reason(&e));
+            if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
+        })?;
+    }
+    let table = Table::read()?;
+    table.close(plan)?;
+    table.compare(plan, identities)?;
+    // A mount of the overflow list may cover the working directory.
+    std::env::set_current_dir(&cwd).map_err(in_cwd)?;
+    if !plan.nested && !ablate::is_off(Mitigation::NoUserNamespaces) {
+        namespaces::allow_one_more().map_err(Failure::step("the limit of user namespaces"))?;
+    }
+    close_proc(plan)?;
+    if !ablate::is_off(Mitigation::RootCapabilities) {
+        namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
+    }
+    Ok(())
 }
 
 fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {

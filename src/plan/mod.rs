@@ -217,7 +217,7 @@ impl Plan {
 /// What every sandbox has, whatever the rules.
 pub struct Base<'a> {
     pub uid: u32,
-    /// Our own executable, where a second stage is used.
+    /// Our own executable, where a guard is used.
     pub guard: Option<&'a AbsPath>,
     pub runtime: &'a Runtime,
     pub own_files: &'a [OwnFile],

@@ -28,7 +28,7 @@ fn ready(place: &Place, request: &Request, script: &str) -> (Argv, Undo) {
     ready_with(None, place, request, script)
 }
 
-/// `executable`: agent-sandbox itself, to be the second stage.
+/// `executable`: agent-sandbox itself, to be the guard.
 fn ready_with(executable: Option<AbsPath>, place: &Place, request: &Request, script: &str) -> (Argv, Undo) {
     require_bwrap();
     let host = Host::system();

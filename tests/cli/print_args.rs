@@ -147,7 +147,9 @@ fn the_default_form_of_an_ordinary_project_fits_a_screen() {
     place.give_away();
     let printed = run(&place, ["--print-args", "--", "npm", "test"]);
     assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
-    assert!(printed.out.lines().count() <= 70, "{} lines\n{}", printed.out.lines().count(), printed.out);
+    // A service of the machine may add a comment about its socket.
+    let lines = printed.out.lines().filter(|line| !line.starts_with("# mounts that the guard makes")).count();
+    assert!(lines <= 70, "{lines} lines\n{}", printed.out);
     for hidden in ["/.ssh", "/.aws", "/.kube", "/.gnupg", "/deploy/keys", "/.env"] {
         assert!(printed.out.contains(&format!("{hidden} ")), "{hidden}: {}", printed.out);
     }
@@ -241,8 +243,8 @@ fn printing_needs_no_command_and_writes_contents_alone() {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };
     assert_eq!(names(&state), ["mounts"]);
-    // The plan, and the empty file that stands for `.netrc`.
-    assert_eq!(names(&state.join("mounts")).len(), 2);
+    // The plan, and the empty file that stands for `.netrc`. A service of the machine may add the mask.
+    assert_eq!(names(&state.join("mounts")).iter().filter(|name| name.len() == 64).count(), 2);
     assert_eq!(run(&place, ["true"]).code, Some(0));
     assert!(made.is_dir());
 }

@@ -39,6 +39,7 @@ fn no_value_of_a_variable_is_shown() {
 #[test]
 fn what_is_below_the_depth_is_counted() {
     let place = Place::in_tmp();
+    place.write("home/code/project/.env", "");
     let text = run(&place, ["show", "--depth", "1"]).out;
     assert!(text.lines().last().unwrap().contains(" below: "), "{text}");
     assert!(!text.contains("@autorun "), "{text}");

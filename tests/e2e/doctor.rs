@@ -59,7 +59,7 @@ fn a_machine_that_works_is_said_to_work(place: &Place) {
     let before = snapshot(&place.project());
     let (found, code) = doctor(&mut sandbox(place));
     assert_eq!(code, Some(0), "{found:#}");
-    for name in ["caller", "bwrap", "user namespaces", "second stage", "trial start"] {
+    for name in ["caller", "bwrap", "user namespaces", "guard", "trial start"] {
         assert_eq!(finding(&found, name)["status"], "ok", "{found:#}");
     }
     let has = |flag: &str| {
@@ -104,7 +104,7 @@ fn a_bwrap_that_fails_is_found_by_trying(place: &Place) {
 fn a_second_stage_that_cannot_work_is_a_limit(place: &Place) {
     let (found, code) = diagnosis(&with_bwrap(place, NO_NAMESPACES, &["doctor", "--json"]));
     assert_eq!(code, Some(0), "{found:#}");
-    let stage = finding(&found, "second stage");
+    let stage = finding(&found, "guard");
     assert_eq!(stage["status"], "limited");
     assert!(stage["effect"].as_str().unwrap().contains("neither compared with the plan nor locked"), "{stage:#}");
 }

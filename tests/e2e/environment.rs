@@ -115,7 +115,7 @@ fn what_is_unset_shows_nowhere(place: &Place) {
         command.envs([("SSH_AUTH_SOCK", "of-the-caller"), ("KEPT", "seen")]);
         succeeded(command.args(flags).args(["--", "sh", "-c", LOOK]).output().unwrap())
     };
-    // The processes of bwrap cannot be looked at behind the second stage; without it they can.
+    // The processes of bwrap cannot be looked at behind the guard; without it they can.
     for (flags, processes) in [(&[][..], 2), (&["--no-guard"], 3)] {
         env_policy(place, "unset = ['AWS_*']\npass = ['AWS_REGION']\nset = { AWS_REGION = 'from-the-policy' }");
         let filtered = said(flags);

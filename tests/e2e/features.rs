@@ -126,7 +126,7 @@ fn printing_notes_nothing(place: &Place) {
     assert!(!note(place).exists());
 }
 
-/// Called for in a container, by who has no second stage to find out afterwards.
+/// Called for in a container, by who has no guard to find out afterwards.
 fn a_trial_that_succeeded_is_not_repeated(place: &Place) {
     policy(place, "");
     bwrap_without(place, &[]);

@@ -1,4 +1,4 @@
-//! The second stage: nothing starts on mounts that are not those that were planned, and nobody inside can undo them.
+//! The guard: nothing starts on mounts that are not those that were planned, and nobody inside can undo them.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -79,7 +79,7 @@ drop() {
 drop "$@"
 "#;
 
-/// Forbids the second stage its namespaces, as AppArmor's profile for bwrap does.
+/// Forbids the guard its namespaces, as AppArmor's profile for bwrap does.
 pub const NO_NAMESPACES: &str = r#"words=(); for word in "$@"; do
     [ "$word" = --chdir ] && [[ "$*" != *--disable-userns* ]] && words+=(--unshare-user --disable-userns); words+=("$word"); done"#;
 

@@ -1,4 +1,4 @@
-//! The mounts of the second stage, where the host, or the number of rules, makes them difficult.
+//! The mounts of the guard, where the host, or the number of rules, makes them difficult.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -166,7 +166,7 @@ fn the_printed_forms_do_what_a_run_does(place: &Place) {
     assert!(direct.ends_with("it's a'b\nc\nhidden\n") && direct.contains("TMPDIR=/tmp\n"), "{direct}");
     assert_eq!(by_shell, direct);
 
-    // The same without the second stage, whose filter bwrap then reads from a descriptor.
+    // The same without the guard, whose filter bwrap then reads from a descriptor.
     let script =
         sandbox(place).args(["--no-guard", "--print-args=script"]).args(command).env("TMPDIR", place.home()).output();
     let by_shell = environment(place.command("sh").arg("-c").arg(OsString::from_vec(script.unwrap().stdout)));

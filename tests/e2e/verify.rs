@@ -201,7 +201,7 @@ fn a_root_that_is_writable_is_found(place: &Place) {
     let found = |flags: &[&str]| wrong(&answer(&with_bwrap(place, open, &[flags, &["verify", "--json"]].concat())).0);
     let writable = found(&["--no-guard"]);
     assert!(writable.contains(&format!("{} write", other.display())), "{writable:?}");
-    assert_eq!(found(&[]), Vec::<String>::new(), "the second stage makes it read-only again");
+    assert_eq!(found(&[]), Vec::<String>::new(), "the guard makes it read-only again");
 }
 
 /// Everything below the place but our own state: names, which file it is, and what is in it. A folder's time changes with what comes and goes in it.
@@ -378,7 +378,7 @@ fn without_a_second_stage_bwrap_alone_is_verified(place: &Place) {
     project(place);
     let before = listing(&place.project());
     let output = with_bwrap(place, NO_NAMESPACES, &["verify", "--json"]);
-    assert!(stderr(&output).contains("warning[protection-missing]: without the second stage"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("warning[protection-missing]: without the guard"), "{}", stderr(&output));
     let (found, _) = answer(&output);
     assert_eq!((wrong(&found), &found["second-stage"]), (Vec::new(), &Value::Bool(false)));
     assert_eq!(listing(&place.project()), before);

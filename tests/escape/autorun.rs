@@ -82,23 +82,38 @@ fn changing_what_is_run_from_caches_and_agents(scene: &Scene) -> Verdict {
     change(scene, CACHES_AND_AGENTS.iter().map(|path| scene.home().join(path)).collect())
 }
 
+/// Of editors that this user works with; and of all tools with `@autorun-strict`.
 fn making_folders_that_are_obeyed(scene: &Scene) -> Verdict {
+    let editors = [".vscode/tasks.json", ".idea/workspace.xml", ".zed/tasks.json", ".cursor/mcp.json"];
+    let others =
+        [".devcontainer/devcontainer.json", ".husky/pre-commit", ".codex/config.toml", ".gemini/settings.json"];
+    for editor in [".config/Code/x", ".config/JetBrains/x", ".config/zed/x", ".cursor/x"] {
+        scene.write_home(editor, "");
+    }
     scene.policy(DEFAULTS, "");
-    let paths = [".vscode/tasks.json", ".idea/workspace.xml", ".devcontainer/devcontainer.json", ".cursor/mcp.json"];
-    let ran = scene.attack("write.py", &paths).completed();
-    let made: Vec<_> = paths.iter().filter(|path| scene.bytes(path).is_some()).collect();
+    let by_default = making(scene, &[], &editors);
+    let strict = making(scene, &["--preset", "@autorun-strict"], &[&editors[..], &others].concat());
+    Verdict::broken_if(!by_default.is_empty() || !strict.is_empty(), format!("made: {by_default:?} {strict:?}"))
+}
+
+/// The paths that a command could make.
+fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> {
+    scene.attack_with(flags, "write.py", paths).completed();
+    let made: Vec<_> = paths.iter().copied().filter(|path| scene.bytes(path).is_some()).collect();
     for path in paths.iter().filter(|_| made.is_empty()) {
         let folder = scene.project().join(path).parent().unwrap().to_owned();
         assert!(!folder.exists(), "{folder:?} was left behind");
     }
-    Verdict::broken_if(!made.is_empty(), format!("made: {made:?}\n{}", ran.out))
+    made
 }
 
-/// A placeholder would be staged by `git add`, so these can be made; but the user hears of it.
+/// The default presets let a command make these, and the run reports them.
 fn making_files_that_are_obeyed_without_a_word(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    let ran = scene.attack("sh", &["-c", "echo planted >.envrc; echo planted >.mcp.json; echo done"]).completed();
+    let script = "echo planted >.envrc; echo planted >.mcp.json; mkdir .husky .devcontainer; echo done";
+    let ran = scene.attack("sh", &["-c", script]).completed();
     assert!(scene.bytes(".envrc").is_some(), "{ran:?}");
-    let silent: Vec<_> = [".envrc", ".mcp.json"].into_iter().filter(|name| !ran.err.contains(name)).collect();
+    let silent: Vec<_> =
+        [".envrc", ".mcp.json", ".husky", ".devcontainer"].into_iter().filter(|name| !ran.err.contains(name)).collect();
     Verdict::broken_if(!silent.is_empty(), format!("not a word about {silent:?}: {}", ran.err))
 }

@@ -10,7 +10,7 @@ everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 
 // Also with user namespaces: the mounts are locked, and process 1 cannot be traced.
 #[cfg(target_arch = "x86_64")]
-everywhere!("the second stage": making_everybody_leave_the_mount_namespace);
+everywhere!("the guard": making_everybody_leave_the_mount_namespace);
 
 fn moving_a_folder_from_a_namespace_without_mounts(scene: &Scene) -> Verdict {
     scene.write(".git/hooks/pre-commit", ORIGINAL);

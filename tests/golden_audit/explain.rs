@@ -94,7 +94,7 @@ fn what_governs_a_path_is_explained() {
     });
 }
 
-/// At every path that a rule decides, around it and in it, with and without the second stage.
+/// At every path that a rule decides, around it and in it, with and without the guard.
 #[test]
 fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
     let validator = jsonschema::validator_for(&schema::<Explained>()).unwrap();

@@ -182,7 +182,7 @@ fn user_namespaces(host: &Host, session: &Session, bwrap: Option<&AbsPath>, trie
         Err(why) => Finding::limited(
             NAME,
             format!("cannot be made by this program: {why}"),
-            "bwrap may be allowed to, and the second stage is not",
+            "bwrap may be allowed to, and the guard is not",
             "see `AppArmor` and `container` here; in a sandbox or container, ask who runs it",
         ),
     }
@@ -204,12 +204,12 @@ fn apparmor(host: &Host) -> Option<Finding> {
     Some(match apparmor::confinement(host)? {
         Confinement::Unrestricted => Finding::ok(NAME, "unrestricted: user namespaces keep their capabilities"),
         Confinement::OwnProfile => {
-            Finding::ok(NAME, "our profile: bwrap and the second stage keep their capabilities; nothing is lost")
+            Finding::ok(NAME, "our profile: bwrap and the guard keep their capabilities; nothing is lost")
         }
         Confinement::BwrapProfile => Finding::limited(
             NAME,
             "bwrap's profile (`bwrap-userns-restrict`): bwrap works, and its children have no capabilities",
-            format!("the second stage cannot work, so {}", leaves_open(Protection::Guard)),
+            format!("the guard cannot work, so {}", leaves_open(Protection::Guard)),
             remedy,
         ),
         Confinement::Restricted => Finding::limited(
@@ -369,7 +369,7 @@ fn terminal_of_caller() -> Finding {
 
 /// Whether it works as a whole.
 fn start(host: &Host, trial: &Result<Trial, Diagnostic>, allow_root: bool, findings: &mut Vec<Finding>) -> bool {
-    const STAGE: &str = "second stage";
+    const STAGE: &str = "guard";
     const START: &str = "trial start";
     let went = match trial {
         Ok(trial) => trial.start(host, allow_root),
@@ -441,7 +441,7 @@ mod tests {
     fn each_of_the_four_cases_of_apparmor_says_what_it_loses() -> Result<(), std::io::Error> {
         let restrict = ("etc/apparmor.d/bwrap-userns-restrict", "");
         let own = ("proc/self/attr/apparmor/current", "agent-sandbox (enforce)\n");
-        let lost = Some("the second stage cannot work, so mounts are neither compared with the plan nor locked");
+        let lost = Some("the guard cannot work, so mounts are neither compared with the plan nor locked");
         let nothing_runs =
             Some("nothing runs, unless the caller is root, bwrap is setuid, or a profile in another file allows it");
         let cases: [(Files, &str, Status, Option<&str>); 4] = [

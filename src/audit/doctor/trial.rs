@@ -24,7 +24,7 @@ pub(super) struct Trial {
 /// How it went.
 pub(super) enum Went {
     Well,
-    /// On bwrap alone; why the second stage did not.
+    /// On bwrap alone; why the guard did not.
     WithoutGuard(String),
     Badly(Diagnostic),
 }

@@ -32,7 +32,7 @@ use probe::{Answer, Answers, EMPTY, Kind, Operation, Questions, name_of};
 pub struct Verification {
     /// Nothing that was tested is otherwise than the policy says.
     pub holds: bool,
-    /// The second stage made, checked and locked the mounts.
+    /// The guard compared and locked the mounts.
     pub second_stage: bool,
     pub summary: Summary,
     /// Paths, parents first.

@@ -26,7 +26,7 @@ pub(super) fn verification(verification: &Verification, only_findings: bool, pai
     lines(&mut out, &["process", "expected", "kernel"], &rows, &results, paint);
     let summary = &verification.summary;
     let counts = format!("{} ok, {} MISMATCH, {} not testable", summary.ok, summary.mismatch, summary.not_testable);
-    let stage = if verification.second_stage { "with the second stage" } else { "on bwrap alone" };
+    let stage = if verification.second_stage { "with the guard" } else { "on bwrap alone" };
     let _ = match verification.holds {
         true => writeln!(out, "{}: {counts}, {stage}", paint.good("policy = argv = kernel")),
         false => writeln!(out, "{}: {counts}, {stage}", paint.bad("the kernel does not do what the policy says")),
@@ -146,7 +146,7 @@ path           rule       test   expected  kernel   result
 process       expected  kernel  result
 capabilities  none      none    ok
 
-the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the second stage
+the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the guard
 ";
         assert_eq!(verification(&value, false, Paint(false)), expected);
         let expected = "\
@@ -154,7 +154,7 @@ path           rule      test   expected  kernel   result
 /p/.git/hooks  ro: @git  write  refused   allowed  MISMATCH
 /p/x           ro: @git  move   refused   EBUSY    not testable: it is empty
 
-the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the second stage
+the kernel does not do what the policy says: 2 ok, 1 MISMATCH, 1 not testable, with the guard
 ";
         assert_eq!(verification(&value, true, Paint(false)), expected, "what is right is left out");
         value.checks[1].model = Effect::Allowed;

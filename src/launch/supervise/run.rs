@@ -1,4 +1,4 @@
-//! A run under way: the loop that waits for signals, the second stage and the end, and what came of it.
+//! A run under way: the loop that waits for signals, the guard and the end, and what came of it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -233,7 +233,7 @@ impl Run<'_> {
             let namespaces = self.namespaces.take();
             hooks.after_exit(&|| match &namespaces {
                 Some(namespaces) => namespaces.close(),
-                // Nobody has run, or without a second stage, which alone locks mounts.
+                // Nobody has run, or without a guard, which alone locks mounts.
                 None if self.target.is_none() || !self.guarded => Ok(()),
                 None => Err(io::ErrorKind::Unsupported.into()),
             });
