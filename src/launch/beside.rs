@@ -1,12 +1,16 @@
 //! Comparing once more before the command starts. Commands in other sandboxes may change the project
 //! while this run looks for the paths that rules mean, and until they are mounted.
 
+use std::ffi::OsString;
+
 use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Diagnostics, reason};
+use crate::guard_plan::Tightening;
 use crate::host::Host;
 use crate::lower::{Argv, Engine};
 use crate::path::AbsPath;
 use crate::pipeline;
+use crate::places;
 use crate::report::{Answer, Report};
 use crate::session::{Request, Session};
 
@@ -87,8 +91,7 @@ impl<'a> Recheck<'a> {
                 return Err("the paths that the rules mean have changed".to_owned());
             };
             let now = compiled.argv(self.engine, &argv.command, &mut diagnostics);
-            // The guard's plan is a file that the arguments name by its content, or a descriptor.
-            if now.words() != argv.words() || now.data != argv.data {
+            if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) {
                 return Err("the paths that the rules mean have changed".to_owned());
             }
             match compiled.resolution.visited.changed(self.host) {
@@ -99,6 +102,19 @@ impl<'a> Recheck<'a> {
         let directory = changing.map(|directory| format!("`{directory}` ")).unwrap_or_default();
         Err(format!("{directory}keeps changing, and the paths that the rules mean with it"))
     }
+}
+
+/// bwrap's arguments, but for the guard's own files.
+fn mounts(argv: &Argv) -> Vec<&[OsString]> {
+    let is_of_guard = |words: &&[OsString]| words.last().is_some_and(|at| at == places::PLAN || at == places::MASKED);
+    argv.operations.iter().map(|operation| operation.words.as_slice()).filter(|words| !is_of_guard(words)).collect()
+}
+
+/// The guard's own mounts, but for the sockets of services: they come and go without any command, and
+/// one that appears after the start is not hidden in any case.
+fn steps(argv: &Argv) -> Vec<&Tightening> {
+    let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow);
+    overflow.filter(|step| !matches!(step, Tightening::MaskIfThere(_))).collect()
 }
 
 fn is_another(path: &AbsPath) -> String {

@@ -52,7 +52,7 @@ fn moving_a_hidden_file_away_and_back_while_a_sandbox_starts(scene: &Scene) -> V
     scene.policy(BASE_ONLY, "exclude = ['.env']");
     scene.write(".env", CANARY);
     let at = |name: &str| scene.project().join(name);
-    let mut held = scene.hold(&["before-bwrap", "before-go"], &[], "look_for.py", &[".env"]);
+    let mut held = scene.hold(&["before-bwrap", "before-go"], &[], "look.py", &[".env"]);
     assert_eq!(held.stopped(), "before-bwrap");
     fs::rename(at(".env"), at("away")).unwrap();
     scene.write(".env", "harmless");

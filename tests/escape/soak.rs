@@ -83,11 +83,14 @@ fn as_at_first(scene: &Scene, work: impl FnOnce()) {
     };
     clean();
     let state = scene.home().join(".local/state");
-    let before = (listing(&scene.project()), listing(&state));
+    // Contents that bwrap binds depend on the services of the machine, and are swept after a week.
+    let of_state =
+        || listing(&state).into_iter().filter(|line| !line.contains("agent-sandbox/mounts")).collect::<Vec<_>>();
+    let before = (listing(&scene.project()), of_state());
     work();
     until_all_have_ended(&mark(scene));
     clean();
-    assert_eq!((listing(&scene.project()), listing(&state)), before);
+    assert_eq!((listing(&scene.project()), of_state()), before);
 }
 
 #[test]

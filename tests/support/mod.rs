@@ -292,15 +292,22 @@ fn ordinary_uid() -> u32 {
     if uid.is_root() { USER } else { uid.as_raw() }
 }
 
+/// Passes by what a command removes or renames meanwhile: that belongs to the user already.
 fn give(path: &Path, uid: u32) {
-    let found = fs::symlink_metadata(path).unwrap();
+    let unless_gone = |result: std::io::Result<()>| match result {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        result => result.unwrap(),
+    };
+    let Ok(found) = fs::symlink_metadata(path) else { return };
     if found.uid() != uid {
-        lchown(path, Some(uid), Some(uid)).unwrap();
+        unless_gone(lchown(path, Some(uid), Some(uid)));
     }
     if found.is_dir() {
-        for entry in fs::read_dir(path).unwrap() {
-            give(&entry.unwrap().path(), uid);
-        }
+        unless_gone(fs::read_dir(path).map(|entries| {
+            for entry in entries {
+                give(&entry.unwrap().path(), uid);
+            }
+        }));
     }
 }
 
