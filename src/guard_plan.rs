@@ -15,7 +15,7 @@ pub const SUBCOMMAND: &str = "__guard";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
-    /// Masks and read-only binds beyond those that bwrap's arguments carry (SPEC B14), in the order
+    /// Masks, read-only binds and pins beyond those that bwrap's arguments carry (SPEC B14), in the order
     /// in which the guard makes them: parents before children.
     pub overflow: Vec<Tightening>,
     /// What must be at each mount point in the end, parents before children.
@@ -55,6 +55,8 @@ pub enum Tightening {
     /// A directory that shows nothing.
     Hide(AbsPath),
     ReadOnly(AbsPath),
+    /// A directory bound onto itself with the access that it has, so that no process can rename it.
+    Pin(AbsPath),
 }
 
 impl Tightening {
@@ -65,13 +67,16 @@ impl Tightening {
             Self::MaskIfThere(_) => "mask-if-there",
             Self::Hide(_) => "hide",
             Self::ReadOnly(_) => "read-only",
+            Self::Pin(_) => "pin",
         }
     }
 
     /// The mount point.
     pub fn path(&self) -> &AbsPath {
         match self {
-            Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) => path,
+            Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) | Self::Pin(path) => {
+                path
+            }
         }
     }
 }

@@ -49,8 +49,10 @@ fn tighten_once(step: &Tightening) -> io::Result<()> {
             Ok(mount_bind(by_descriptor(&open(&places::at(places::MASKED))?), by_descriptor(&point))?)
         }
         Tightening::Hide(_) => Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?),
-        // `verify` makes this mount, and every mount in it, read-only.
-        Tightening::ReadOnly(_) => Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?),
+        // `verify` makes a read-only mount, and every mount in it, read-only. A pin keeps its access.
+        Tightening::ReadOnly(_) | Tightening::Pin(_) => {
+            Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?)
+        }
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) enum Step {
     Mask { path: AbsPath, if_there: bool },
     Hide(AbsPath),
     ReadOnly(AbsPath),
+    Pin(AbsPath),
 }
 
 /// The command proper, if `command` calls the guard.
@@ -43,6 +44,7 @@ fn step(written: &Value) -> Result<Step, ModelError> {
         "mask-if-there" => Ok(Step::Mask { path, if_there: true }),
         "hide" => Ok(Step::Hide(path)),
         "read-only" => Ok(Step::ReadOnly(path)),
+        "pin" => Ok(Step::Pin(path)),
         _ => Err(invalid("a mount is of a kind that the model does not know")),
     }
 }

@@ -112,7 +112,7 @@ impl Mounts {
     pub(super) fn apply_step(&mut self, step: &Step, exists: &impl Fn(&AbsPath) -> bool) -> Result<(), ModelError> {
         let (path, if_there) = match step {
             Step::Mask { path, if_there } => (path, *if_there),
-            Step::Hide(path) | Step::ReadOnly(path) => (path, false),
+            Step::Hide(path) | Step::ReadOnly(path) | Step::Pin(path) => (path, false),
         };
         let Some(source) = self.shown(path, exists) else {
             return if if_there { Ok(()) } else { Err(ModelError::NothingThere { path: path.clone() }) };
@@ -121,6 +121,11 @@ impl Mounts {
             Step::Mask { .. } => Mount::Masked,
             Step::Hide(_) => Mount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) }),
             Step::ReadOnly(_) => Mount::Bind { source, kind: BindKind::ReadOnly },
+            // The bind takes along the mounts below it, so only the directory itself changes.
+            Step::Pin(_) => {
+                self.covered.insert(source);
+                return Ok(());
+            }
         };
         self.mount(path, Modes::MOUNT_POINT, mount)
     }

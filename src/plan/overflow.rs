@@ -2,7 +2,9 @@
 //!
 //! bwrap reads the whole mount table for each bind, so its time grows with the square of their
 //! number, and it takes at most 9,000 arguments. The guard's mounts cost microseconds, but the guard
-//! can only tighten. So masks and read-only binds beyond the first [`MOST_IN_ARGV`] are the guard's.
+//! can only tighten. So masks and read-only binds beyond the first [`MOST_IN_ARGV`] are the guard's,
+//! and so are pins: a command can create any number of paths that patterns match. A pin of the guard is
+//! visible, so a file that moves across it is copied (EXDEV).
 //! So is the mask of a service's socket, which comes and goes by itself: bwrap would fail, or make a
 //! file in its place.
 
@@ -33,9 +35,17 @@ impl Plan {
             return split;
         }
         let blocked = if self.mounts.len() > self.most_in_argv { self.above_openings() } else { BTreeSet::new() };
-        let mut kept = 0;
+        let (mut kept, mut pins) = (0, 0);
         for planned in &self.mounts {
             let path = planned.mount.path();
+            if matches!(planned.purpose, Purpose::Pin { .. }) {
+                pins += 1;
+                match pins > self.most_in_argv {
+                    true => split.guard.push((Tightening::Pin(path.clone()), planned)),
+                    false => split.bwrap.push(planned),
+                }
+                continue;
+            }
             let tightening = self.tightening(planned).filter(|_| !blocked.contains(path));
             let is_mask_of_guard = |split: &Split| split.guard.last().is_some_and(|(step, _)| step.path() == path);
             match tightening {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::sandbox::{Found, failed, policy, probe, run, sandbox, succeeded, write};
 use crate::support::{Place, stdout};
 
-everywhere!(masks_and_read_only_binds_beyond_the_limit_hold);
+everywhere!(masks_and_read_only_binds_beyond_the_limit_hold, directories_beyond_the_limit_stay_in_their_place);
 
 for_both!(more_writable_paths_than_bwrap_can_carry_are_an_error, a_directory_that_keeps_changing_does_not_stop_a_start,);
 
@@ -49,6 +49,23 @@ fn masks_and_read_only_binds_beyond_the_limit_hold(place: &Place) {
     // The guard's mounts are locked as bwrap's are.
     let script = "for f in keys/119.pem boxes/99; do chmod 777 $f || mv $f x || rm -rf $f || umount $f || echo held; done 2>/dev/null";
     assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "held\nheld\n");
+}
+
+/// A command can create any number of directories that a pattern names.
+fn directories_beyond_the_limit_stay_in_their_place(place: &Place) {
+    for number in 0..MANY {
+        write(place, format!("pins/{number}/kept"), "host");
+        write(place, format!("pins/{number}/free"), "host");
+    }
+    policy(place, "ro = ['pins/*/kept']\n");
+    let script = "for n in 0 7 63 64 99 119; do
+        mv pins/$n pins/moved 2>/dev/null && echo moved $n
+        echo x >pins/$n/kept 2>/dev/null && echo written $n
+        echo x >pins/$n/free && mv pins/$n/free pins/free && mv pins/free pins/$n/free || echo stuck $n
+    done; echo done";
+    assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "done\n");
+    assert_eq!(fs::read_to_string(place.project().join("pins/119/free")).unwrap(), "x\n");
+    succeeded(run(place, &["verify"]));
 }
 
 fn more_writable_paths_than_bwrap_can_carry_are_an_error(place: &Place) {
