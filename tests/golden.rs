@@ -34,7 +34,7 @@ use agent_sandbox::origin::{Origin, Source};
 use agent_sandbox::path::shown;
 use agent_sandbox::pipeline::Compiled;
 use agent_sandbox::placeholder;
-use agent_sandbox::print::step_for_people;
+use agent_sandbox::print::{Form, print, step_for_people};
 use agent_sandbox::rule::{Exactness, LayerKind};
 use agent_sandbox::session::{Request, Session};
 use support::{Tree, abs, engine, model, session};
@@ -51,6 +51,30 @@ fn every_case_compiles_to_its_snapshot() {
     // All of them, not only the first.
     let different: Vec<&String> = cases.iter().filter(differs).collect();
     assert!(different.is_empty(), "not as in snapshots/golden: {different:?}");
+}
+
+/// The printed command, read by a shell, is the argv of the case to the byte.
+#[test]
+fn every_case_is_printed_as_a_command_that_a_shell_reads_back() {
+    let mut read = 0;
+    for name in cases() {
+        let Some(compiled) = Case::read(&name).compiled() else { continue };
+        let argv = compiled.argv(&engine(), &["true".into()], &mut Diagnostics::default());
+        let printed = String::from_utf8(print(&argv, Form::Shell)).unwrap();
+        let command: Vec<&str> = printed.lines().filter(|line| !line.starts_with('#')).collect();
+        let script = format!("set -- {}\nprintf '%s\\0' \"$@\"", command.join("\n"));
+        let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+        let words: Vec<OsString> = output
+            .stdout
+            .strip_suffix(b"\0")
+            .unwrap()
+            .split(|byte| *byte == 0)
+            .map(|word| OsStr::from_bytes(word).to_owned())
+            .collect();
+        assert_eq!(words, argv.words(), "{name}");
+        read += 1;
+    }
+    assert!(read > 50, "{read}");
 }
 
 #[test]
