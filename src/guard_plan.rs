@@ -121,6 +121,8 @@ pub struct RunSheet {
     pub json: bool,
     /// The command, if bwrap's arguments have no room for it.
     pub command: Option<Vec<Word>>,
+    /// Variables of the command that bwrap and the guard must not have: their loader would obey them.
+    pub environment: Vec<(Word, Word)>,
     /// The file or directory that must be mounted at each of these paths.
     pub identities: Vec<(AbsPath, Identity)>,
 }

@@ -46,13 +46,17 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub struct Guard {
     pub plan: GuardPlan,
+    /// The SHA-256 of the plan. The guard refuses another one.
+    pub hash: String,
     /// Why each step of the plan's overflow list is there, in their order.
     pub because: Vec<(Purpose, Origin)>,
 }
 
 impl Guard {
     /// The arguments that start it; the command follows.
-    const ARGS: [&'static str; 3] = [places::GUARD, SUBCOMMAND, "--"];
+    fn args(&self) -> [OsString; 4] {
+        [places::GUARD, SUBCOMMAND, &self.hash, "--"].map(OsString::from)
+    }
 }
 
 /// The whole command. What is printed is what is executed.
@@ -130,7 +134,7 @@ impl Argv {
 
     /// The arguments that bwrap executes.
     pub fn inside(&self) -> Vec<OsString> {
-        let guard = self.guard.iter().flat_map(|_| Guard::ARGS.map(OsString::from));
+        let guard = self.guard.iter().flat_map(Guard::args);
         guard.chain(self.command.iter().cloned()).collect()
     }
 }
@@ -215,7 +219,8 @@ fn guard(plan: &Plan, around: &Surroundings) -> Guard {
     let Surroundings { engine, as_root, nested, .. } = around;
     let because = plan.split(true).guard.into_iter();
     let because = because.map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
-    Guard { plan: guard_plan(plan, engine.kernel, *as_root, *nested), because }
+    let plan = guard_plan(plan, engine.kernel, *as_root, *nested);
+    Guard { hash: name_of(plan.to_text().as_bytes()), plan, because }
 }
 
 pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> GuardPlan {

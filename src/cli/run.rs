@@ -142,7 +142,7 @@ impl Prepared {
         }
         let given = streams(self)?;
         let sheet = launch::run_sheet(argv, &look, output.is_json());
-        let recheck = Recheck::new(host, session, request, engine, look);
+        let recheck = Recheck::new(host, session, request, engine, compiled, look);
         let mut around = Around { compiled, argv, recheck, undo: Some(undo), said: Diagnostics::default() };
         if argv.guard.is_none() {
             around.while_mounting();

@@ -28,6 +28,7 @@ use crate::descriptors;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 use crate::exit_code;
 use crate::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet};
+use crate::lower::name_of;
 use crate::path::{AbsPath, shown};
 use crate::places;
 use crate::report::{self, Answer, Report, cannot_execute_inside, refusal};
@@ -96,7 +97,7 @@ impl Failure {
     }
 }
 
-/// Becomes the command. `args` are `--` and the command. A program that embeds this library can be
+/// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command. A program that embeds this library can be
 /// its own guard: name it as `Session::executable`, and call this function when its first argument
 /// is [`crate::guard_plan::SUBCOMMAND`].
 pub fn main(args: &[OsString]) -> ExitCode {
@@ -109,7 +110,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
         Ok(supervisor) => supervisor,
         Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), format),
     };
-    let failure = match plan().and_then(|plan| start(&plan, &sheet, args, supervisor.as_ref())) {
+    let failure = match plan(args).and_then(|plan| start(&plan, &sheet, args, supervisor.as_ref())) {
         Ok(never) => match never {},
         Err(failure) => failure,
     };
@@ -131,9 +132,13 @@ fn run_sheet() -> io::Result<RunSheet> {
     }
 }
 
-/// Reads the plan. Without it the guard cannot tell whether the mounts are right, and starts nothing.
-fn plan() -> Result<GuardPlan, Failure> {
+/// Reads the plan that the arguments name. Without it the guard cannot tell whether the mounts are
+/// right, and starts nothing.
+fn plan(args: &[OsString]) -> Result<GuardPlan, Failure> {
     let text = fs::read(places::PLAN).map_err(|e| Failure::refused("the guard's plan", reason(&e)))?;
+    if args.first().is_none_or(|hash| *hash != *name_of(&text)) {
+        return Err(Failure::refused("the guard's plan", "it is not the one that the arguments name"));
+    }
     serde_json::from_slice(&text).map_err(|e| Failure::refused("the guard's plan", e))
 }
 
@@ -170,7 +175,8 @@ fn start(
     if let Ok(mask) = sheet.signal_mask.parse::<Mask>() {
         mask.restore();
     }
-    let error = Command::new(program).args(arguments).exec();
+    let variables = sheet.environment.iter().map(|(name, value)| (&name.0, &value.0));
+    let error = Command::new(program).args(arguments).envs(variables).exec();
     Err(Failure::CannotExecute { program: program.clone(), error })
 }
 
@@ -185,7 +191,9 @@ fn finish_mounts(plan: &GuardPlan, identities: &Identities) -> Result<(), Failur
     }
     for step in &plan.overflow {
         mounts::tighten(step).map_err(|e| {
-            let why = format!("`{}`: {}", step.path(), reason(&e));
+            let is_full = e.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());
+            let limit = if is_full { ": the kernel allows no more mounts (`fs.mount-max`)" } else { "" };
+            let why = format!("`{}`: {}{limit}", step.path(), reason(&e));
             if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
         })?;
     }
@@ -207,7 +215,7 @@ fn finish_mounts(plan: &GuardPlan, identities: &Identities) -> Result<(), Failur
 fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {
     match &sheet.command {
         Some(command) => command.iter().map(|word| word.0.clone()).collect(),
-        None => args.get(1..).unwrap_or_default().to_vec(),
+        None => args.get(2..).unwrap_or_default().to_vec(),
     }
 }
 

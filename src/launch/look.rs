@@ -13,6 +13,7 @@ use crate::guard_plan::{Expectation, Expected, GuardPlan};
 use crate::host::Host;
 use crate::identity::Identity;
 use crate::path::AbsPath;
+use crate::places;
 use crate::unfollowed::Folders;
 
 /// Seconds and nanoseconds.
@@ -90,11 +91,17 @@ impl Look {
     }
 }
 
-/// What the policy opens, and what it closes.
+/// The paths that the policy opens, shows or closes. Whole parts of the host that every sandbox shows
+/// (`/`, and places in `/run`) are no rule's.
 fn targets(plan: &GuardPlan) -> impl Iterator<Item = &AbsPath> {
-    let matters = |expected: &&Expected| expected.required || expected.access == Expectation::Rw;
-    let is_of_host = |expected: &&Expected| expected.access != Expectation::Own;
-    plan.expect.iter().filter(matters).filter(is_of_host).map(host_path).chain(&plan.pins)
+    let run = places::at(places::RUN);
+    let matters = move |expected: &&Expected| match expected.access {
+        Expectation::Rw => true,
+        Expectation::Ro => expected.required || !expected.path.is_root() && !expected.path.is_within(&run),
+        Expectation::Hidden | Expectation::Content => expected.required,
+        Expectation::Own => false,
+    };
+    plan.expect.iter().filter(matters).map(host_path).chain(&plan.pins)
 }
 
 fn host_path(expected: &Expected) -> &AbsPath {

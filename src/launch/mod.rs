@@ -22,9 +22,11 @@ mod supervise;
 pub(crate) mod terminal;
 pub mod undo;
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -132,7 +134,16 @@ pub fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
 pub fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
     let identities = argv.guard.as_ref().map(|guard| look.identities(&guard.plan)).unwrap_or_default();
     let command = argv.is_command_too_long().then(|| argv.command.iter().cloned().map(Word).collect());
-    RunSheet { identities, command, json, ..RunSheet::default() }
+    let for_loader = argv.environment.variables.iter().filter(|(name, _)| is_for_loader(name));
+    let environment = for_loader.map(|(name, value)| (Word(name.clone()), Word(value.clone()))).collect();
+    RunSheet { identities, command, json, environment, ..RunSheet::default() }
+}
+
+/// Variables that the loader and the C library obey. In a run, bwrap and the guard start without them:
+/// `LD_LIBRARY_PATH` may name a place that a command can write.
+fn is_for_loader(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"LD_")
+        || ["GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"].iter().any(|other| name == *other)
 }
 
 /// Root loses its power over other people's files inside, so such a project would be unwritable, and git would
@@ -207,7 +218,8 @@ fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) ->
     let is_too_long = argv.guard.is_some() && argv.is_command_too_long();
     let words = if is_too_long { argv.words_without_command() } else { argv.words() };
     let mut bwrap = Command::new(&words[0]);
-    bwrap.args(&words[1..]).env_clear().envs(&argv.environment.variables);
+    let passes = |(name, _): &(&OsString, &OsString)| argv.guard.is_none() || !is_for_loader(name);
+    bwrap.args(&words[1..]).env_clear().envs(argv.environment.variables.iter().filter(passes));
     descriptors::pass(&mut bwrap, &argv.data, more)?;
     streams.give(&mut bwrap)?;
     before::prepare(&mut bwrap, argv.before);

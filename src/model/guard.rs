@@ -22,7 +22,7 @@ pub(super) enum Step {
 
 /// The command proper, if `command` calls the guard.
 pub(super) fn call(command: &[OsString]) -> Option<&[OsString]> {
-    let [program, subcommand, dashes, rest @ ..] = command else { return None };
+    let [program, subcommand, _hash, dashes, rest @ ..] = command else { return None };
     (program == PROGRAM && subcommand == "__guard" && dashes == "--").then_some(rest)
 }
 

@@ -20,6 +20,15 @@ use super::{BindKind, CLOSED, Mount, OnMissing, Plan, Planned, Purpose, View};
 /// three times as long (benches/results).
 pub const MOST_IN_ARGV: usize = 64;
 
+/// bwrap puts `/newroot` before a path, and the kernel takes 4,095 bytes.
+const LONGEST_OF_BWRAP: usize = 4080;
+
+/// Whether a step is the guard's wherever it stands: the path is too long for bwrap, or a service may
+/// remove it.
+fn is_guards(step: &Tightening) -> bool {
+    matches!(step, Tightening::MaskIfThere(_)) || step.path().as_os_str().len() > LONGEST_OF_BWRAP
+}
+
 /// The mounts of a plan, by the program that makes them.
 pub struct Split<'p> {
     pub bwrap: Vec<&'p Planned>,
@@ -40,8 +49,9 @@ impl Plan {
             let path = planned.mount.path();
             if matches!(planned.purpose, Purpose::Pin { .. }) {
                 pins += 1;
-                match pins > self.most_in_argv {
-                    true => split.guard.push((Tightening::Pin(path.clone()), planned)),
+                let step = Tightening::Pin(path.clone());
+                match pins > self.most_in_argv || is_guards(&step) {
+                    true => split.guard.push((step, planned)),
                     false => split.bwrap.push(planned),
                 }
                 continue;
@@ -49,7 +59,7 @@ impl Plan {
             let tightening = self.tightening(planned).filter(|_| !blocked.contains(path));
             let is_mask_of_guard = |split: &Split| split.guard.last().is_some_and(|(step, _)| step.path() == path);
             match tightening {
-                Some(step) if kept == self.most_in_argv || matches!(step, Tightening::MaskIfThere(_)) => {
+                Some(step) if kept == self.most_in_argv || is_guards(&step) => {
                     split.guard.push((step, planned));
                 }
                 // The guard seals the masks that it makes.

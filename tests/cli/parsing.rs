@@ -14,7 +14,8 @@ fn printed<const N: usize>(words: [&str; N]) -> String {
 
 /// The command in a printed bwrap command.
 fn command_in(printed: &str) -> &str {
-    printed.split_once(" \\\n  -- /run/agent-sandbox/guard __guard -- ").unwrap().1.trim_end()
+    let (_, guard) = printed.split_once(" \\\n  -- /run/agent-sandbox/guard __guard ").unwrap();
+    guard.split_once(" -- ").unwrap().1.trim_end()
 }
 
 #[test]

@@ -22,6 +22,7 @@ everywhere!(
     the_printed_script_gives_the_environment_of_a_run,
     the_json_form_gives_the_environment_of_a_run_and_of_the_model,
     a_library_of_the_policy_is_not_loaded_into_bwrap,
+    a_variable_of_the_loader_reaches_the_command_alone,
 );
 
 /// Writes a policy with these lines in `[env]`.
@@ -288,7 +289,15 @@ fn the_json_form_gives_the_environment_of_a_run_and_of_the_model(place: &Place) 
     }
 }
 
-/// What bwrap loads runs outside of the sandbox.
+/// bwrap and the guard start without these; the command has them.
+fn a_variable_of_the_loader_reaches_the_command_alone(place: &Place) {
+    policy(place, "");
+    let script = "tr '\\0' '\\n' </proc/1/environ | grep -c ^LD_; echo $LD_LIBRARY_PATH";
+    let output = sandbox(place).env("LD_LIBRARY_PATH", ":/opt/lib").args(["--", "sh", "-c", script]).output().unwrap();
+    assert_eq!(succeeded(output), "0\n:/opt/lib\n");
+}
+
+/// A library that bwrap loads runs outside of the sandbox.
 fn a_library_of_the_policy_is_not_loaded_into_bwrap(place: &Place) {
     write(place, ".agent-sandbox.toml", format!("{BASE_ONLY}\n[env]\nset = {{ LD_PRELOAD = './planted.so' }}\n"));
     write(place, "planted.so", "no library");

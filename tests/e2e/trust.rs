@@ -157,11 +157,11 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     let script = "cd ~/.local/state && touch beside; mkdir -p agent-sandbox/trust && touch agent-sandbox/trust/forged; \
         rmdir agent-sandbox; mv agent-sandbox x; ls; ls agent-sandbox";
     let output = run(place, &["--rw", place.home().join(".local/state").to_str().unwrap(), "--", "sh", "-c", script]);
-    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nmounts\nprobes\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nmounts\nprobes\nruns\n", "{}", stderr(&output));
     let state = place.home().join(".local/state/agent-sandbox");
     let mut names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["mounts", "probes"], "contents that bwrap binds, and what we know of bwrap");
+    assert_eq!(names, ["mounts", "probes", "runs"], "contents that bwrap binds, what we know of bwrap, and journals");
     // Where the folder cannot be made inside, the command does not make it.
     fs::remove_dir_all(&state).unwrap();
     shell(place, "! mkdir ~/.local/state/agent-sandbox/trust 2>/dev/null");

@@ -241,7 +241,7 @@ fn the_state_folder_cannot_be_written_inside(place: &Place) {
     // Made for the run, so that the command cannot make it.
     let mut made: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     made.sort();
-    assert_eq!(made, ["mounts", "probes"]);
+    assert_eq!(made, ["mounts", "probes", "runs"]);
 }
 
 /// git without anybody's settings.

@@ -130,7 +130,8 @@ impl Undo {
     /// The same, for a run beside which another one may live, in which somebody may hold something of this one open. `close` must keep him from writing there; if it cannot, what stands
     /// stays until no other run lives.
     pub fn finish_beside(mut self, close: &dyn Fn() -> io::Result<()>) -> Diagnostics {
-        let has_company = self.standing.is_some() && self.has_company() && !ablate::is_off(Mitigation::ClosedMounts);
+        let has_placeholders = self.standing.as_ref().is_some_and(|standing| !standing.records.is_empty());
+        let has_company = has_placeholders && self.has_company() && !ablate::is_off(Mitigation::ClosedMounts);
         let Err(error) = (if has_company { close() } else { Ok(()) }) else { return self.finish() };
         let noted = self.standing.take().map(|standing| standing.hold(&self.host, &self.state));
         let mut said = self.finish();
@@ -209,13 +210,10 @@ fn put_up(
     parked: Option<&mut Parked>,
     said: &mut Diagnostics,
 ) -> Result<Option<Standing>, Failed> {
-    // The common case of a run without placeholders leaves no trace in the home.
-    if items.is_empty() && crate::journal::names(host, state).is_empty() {
-        return Ok(None);
-    }
+    // Every run has a journal, also one without placeholders: other runs must know that it is alive.
     let in_state = |e| (state.clone(), e);
     let locked = match runs::lock(host, state) {
-        // It only matters to the sweep, which the next run can do as well.
+        // A run without placeholders needs none.
         Err(_) if items.is_empty() => return Ok(None),
         locked => locked.map_err(in_state)?,
     };
@@ -234,9 +232,11 @@ fn put_up(
             joined.push(record.joined(false));
         }
     }
-    let standing = match items {
-        [] if joined.is_empty() => None,
-        items => Some(Standing::new(host, state, items, joined, &others, parked)?),
+    let needs_none = items.is_empty() && joined.is_empty();
+    let standing = match Standing::new(host, state, items, joined, &others, parked) {
+        // Without placeholders a run does without a journal where none can be written.
+        Err(_) if needs_none => None,
+        standing => Some(standing?),
     };
     let own = standing.as_ref().map_or(&[][..], |standing| &standing.records);
     for (path, outcome) in sweep_dead(host, &others, own) {
