@@ -1,4 +1,4 @@
-//! Tools go on working beside a file that is hidden: they skip a file that is not a regular one.
+//! Tools work beside a hidden file, because they skip files that are not regular ones.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -35,11 +35,11 @@ fn are_unchanged_outside(place: &Place) {
     assert_eq!(outside(place, "cat .env .env.local"), format!("{ENV}{ENV_LOCAL}"));
 }
 
-/// Installs tools with a script in a folder of their own below the build folder, once for all tests.
-/// The sandbox shows the folder read-only.
+/// Runs a script that installs tools in a folder below the build folder, once for all tests. The
+/// sandbox shows the folder read-only.
 fn installed(name: &str, script: &str) -> PathBuf {
     let folder = build_folder().join(format!("tools-{name}"));
-    let lock = File::create(folder.with_extension("lock")).unwrap();
+    let lock = File::create(build_folder().join(format!("tools-{name}.lock"))).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
     let is_complete = folder.join("complete");
     if !is_complete.exists() {
@@ -229,7 +229,7 @@ fn a_hidden_file_cannot_be_read_without_a_state_folder(place: &Place) {
     let output = command.args(["--network=false", "--", "sh", "-c", script]).output().unwrap();
     let said = stderr(&output);
     for file in [".env", ".env.local"] {
-        assert!(said.contains(&format!("cat: {file}: Permission denied")), "{said}");
+        assert!(said.contains(&format!("cat: {file}: Permission denied")), "{}: {said}", output.status);
     }
     assert_eq!(succeeded(output), "");
     are_unchanged_outside(place);
@@ -239,7 +239,7 @@ const INIT: &str = "git init -q -b main; echo one >file; echo secret >key; git a
 /// The contents of HEAD and of the index, the stashes, and the hidden file.
 const STATE: &str = "git rev-parse HEAD^{tree}; git ls-files -s; git stash list; cat key; git fsck --no-dangling 2>&1";
 
-/// git adds no socket. Committed as an empty or a deleted file, it would be lost in the next checkout.
+/// git adds no socket, so no command commits the mask in place of the file.
 fn git_stages_nothing_beside_a_tracked_hidden_file(place: &Place) {
     outside(place, INIT);
     let before = outside(place, STATE);
@@ -257,7 +257,8 @@ fn git_stages_nothing_beside_a_tracked_hidden_file(place: &Place) {
     }
 }
 
-/// The limit: `git stash -a` takes ignored files too, and git stores no socket. It stops before it changes anything.
+/// The limit: `git stash -a` saves ignored files too, and git stores no socket. The command fails
+/// before it changes the work tree or the index.
 fn git_cannot_stash_a_hidden_file_and_loses_nothing(place: &Place) {
     outside(place, INIT);
     hidden_files(place);

@@ -1,6 +1,6 @@
 """Prints the first event that inotify reports for the paths in the arguments.
 
-`watch.py host PATH…` prints a line when it watches. `watch.py inside SENTINEL PATH…` prints a line,
+`watch.py host PATH…` watches and prints `ready`. `watch.py inside SENTINEL PATH…` prints `ready`,
 waits for the end of its input, watches, writes to /dev/null, and creates the sentinel.
 """
 
