@@ -281,7 +281,8 @@ pub fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_agent-sandbox"))
 }
 
-fn build_folder() -> &'static Path {
+/// A folder of this build, which the sandbox shows read-only.
+pub fn build_folder() -> &'static Path {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     assert!(!target.starts_with("/tmp"), "the build folder {target:?} must not be below /tmp for this test");
     target

@@ -9,6 +9,7 @@ mod situations;
 mod agents;
 mod editors;
 mod git;
+mod hidden_files;
 mod languages;
 
 #[path = "../e2e/sandbox.rs"]
