@@ -37,10 +37,8 @@ pub struct GuardPlan {
 impl GuardPlan {
     /// The plan as the guard reads it.
     pub fn to_text(&self) -> String {
-        // Every type here can be written as JSON.
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+        // Every type here can be written as JSON. A here-document of a script ends with a newline.
+        serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }
 

@@ -46,7 +46,9 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub struct Guard {
     pub plan: GuardPlan,
-    /// The SHA-256 of the plan. The guard refuses another one.
+    /// The plan as the guard reads it.
+    pub text: String,
+    /// The SHA-256 of the text. The guard refuses another plan.
     pub hash: String,
     /// Why each step of the plan's overflow list is there, in their order.
     pub because: Vec<(Purpose, Origin)>,
@@ -180,7 +182,7 @@ pub struct Surroundings<'a> {
 
 pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
     let guard = around.guard.then(|| guard(plan, around));
-    let mut spelling = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| &guard.plan));
+    let mut spelling = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| guard.text.as_str()));
     let mut operations = namespaces(around);
     operations.extend(spelling.operations(plan).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
@@ -220,7 +222,8 @@ fn guard(plan: &Plan, around: &Surroundings) -> Guard {
     let because = plan.split(true).guard.into_iter();
     let because = because.map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
     let plan = guard_plan(plan, engine.kernel, *as_root, *nested);
-    Guard { hash: name_of(plan.to_text().as_bytes()), plan, because }
+    let text = plan.to_text();
+    Guard { hash: name_of(text.as_bytes()), text, plan, because }
 }
 
 pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> GuardPlan {
@@ -239,7 +242,8 @@ pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> G
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
 pub fn mounts<'p>(plan: &'p Plan, guard: Option<&GuardPlan>, files: &MountFiles) -> Vec<(&'p Planned, Operation)> {
-    Spelling::new(files, guard).operations(plan)
+    let text = guard.map(GuardPlan::to_text);
+    Spelling::new(files, text.as_deref()).operations(plan)
 }
 
 /// The operations before the first mount.
@@ -304,13 +308,14 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
 /// Writes mounts as arguments, and collects the contents that they need.
 struct Spelling<'a> {
     from: &'a MountFiles,
-    guard: Option<&'a GuardPlan>,
+    /// The guard's plan, where there is a guard.
+    guard: Option<&'a str>,
     files: Vec<MountFile>,
     data: Vec<Data>,
 }
 
 impl<'a> Spelling<'a> {
-    fn new(from: &'a MountFiles, guard: Option<&'a GuardPlan>) -> Self {
+    fn new(from: &'a MountFiles, guard: Option<&'a str>) -> Self {
         Self { from, guard, files: Vec::new(), data: Vec::new() }
     }
 
@@ -350,7 +355,7 @@ impl<'a> Spelling<'a> {
             Mount::MaskFile { path, .. } | Mount::MaskSource { path } => self.mask(path),
             Mount::DataFile { path, content } => self.content(path, content),
             Mount::GuardPlan { path } => {
-                let text = self.guard.map(GuardPlan::to_text).unwrap_or_default();
+                let text = self.guard.unwrap_or_default();
                 self.content(path, text.as_bytes())
             }
             Mount::Seal { path } => args(["--remount-ro".as_ref(), path.as_os_str()]),

@@ -248,7 +248,7 @@ impl Case {
                 for MountFile { path, content } in &argv.files {
                     if let MountContent::Bytes(content) = content
                         && !content.is_empty()
-                        && argv.guard.as_ref().is_none_or(|guard| guard.plan.to_text().as_bytes() != content)
+                        && argv.guard.as_ref().is_none_or(|guard| guard.text.as_bytes() != content)
                     {
                         let path = without_hash(&path.to_string());
                         writeln!(out, "  {path} holds {:?}", OsStr::from_bytes(content)).unwrap();

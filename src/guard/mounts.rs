@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_bind_recursive,
+    mount_change, mount_remount, move_mount, open_tree,
 };
 use rustix::process::getuid;
 
@@ -44,16 +45,25 @@ fn is_out_of_reach(error: &io::Error, path: &AbsPath) -> bool {
 fn tighten_once(step: &Tightening) -> io::Result<()> {
     let point = open(step.path())?;
     match step {
-        // A bind has the flags of the mount that it copies: read-only, without devices.
-        Tightening::Mask(_) | Tightening::MaskIfThere(_) => {
-            Ok(mount_bind(by_descriptor(&open(&places::at(places::MASKED))?), by_descriptor(&point))?)
-        }
+        // A copy has the flags of its mount: read-only, without devices.
+        Tightening::Mask(_) | Tightening::MaskIfThere(_) => attach(&copy_of_mask()?, &point),
         Tightening::Hide(_) => Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?),
         // `verify` makes a read-only mount, and every mount in it, read-only. A pin keeps its access.
         Tightening::ReadOnly(_) | Tightening::Pin(_) => {
             Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?)
         }
     }
+}
+
+fn copy_of_mask() -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    Ok(open_tree(CWD, places::MASKED, flags)?)
+}
+
+/// Mounts by file descriptors: `mount(2)` would have to look both up in `/proc/self/fd`.
+fn attach(tree: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
+    let by_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(tree, c"", point, c"", by_descriptor)?)
 }
 
 /// Whether an error means that the path is not what it was when the policy was compiled. Mounting

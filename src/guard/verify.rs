@@ -5,9 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 use rustix::mount::MountFlags;
 
 use super::Failure;
@@ -92,7 +91,7 @@ fn by_path(plan: &GuardPlan) -> BTreeMap<&AbsPath, &Expected> {
 /// The file at the place that all masked files show. `None` if the policy masks no file.
 fn identity_of_mask() -> Result<Option<Identity>, Failure> {
     let place = places::at(places::MASKED);
-    match mounts::open(&place).and_then(|mask| look(&mask)) {
+    match look(&place) {
         Ok(Looked { identity, .. }) => Ok(Some(identity)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Failure::refused(&format!("`{place}`"), e)),
@@ -132,7 +131,7 @@ impl Seen<'_> {
 /// way is closed. The command has the guard's rights and fewer capabilities.
 fn seen(entry: &MountEntry) -> Result<Option<Seen<'_>>, Failure> {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    match mounts::open(&entry.point).and_then(|point| look(&point)) {
+    match look(&entry.point) {
         Ok(Looked { identity, mount, kind }) => Ok((mount == entry.id).then_some(Seen { entry, identity, kind })),
         Err(e) if matches!(e.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
         Err(e) => Err(Failure::refused(&format!("`{}`", entry.point), e)),
@@ -146,9 +145,11 @@ struct Looked {
     kind: FileType,
 }
 
-fn look(opened: &OwnedFd) -> io::Result<Looked> {
+/// One call for each of thousands of mounts. A symlink that appeared on the way leads to another mount,
+/// so the identifier tells.
+fn look(path: &AbsPath) -> io::Result<Looked> {
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
-    let found = statx(opened, c"", AtFlags::EMPTY_PATH, wanted)?;
+    let found = statx(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)?;
     let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
     Ok(Looked {
         identity: Identity { device, inode: found.stx_ino },

@@ -304,12 +304,12 @@ fn a_forged_or_broken_journal_removes_nothing_of_ours() {
 }
 
 #[test]
-fn without_anything_to_put_up_the_home_stays_as_it_is() {
+fn a_run_without_placeholders_is_known_to_be_alive_while_it_lasts() {
     let scene = Scene::new();
-    assert!(
-        put_up(&scene.host, &scene.state, &[], &BTreeSet::new(), None, &mut Diagnostics::default()).unwrap().is_none()
-    );
-    assert!(!scene.real("/state").exists());
+    let run = put_up(&scene.host, &scene.state, &[], &BTreeSet::new(), None, &mut Diagnostics::default()).unwrap();
+    assert_eq!(scene.journals(), 1);
+    take_away(&scene.host, &scene.state, run.unwrap(), None);
+    assert_eq!((scene.project(), scene.journals()), (Vec::new(), 0));
 }
 
 #[test]
