@@ -1,5 +1,5 @@
-//! File descriptors. An open directory is a door out of every sandbox, so none of the caller's but the standard three
-//! passes.
+//! File descriptors. An open directory is a door out of every sandbox, so none of the caller's but
+//! the standard three passes.
 
 use std::fs;
 use std::io::{self, Read, Seek, Write};
@@ -51,8 +51,9 @@ fn mark_all() -> bool {
 
 #[allow(unsafe_code)]
 fn mark(number: RawFd) -> io::Result<()> {
-    // SAFETY: the kernel has just listed `number` as open in this process, and the borrow ends with this call. If
-    // another thread closes it meanwhile, there is nothing to mark, or its successor is marked: neither touches memory.
+    // SAFETY: the kernel has just listed `number` as open in this process, and the borrow ends with
+    // this call. If another thread closes it meanwhile, there is nothing to mark, or its successor
+    // is marked: neither touches memory.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
     Ok(fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
 }

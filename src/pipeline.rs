@@ -35,7 +35,8 @@ pub struct Compiled {
     /// The caller is root.
     pub as_root: bool,
     pub environment: Environment,
-    /// What the project's own file opens: see [`trust::refusal`]. `None` without such a file, or with errors.
+    /// What the project's own file opens: see [`trust::refusal`]. `None` without such a file, or
+    /// with errors.
     pub widening: Option<Widening>,
 }
 
@@ -175,7 +176,8 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Stops where something could not be read that may name what has to be protected. What is closed matters only where the command could open it.
+/// Stops where something could not be read that may name what has to be protected. What is closed
+/// matters only where the command could open it.
 fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let matters = |(path, error): &(AbsPath, io::Error)| !is_closed(error) || plan.view(path) == View::HostRw;

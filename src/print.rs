@@ -24,11 +24,12 @@ use crate::resolve::NewFile;
 pub enum Form {
     /// One bwrap command, one operation on each line
     Shell,
-    /// The same operations, grouped, each with its reason; and the rules that need no mount
+    /// The operations in groups, each with its reason, and the rules that need no mount
     Annotated,
     /// A script for a POSIX shell that does all that a run does
     Script,
-    /// An object with the arguments, the environment, and everything that must exist before the start
+    /// An object with the arguments, the environment, and everything that must exist before the
+    /// start
     Json,
     /// The arguments alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -60,8 +61,8 @@ pub fn print(argv: &Argv, form: Form) -> Vec<u8> {
     }
 }
 
-/// A process that executes the arguments alone gets another sandbox, or none, if they need more than
-/// a process has anyway. A script cannot prepare the process that becomes bwrap.
+/// A process that executes the arguments alone gets another sandbox, or none, if they need more
+/// than a process has anyway. A script cannot prepare the process that becomes bwrap.
 pub fn incomplete(argv: &Argv, form: Form) -> Option<Diagnostic> {
     let before = before(argv);
     let (what, needs, help) = match form {

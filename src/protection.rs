@@ -1,4 +1,5 @@
-//! What this machine cannot give: an error where the policy insists on it, a warning otherwise, never a silent lack.
+//! What this machine cannot give: an error where the policy insists on it, a warning otherwise,
+//! never a silent lack.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! What the guard tells the supervisor, the one word that comes back, and how people are told.
 //!
-//! One message is one packet of a `SOCK_SEQPACKET` pair. The guard's end is closed by the exec of the command, so the
-//! supervisor knows that whatever it reads was written by us, and that the end of the stream without a message means
-//! that bwrap never came as far as the guard.
+//! One message is one packet of a `SOCK_SEQPACKET` pair. The guard's end is closed by the exec of
+//! the command, so the supervisor knows that whatever it reads was written by us, and that the end
+//! of the stream without a message means that bwrap never came as far as the guard.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -44,7 +44,8 @@ pub enum Report {
     Ready,
     /// The sandbox is not as planned: nothing may run in it.
     Refused(String),
-    /// Something that was to be hidden is not there any more, or is something else. A plan that is made anew may do.
+    /// Something that was to be hidden is not there any more, or is something else. A plan that is
+    /// made anew may do.
     Changed(String),
     /// This machine does not let the guard do its work.
     Unavailable(String),
@@ -92,8 +93,8 @@ impl Report {
     }
 }
 
-/// After [`Report::Ready`], waits until the supervisor has hold of this process. Otherwise a command
-/// that ends at once would be gone before the supervisor can ask for its exit status.
+/// After [`Report::Ready`], waits until the supervisor has hold of this process. Otherwise a
+/// command that ends at once would be gone before the supervisor can ask for its exit status.
 pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
     let mut bytes = [0; 16];
     loop {

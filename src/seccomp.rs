@@ -1,5 +1,6 @@
-//! System calls that reach past every mount and namespace: into the terminal, the session's keys, the hypervisor, and around this very
-//! filter. Everything else is allowed: an agent runs compilers, debuggers and test suites.
+//! System calls that reach past every mount and namespace: into the terminal, the session's keys,
+//! the hypervisor, and around this very filter. Everything else is allowed: an agent runs
+//! compilers, debuggers and test suites.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +9,16 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
 };
 
-/// Puts words into the input of the terminal, where the caller's shell reads them after we are gone. `TIOCLINUX` pastes a
-/// selection of the console in the same way.
+/// Puts words into the input of the terminal, where the caller's shell reads them after we are
+/// gone. `TIOCLINUX` pastes a selection of the console in the same way.
 const TERMINAL_INJECTION: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
 /// Talks to the hypervisor and to other machines on it, whatever the network namespace.
 const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 
-/// Who has a lease on a file lets everybody wait or fail who opens it. It can be had of all that belongs to the user, on a read-only mount, too: of the settings
-/// that the next start reads. The second is `F_SETDELEG` (Linux 6.19).
+/// Who has a lease on a file lets everybody wait or fail who opens it. It can be had of all that
+/// belongs to the user, on a read-only mount, too: of the settings that the next start reads. The
+/// second is `F_SETDELEG` (Linux 6.19).
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
 
 /// The keys of the user's session; and a way to make system calls that no filter sees.
@@ -29,9 +31,11 @@ const REFUSED: [i64; 6] = [
     libc::SYS_io_uring_register,
 ];
 
-/// Answers EPERM, as container engines do, so that libraries which could use such a call know what to do without it.
+/// Answers EPERM, as container engines do, so that libraries which could use such a call know what
+/// to do without it.
 ///
-/// `user_namespaces`: they may be made. Where they may not, and neither the guard nor bwrap sees to that, the filter does.
+/// `user_namespaces`: they may be made. Where they may not, and neither the guard nor bwrap sees to
+/// that, the filter does.
 pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     // The kernel looks at the low 32 bits of these arguments only, and so must we.
@@ -48,11 +52,13 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
         rules.insert(libc::SYS_clone, vec![makes_one()?]);
     }
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    // A call of another architecture (`int 0x80`) ends the process: its number means something else.
+    // A call of another architecture (`int 0x80`) ends the process: its number means something
+    // else.
     let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()?;
     let mut program = BpfProgram::new();
     if cfg!(target_arch = "x86_64") {
-        // x32 calls come as x86-64 with a bit in the number, so that no rule on a number meets them. Nobody uses them.
+        // x32 calls come as x86-64 with a bit in the number, so that no rule on a number meets
+        // them. Nobody uses them.
         program.extend(absent(JUMP_IF_AT_LEAST, 0x4000_0000));
     }
     if !user_namespaces {
@@ -66,11 +72,13 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 
-/// Answers ENOSYS to the calls whose number compares so with `number`. (seccompiler has one answer for all.)
+/// Answers ENOSYS to the calls whose number compares so with `number`. (seccompiler has one answer
+/// for all.)
 fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
     let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };
-    // Load the number, which comes first in `struct seccomp_data`; skip the answer if it does not compare.
+    // Load the number, which comes first in `struct seccomp_data`; skip the answer if it does not
+    // compare.
     [step(0x20, 0, 0), step(comparison, 1, number), step(0x06, 0, SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs())]
 }
 

@@ -1,4 +1,5 @@
-//! Everything that comes from outside the file system, as values: who calls, from where, asking for what.
+//! Everything that comes from outside the file system, as values: who calls, from where, asking for
+//! what.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,8 +17,8 @@ pub struct Session {
     pub cwd: AbsPath,
     pub uid: u32,
     pub env: BTreeMap<OsString, OsString>,
-    /// The executable of agent-sandbox, without symlinks: what runs inside as the guard. `None` in a program that embeds
-    /// this library without it, which then has bwrap alone.
+    /// The executable of agent-sandbox, without symlinks: what runs inside as the guard. `None` in
+    /// a program that embeds this library without it, which then has bwrap alone.
     pub executable: Option<AbsPath>,
 }
 
@@ -47,7 +48,8 @@ impl Session {
     }
 }
 
-/// The kernel follows `named`, component by component: what `link/..` means cannot be told from its spelling.
+/// The kernel follows `named`, component by component: what `link/..` means cannot be told from its
+/// spelling.
 fn working_directory(named: Option<&Path>) -> Result<AbsPath, Diagnostic> {
     let found = std::fs::canonicalize(named.unwrap_or(Path::new(".")));
     found.and_then(|path| AbsPath::normalize(path).ok_or(io::ErrorKind::NotFound.into())).map_err(|e| {

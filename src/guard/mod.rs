@@ -97,9 +97,9 @@ impl Failure {
     }
 }
 
-/// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command. A program that embeds this library can be
-/// its own guard: name it as `Session::executable`, and call this function when its first argument
-/// is [`crate::guard_plan::SUBCOMMAND`].
+/// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command. A program that
+/// embeds this library can be its own guard: name it as `Session::executable`, and call this
+/// function when its first argument is [`crate::guard_plan::SUBCOMMAND`].
 pub fn main(args: &[OsString]) -> ExitCode {
     let sheet = match run_sheet() {
         Ok(sheet) => sheet,

@@ -33,8 +33,8 @@ pub(super) fn tighten(step: &Tightening) -> io::Result<()> {
     }
 }
 
-/// Whether a directory of another user keeps the guard from `path`. The command has the same rights.
-/// A directory of its own it could open.
+/// Whether a directory of another user keeps the guard from `path`. The command has the same
+/// rights. A directory of its own it could open.
 fn is_out_of_reach(error: &io::Error, path: &AbsPath) -> bool {
     let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
     let closing = path.ancestors().skip(1).find_map(|directory| open(&directory).ok());
@@ -48,7 +48,8 @@ fn tighten_once(step: &Tightening) -> io::Result<()> {
         // A copy has the flags of its mount: read-only, without devices.
         Tightening::Mask(_) | Tightening::MaskIfThere(_) => attach(&copy_of_mask()?, &point),
         Tightening::Hide(_) => Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?),
-        // `verify` makes a read-only mount, and every mount in it, read-only. A pin keeps its access.
+        // `verify` makes a read-only mount, and every mount in it, read-only. A pin keeps its
+        // access.
         Tightening::ReadOnly(_) | Tightening::Pin(_) => {
             Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?)
         }

@@ -145,8 +145,8 @@ struct Looked {
     kind: FileType,
 }
 
-/// One call for each of thousands of mounts. A symlink that appeared on the way leads to another mount,
-/// so the identifier tells.
+/// One call for each of thousands of mounts. A symlink that appeared on the way leads to another
+/// mount, so the identifier tells.
 fn look(path: &AbsPath) -> io::Result<Looked> {
     let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
     let found = statx(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)?;

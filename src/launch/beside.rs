@@ -1,5 +1,5 @@
-//! Comparing once more before the command starts. Commands in other sandboxes may change the project
-//! while this run looks for the paths that rules mean, and until they are mounted.
+//! Comparing once more before the command starts. Commands in other sandboxes may change the
+//! project while this run looks for the paths that rules mean, and until they are mounted.
 
 use std::ffi::OsString;
 
@@ -91,8 +91,9 @@ impl<'a> Recheck<'a> {
         Look::now(self.host, &guard.plan).map_err(|(path, e)| format!("`{path}` has changed: {}", reason(&e)))
     }
 
-    /// Looks whether the rules still mean the same paths: a file may have been moved past the walk. If a
-    /// directory keeps changing, that is an error only while another run of this user is alive.
+    /// Looks whether the rules still mean the same paths: a file may have been moved past the walk.
+    /// If a directory keeps changing, that is an error only while another run of this user is
+    /// alive.
     fn compile_again(&self, argv: &Argv, has_company: bool) -> Result<(), String> {
         let mut changing = None;
         for _ in 0..COMPARISONS {
@@ -124,8 +125,8 @@ fn mounts(argv: &Argv) -> Vec<&[OsString]> {
     argv.operations.iter().map(|operation| operation.words.as_slice()).filter(|words| !is_of_guard(words)).collect()
 }
 
-/// The guard's own mounts, but for the sockets of services: they come and go without any command, and
-/// one that appears after the start is not hidden in any case.
+/// The guard's own mounts, but for the sockets of services: they come and go without any command,
+/// and one that appears after the start is not hidden in any case.
 fn steps(argv: &Argv) -> Vec<&Tightening> {
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow);
     overflow.filter(|step| !matches!(step, Tightening::MaskIfThere(_))).collect()

@@ -34,7 +34,8 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         return Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
             .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"));
     };
-    // The outermost folder too: with a planted `.git` a subfolder is the root of this run, and was not of an earlier one.
+    // The outermost folder too: with a planted `.git` a subfolder is the root of this run, and was
+    // not of an earlier one.
     let project = &compiled.layers.project;
     let of_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
     // What a rule protects in a writable folder may have been put there while it was missing.

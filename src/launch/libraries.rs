@@ -11,7 +11,8 @@ use crate::plan::Plan;
 
 /// Refuses a policy that hides a library which the guard was linked with. A static build has none.
 pub(super) fn check(plan: &Plan, executable: Option<&AbsPath>) -> Result<(), Diagnostic> {
-    // Without `/proc` there would be no sandbox; what cannot be told here shows when bwrap starts the guard.
+    // Without `/proc` there would be no sandbox; what cannot be told here shows when bwrap starts
+    // the guard.
     let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
     let needed = mapped(&maps).into_iter().filter(|file| Some(file) != executable);
     match needed.into_iter().find(|file| !plan.view(file).shows_host()) {

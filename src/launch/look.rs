@@ -1,7 +1,7 @@
 //! The files and directories that the mounts mean. The supervisor notes them before bwrap starts
 //! and compares them after the guard has compared its mounts, before the command starts (SPEC C14).
-//! A file that another process swaps in between is noticed, also one that lies under a mask and that
-//! the guard cannot see.
+//! A file that another process swaps in between is noticed, also one that lies under a mask and
+//! that the guard cannot see.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,10 +21,10 @@ type Moment = (i64, i64);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// What is at each path that is mounted or mounted on. `None` if nothing is.
+    /// The file or directory at each path that is mounted or mounted on. `None` if nothing is there.
     targets: BTreeMap<AbsPath, Option<Identity>>,
-    /// When an entry of each directory around them was made, removed or renamed last. No program can
-    /// set this time.
+    /// When an entry of each directory around them was made, removed or renamed last. No program
+    /// can set this time.
     directories: BTreeMap<AbsPath, Moment>,
     /// The targets that the policy closes.
     closed: Vec<AbsPath>,
@@ -70,8 +70,8 @@ impl Look {
         plan.expect.iter().filter(shows_host).filter_map(noted).collect()
     }
 
-    /// A path that the policy closes, and at which nothing is any more. bwrap would make a mount point
-    /// there.
+    /// A path that the policy closes, and at which nothing is any more. bwrap would make a mount
+    /// point there.
     pub fn missing(&self) -> Option<&AbsPath> {
         self.closed.iter().find(|path| self.targets.get(*path) == Some(&None))
     }
@@ -91,8 +91,8 @@ impl Look {
     }
 }
 
-/// The paths that the policy opens, shows or closes. Whole parts of the host that every sandbox shows
-/// (`/`, and places in `/run`) are no rule's.
+/// The paths that the policy opens, shows or closes. Whole parts of the host that every sandbox
+/// shows (`/`, and places in `/run`) are no rule's.
 fn targets(plan: &GuardPlan) -> impl Iterator<Item = &AbsPath> {
     let run = places::at(places::RUN);
     let matters = move |expected: &&Expected| match expected.access {

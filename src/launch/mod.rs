@@ -1,5 +1,6 @@
-//! Starting it: find bwrap and the command, check that this machine can do it, and supervise it, or exec. Only this stage changes
-//! anything on the host, and only what a rule asked for (`if-missing = "create"` and `"block"`).
+//! Starting it: find bwrap and the command, check that this machine can do it, and supervise it, or
+//! exec. Only this stage changes anything on the host, and only what a rule asked for (`if-missing
+//! = "create"` and `"block"`).
 
 mod aftermath;
 pub(crate) mod apparmor;
@@ -85,14 +86,15 @@ pub(crate) fn has_seccomp() -> bool {
     rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
 }
 
-/// The last checks before a start. Makes the directories and files that rules ask for; [`undo::prepare`] puts up the rest.
+/// The last checks before a start. Makes the directories and files that rules ask for;
+/// [`undo::prepare`] puts up the rest.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     availability::check_with_trial(host, session, &compiled.layers, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
 }
 
-/// The same for a [`Supervisor`], who need not try beforehand whether this machine can make a sandbox at all: where it
-/// cannot, it still finds out why afterwards.
+/// The same for a [`Supervisor`], who need not try beforehand whether this machine can make a
+/// sandbox at all: where it cannot, it still finds out why afterwards.
 pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     let widening = compiled.widening.as_ref().filter(|_| !ablate::is_off(Mitigation::Trust));
     if let Some(refusal) = trust::refusal(host, &compiled.layers, widening) {
@@ -139,15 +141,15 @@ pub fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
     RunSheet { identities, command, json, environment, ..RunSheet::default() }
 }
 
-/// Variables that the loader and the C library obey. In a run, bwrap and the guard start without them:
-/// `LD_LIBRARY_PATH` may name a place that a command can write.
+/// Variables that the loader and the C library obey. In a run, bwrap and the guard start without
+/// them: `LD_LIBRARY_PATH` may name a place that a command can write.
 fn is_for_loader(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"LD_")
         || ["GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"].iter().any(|other| name == *other)
 }
 
-/// Root loses its power over other people's files inside, so such a project would be unwritable, and git would
-/// call it dubious.
+/// Root loses its power over other people's files inside, so such a project would be unwritable,
+/// and git would call it dubious.
 fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), Diagnostic> {
     if !session.is_root() {
         return Ok(());
@@ -198,14 +200,16 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The process that runs the sandbox, to be spawned by whoever wants to stay: see [`ready`] for what comes first.
+/// The process that runs the sandbox, to be spawned by whoever wants to stay: see [`ready`] for
+/// what comes first.
 ///
-/// It inherits the standard streams, and no other descriptor than those that the argv names: all that this process has
-/// open past standard error are marked close-on-exec here. Its environment is that of the argv alone. Set neither a working
-/// directory, nor arguments, nor variables: the argv has them, and the command could read the variables of bwrap.
+/// It inherits the standard streams, and no other descriptor than those that the argv names: all
+/// that this process has open past standard error are marked close-on-exec here. Its environment is
+/// that of the argv alone. Set neither a working directory, nor arguments, nor variables: the argv
+/// has them, and the command could read the variables of bwrap.
 ///
-/// A standard stream that is a file open for reading is replaced by one that can only be read; what the caller sets on the result
-/// replaces that.
+/// A standard stream that is a file open for reading is replaced by one that can only be read; what
+/// the caller sets on the result replaces that.
 pub fn command(argv: &Argv) -> io::Result<Command> {
     let streams = Streams::new().map_err(|diagnostic| io::Error::other(diagnostic.message))?;
     bwrap_command(argv, Vec::new(), &streams)

@@ -25,7 +25,8 @@ use crate::path::AbsPath;
 use crate::state::Kind;
 
 const KIND: Kind = Kind { folder: Layers::MOUNT_FILES, max_bytes: 0 };
-/// A command that writes to such a file inside gets EROFS from the mount, as for every read-only file.
+/// A command that writes to such a file inside gets EROFS from the mount, as for every read-only
+/// file.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// A printed argv can be run for this long after its contents were used last.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);

@@ -1,8 +1,9 @@
 //! A second opening of a file that nobody can turn into one for writing.
 //!
-//! `/proc/self/fd/0` opens a file anew, with all rights that the user has on it, on the mount by which it was first opened: the host's. So
-//! the file is opened once more, on a mount of its own that is read-only and belongs to no namespace any more: there, opening for
-//! writing, `fchmod` and the like give EROFS, and nobody can change the mount (measured on Linux 6.18).
+//! `/proc/self/fd/0` opens a file anew, with all rights that the user has on it, on the mount by
+//! which it was first opened: the host's. So the file is opened once more, on a mount of its own
+//! that is read-only and belongs to no namespace any more: there, opening for writing, `fchmod` and
+//! the like give EROFS, and nobody can change the mount (measured on Linux 6.18).
 
 use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut, Write};
@@ -29,7 +30,8 @@ use crate::mount_access::make_read_only;
 /// What is copied where no mount can be had. It stays in memory while the command runs.
 pub(super) const LARGEST_COPY: u64 = 64 << 20;
 
-/// The same file at the same place, for reading alone. `None` where it would have to be copied, and is too large for that.
+/// The same file at the same place, for reading alone. `None` where it would have to be copied, and
+/// is too large for that.
 pub(super) fn reopened(file: BorrowedFd) -> io::Result<Option<OwnedFd>> {
     // Root needs no namespace for it, and gets by without a name. Everybody else needs both.
     let again = match on_own_mount(file) {
@@ -59,15 +61,17 @@ fn on_own_mount(file: BorrowedFd) -> io::Result<OwnedFd> {
     Ok(openat(descriptors, name.as_c_str(), OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// An ordinary user may mount only in a namespace of his own, and there only by a path: a descriptor from outside is on a foreign
-/// mount (EINVAL). So a child goes there, and sends back what it opened.
+/// An ordinary user may mount only in a namespace of his own, and there only by a path: a
+/// descriptor from outside is on a foreign mount (EINVAL). So a child goes there, and sends back
+/// what it opened.
 #[allow(unsafe_code)]
 fn by_helper(file: BorrowedFd) -> io::Result<Option<OwnedFd>> {
     let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let name = std::ffi::CString::new(name.into_os_string().into_vec())?;
     let meant = fstat(file)?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: the child makes system calls alone, on values that were made before, and ends without running anything of its parent.
+    // SAFETY: the child makes system calls alone, on values that were made before, and ends without
+    // running anything of its parent.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let sent = send_from_own_namespace(&name, &meant, theirs.as_fd());
@@ -87,7 +91,8 @@ fn by_helper(file: BorrowedFd) -> io::Result<Option<OwnedFd>> {
 
 #[allow(unsafe_code)]
 fn send_from_own_namespace(name: &std::ffi::CStr, meant: &Stat, to: BorrowedFd) -> io::Result<()> {
-    // SAFETY: what makes `unshare` unsafe is a descriptor table that threads no longer share; these flags leave it alone.
+    // SAFETY: what makes `unshare` unsafe is a descriptor table that threads no longer share; these
+    // flags leave it alone.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let named = openat2(CWD, name, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -122,8 +127,8 @@ fn receive(from: BorrowedFd) -> io::Result<Option<OwnedFd>> {
     }))
 }
 
-/// For a file without a name (a here-document, one that was removed), or where this machine grants no namespace: what it holds
-/// now, in memory. `None` if that is too much.
+/// For a file without a name (a here-document, one that was removed), or where this machine grants
+/// no namespace: what it holds now, in memory. `None` if that is too much.
 fn copied(file: BorrowedFd) -> io::Result<Option<OwnedFd>> {
     let source = File::from(file.try_clone_to_owned()?);
     let memory = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;

@@ -1,8 +1,9 @@
-//! The supervised run: we stay, because there may be something to remove and to report afterwards, and to the shell
-//! everything looks as without us.
+//! The supervised run: we stay, because there may be something to remove and to report afterwards,
+//! and to the shell everything looks as without us.
 //!
-//! - Supervisor, bwrap and command share the caller's process group, so what the terminal sends reaches the command directly. What
-//!   a process sends to us is passed on to the command, which the guard has named to us, and never to bwrap.
+//! - Supervisor, bwrap and command share the caller's process group, so what the terminal sends
+//!   reaches the command directly. What a process sends to us is passed on to the command, which
+//!   the guard has named to us, and never to bwrap.
 //! - When the command stops, so do we; when we are continued, so is the command.
 //! - When the command dies by a signal, so do we.
 //!
@@ -40,7 +41,8 @@ pub enum Outcome {
     Ended(Ending),
     /// It did not, or bwrap was lost under it.
     Failed(Diagnostic),
-    /// What the rules name has changed since it was looked at. Nothing ran, and a plan that is made anew may do.
+    /// What the rules name has changed since it was looked at. Nothing ran, and a plan that is made
+    /// anew may do.
     Changed(Diagnostic),
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),
@@ -54,8 +56,9 @@ pub struct GivenStreams {
     pub stderr: Option<OwnedFd>,
 }
 
-/// From its making on, signals wait until the run, or its drop, deals with them: what is prepared before a run and
-/// cleaned up after it is not interrupted. To be made and used by the main thread, with no other running.
+/// From its making on, signals wait until the run, or its drop, deals with them: what is prepared
+/// before a run and cleaned up after it is not interrupted. To be made and used by the main thread,
+/// with no other running.
 pub struct Supervisor {
     signals: Signals,
 }
@@ -83,8 +86,8 @@ impl Supervisor {
         }
     }
 
-    /// To be the last of this process: the exit code, or, if the command was killed, the same death, and then this does not
-    /// return. There is no core dump of us.
+    /// To be the last of this process: the exit code, or, if the command was killed, the same
+    /// death, and then this does not return. There is no core dump of us.
     pub fn conclude(self, ending: Ending) -> ExitCode {
         // What still waits was for the command, and must not end us otherwise than it ended.
         std::mem::forget(self);

@@ -1,7 +1,8 @@
-//! Discovery: which project this is, which configuration files exist, and the order in which they count.
+//! Discovery: which project this is, which configuration files exist, and the order in which they
+//! count.
 //!
-//! OWNS the layer order, the search for the project root (SPEC L1–L6), and the list of our own files
-//! that no rule can open (SPEC D6).
+//! OWNS the layer order, the search for the project root (SPEC L1–L6), and the list of our own
+//! files that no rule can open (SPEC D6).
 
 pub mod git;
 mod root;
@@ -36,13 +37,14 @@ pub struct Project {
     pub cwd: AbsPath,
     pub home: AbsPath,
     pub root: AbsPath,
-    /// The outermost folder that the search for the root would accept. An agent can plant a marker in a
-    /// subfolder, but not take this one away, so protections start here.
+    /// The outermost folder that the search for the root would accept. An agent can plant a marker
+    /// in a subfolder, but not take this one away, so protections start here.
     pub outermost: AbsPath,
     pub repository: Option<git::Repository>,
     /// The folder whose `.git` leads to the repository.
     pub git_top: Option<AbsPath>,
-    /// `.git` in the root where it is a file that points elsewhere. Git obeys it, and never writes it.
+    /// `.git` in the root where it is a file that points elsewhere. Git obeys it, and never writes
+    /// it.
     pub git_pointer: Option<AbsPath>,
     /// What git's settings name in the work tree.
     pub git_named: git::Named,
@@ -77,7 +79,8 @@ pub struct Layer {
     pub config: ConfigFile,
     /// A project file above the root: only what it forbids counts (SPEC L4).
     pub protective_only: bool,
-    /// The project's own file, found and not named by the user: what it opens needs consent (SPEC T1).
+    /// The project's own file, found and not named by the user: what it opens needs consent (SPEC
+    /// T1).
     pub needs_trust: bool,
     /// The file it was read from.
     pub file: Option<AbsPath>,
@@ -228,7 +231,8 @@ pub fn state_folder(host: &Host, session: &Session) -> Result<AbsPath, Diagnosti
     Ok(host.resolve(state.as_path()).map_or(state, |resolved| resolved.path))
 }
 
-/// `.git` in the root, if it is a regular file. A link to a directory is a repository like any other.
+/// `.git` in the root, if it is a regular file. A link to a directory is a repository like any
+/// other.
 fn git_pointer(host: &Host, root: &AbsPath) -> Option<AbsPath> {
     let pointer = root.child(".git");
     let is_file = |found: Resolved| found.links.is_empty() && found.kind == Some(FileKind::File);
@@ -297,8 +301,8 @@ impl Reader<'_> {
         self.layers.push(Layer { kind, base, config, protective_only, needs_trust, file, source });
     }
 
-    /// Reads `file` as a layer. Whatever keeps an existing file from being read is an error: a policy that was not understood
-    /// must not run.
+    /// Reads `file` as a layer. Whatever keeps an existing file from being read is an error: a
+    /// policy that was not understood must not run.
     fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Outcome<'_> {
         let problem = match text(self.host, file) {
             Ok(Some(text)) => {
@@ -365,7 +369,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The state folder is ours before it exists, too: who makes it first would say what is to be undone.
+    /// The state folder is ours before it exists, too: who makes it first would say what is to be
+    /// undone.
     fn protect_state(&mut self, state: &AbsPath) -> AbsPath {
         match self.host.resolve(state.as_path()) {
             Ok(Resolved { path, links, kind: None, names }) => {

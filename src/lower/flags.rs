@@ -1,6 +1,7 @@
 //! The flags of bwrap that a policy can come to, and what a given bwrap has of them.
 //!
-//! A version would only let us guess: distributions carry patches, and wrappers stand in for bwrap. Its help tells.
+//! A version would only let us guess: distributions carry patches, and wrappers stand in for bwrap.
+//! Its help tells.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,8 @@ use super::Argv;
 pub(super) const PERMS: &str = "--perms";
 pub(super) const DISABLE_USERNS: &str = "--disable-userns";
 
-/// A flag, how many words follow it, and a release that has it. What is said to need 0.4 may be older: that is the oldest that was tried.
+/// A flag, how many words follow it, and a release that has it. What is said to need 0.4 may be
+/// older: that is the oldest that was tried.
 struct Flag(&'static str, usize, &'static str);
 
 const FLAGS: [Flag; 23] = [
@@ -91,7 +93,8 @@ impl Features {
     }
 }
 
-/// Says which flags of `argv` this bwrap does not have: it would stop at the first, and name neither cause nor remedy.
+/// Says which flags of `argv` this bwrap does not have: it would stop at the first, and name
+/// neither cause nor remedy.
 pub(super) fn refuse_unknown(argv: &Argv, features: &Features, diagnostics: &mut Diagnostics) {
     let mut unknown: Vec<&Flag> = FLAGS.iter().filter(|flag| !features.has(flag.0) && uses(argv, flag)).collect();
     // The youngest tells which release has them all.

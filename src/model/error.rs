@@ -5,7 +5,8 @@ use std::fmt;
 
 use crate::path::{AbsPath, shown};
 
-/// Neither kind is ever guessed around. A check that uses the model must fail when it cannot answer.
+/// Neither kind is ever guessed around. A check that uses the model must fail when it cannot
+/// answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelError {
     /// The first word does not name bwrap.

@@ -1,16 +1,17 @@
 //! What a bwrap argv means, from its words alone.
 //!
 //! This shares nothing with the stages that produce an argv, so that agreement between the two is
-//! evidence and not repetition. The other half of the evidence is `tests/model_kernel`, which compares the
-//! model with what a process in a real sandbox finds.
+//! evidence and not repetition. The other half of the evidence is `tests/model_kernel`, which
+//! compares the model with what a process in a real sandbox finds.
 //!
-//! Semantics are those of bwrap 0.8. Operations apply in order. A later mount hides everything at or below
-//! its mount point. A bind shows the *host's* tree as it was at the start, not the sandbox's, with all its
-//! submounts. A read-only bind makes the submounts read-only too; `--remount-ro` changes one mount only. What is
-//! hidden is still there: a directory with a mount on it cannot be renamed, wherever it shows.
+//! Semantics are those of bwrap 0.8. Operations apply in order. A later mount hides everything at
+//! or below its mount point. A bind shows the *host's* tree as it was at the start, not the
+//! sandbox's, with all its submounts. A read-only bind makes the submounts read-only too;
+//! `--remount-ro` changes one mount only. What is hidden is still there: a directory with a mount
+//! on it cannot be renamed, wherever it shows.
 //!
-//! The process inside is taken to be the owner of what the argv makes, without capabilities. That holds
-//! for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
+//! The process inside is taken to be the owner of what the argv makes, without capabilities. That
+//! holds for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
 
 mod error;
 mod guard;
@@ -37,20 +38,22 @@ pub struct Model {
 /// What a process inside finds at a path when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Whatever the host has at `source`, if anything. `writable` is the mount's word; the host's own
-    /// permissions still apply. Device nodes can be opened only with `devices`.
+    /// Whatever the host has at `source`, if anything. `writable` is the mount's word; the host's
+    /// own permissions still apply. Device nodes can be opened only with `devices`.
     Host { source: AbsPath, writable: bool, devices: bool },
-    /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives EACCES.
+    /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives
+    /// EACCES.
     MaskedFile,
     /// A read-only file of the sandbox's own, with what the caller passed by a descriptor.
     Data,
-    /// A directory that the argv made on a tmpfs. Not `writable`: nothing in it can change, not even its
-    /// mode. `writable`: its owner can change it, if need be after `chmod`.
+    /// A directory that the argv made on a tmpfs. Not `writable`: nothing in it can change, not
+    /// even its mode. `writable`: its owner can change it, if need be after `chmod`.
     Fresh { mode: u32, writable: bool },
     /// Nothing, on a tmpfs (or below a masked file); `creatable` if that tmpfs can be written.
     Absent { creatable: bool },
-    /// A directory on the way, `closed`, may not be searched (EACCES, whatever is there). `reopenable`:
-    /// each such directory is on a writable tmpfs, so `chmod` by the process inside opens the way.
+    /// A directory on the way, `closed`, may not be searched (EACCES, whatever is there).
+    /// `reopenable`: each such directory is on a writable tmpfs, so `chmod` by the process inside
+    /// opens the way.
     Unreachable { closed: AbsPath, reopenable: bool },
     /// A link that `--symlink` made, at the path or on the way to it: ask again for where it leads.
     Symlink { at: AbsPath, target: OsString },
@@ -61,8 +64,8 @@ pub enum View {
 }
 
 impl View {
-    /// A process inside can change what is here, or make something here, and the mounts let it. (For
-    /// `Dev` and `Proc`, which have rules of their own, the answer is no.)
+    /// A process inside can change what is here, or make something here, and the mounts let it.
+    /// (For `Dev` and `Proc`, which have rules of their own, the answer is no.)
     pub fn is_writable(&self) -> bool {
         match self {
             View::Host { writable, .. } | View::Fresh { writable, .. } => *writable,
@@ -112,8 +115,9 @@ pub struct Files {
 }
 
 impl Model {
-    /// Reads a whole command: `bwrap` (or a path to it) first, then flags up to `--`, then the command. A
-    /// flag that is not understood is an error, never ignored. Each bind's source is taken to exist.
+    /// Reads a whole command: `bwrap` (or a path to it) first, then flags up to `--`, then the
+    /// command. A flag that is not understood is an error, never ignored. Each bind's source is
+    /// taken to exist.
     pub fn read<S: AsRef<OsStr>>(words: &[S]) -> Result<Model, ModelError> {
         Self::read_with(words, |_| true)
     }
@@ -135,7 +139,8 @@ impl Model {
             mounts.apply(operation, files, &exists)?;
         }
         if let Some(power) = invocation.powers.first() {
-            // CAP_SYS_ADMIN unmounts a mask, CAP_DAC_OVERRIDE walks through a directory of mode 0000.
+            // CAP_SYS_ADMIN unmounts a mask, CAP_DAC_OVERRIDE walks through a directory of mode
+            // 0000.
             return Err(ModelError::NotModelled {
                 flag: "--cap-add".to_owned(),
                 value: power.clone(),
@@ -166,12 +171,13 @@ impl Model {
         self.mounts.view(path)
     }
 
-    /// Whether a process inside can rename the directory at `path`, as far as mounts have a say, if need be after `chmod` of
-    /// what is on a tmpfs. The kernel refuses to move what something is mounted on in this mount namespace, even where
-    /// that mount cannot be seen. Mounts of the host's own are not known here; they can only refuse more.
+    /// Whether a process inside can rename the directory at `path`, as far as mounts have a say, if
+    /// need be after `chmod` of what is on a tmpfs. The kernel refuses to move what something is
+    /// mounted on in this mount namespace, even where that mount cannot be seen. Mounts of the
+    /// host's own are not known here; they can only refuse more.
     ///
-    /// (Where there is no directory, and in `Dev` and `Proc`, which have rules of their own, the answer is no. Whether the
-    /// host has a directory there is not known here, either.)
+    /// (Where there is no directory, and in `Dev` and `Proc`, which have rules of their own, the
+    /// answer is no. Whether the host has a directory there is not known here, either.)
     pub fn can_rename(&self, path: &AbsPath) -> bool {
         self.mounts.can_rename(path)
     }

@@ -12,11 +12,12 @@ use crate::path::AbsPath;
 pub(super) struct Mounts {
     /// By mount point. One that a later mount hides is no longer here.
     visible: BTreeMap<AbsPath, Mount>,
-    /// What of the host has something mounted on it, visible or not. A mount sits on a directory of a file system, not on a
-    /// path of the sandbox: this is that directory's path on the host, and no bind that shows it can move it.
+    /// What of the host has something mounted on it, visible or not. A mount sits on a directory of
+    /// a file system, not on a path of the sandbox: this is that directory's path on the host, and
+    /// no bind that shows it can move it.
     ///
-    /// (Directories of a tmpfs need no such list. A tmpfs is shown in one place only, so as long as one of its
-    /// directories can be seen, a mount on it can be seen too.)
+    /// (Directories of a tmpfs need no such list. A tmpfs is shown in one place only, so as long as
+    /// one of its directories can be seen, a mount on it can be seen too.)
     covered: BTreeSet<AbsPath>,
 }
 
@@ -249,9 +250,10 @@ impl Mounts {
         Ok(())
     }
 
-    /// Only this one mount: those below it, and the submounts that a bind brings along, keep what they
-    /// have. For anything but a tmpfs that can be seen the words do not tell what happens: which submounts
-    /// a bind has, whether the host has a mount of its own there, or a hidden mount of the same name.
+    /// Only this one mount: those below it, and the submounts that a bind brings along, keep what
+    /// they have. For anything but a tmpfs that can be seen the words do not tell what happens:
+    /// which submounts a bind has, whether the host has a mount of its own there, or a hidden mount
+    /// of the same name.
     pub(super) fn remount_read_only(&mut self, dest: &AbsPath) -> Result<(), ModelError> {
         match self.visible.get_mut(dest) {
             Some(Mount::Tmpfs(tmpfs)) => {
@@ -267,8 +269,8 @@ impl Mounts {
     }
 
     /// Makes a directory where there is none; one that exists keeps its mode. This shows only on a
-    /// tmpfs. Elsewhere the path exists, or bwrap makes it on the host, or bwrap fails because the bind
-    /// is read-only: in each case the sandbox, if it starts, shows what the host has there.
+    /// tmpfs. Elsewhere the path exists, or bwrap makes it on the host, or bwrap fails because the
+    /// bind is read-only: in each case the sandbox, if it starts, shows what the host has there.
     fn make_directory(&mut self, path: &AbsPath, mode: u32) -> Result<(), ModelError> {
         let Some((at, Tmpfs { nodes, writable })) = self.governing_tmpfs(path) else {
             return Ok(());

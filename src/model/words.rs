@@ -46,8 +46,8 @@ impl Modes {
     /// A `--tmpfs` or a `--dir` without `--perms`.
     pub(super) const DEFAULT: Modes = Modes { own: 0o755, parents: 0o755 };
 
-    /// Any operation that has no mode of its own, such as a bind: bwrap takes that for the mode 0000,
-    /// so the parents are closed to all but the owner.
+    /// Any operation that has no mode of its own, such as a bind: bwrap takes that for the mode
+    /// 0000, so the parents are closed to all but the owner.
     pub(super) const MOUNT_POINT: Modes = Modes { own: 0o755, parents: 0o700 };
 
     /// bwrap closes the parents to the group, or to others, where `perms` gives that class nothing:

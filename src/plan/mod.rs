@@ -1,4 +1,5 @@
-//! From decisions to mounts: what to mount, in which order, and what need not be mounted at all. Pure.
+//! From decisions to mounts: what to mount, in which order, and what need not be mounted at all.
+//! Pure.
 
 mod executable;
 mod expected;
@@ -158,8 +159,8 @@ pub enum Purpose {
     Base,
     /// A rule asked for this access.
     Rule(Access),
-    /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule says (SPEC B12). Nothing of
-    /// it is seen: a writable bind covers it.
+    /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule
+    /// says (SPEC B12). Nothing of it is seen: a writable bind covers it.
     Pin { keeps: AbsPath },
 }
 
@@ -187,7 +188,8 @@ pub struct Dropped {
 pub struct Plan {
     pub mounts: Vec<Planned>,
     pub dropped: Vec<Dropped>,
-    /// What has to stand on the host before the first mount, and only as long as the sandbox does. Parents first.
+    /// What has to stand on the host before the first mount, and only as long as the sandbox does.
+    /// Parents first.
     pub placeholders: Vec<Placeholder>,
     /// Variables that tell programs of second places.
     pub told: Vec<Told>,
@@ -202,8 +204,8 @@ impl Plan {
         self.views.at(path)
     }
 
-    /// The paths from which on something else is found than in the folder around, parents first. Between two of them the
-    /// view does not change.
+    /// The paths from which on something else is found than in the folder around, parents first.
+    /// Between two of them the view does not change.
     pub fn borders(&self) -> impl Iterator<Item = &AbsPath> {
         self.views.borders()
     }
@@ -269,7 +271,8 @@ struct Planner {
     mounts: Vec<Planned>,
     dropped: Vec<Dropped>,
     views: Views,
-    /// Masked directories whose subtree is being planned: sealed when the last mount below them is made.
+    /// Masked directories whose subtree is being planned: sealed when the last mount below them is
+    /// made.
     open: Vec<OpenMask>,
     optimize: bool,
 }
@@ -302,8 +305,9 @@ impl Planner {
         self.always_at(&AbsPath::root(), View::HostRo, read_only(OnMissing::Refuse), "the host is read-only");
     }
 
-    /// Directly above the root, where every directory of the host can still be seen. Later some lie below a tmpfs, such as a
-    /// project in `/tmp`, and a mount there would pin a directory of the tmpfs instead.
+    /// Directly above the root, where every directory of the host can still be seen. Later some lie
+    /// below a tmpfs, such as a project in `/tmp`, and a mount there would pin a directory of the
+    /// tmpfs instead.
     fn pins(&mut self, decisions: &Decisions, base: &Base) {
         if ablate::is_off(Mitigation::Pins) {
             return;
@@ -343,8 +347,8 @@ impl Planner {
         }
     }
 
-    /// Where the policy masks a file, the guard needs the mask to compare with. It stands beside the
-    /// guard's plan.
+    /// Where the policy masks a file, the guard needs the mask to compare with. It stands beside
+    /// the guard's plan.
     fn mask_source(&mut self) {
         let is_mask = |planned: &Planned| matches!(planned.mount, Mount::MaskFile { .. });
         let plan = self.mounts.iter().position(|planned| matches!(planned.mount, Mount::GuardPlan { .. }));
@@ -359,7 +363,8 @@ impl Planner {
         let (source, inherited) = seen.at(path).unzip();
         let inherited = inherited.unwrap_or(View::HostRo);
         let view = View::of(decision.access);
-        // In a private place there is nothing to hide, but the way to what is re-opened must not be writable.
+        // In a private place there is nothing to hide, but the way to what is re-opened must not be
+        // writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
         let changes_nothing = || inherited.gives(decision.access) && !leads_on();
         // The base mount of `/` is the rule on `/`: once more would cover all that came between.
@@ -388,8 +393,8 @@ impl Planner {
         }
     }
 
-    /// Below a mask, directories on the way to what is re-opened are made search-only (SPEC B3); bwrap would make
-    /// them listable. `source` is the mount point that governs `path` so far.
+    /// Below a mask, directories on the way to what is re-opened are made search-only (SPEC B3);
+    /// bwrap would make them listable. `source` is the mount point that governs `path` so far.
     fn make_parents(&mut self, path: &AbsPath, source: Option<&AbsPath>) {
         // A bind in between shows the host's directories: there is nothing to make.
         let Some(mask) = self.open.last_mut().filter(|mask| Some(&mask.path) == source) else { return };
@@ -459,7 +464,8 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
             Mount::MaskFile { path, on_missing }
         }
         (access, kind) => {
-            // A protection that is silently missing would be a hole; an opening that is missing is none.
+            // A protection that is silently missing would be a hole; an opening that is missing is
+            // none.
             let narrows = access == Access::Ro && inherited == View::HostRw;
             let on_missing = match narrows {
                 _ if decision.required => OnMissing::Refuse,

@@ -1,12 +1,11 @@
 //! The mounts that bwrap's arguments have no room for (SPEC B14).
 //!
 //! bwrap reads the whole mount table for each bind, so its time grows with the square of their
-//! number, and it takes at most 9,000 arguments. The guard's mounts cost microseconds, but the guard
-//! can only tighten. So masks and read-only binds beyond the first [`MOST_IN_ARGV`] are the guard's,
-//! and so are pins: a command can create any number of paths that patterns match. A pin of the guard is
-//! visible, so a file that moves across it is copied (EXDEV).
-//! So is the mask of a service's socket, which comes and goes by itself: bwrap would fail, or make a
-//! file in its place.
+//! number, and it takes at most 9,000 arguments. The guard's mounts cost microseconds, but the
+//! guard can only tighten. So masks and read-only binds beyond the first [`MOST_IN_ARGV`] are the
+//! guard's, and so are pins: a command can create any number of paths that patterns match. A pin of
+//! the guard is visible, so a file that moves across it is copied (EXDEV). So is the mask of a
+//! service's socket, which comes and goes by itself: bwrap would fail, or make a file in its place.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +15,15 @@ use crate::path::AbsPath;
 
 use super::{BindKind, CLOSED, Mount, OnMissing, Plan, Planned, Purpose, View};
 
-/// With 64 of them bwrap's share of a start is as long as that of the default policy; with 128 it is
-/// three times as long (benches/results).
+/// With 64 of them bwrap's share of a start is as long as that of the default policy; with 128 it
+/// is three times as long (benches/results).
 pub const MOST_IN_ARGV: usize = 64;
 
 /// bwrap puts `/newroot` before a path, and the kernel takes 4,095 bytes.
 const LONGEST_OF_BWRAP: usize = 4080;
 
-/// Whether a step is the guard's wherever it stands: the path is too long for bwrap, or a service may
-/// remove it.
+/// Whether a step is the guard's wherever it stands: the path is too long for bwrap, or a service
+/// may remove it.
 fn is_guards(step: &Tightening) -> bool {
     matches!(step, Tightening::MaskIfThere(_)) || step.path().as_os_str().len() > LONGEST_OF_BWRAP
 }
@@ -73,8 +72,8 @@ impl Plan {
         split
     }
 
-    /// The directories around a mount that is bwrap's in any case. A mount of the guard, which comes
-    /// later, would cover it.
+    /// The directories around a mount that is bwrap's in any case. A mount of the guard, which
+    /// comes later, would cover it.
     fn above_openings(&self) -> BTreeSet<AbsPath> {
         let is_pin = |planned: &&Planned| matches!(planned.purpose, Purpose::Pin { .. });
         let is_seal = |planned: &&Planned| matches!(planned.mount, Mount::Seal { .. });

@@ -53,8 +53,8 @@ impl Library {
         position(name).is_some()
     }
 
-    /// What is wrong with those that were asked for. The files are part of this crate, and a mistake in one stops every run
-    /// that uses it, so that it cannot go unseen.
+    /// What is wrong with those that were asked for. The files are part of this crate, and a
+    /// mistake in one stops every run that uses it, so that it cannot go unseen.
     pub fn mistakes(self) -> Diagnostics {
         self.mistakes.into_inner()
     }
@@ -100,8 +100,8 @@ mod tests {
         }
     }
 
-    /// Each needs a descriptor from 3 on, git's list of what to leave alone one more, and a POSIX shell redirects only
-    /// those of one digit.
+    /// Each needs a descriptor from 3 on, git's list of what to leave alone one more, and a POSIX
+    /// shell redirects only those of one digit.
     #[test]
     fn no_more_than_six_files_read_as_empty() {
         let library = Library::default();
@@ -116,8 +116,8 @@ mod tests {
         );
     }
 
-    /// Files in the project would be staged by every `git add -A` on the host, and what the host does not obey is not
-    /// worth a mount.
+    /// Files in the project would be staged by every `git add -A` on the host, and what the host
+    /// does not obey is not worth a mount.
     #[test]
     fn presets_block_no_files_in_the_project() {
         let library = Library::default();

@@ -12,7 +12,8 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
     let items = placeholder::items(&argv.placeholders);
     let mut out = if items.is_empty() { Vec::new() } else { placeholders::wait_for_signals() };
     for directory in &argv.create {
-        // As `launch` makes them: each missing parent is for this user alone too, and without them nothing starts.
+        // As `launch` makes them: each missing parent is for this user alone too, and without them
+        // nothing starts.
         out.extend(b"(umask 077 && mkdir -p -- ");
         out.extend(quote(directory.as_os_str()));
         out.extend(b") &&\n");
@@ -40,7 +41,8 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
     let binary = argv.data.iter().find(|data| data.content.contains(&0));
     if let Some(data) = binary {
         out.extend(format!("{{ printf '{}' | {{\n", octal(&data.content)).bytes());
-        // From the pipe; standard input is the script's own again, and the number that kept it is free.
+        // From the pipe; standard input is the script's own again, and the number that kept it is
+        // free.
         let kept = kept_input(data);
         out.extend(format!("exec {}<&0 0<&{kept} {kept}<&- &&\n", data.descriptor).bytes());
     }

@@ -1,4 +1,5 @@
-//! Which missing paths a placeholder could stand at (SPEC M4–M6). Whether one is needed is known when all rules are decided.
+//! Which missing paths a placeholder could stand at (SPEC M4–M6). Whether one is needed is known
+//! when all rules are decided.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -87,7 +88,8 @@ impl Resolver<'_> {
         self.standing.binary_search(path).is_ok()
     }
 
-    /// The directories that have to be made first, outermost first; `None` where nothing can be made.
+    /// The directories that have to be made first, outermost first; `None` where nothing can be
+    /// made.
     fn missing_parents(&self, path: &AbsPath) -> Option<Vec<AbsPath>> {
         let mut parents = Vec::new();
         for ancestor in path.ancestors().skip(1) {

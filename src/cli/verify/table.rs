@@ -7,7 +7,8 @@ use crate::audit::verify::{Check, Effect, Outcome, Verification};
 
 use super::super::style::Paint;
 
-/// `only_findings`: without what is as it must be. Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
+/// `only_findings`: without what is as it must be. Writing to a `String` cannot fail, so the
+/// results of `writeln!` are not looked at.
 pub(super) fn verification(verification: &Verification, only_findings: bool, paint: Paint) -> String {
     let mut out = String::new();
     let is_told = |result: Outcome| !only_findings || result != Outcome::Ok;

@@ -9,14 +9,14 @@ pub trait RunHooks {
     /// While bwrap mounts, before the command starts. Not called without a guard.
     fn while_mounting(&mut self) {}
 
-    /// After the guard has compared its mounts, before the command starts. With an error nothing runs.
-    /// Not called without a guard.
+    /// After the guard has compared its mounts, before the command starts. With an error nothing
+    /// runs. Not called without a guard.
     fn before_exec(&mut self) -> Result<Answer, Report> {
         Ok(Answer::Go)
     }
 
-    /// After bwrap has failed before the guard started: says what has changed on the host, if another
-    /// start may succeed.
+    /// After bwrap has failed before the guard started: says what has changed on the host, if
+    /// another start may succeed.
     fn difference(&mut self) -> Option<String> {
         None
     }

@@ -30,7 +30,8 @@ pub(super) struct Run<'a> {
     pub(super) bwrap: Bwrap,
     /// To the guard, until it has handed over to the command.
     pub(super) socket: Option<OwnedFd>,
-    /// Whom signals are for: the command, or bwrap where there is no guard to say which process that is.
+    /// Whom signals are for: the command, or bwrap where there is no guard to say which process
+    /// that is.
     pub(super) target: Option<Process>,
     /// The first process of the sandbox's process namespace, at whose end all others are gone.
     pub(super) init: Option<Process>,
@@ -185,7 +186,8 @@ impl Run<'_> {
                     if self.target.is_none() {
                         self.take_hold(sender);
                     }
-                    // A process that the supervisor cannot hold would get no signal, and end unseen.
+                    // A process that the supervisor cannot hold would get no signal, and end
+                    // unseen.
                     let lost = || Report::Refused("the supervisor cannot hold the command".to_owned());
                     let held = self.target.as_ref().filter(|_| self.abandoned_by.is_none()).ok_or_else(lost);
                     match held.and_then(|_| hooks.before_exec()) {
@@ -221,7 +223,8 @@ impl Run<'_> {
         }
     }
 
-    /// The command is seldom the last to end by much: what is to be done when nobody lives any more need not wait until bwrap has taken all down.
+    /// The command is seldom the last to end by much: what is to be done when nobody lives any more
+    /// need not wait until bwrap has taken all down.
     fn rest_if_alone(&mut self, hooks: &mut dyn RunHooks) {
         if self.init.as_ref().is_some_and(Process::is_childless) {
             self.rest(hooks);

@@ -1,8 +1,10 @@
 //! Closing the mounts of a sandbox in which nobody lives any more.
 //!
-//! A command can hand a folder to one in another sandbox, by a descriptor over a socket in a place that both can write. It stays open there, on a mount of ours that is locked and
-//! writable, when its own sandbox has ended; and then what was blocked while it was missing could be made there. So where others live, all mounts are made read-only before
-//! placeholders are taken away. Somebody who still has a file open for writing keeps that from being done (EBUSY): then they stay.
+//! A command can hand a folder to one in another sandbox, by a descriptor over a socket in a place
+//! that both can write. It stays open there, on a mount of ours that is locked and writable, when
+//! its own sandbox has ended; and then what was blocked while it was missing could be made there.
+//! So where others live, all mounts are made read-only before placeholders are taken away. Somebody
+//! who still has a file open for writing keeps that from being done (EBUSY): then they stay.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +33,8 @@ impl Namespaces {
     /// By a child, which goes there: what we own we may enter.
     #[allow(unsafe_code)]
     pub(super) fn close(&self) -> io::Result<()> {
-        // SAFETY: the child makes system calls alone, on values that were made before, and ends without running anything of its parent.
+        // SAFETY: the child makes system calls alone, on values that were made before, and ends
+        // without running anything of its parent.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let closed = self.close_from_within();

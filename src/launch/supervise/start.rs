@@ -68,8 +68,8 @@ pub(super) struct Bwrap {
 
 impl Bwrap {
     fn spawn(command: &mut Command, program: &AbsPath) -> Result<Self, Diagnostic> {
-        // Processes that bwrap leaves behind would become zombies in a container whose first process
-        // collects none.
+        // Processes that bwrap leaves behind would become zombies in a container whose first
+        // process collects none.
         let _ = set_child_subreaper(Some(getpid()));
         let children_before = process::children();
         let mut child = command.spawn().map_err(|e| cannot_execute(program, &e))?;
@@ -89,8 +89,9 @@ impl Bwrap {
         Ok(status)
     }
 
-    /// Ends the processes that bwrap left behind, if the guard has not named the first process of the
-    /// process namespace. They are our children by now, and may not have bound their life to bwrap's.
+    /// Ends the processes that bwrap left behind, if the guard has not named the first process of
+    /// the process namespace. They are our children by now, and may not have bound their life to
+    /// bwrap's.
     pub(super) fn end_orphans(&self) {
         let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::numbers_anew(*pid);
         process::children().into_iter().filter(adopted).filter_map(|pid| Process::open(pid).ok()).for_each(end);

@@ -1,8 +1,11 @@
-//! What a run puts on the host and takes away again: placeholders at blocked paths (SPEC M4–M7), and what is said after it.
+//! What a run puts on the host and takes away again: placeholders at blocked paths (SPEC M4–M7),
+//! and what is said after it.
 //!
-//! Order is everything here, because a run can be killed between any two steps. What will be made is noted first; it is
-//! made under a name that only this run uses, so that its identity can be noted before it has its own name; then it is moved into
-//! place. What an earlier run took away is kept and has its identity: it is noted and moved. So what stands at a blocked path is either in a journal, or not ours.
+//! Order is everything here, because a run can be killed between any two steps. What will be made
+//! is noted first; it is made under a name that only this run uses, so that its identity can be
+//! noted before it has its own name; then it is moved into place. What an earlier run took away is
+//! kept and has its identity: it is noted and moved. So what stands at a blocked path is either in
+//! a journal, or not ours.
 
 mod leaving;
 mod parked;
@@ -45,7 +48,8 @@ pub use temporary::{Traces, leave_nothing};
 /// Of a thread that only closes descriptors.
 const SMALL_STACK: usize = 64 << 10;
 
-/// What has to be done when the command has ended. Dropping it takes placeholders away without a word.
+/// What has to be done when the command has ended. Dropping it takes placeholders away without a
+/// word.
 pub struct Undo {
     host: Host,
     state: AbsPath,
@@ -66,15 +70,16 @@ pub enum Removed {
     Freed,
 }
 
-/// Puts up the placeholders, removes those of runs that were killed, and remembers what the reports compare with. To
-/// be called directly before the start.
+/// Puts up the placeholders, removes those of runs that were killed, and remembers what the reports
+/// compare with. To be called directly before the start.
 pub fn prepare(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<Undo, Diagnostic> {
     let mut undo = put_up_for(host, compiled, argv, Removed::Kept)?;
     undo.remember(compiled);
     Ok(undo)
 }
 
-/// Puts up the placeholders, and removes those of runs that were killed. [`Undo::remember`] must follow before the command starts, if anything is to be reported.
+/// Puts up the placeholders, and removes those of runs that were killed. [`Undo::remember`] must
+/// follow before the command starts, if anything is to be reported.
 pub fn put_up_for(host: &Host, compiled: &Compiled, argv: &Argv, removed: Removed) -> Result<Undo, Diagnostic> {
     let keeps = removed == Removed::Kept;
     let state = compiled.layers.state.clone();
@@ -90,7 +95,8 @@ pub fn put_up_for(host: &Host, compiled: &Compiled, argv: &Argv, removed: Remove
     Ok(Undo { host: host.clone(), state, standing, keeps, watch: None, said })
 }
 
-/// What a caller's umask takes away from himself as well, he could neither remove afterwards nor have read by his git.
+/// What a caller's umask takes away from himself as well, he could neither remove afterwards nor
+/// have read by his git.
 fn with_own_rights<T>(work: impl FnOnce(Mode) -> T) -> T {
     let before = umask(Mode::empty());
     let meanwhile = before.difference(Mode::RWXU);
@@ -117,7 +123,8 @@ impl Undo {
         for (path, outcome) in outcomes {
             left(&path, &outcome).into_iter().for_each(|diagnostic| said.push(diagnostic));
         }
-        // What is left of the sandbox is taken down meanwhile, with the help of a thread of the kernel that may wait for this very processor: seen by tracepoints, 0.7 ms long.
+        // What is left of the sandbox is taken down meanwhile, with the help of a thread of the
+        // kernel that may wait for this very processor: seen by tracepoints, 0.7 ms long.
         thread::yield_now();
         if let Some(watch) = &self.watch {
             watch.finish(&self.host, &mut said);
@@ -127,8 +134,9 @@ impl Undo {
         said
     }
 
-    /// The same, for a run beside which another one may live, in which somebody may hold something of this one open. `close` must keep him from writing there; if it cannot, what stands
-    /// stays until no other run lives.
+    /// The same, for a run beside which another one may live, in which somebody may hold something
+    /// of this one open. `close` must keep him from writing there; if it cannot, what stands stays
+    /// until no other run lives.
     pub fn finish_beside(mut self, close: &dyn Fn() -> io::Result<()>) -> Diagnostics {
         let has_placeholders = self.standing.as_ref().is_some_and(|standing| !standing.records.is_empty());
         let has_company = has_placeholders && self.has_company() && !ablate::is_off(Mitigation::ClosedMounts);
@@ -139,8 +147,8 @@ impl Undo {
         said
     }
 
-    /// Whether there is another run of this user that may be alive: one that has put something up. What killed runs left was swept when
-    /// this one was prepared. Who cannot tell is not alone.
+    /// Whether there is another run of this user that may be alive: one that has put something up.
+    /// What killed runs left was swept when this one was prepared. Who cannot tell is not alone.
     pub fn has_company(&self) -> bool {
         let own = self.standing.as_ref().map(|standing| &standing.journal.path);
         let names = crate::journal::read_names(&self.host, &self.state);
@@ -157,8 +165,8 @@ impl Undo {
     }
 }
 
-/// The last one out removes what stands. What cannot be removed stays in the journal, for the next run or sweep. Also: whether the kernel
-/// frees something when it is not held any more.
+/// The last one out removes what stands. What cannot be removed stays in the journal, for the next
+/// run or sweep. Also: whether the kernel frees something when it is not held any more.
 fn take_away(
     host: &Host,
     state: &AbsPath,
@@ -200,8 +208,8 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, Outcome)>
     Ok(sweep_dead(host, &others, &[]))
 }
 
-/// Puts up `items`, or joins those of other runs; and joins what another run has put up since we looked, where the policy relies on
-/// it as if it had always been there.
+/// Puts up `items`, or joins those of other runs; and joins what another run has put up since we
+/// looked, where the policy relies on it as if it had always been there.
 fn put_up(
     host: &Host,
     state: &AbsPath,
@@ -210,7 +218,8 @@ fn put_up(
     parked: Option<&mut Parked>,
     said: &mut Diagnostics,
 ) -> Result<Option<Standing>, Failed> {
-    // Every run has a journal, also one without placeholders: other runs must know that it is alive.
+    // Every run has a journal, also one without placeholders: other runs must know that it is
+    // alive.
     let in_state = |e| (state.clone(), e);
     let locked = match runs::lock(host, state) {
         // A run without placeholders needs none.

@@ -179,7 +179,8 @@ fn a_run_after_any_kill_works_and_says_nothing() {
         killed_after(&scene, steps);
         let run = scene.start(&usual());
         assert_eq!(scene.project(), ["a", "a/f.json", "d"], "{steps}");
-        // Another one dies before it has put up its own, while this one lives; then this one is killed, too.
+        // Another one dies before it has put up its own, while this one lives; then this one is
+        // killed, too.
         fs::rename(scene.real("/p/d"), scene.real("/p/x")).unwrap();
         killed_after(&scene, 3);
         fs::rename(scene.real("/p/x"), scene.real("/p/d")).unwrap();
