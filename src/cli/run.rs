@@ -54,8 +54,8 @@ pub(super) enum Leaves {
     Nothing,
 }
 
-/// Prepares and runs a command: on bwrap alone where the guard proves impossible, and anew where something changed meanwhile. All
-/// failures before there is an outcome have been shown; then the exit code is what is left.
+/// Prepares and runs a command. Starts again without the guard if the machine does not allow it, and
+/// again if a path changed. Failures before an outcome have been printed; the error is the exit code.
 pub(super) fn start(
     host: &Host,
     options: &Options,
@@ -82,8 +82,8 @@ pub(super) fn start(
     }
 }
 
-/// Files come and go while a sandbox is set up (an editor's `.env.tmp`), and the guard refuses a plan that is out of date. What then
-/// does not help is to try for ever.
+/// A file such as an editor's `.env.tmp` may come or go while a sandbox is set up. The policy is then
+/// compiled again and the start repeated this often.
 const RETRIES: usize = 3;
 
 /// What earlier attempts came to.
@@ -119,6 +119,9 @@ impl Prepared {
     ) -> Result<(Outcome, Supervisor), Diagnostic> {
         if exec {
             let look = launch::look(host, &self.argv)?;
+            if let Some(path) = look.missing() {
+                return Err(report::refusal(&format!("`{path}` is gone")));
+            }
             return Err(launch::exec(&self.argv, launch::run_sheet(&self.argv, &look, output.is_json())));
         }
         let supervisor = Supervisor::new()?;
@@ -142,7 +145,7 @@ impl Prepared {
         }
         let given = streams(self)?;
         let sheet = launch::run_sheet(argv, &look, output.is_json());
-        let recheck = Recheck::new(host, session, request, engine, compiled, look);
+        let recheck = Recheck::new(host, session, request, engine, look);
         let mut around = Around { compiled, argv, recheck, undo: Some(undo), said: Diagnostics::default() };
         if argv.guard.is_none() {
             around.while_mounting();
@@ -212,7 +215,7 @@ fn said(diagnostic: Diagnostic, output: &Output) -> u8 {
     code
 }
 
-/// Who mistypes a subcommand has asked for a command that does not exist.
+/// A mistyped subcommand looks like a command that does not exist.
 fn with_tip(diagnostic: Diagnostic, words: &[OsString]) -> Diagnostic {
     let is_not_found = diagnostic.code == Code::CommandNotFound;
     let command = words.first().filter(|_| is_not_found).and_then(|command| command.to_str());

@@ -197,9 +197,9 @@ fn finish_mounts(plan: &GuardPlan, identities: &Identities) -> Result<(), Failur
             if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
         })?;
     }
-    let table = Table::read()?;
-    table.close(plan)?;
-    table.compare(plan, identities)?;
+    Table::read()?.close(plan)?;
+    // Anew: a path may have been moved away while it was to be made read-only.
+    Table::read()?.compare(plan, identities)?;
     // A mount of the overflow list may cover the working directory.
     std::env::set_current_dir(&cwd).map_err(in_cwd)?;
     if !plan.nested && !ablate::is_off(Mitigation::NoUserNamespaces) {

@@ -25,33 +25,41 @@ pub(super) fn detach_from_host() -> io::Result<()> {
 
 /// Makes one mount of the overflow list.
 pub(super) fn tighten(step: &Tightening) -> io::Result<()> {
-    let made = tighten_once(step);
-    match (step, &made) {
+    let point = match (open(step.path()), step) {
         // A socket of a service comes and goes by itself.
-        (Tightening::MaskIfThere(path), Err(e)) if is_gone(e) || is_out_of_reach(e, path) => Ok(()),
+        (Err(e), Tightening::MaskIfThere(path)) if is_missing(&e) || is_out_of_reach(&e, path) => return Ok(()),
+        (opened, _) => opened?,
+    };
+    let made = mount_on(&point, step);
+    match step {
+        // The service ended in this moment.
+        Tightening::MaskIfThere(path) if made.is_err() && open(path).as_ref().is_err_and(is_missing) => Ok(()),
         _ => made,
     }
 }
 
-/// Whether a directory of another user keeps the guard from `path`. The command has the same
-/// rights. A directory of its own it could open.
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+/// Whether a directory of another user keeps the guard from `path`. The command has the same rights.
+/// A directory that the user owns does not count: the command could change its mode.
 fn is_out_of_reach(error: &io::Error, path: &AbsPath) -> bool {
-    let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
+    let is_closed = error.raw_os_error() == Some(Errno::ACCESS.raw_os_error());
     let closing = path.ancestors().skip(1).find_map(|directory| open(&directory).ok());
     let owner = closing.and_then(|directory| fstat(&directory).ok()).map(|found| found.st_uid);
     is_closed && owner.is_some_and(|owner| owner != getuid().as_raw())
 }
 
-fn tighten_once(step: &Tightening) -> io::Result<()> {
-    let point = open(step.path())?;
+fn mount_on(point: &OwnedFd, step: &Tightening) -> io::Result<()> {
     match step {
         // A copy has the flags of its mount: read-only, without devices.
-        Tightening::Mask(_) | Tightening::MaskIfThere(_) => attach(&copy_of_mask()?, &point),
-        Tightening::Hide(_) => Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?),
+        Tightening::Mask(_) | Tightening::MaskIfThere(_) => attach(&copy_of_mask()?, point),
+        Tightening::Hide(_) => Ok(mount("tmpfs", by_descriptor(point), "tmpfs", CLOSED, c"mode=0000,size=4k")?),
         // `verify` makes a read-only mount, and every mount in it, read-only. A pin keeps its
         // access.
         Tightening::ReadOnly(_) | Tightening::Pin(_) => {
-            Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?)
+            Ok(mount_bind_recursive(by_descriptor(point), by_descriptor(point))?)
         }
     }
 }

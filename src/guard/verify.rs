@@ -41,13 +41,7 @@ impl Table {
         let expected: BTreeMap<&AbsPath, &Expected> = by_path(plan);
         for entry in self.entries.iter().filter(|entry| !entry.has("ro")) {
             let point = &entry.point;
-            let governing = point.ancestors().find_map(|at| expected.get(&at).copied());
-            let is_open = governing.is_some_and(|expected| match expected.access {
-                Expectation::Rw | Expectation::Own => true,
-                Expectation::Hidden => ablate::is_off(Mitigation::MaskSealed),
-                Expectation::Ro | Expectation::Content => false,
-            });
-            if is_open || seen(entry)?.is_none() {
+            if is_open(entry, &expected) || seen(entry)?.is_none() {
                 continue;
             }
             mounts::remount(point, flags_of(entry) | MountFlags::RDONLY)
@@ -67,21 +61,38 @@ impl Table {
         }
         let expected = by_path(plan);
         let mut visible = BTreeMap::new();
-        for entry in self.entries.iter().filter(|entry| expected.contains_key(&entry.point)) {
-            if let Some(seen) = seen(entry)? {
-                visible.insert(&entry.point, seen);
+        for entry in &self.entries {
+            let is_expected = expected.contains_key(&entry.point);
+            let must_be_closed = !entry.has("ro") && !is_open(entry, &expected);
+            let Some(seen) = (if is_expected || must_be_closed { seen(entry)? } else { None }) else { continue };
+            if must_be_closed {
+                return Err(Failure::Changed(format!("`{}` is not read-only", entry.point)));
             }
+            visible.insert(&entry.point, seen);
         }
         let masked = identity_of_mask()?;
         plan.expect.iter().try_for_each(|expected| {
             let identity = identities.get(&expected.path).copied();
             match visible.get(&expected.path) {
                 None if expected.required || identity.is_some() => Err(differs(expected, "is not mounted")),
+                None if expected.access == Expectation::Hidden && look(&expected.path).is_ok() => {
+                    Err(Failure::Changed(format!("`{}` is not hidden", expected.path)))
+                }
                 None => Ok(()),
                 Some(seen) => seen.compare(expected, identity, masked),
             }
         })
     }
+}
+
+/// Whether a mount may be writable where it lies.
+fn is_open(entry: &MountEntry, expected: &BTreeMap<&AbsPath, &Expected>) -> bool {
+    let governing = entry.point.ancestors().find_map(|at| expected.get(&at).copied());
+    governing.is_some_and(|expected| match expected.access {
+        Expectation::Rw | Expectation::Own => true,
+        Expectation::Hidden => ablate::is_off(Mitigation::MaskSealed),
+        Expectation::Ro | Expectation::Content => false,
+    })
 }
 
 fn by_path(plan: &GuardPlan) -> BTreeMap<&AbsPath, &Expected> {
@@ -103,6 +114,13 @@ struct Seen<'e> {
     entry: &'e MountEntry,
     identity: Identity,
     kind: FileType,
+    mode: u32,
+}
+
+/// The modes of a hidden directory: closed, or search-only where a deeper rule re-opens a path.
+fn is_mask(mode: u32) -> bool {
+    let is_permitted = [0o000, 0o111].contains(&(mode & 0o7777));
+    is_permitted || ablate::is_off(Mitigation::MaskDenied) || ablate::is_off(Mitigation::MaskSealed)
 }
 
 impl Seen<'_> {
@@ -113,7 +131,7 @@ impl Seen<'_> {
         masked: Option<Identity>,
     ) -> Result<(), Failure> {
         let shows_nothing = match self.kind {
-            FileType::Directory => self.entry.kind == "tmpfs",
+            FileType::Directory => self.entry.kind == "tmpfs" && is_mask(self.mode),
             _ => masked == Some(self.identity),
         };
         match expected.access {
@@ -132,7 +150,9 @@ impl Seen<'_> {
 fn seen(entry: &MountEntry) -> Result<Option<Seen<'_>>, Failure> {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match look(&entry.point) {
-        Ok(Looked { identity, mount, kind }) => Ok((mount == entry.id).then_some(Seen { entry, identity, kind })),
+        Ok(Looked { identity, mount, kind, mode }) => {
+            Ok((mount == entry.id).then_some(Seen { entry, identity, kind, mode }))
+        }
         Err(e) if matches!(e.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
         Err(e) => Err(Failure::refused(&format!("`{}`", entry.point), e)),
     }
@@ -143,18 +163,20 @@ struct Looked {
     /// The identifier of the mount.
     mount: u64,
     kind: FileType,
+    mode: u32,
 }
 
 /// One call for each of thousands of mounts. A symlink that appeared on the way leads to another
 /// mount, so the identifier tells.
 fn look(path: &AbsPath) -> io::Result<Looked> {
-    let wanted = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::MNT_ID;
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::INO | StatxFlags::MNT_ID;
     let found = statx(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)?;
     let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
     Ok(Looked {
         identity: Identity { device, inode: found.stx_ino },
         mount: found.stx_mnt_id,
         kind: FileType::from_raw_mode(found.stx_mode.into()),
+        mode: found.stx_mode.into(),
     })
 }
 

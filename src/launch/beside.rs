@@ -9,10 +9,9 @@ use crate::guard_plan::Tightening;
 use crate::host::Host;
 use crate::lower::{Argv, Engine};
 use crate::path::AbsPath;
-use crate::pipeline::{self, Compiled};
+use crate::pipeline;
 use crate::places;
 use crate::report::{Answer, Report};
-use crate::resolve::Visited;
 use crate::session::{Request, Session};
 
 use super::look::{Difference, Look};
@@ -27,21 +26,13 @@ pub struct Recheck<'a> {
     pub session: &'a Session,
     pub request: &'a Request,
     pub engine: &'a Engine,
-    visited: &'a Visited,
     look: Look,
     comparisons: usize,
 }
 
 impl<'a> Recheck<'a> {
-    pub fn new(
-        host: &'a Host,
-        session: &'a Session,
-        request: &'a Request,
-        engine: &'a Engine,
-        compiled: &'a Compiled,
-        look: Look,
-    ) -> Self {
-        Self { host, session, request, engine, visited: &compiled.resolution.visited, look, comparisons: 0 }
+    pub fn new(host: &'a Host, session: &'a Session, request: &'a Request, engine: &'a Engine, look: Look) -> Self {
+        Self { host, session, request, engine, look, comparisons: 0 }
     }
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
@@ -67,10 +58,8 @@ impl<'a> Recheck<'a> {
             // Without another sandbox, the user's own programs change the directory.
             Some(Difference::Directory(_)) | None => {}
         }
-        let has_company = undo.has_company();
-        let is_stale = || self.visited.changed(self.host).is_some();
-        if has_company || is_stale() {
-            self.compile_again(argv, has_company).map_err(Report::Changed)?;
+        if undo.has_company() {
+            self.compile_again(argv).map_err(Report::Changed)?;
         }
         Ok(Answer::Go)
     }
@@ -91,10 +80,9 @@ impl<'a> Recheck<'a> {
         Look::now(self.host, &guard.plan).map_err(|(path, e)| format!("`{path}` has changed: {}", reason(&e)))
     }
 
-    /// Looks whether the rules still mean the same paths: a file may have been moved past the walk.
-    /// If a directory keeps changing, that is an error only while another run of this user is
-    /// alive.
-    fn compile_again(&self, argv: &Argv, has_company: bool) -> Result<(), String> {
+    /// While another run of this user lives, looks whether the rules still mean the same paths: a
+    /// file may have been moved past the walk.
+    fn compile_again(&self, argv: &Argv) -> Result<(), String> {
         let mut changing = None;
         for _ in 0..COMPARISONS {
             let mut diagnostics = Diagnostics::default();
@@ -110,9 +98,6 @@ impl<'a> Recheck<'a> {
                 None => return Ok(()),
                 Some(directory) => changing = Some(directory.clone()),
             }
-        }
-        if !has_company {
-            return Ok(());
         }
         let directory = changing.map(|directory| format!("`{directory}` ")).unwrap_or_default();
         Err(format!("{directory}keeps changing, and the paths that the rules mean with it"))

@@ -93,8 +93,8 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -
     ready_to_supervise(host, session, compiled, argv)
 }
 
-/// The same for a [`Supervisor`], who need not try beforehand whether this machine can make a
-/// sandbox at all: where it cannot, it still finds out why afterwards.
+/// Checks and prepares a supervised start. It needs no trial start: the supervisor finds out
+/// afterwards why a sandbox could not be made.
 pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     let widening = compiled.widening.as_ref().filter(|_| !ablate::is_off(Mitigation::Trust));
     if let Some(refusal) = trust::refusal(host, &compiled.layers, widening) {

@@ -41,8 +41,8 @@ pub enum Outcome {
     Ended(Ending),
     /// It did not, or bwrap was lost under it.
     Failed(Diagnostic),
-    /// What the rules name has changed since it was looked at. Nothing ran, and a plan that is made
-    /// anew may do.
+    /// A path that the rules name has changed since the policy was compiled. Nothing ran; another
+    /// start may succeed.
     Changed(Diagnostic),
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),

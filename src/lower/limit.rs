@@ -18,7 +18,7 @@ impl Argv {
         self.words().len() - 1 > MAX_WORDS
     }
 
-    /// The arguments that `command` leaves to bwrap.
+    /// All arguments except the command.
     pub fn words_without_command(&self) -> Vec<std::ffi::OsString> {
         let mut words = self.words();
         words.truncate(words.len() - self.command.len());

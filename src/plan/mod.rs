@@ -193,7 +193,7 @@ pub struct Plan {
     pub placeholders: Vec<Placeholder>,
     /// Variables that tell programs of second places.
     pub told: Vec<Told>,
-    /// How many masks and read-only binds bwrap's arguments carry.
+    /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
     views: Views,
 }

@@ -44,7 +44,7 @@ pub(super) fn annotated(argv: &Argv) -> Vec<u8> {
     let overflow = argv.guard.iter().flat_map(|guard| guard.plan.overflow.iter().zip(&guard.because));
     let overflow = overflow
         .map(|(step, (purpose, because))| comment(step_for_people(step).into_bytes(), purpose.explained(because)));
-    sections.push(("made by the guard, because bwrap has no room".to_owned(), overflow.collect()));
+    sections.push(("made by the guard".to_owned(), overflow.collect()));
     let dropped = argv.dropped.iter().map(|dropped| {
         let why = format!("{}: {}; it is {} already", dropped.access, dropped.because, dropped.inherited);
         comment(quote_for_people(dropped.path.as_os_str()), why)

@@ -30,8 +30,7 @@ pub(super) struct Run<'a> {
     pub(super) bwrap: Bwrap,
     /// To the guard, until it has handed over to the command.
     pub(super) socket: Option<OwnedFd>,
-    /// Whom signals are for: the command, or bwrap where there is no guard to say which process
-    /// that is.
+    /// The process that gets signals: the command, or bwrap if there is no guard.
     pub(super) target: Option<Process>,
     /// The first process of the sandbox's process namespace, at whose end all others are gone.
     pub(super) init: Option<Process>,
@@ -53,7 +52,7 @@ pub(super) struct Run<'a> {
     pub(super) namespaces: Option<Namespaces>,
     /// The command itself, if not what it has started.
     pub(super) is_command_over: bool,
-    /// Nothing inside lives any more, and the hooks knows.
+    /// No process lives inside any more, and `after_exit` was called.
     pub(super) is_at_rest: bool,
     /// Nothing of it lives any more.
     pub(super) ended: bool,
@@ -223,8 +222,8 @@ impl Run<'_> {
         }
     }
 
-    /// The command is seldom the last to end by much: what is to be done when nobody lives any more
-    /// need not wait until bwrap has taken all down.
+    /// The command usually ends last. Then `after_exit` need not wait until bwrap has removed the
+    /// namespaces.
     fn rest_if_alone(&mut self, hooks: &mut dyn RunHooks) {
         if self.init.as_ref().is_some_and(Process::is_childless) {
             self.rest(hooks);
