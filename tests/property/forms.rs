@@ -66,7 +66,7 @@ proptest! {
     #[test]
     fn the_shell_form_is_read_back_as_the_words((operations, command) in parts(text_word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
-        let printed = String::from_utf8(print(&argv, Form::Shell)).unwrap();
+        let printed = String::from_utf8(print(&argv, Form::Script)).unwrap();
         let words: Vec<OsString> = shell_words::split(&printed).unwrap().into_iter().map(OsString::from).collect();
         prop_assert_eq!(words, owned(&argv));
     }
@@ -109,7 +109,7 @@ fn the_shell_form_is_executed_as_the_words() {
     let result = runner.run(&(parts(word), 3..10_i32), |((operations, command), end)| {
         let mut argv = argv(&program, operations, command);
         argv.data = (3..end).map(|descriptor| Data { descriptor, content: Vec::new() }).collect();
-        let script = OsString::from_vec(print(&argv, Form::Shell));
+        let script = OsString::from_vec(print(&argv, Form::Script));
         let output = Command::new("sh").arg("-c").arg(script).env_clear().output().unwrap();
         prop_assert!(output.status.success(), "{output:?}");
         let all = output.stdout.strip_suffix(b"\0").unwrap();
@@ -177,7 +177,7 @@ fn the_shell_form_gives_the_environment() {
         let expected = environment.variables.clone();
         let mut argv = argv(Path::new("/usr/bin/env"), vec![vec!["-0".into()]], Vec::new());
         argv.environment = environment;
-        let script = OsString::from_vec(print(&argv, Form::Shell));
+        let script = OsString::from_vec(print(&argv, Form::Script));
         let output = Command::new("/bin/sh").arg("-c").arg(&script).env_clear().envs(&caller).output().unwrap();
         prop_assert!(output.status.success(), "{output:?} of {script:?}");
         let lines = output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty());

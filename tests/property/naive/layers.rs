@@ -162,6 +162,9 @@ impl<'a> Reader<'a> {
                     let says = |key: &str| table.and_then(|table| table.get(key));
                     let needs_parent = says("needs-parent").is_some_and(|value| value.as_bool() == Some(true));
                     let parent = base.join(text);
+                    let in_use = table.map(|table| strings(table, "in-use")).unwrap_or_default();
+                    let in_use: Vec<_> =
+                        in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/"))).collect();
                     // No program is on PATH here.
                     let for_everybody = says("create-for").is_some_and(|it| it.as_str() == Some("*"));
                     let missing = match says("if-missing").and_then(|value| value.as_str()) {
@@ -169,6 +172,7 @@ impl<'a> Reader<'a> {
                         None | Some("skip") => Missing::Skip,
                         // SPEC M6.
                         Some("block") if needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,
+                        Some("block") if !in_use.is_empty() && !in_use.iter().any(|sign| exists(sign)) => Missing::Skip,
                         Some("block") => Missing::Block,
                         Some(other) => panic!("{name}: {text} says `{other}`, and nothing here reads that"),
                     };
