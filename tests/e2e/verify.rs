@@ -307,8 +307,13 @@ fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place)
 
 /// The processes of a killed run work in the project, and end with it.
 fn wait_until_nobody_is_left(place: &Place) {
-    let project = place.project();
-    let is_there = |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == project);
+    // bwrap leaves the project while it mounts, and its arguments name it.
+    let project = place.project().into_os_string().into_encoded_bytes();
+    let names_it = |line: Vec<u8>| line.windows(project.len()).any(|part| part == project);
+    let is_there = |entry: &fs::DirEntry| {
+        let cwd = fs::read_link(entry.path().join("cwd")).map(|cwd| cwd.into_os_string().into_encoded_bytes());
+        cwd.is_ok_and(|cwd| cwd == project) || fs::read(entry.path().join("cmdline")).is_ok_and(names_it)
+    };
     loop {
         let left: Vec<_> = fs::read_dir("/proc").unwrap().filter_map(Result::ok).filter(is_there).collect();
         if left.is_empty() {
