@@ -160,6 +160,7 @@ fn a_kill_at_any_moment_leaves_nothing_after_a_sweep_and_no_more_than_is_kept() 
             std::thread::sleep(whole * round / 70);
             let _ = child.kill();
             child.wait().unwrap();
+            crate::verify::wait_until_nobody_is_left(place);
             if round % 2 == 0 {
                 let swept = place.agent_sandbox().arg("sweep").output().unwrap();
                 assert!(swept.status.success() && !stdout(&swept).contains("left"), "{}", stdout(&swept));
