@@ -298,7 +298,7 @@ fn prepare(
     let traces =
         (leaves == Leaves::Nothing).then(|| launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv));
     if will_run {
-        // Without the guard nobody tells whether the command has started, so whether it can is tried before.
+        // Without the guard no process says whether the command has started, so try it before.
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
         ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     } else {

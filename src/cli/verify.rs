@@ -109,7 +109,7 @@ fn cannot_verify(why: &str) -> Diagnostic {
         .help("`agent-sandbox doctor` says what this machine can do; `--debug` shows what was started")
 }
 
-/// Our own executable, which every sandbox with a guard has in a place that no policy hides; without that one, as it is on the host.
+/// Our own executable: inside at the place of the guard, or without a guard as it is on the host.
 fn probe_command(compiled: &Compiled) -> Vec<OsString> {
     let on_host = || super::session(None).ok().and_then(|session| session.executable);
     let program = if compiled.guard { None } else { on_host() };

@@ -212,7 +212,14 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
 /// the caller sets on the result replaces that.
 pub fn command(argv: &Argv) -> io::Result<Command> {
     let streams = Streams::new().map_err(|diagnostic| io::Error::other(diagnostic.message))?;
-    bwrap_command(argv, Vec::new(), &streams)
+    let passed = sheet_alone(argv, run_sheet(argv, &Look::default(), false))?;
+    bwrap_command(argv, passed, &streams)
+}
+
+/// The run sheet for a guard without a supervisor.
+fn sheet_alone(argv: &Argv, sheet: RunSheet) -> io::Result<Vec<(OwnedFd, RawFd)>> {
+    let sheet = RunSheet { signal_mask: Mask::current().to_string(), ..sheet };
+    argv.guard.iter().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).collect()
 }
 
 /// `more` are further file descriptors, under the numbers that they shall have.
@@ -246,9 +253,7 @@ pub fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
         Ok(streams) => streams,
         Err(diagnostic) => return diagnostic,
     };
-    let sheet = RunSheet { signal_mask: Mask::current().to_string(), ..sheet };
-    let passed = argv.guard.as_ref().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).transpose();
-    match passed.and_then(|passed| bwrap_command(argv, passed.into_iter().collect(), &streams)) {
+    match sheet_alone(argv, sheet).and_then(|passed| bwrap_command(argv, passed, &streams)) {
         Ok(mut bwrap) => {
             if argv.guard.is_some() {
                 signals::shield(&mut bwrap, Shield::Alone);

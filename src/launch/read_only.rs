@@ -30,7 +30,7 @@ use crate::mount_access::make_read_only;
 /// What is copied where no mount can be had. It stays in memory while the command runs.
 pub(super) const LARGEST_COPY: u64 = 64 << 20;
 
-/// The same file at the same place, for reading alone. `None` where it would have to be copied, and
+/// Opens a stream's file again at the same offset, for reading alone. `None` where it would have to be copied, and
 /// is too large for that.
 pub(super) fn reopened(file: BorrowedFd) -> io::Result<Option<OwnedFd>> {
     // Root needs no namespace for it, and gets by without a name. Everybody else needs both.

@@ -48,8 +48,7 @@ pub use temporary::{Traces, leave_nothing};
 /// Of a thread that only closes descriptors.
 const SMALL_STACK: usize = 64 << 10;
 
-/// What has to be done when the command has ended. Dropping it takes placeholders away without a
-/// word.
+/// The placeholders and reports of one run. Dropping it removes the placeholders silently.
 pub struct Undo {
     host: Host,
     state: AbsPath,
