@@ -28,9 +28,9 @@ mod starting;
 #[path = "diagnostics/trust.rs"]
 mod trust;
 
+use agent_sandbox::compile::Compiled;
 use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
 use support::Tree;
 
 #[test]

@@ -13,6 +13,8 @@ mod examples;
 mod markdown;
 #[path = "docs/references.rs"]
 mod references;
+#[path = "docs/rooms.rs"]
+mod rooms;
 #[path = "docs/steering.rs"]
 mod steering;
 

@@ -26,17 +26,17 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::audit::diff::diff;
 use agent_sandbox::cli;
+use agent_sandbox::cli::print::{Form, print, step_for_people};
+use agent_sandbox::compile::Compiled;
+use agent_sandbox::compile::environment::{Fate, Outcome};
+use agent_sandbox::compile::lower::{MountContent, MountFile};
+use agent_sandbox::compile::placeholder;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
-use agent_sandbox::environment::{Fate, Outcome};
-use agent_sandbox::lower::{MountContent, MountFile};
+use agent_sandbox::host::session::{Request, Session};
 use agent_sandbox::model::View;
-use agent_sandbox::origin::{Origin, Source};
-use agent_sandbox::path::shown;
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::placeholder;
-use agent_sandbox::print::{Form, print, step_for_people};
-use agent_sandbox::rule::{Exactness, LayerKind};
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::policy::origin::{Origin, Source};
+use agent_sandbox::policy::path::shown;
+use agent_sandbox::policy::rule::{Exactness, LayerKind};
 use support::{Tree, abs, engine, model, session};
 
 #[test]
@@ -121,7 +121,7 @@ fn what_a_project_file_changes_is_in_its_snapshot() {
             compiled.unwrap()
         };
         let (old, new) = (compile(String::new()), compile(project));
-        let found = diff(("nothing", &old.stages()), (".agent-sandbox.toml", &new.stages()));
+        let found = diff(("nothing", &old), (".agent-sandbox.toml", &new));
         let text = format!("{}\n\n{}\n", case.why, serde_json::to_string_pretty(&found).unwrap());
         settings.bind(|| insta::assert_snapshot!(name, text));
     }

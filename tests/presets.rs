@@ -7,8 +7,8 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use agent_sandbox::host::session::Request;
 use agent_sandbox::model::View;
-use agent_sandbox::session::Request;
 use support::{Tree, abs, model};
 
 /// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a
@@ -188,7 +188,7 @@ fn lint_settings_are_read_only_on_request() {
 /// excludes would be wrong.
 #[test]
 fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/presets/data");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compile/presets/data");
     let data: Vec<toml::Table> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap().parse().unwrap())

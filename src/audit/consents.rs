@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compile::layers::MAX_CONFIG_BYTES;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::layers::MAX_CONFIG_BYTES;
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 use crate::trust::{self, Found, Grant, hex};
 
 /// The recorded consents of one user.

@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::bytes::Word;
-use crate::compare::{Opened, Opening, Openness, Stages, openings};
-use crate::origin::Origin;
-use crate::path::AbsPath;
-use crate::plan::View;
+use crate::compile::Compiled;
+use crate::compile::plan::View;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::path_json::Word;
+use crate::trust::openings::{Opened, Opening, Openness, openings};
 
-use super::whence::Whence;
+use super::origin_json::Whence;
 
 /// What differs between two policies, compiled for the same project on the same host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -128,7 +129,7 @@ impl State {
 }
 
 /// Compares two policies, which were compiled for the same project on the same host. `old` and `new` are what they are called.
-pub fn diff(old: (&str, &Stages), new: (&str, &Stages)) -> Diff {
+pub fn diff(old: (&str, &Compiled), new: (&str, &Compiled)) -> Diff {
     let ((old_name, old), (new_name, new)) = (old, new);
     let widened = openings(old, new).into_iter().map(|opening| change(opening, old, new)).collect();
     // The other way round it is the new one that is less open.
@@ -141,7 +142,7 @@ pub fn diff(old: (&str, &Stages), new: (&str, &Stages)) -> Diff {
 }
 
 /// What opens from `before` to `after`.
-fn change(Opening { opened, before: from, after: to }: Opening, before: &Stages, after: &Stages) -> Change {
+fn change(Opening { opened, before: from, after: to }: Opening, before: &Compiled, after: &Compiled) -> Change {
     let (what, was, is) = match opened {
         Opened::Network => (Subject::Network, State::Off, State::On),
         Opened::Docker => (Subject::Docker, State::Off, State::On),
@@ -174,9 +175,9 @@ impl Side {
     }
 }
 
-fn state(stages: &Stages, path: &AbsPath) -> State {
-    let view = stages.plan.view(path);
-    let is_blocked = stages.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
+fn state(compiled: &Compiled, path: &AbsPath) -> State {
+    let view = compiled.plan.view(path);
+    let is_blocked = compiled.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
     match Openness::from(view) {
         Openness::Writable => State::Writable,
         _ if is_blocked => State::Blocked,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::layers::Project;
-use crate::path::AbsPath;
+use crate::compile::layers::Project;
+use crate::policy::path::AbsPath;
 
 /// How the project's file would name `path`, as a TOML string that means this path and nothing else. `None` where it is
 /// no text.

@@ -5,16 +5,16 @@
 pub mod consents;
 pub mod diff;
 pub mod doctor;
+pub mod effective_access;
 mod entry;
 pub mod explain;
 pub mod init;
-pub mod inside;
 pub mod lint;
+pub mod origin_json;
 pub mod revision;
-pub mod ruling;
+pub mod rule_json;
 pub mod show;
 pub mod verify;
-pub mod whence;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

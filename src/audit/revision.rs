@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{Access, access};
 
+use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::session::Session;
 use crate::host::{FileKind, Host};
-use crate::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
-use crate::origin::Source;
-use crate::path::{AbsPath, shown};
-use crate::session::Session;
+use crate::policy::origin::Source;
+use crate::policy::path::{AbsPath, shown};
 
 /// What the project's file said at `revision`; `None` where there was none.
 pub fn source_at(

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::bytes::Word;
-use crate::config::Tmp;
-use crate::environment::Fate;
-use crate::origin::Origin;
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::plan::Purpose;
-use crate::presets::Setting;
-use crate::rule::{LayerKind, Protection};
+use crate::compile::Compiled;
+use crate::compile::config::Tmp;
+use crate::compile::environment::Fate;
+use crate::compile::plan::Purpose;
+use crate::compile::presets::Setting;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::path_json::Word;
+use crate::policy::rule::{LayerKind, Protection};
 
-use super::inside::{Effective, Inside};
-use super::ruling::Ruling;
-use super::whence::Whence;
+use super::effective_access::{Effective, Inside};
+use super::origin_json::Whence;
+use super::rule_json::Ruling;
 
 /// The answer to `agent-sandbox show`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -8,8 +8,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand as _, ValueEnum};
 
-use crate::print::Form;
-use crate::session::Request;
+use crate::cli::print::Form;
+use crate::host::session::Request;
 
 use super::misplaced;
 use super::subcommand::Subcommand;

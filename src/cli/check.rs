@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::audit::lint;
+use crate::compile;
+use crate::compile::layers::PROJECT_FILE;
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::exit_code;
 use crate::host::Host;
-use crate::layers::PROJECT_FILE;
-use crate::path::{AbsPath, shown};
-use crate::pipeline;
-use crate::session::{Request, Session};
+use crate::host::session::{Request, Session};
+use crate::policy::path::{AbsPath, shown};
+use crate::trust;
 
 use super::args::{Arguments, Options};
 use super::debug;
@@ -28,18 +29,16 @@ pub(super) fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, outpu
         }
     };
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
-    if let Some(compiled) = &compiled {
-        compiled.warn_of_widening(host, &mut diagnostics);
-    }
+    let judged = trust::compile(host, &session, &request, &mut diagnostics);
+    judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| diagnostics.push(warning));
     output.report(&diagnostics);
-    let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
+    let Some(judged) = judged.filter(|_| !diagnostics.has_errors()) else {
         return ExitCode::FAILURE;
     };
     if arguments.options.debug {
-        output.debug(&debug::stages(&compiled));
+        output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
     }
-    output.print(summary(&compiled).as_bytes())
+    output.print(summary(&judged.compiled).as_bytes())
 }
 
 /// Who asks, and for what. FILE is relative to `--cwd`, as that of `--config` is, and read as it would apply in its own folder, unless
@@ -74,7 +73,7 @@ fn place_of(cwd: &AbsPath, file: &Path) -> Result<(PathBuf, OsString), Diagnosti
     Ok((folder, name.to_owned()))
 }
 
-fn summary(compiled: &pipeline::Compiled) -> String {
+fn summary(compiled: &compile::Compiled) -> String {
     let files: Vec<String> =
         compiled.layers.layers.iter().filter_map(|layer| layer.file.as_ref()).map(|file| file.to_string()).collect();
     let read = if files.is_empty() { "no configuration file, defaults only".to_owned() } else { files.join(", ") };

@@ -2,15 +2,16 @@
 
 use std::fmt::Write;
 
-use crate::environment::Fate;
-use crate::lower::{Argv, Engine};
-use crate::path::shown;
-use crate::pipeline::Compiled;
-use crate::print::command_for_people;
-use crate::rule::Exactness;
+use crate::cli::print::command_for_people;
+use crate::compile::Compiled;
+use crate::compile::environment::Fate;
+use crate::compile::lower::{Argv, Engine};
+use crate::policy::path::shown;
+use crate::policy::rule::Exactness;
+use crate::trust::Widening;
 
 /// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
-pub(super) fn stages(compiled: &Compiled) -> String {
+pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String {
     let mut out = String::new();
     files(compiled, &mut out);
     merged(compiled, &mut out);
@@ -18,7 +19,7 @@ pub(super) fn stages(compiled: &Compiled) -> String {
     decisions(compiled, &mut out);
     dropped(compiled, &mut out);
     environment(compiled, &mut out);
-    opened(compiled, &mut out);
+    opened(widening, &mut out);
     out
 }
 
@@ -152,8 +153,8 @@ fn environment(compiled: &Compiled, out: &mut String) {
     }
 }
 
-fn opened(compiled: &Compiled, out: &mut String) {
-    let Some(widening) = &compiled.widening else { return };
+fn opened(widening: Option<&Widening>, out: &mut String) {
+    let Some(widening) = widening else { return };
     let _ = writeln!(out, "opened by {}:", widening.name);
     for granted in &widening.grants {
         let _ = writeln!(out, "  {granted}");

@@ -4,15 +4,15 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use crate::audit::effective_access::Effective;
 use crate::audit::explain::{Below, Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
-use crate::audit::inside::Effective;
-use crate::audit::ruling::Ruling;
+use crate::audit::rule_json::Ruling;
+use crate::cli::print::{step_for_people, words_for_people};
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Diagnostics, listed};
-use crate::exit_code;
 use crate::host::Host;
-use crate::path::{AbsPath, shown};
-use crate::print::{step_for_people, words_for_people};
-use crate::rule::Exactness;
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::rule::Exactness;
 
 use super::args;
 use super::output::Output;

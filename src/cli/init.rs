@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::audit::init;
+use crate::compile::layers::{PROJECT_FILE, Project, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
+use crate::host::session::Request;
 use crate::launch::is_inside;
-use crate::layers::{PROJECT_FILE, Project, is_unsafe_root};
-use crate::path::AbsPath;
-use crate::session::Request;
+use crate::policy::path::AbsPath;
 
 use super::args;
 use super::output::Output;

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::audit::lint::{CODES, Lint, sarif};
 use crate::diagnostic::{Code, Diagnostics, Format, Severity, listed, nearest, render};
 use crate::host::Host;
-use crate::pipeline;
+use crate::trust;
 
 use super::args;
 use super::debug;
@@ -72,18 +72,16 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
         Err(code) => return code,
     };
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
+    let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
     let mut lint = Lint::of_stages(&diagnostics);
     let mut others = about_the_machine(&diagnostics, &lint);
-    if let Some(compiled) = &compiled {
-        compiled.warn_of_widening(host, &mut others);
-    }
+    judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| others.push(warning));
     output.report(&others);
-    if let Some(compiled) = compiled.as_ref().filter(|_| !diagnostics.has_errors()) {
+    if let Some(judged) = judged.as_ref().filter(|_| !diagnostics.has_errors()) {
         if options.debug {
-            output.debug(&debug::stages(compiled));
+            output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
         }
-        lint.look(host, compiled);
+        lint.look(host, &judged.compiled);
     }
     lint.allow(&arguments.allow);
     let format = if arguments.json { FindingsFormat::Json } else { arguments.format };
@@ -91,7 +89,7 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
         FindingsFormat::Text => output.print(text(&lint, output.paint()).as_bytes()),
         FindingsFormat::Json => output.print_json(&lint.report()),
         FindingsFormat::Sarif => {
-            output.print_json(&sarif::sarif(&lint, compiled.as_ref().map(|compiled| &compiled.layers)))
+            output.print_json(&sarif::sarif(&lint, judged.as_ref().map(|judged| &judged.compiled.layers)))
         }
     };
     if printed != ExitCode::SUCCESS || lint.is_clean() { printed } else { ExitCode::FAILURE }

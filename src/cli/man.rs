@@ -10,9 +10,9 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use clap_mangen::Man;
 
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::exit_code;
-use crate::path::shown;
+use crate::policy::path::shown;
 
 use super::args::{self, mistake};
 use super::output::Output;

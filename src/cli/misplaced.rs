@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory};
 
-use crate::print::words_for_people;
+use crate::cli::print::words_for_people;
 
 use super::args::{Arguments, mistake};
 

@@ -12,6 +12,7 @@ mod lint;
 mod man;
 mod misplaced;
 mod output;
+pub mod print;
 mod probe;
 mod progress;
 mod run;
@@ -28,16 +29,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::audit;
+use crate::compile::Compiled;
+use crate::compile::guard_plan;
+use crate::compile::layers::{self, Project};
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
-use crate::exit_code;
 use crate::guard;
-use crate::guard_plan;
 use crate::host::Host;
+use crate::host::session::{Request, Session};
 use crate::launch::is_inside;
-use crate::layers::{self, Project};
-use crate::path::AbsPath;
-use crate::pipeline::{self, Compiled};
-use crate::session::{Request, Session};
+use crate::policy::path::AbsPath;
+use crate::trust as judging;
 
 use args::Options;
 pub use explain::plain as explained;
@@ -72,20 +74,18 @@ fn project(host: &Host, session: &Session, request: &Request) -> Result<Project,
 fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, ExitCode> {
     let session = session_or_code(options, output)?;
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
-    if let Some(compiled) = &compiled {
-        audit::lint::idle_flags(host, compiled, &mut diagnostics);
+    let judged = judging::compile(host, &session, &options.request(), &mut diagnostics);
+    if let Some(judged) = &judged {
+        audit::lint::idle_flags(host, &judged.compiled, &mut diagnostics);
     }
-    let compiled = compiled.filter(|_| !diagnostics.has_errors());
-    if let Some(compiled) = &compiled {
-        compiled.warn_of_widening(host, &mut diagnostics);
-    }
+    let judged = judged.filter(|_| !diagnostics.has_errors());
+    judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| diagnostics.push(warning));
     output.report(&diagnostics);
-    let compiled = compiled.ok_or(ExitCode::from(exit_code::OWN_FAILURE))?;
+    let judged = judged.ok_or(ExitCode::from(exit_code::OWN_FAILURE))?;
     if options.debug {
-        output.debug(&debug::stages(&compiled));
+        output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
     }
-    Ok(compiled)
+    Ok(judged.compiled)
 }
 
 /// What a command line asks for. `words` are those that `main` takes: the name of the program comes first.
@@ -95,7 +95,7 @@ pub fn request(words: &[OsString]) -> Result<Request, clap::Error> {
 
 pub fn main(words: Vec<OsString>) -> ExitCode {
     #[cfg(feature = "ablate")]
-    crate::ablate::check_names();
+    crate::sys::ablate::check_names();
     // Not a subcommand for people, and not worth the time that it takes to understand flags.
     if let [_, first, rest @ ..] = words.as_slice()
         && first == guard_plan::SUBCOMMAND

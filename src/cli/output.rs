@@ -8,8 +8,8 @@ use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
-use crate::exit_code;
 use crate::host::Host;
 
 use super::args::{MessageFormat, Options};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
 /// Who gets an answer within this time does not ask whether there will be one.
 const PATIENCE: Duration = Duration::from_millis(500);

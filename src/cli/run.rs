@@ -6,20 +6,23 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use crate::ablate::{self, Point};
 use crate::audit::lint;
+use crate::cli::print::{self, Form};
+use crate::compile::Compiled;
+use crate::compile::lower::{Argv, Engine};
+use crate::compile::protection::{self, Lack};
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::exit_code;
+use crate::guard::report::{self, Answer, Report};
 use crate::host::Host;
-use crate::launch::undo::{Removed, Traces, Undo};
+use crate::host::session::{Request, Session};
+use crate::launch::aftermath::Watch;
 use crate::launch::{self, GivenStreams, Outcome, Recheck, RunHooks, Supervisor};
-use crate::lower::{Argv, Engine};
-use crate::pipeline::{self, Compiled};
-use crate::print::{self, Form};
-use crate::protection::{self, Lack};
-use crate::report::{self, Answer, Report};
-use crate::rule::Protection;
-use crate::session::{Request, Session};
+use crate::placeholders;
+use crate::placeholders::{Removed, Traces, Undo};
+use crate::policy::rule::Protection;
+use crate::sys::ablate::{self, Mitigation, Point};
+use crate::trust;
 
 use super::args::{Arguments, Options, mistake};
 use super::debug;
@@ -138,7 +141,7 @@ impl Prepared {
     ) -> Result<Outcome, Diagnostic> {
         let Self { session, request, compiled, engine, argv, traces } = self;
         let removed = if traces.is_none() { Removed::Kept } else { Removed::Freed };
-        let undo = launch::undo::put_up_for(host, compiled, argv, removed)?;
+        let undo = placeholders::put_up_for(host, compiled, argv, removed)?;
         let look = launch::look(host, argv)?;
         if let Some(path) = look.missing() {
             return Ok(Outcome::Changed(report::refusal(&format!("`{path}` is gone"))));
@@ -146,7 +149,8 @@ impl Prepared {
         let given = streams(self)?;
         let sheet = launch::run_sheet(argv, &look, output.is_json());
         let recheck = Recheck::new(host, session, request, engine, look);
-        let mut around = Around { compiled, argv, recheck, undo: Some(undo), said: Diagnostics::default() };
+        let mut around =
+            Around { compiled, argv, recheck, undo: Some(undo), watch: None, said: Diagnostics::default() };
         if argv.guard.is_none() {
             around.while_mounting();
         }
@@ -164,15 +168,15 @@ struct Around<'a> {
     recheck: Recheck<'a>,
     /// Until the end.
     undo: Option<Undo>,
+    /// What the reports compare with.
+    watch: Option<Watch>,
     /// Reports for the end.
     said: Diagnostics,
 }
 
 impl RunHooks for Around<'_> {
     fn while_mounting(&mut self) {
-        if let Some(undo) = &mut self.undo {
-            undo.remember(self.compiled);
-        }
+        self.watch = Some(Watch::start(self.recheck.host, self.compiled));
     }
 
     fn before_exec(&mut self) -> Result<Answer, Report> {
@@ -187,6 +191,9 @@ impl RunHooks for Around<'_> {
 
     fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
         self.said = self.undo.take().map(|undo| undo.finish_beside(close)).unwrap_or_default();
+        if let Some(watch) = &self.watch {
+            watch.finish(self.recheck.host, &mut self.said);
+        }
     }
 }
 
@@ -256,13 +263,14 @@ fn prepare(
         warning.into_iter().for_each(|warning| diagnostics.push(warning));
     }
     let request = Request { no_guard: options.no_guard || before.without_guard.is_some(), ..options.request() };
-    let compiled = pipeline::compile(host, &session, &request, &mut diagnostics);
-    let lowered = compiled.as_ref().and_then(|compiled| {
+    let judged = trust::compile(host, &session, &request, &mut diagnostics);
+    let lowered = judged.as_ref().and_then(|judged| {
+        let compiled = &judged.compiled;
         if options.debug {
-            output.debug(&debug::stages(compiled));
+            output.debug(&debug::stages(compiled, judged.widening.as_ref()));
         }
         if !will_run {
-            compiled.warn_of_widening(host, &mut diagnostics);
+            judged.warning(host).into_iter().for_each(|warning| diagnostics.push(warning));
         }
         lint::idle_flags(host, compiled, &mut diagnostics);
         let command = command(compiled);
@@ -284,25 +292,29 @@ fn prepare(
         // The first attempt said the rest.
         diagnostics.keep_errors();
     }
-    if let (Some(why), Some(compiled)) = (before.without_guard.clone(), &compiled) {
+    if let (Some(why), Some(judged)) = (before.without_guard.clone(), &judged) {
         let lack = Lack { protection: Protection::Guard, why };
-        protection::report(&[lack], &compiled.policy.require, &mut diagnostics);
+        protection::report(&[lack], &judged.compiled.policy.require, &mut diagnostics);
     }
     output.report(&diagnostics);
-    let (Some(compiled), Some((engine, mut argv)), false) = (compiled, lowered, diagnostics.has_errors()) else {
+    let (Some(judged), Some((engine, mut argv)), false) = (judged, lowered, diagnostics.has_errors()) else {
         return Err(exit_code::OWN_FAILURE);
     };
     if options.debug {
         output.debug(&debug::argv(&argv));
     }
+    let compiled = &judged.compiled;
     let traces =
-        (leaves == Leaves::Nothing).then(|| launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv));
+        (leaves == Leaves::Nothing).then(|| placeholders::leave_nothing(host, &compiled.layers.state, &mut argv));
     if will_run {
         // Without the guard no process says whether the command has started, so try it before.
+        if let Some(refusal) = judged.refusal(host).filter(|_| !ablate::is_off(Mitigation::Trust)) {
+            return Err(fail(refusal));
+        }
         let ready = if options.exec || !compiled.guard { launch::ready } else { launch::ready_to_supervise };
-        ready(host, &session, &compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
+        ready(host, &session, compiled, &argv).map_err(|diagnostic| fail(with_tip(diagnostic, &argv.command)))?;
     } else {
-        launch::write_mount_files(host, &compiled, &argv).map_err(fail)?;
+        launch::write_mount_files(host, compiled, &argv).map_err(fail)?;
     }
-    Ok(Prepared { session, request, compiled, engine, argv, traces })
+    Ok(Prepared { session, request, compiled: judged.compiled, engine, argv, traces })
 }

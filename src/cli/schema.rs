@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::{audit, config};
+use crate::audit;
+use crate::compile::config;
 
 use super::output::Output;
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use anstyle::{AnsiColor, Style};
 
-use crate::rule::Access;
+use crate::policy::rule::Access;
 
 /// Whether a stream is to be coloured.
 #[derive(Clone, Copy, Debug)]

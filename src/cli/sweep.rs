@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use crate::compile::layers;
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::exit_code;
 use crate::host::Host;
-use crate::launch::undo::{self, Outcome};
-use crate::layers;
+use crate::placeholders::{self, Outcome};
 
 use super::args::Options;
 use super::output::Output;
@@ -15,7 +15,7 @@ use super::output::Output;
 pub(super) fn run(host: &Host, options: &Options, output: &Output) -> ExitCode {
     let swept = super::session(options.cwd.as_deref()).and_then(|session| {
         let state = layers::state_folder(host, &session)?;
-        undo::sweep(host, &state).map_err(|e| {
+        placeholders::sweep(host, &state).map_err(|e| {
             Diagnostic::new(Code::PlaceholderFailed, format!("cannot sweep `{state}`: {}", reason(&e)))
                 .help("make the folder writable for you")
         })

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::audit::consents::{Consent, Status, Unusable, consents};
+use crate::compile::layers;
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::exit_code;
 use crate::host::{FileKind, Host};
 use crate::launch::is_inside;
-use crate::layers;
-use crate::path::{AbsPath, shown};
-use crate::pipeline;
+use crate::policy::path::{AbsPath, shown};
 use crate::trust::{self, Widening};
 
 use super::args::Options;
@@ -156,20 +155,20 @@ fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
 fn agree(host: &Host, options: &Options, output: &Output) -> Result<String, Option<Diagnostic>> {
     let session = super::session(options.cwd.as_deref())?;
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(host, &session, &options.request(), &mut diagnostics);
+    let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
     output.report(&diagnostics);
-    let compiled = compiled.filter(|_| !diagnostics.has_errors()).ok_or(None)?;
+    let judged = judged.filter(|_| !diagnostics.has_errors()).ok_or(None)?;
     if options.debug {
-        output.debug(&debug::stages(&compiled));
+        output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
     }
-    match &compiled.widening {
+    match &judged.widening {
         None => Ok("there is no project file here that says anything: nothing to trust\n".to_owned()),
         Some(widening) if widening.grants.is_empty() => Ok(format!(
             "{} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n",
             widening.name
         )),
         Some(widening) => {
-            trust::record(host, &compiled.layers, widening)?;
+            trust::record(host, &judged.compiled.layers, widening)?;
             Ok(recorded(widening))
         }
     }

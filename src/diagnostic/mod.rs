@@ -4,6 +4,8 @@
 //! types. The remedy goes into `help`, never into the message.
 
 mod code;
+pub(crate) mod exit_code;
+pub(crate) mod quoting;
 mod render;
 mod wording;
 
@@ -11,7 +13,7 @@ pub use code::{Code, Severity};
 pub use render::{Format, render};
 pub use wording::{listed, nearest, reason};
 
-use crate::origin::Origin;
+use crate::policy::origin::Origin;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {

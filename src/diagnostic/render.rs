@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin as Location, Paddin
 use serde::Serialize;
 
 use super::{Diagnostic, Diagnostics, Severity};
-use crate::origin::{Origin, Place};
+use crate::policy::origin::{Origin, Place};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -193,7 +193,7 @@ mod tests {
 
     use super::super::Code;
     use super::*;
-    use crate::origin::Source;
+    use crate::policy::origin::Source;
 
     const PLAIN: Format = Format::Text { color: false };
 

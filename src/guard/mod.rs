@@ -6,9 +6,8 @@
 //! plan, locks them in one more namespace, gives up its capabilities, and becomes the command. It
 //! can only tighten.
 
-mod confine;
 mod mounts;
-mod namespaces;
+pub mod report;
 mod verify;
 
 use std::convert::Infallible;
@@ -20,24 +19,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use landlock::RulesetError;
+use ::landlock::RulesetError;
 use rustix::fs::{FileType, fstat};
 
-use crate::ablate::{self, Mitigation};
-use crate::descriptors;
+use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet};
+use crate::compile::lower::name_of;
+use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
-use crate::exit_code;
-use crate::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet};
-use crate::lower::name_of;
-use crate::path::{AbsPath, shown};
-use crate::places;
-use crate::report::{self, Answer, Report, cannot_execute_inside, refusal};
-use crate::scope;
-use crate::seccomp;
-use crate::signal_mask::Mask;
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::places;
+use crate::sys::ablate::{self, Mitigation};
+use crate::sys::fd;
+use crate::sys::seccomp;
+use crate::sys::signal_mask::Mask;
+use crate::sys::{capabilities, landlock, namespaces};
+use report::{Answer, Report, cannot_execute_inside, refusal};
 
-pub(crate) use confine::drop_capabilities;
-pub(crate) use namespaces::enter as enter_namespaces;
 use verify::{Identities, Table};
 
 const NO_COMMAND: &str = "the sandbox was set up without a command to run in it";
@@ -99,14 +96,14 @@ impl Failure {
 
 /// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command. A program that
 /// embeds this library can be its own guard: name it as `Session::executable`, and call this
-/// function when its first argument is [`crate::guard_plan::SUBCOMMAND`].
+/// function when its first argument is [`crate::compile::guard_plan::SUBCOMMAND`].
 pub fn main(args: &[OsString]) -> ExitCode {
     let sheet = match run_sheet() {
         Ok(sheet) => sheet,
         Err(e) => return say(&refusal(&format!("the run sheet cannot be read: {}", reason(&e))), TEXT),
     };
     let format = if sheet.json { Format::Json } else { TEXT };
-    let supervisor = match sheet.report.map(descriptors::inherited).transpose() {
+    let supervisor = match sheet.report.map(fd::inherited).transpose() {
         Ok(supervisor) => supervisor,
         Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), format),
     };
@@ -126,7 +123,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 
 /// Reads the facts of this run. A command that a person pasted has no run sheet.
 fn run_sheet() -> io::Result<RunSheet> {
-    match descriptors::sealed_content(RUN_SHEET)? {
+    match fd::sealed_content(RUN_SHEET)? {
         Some(text) => Ok(serde_json::from_slice(&text)?),
         None => Ok(RunSheet::default()),
     }
@@ -160,10 +157,10 @@ fn start(
     // The supervisor looks at the host once more while the guard does the rest.
     tell(supervisor, &Report::Ready)?;
     if !ablate::is_off(Mitigation::RootCapabilities) {
-        confine::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
+        capabilities::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
     }
     restrict(plan).map_err(|e| Failure::refused("Landlock", e))?;
-    descriptors::close_on_exec().map_err(|e| Failure::refused("file descriptors", reason(&e)))?;
+    fd::close_on_exec().map_err(|e| Failure::refused("file descriptors", reason(&e)))?;
     // The steps above need not know what the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
@@ -245,9 +242,9 @@ fn answer(supervisor: Option<&OwnedFd>) -> Result<Answer, Failure> {
 fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
     let scopes = plan.landlock && !ablate::is_off(Mitigation::LandlockScope);
     if plan.names && !ablate::is_off(Mitigation::OwnNames) {
-        scope::keep_names(writable_directories(plan), scopes)
+        landlock::keep_names(writable_directories(plan), scopes)
     } else if scopes {
-        scope::apply()
+        landlock::apply()
     } else {
         Ok(())
     }

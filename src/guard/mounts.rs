@@ -11,9 +11,9 @@ use rustix::mount::{
 };
 use rustix::process::getuid;
 
-use crate::guard_plan::Tightening;
-use crate::path::AbsPath;
-use crate::places;
+use crate::compile::guard_plan::Tightening;
+use crate::policy::path::AbsPath;
+use crate::policy::places;
 
 const CLOSED: MountFlags =
     MountFlags::RDONLY.union(MountFlags::NODEV).union(MountFlags::NOSUID).union(MountFlags::NOEXEC);

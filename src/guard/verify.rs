@@ -11,12 +11,12 @@ use rustix::mount::MountFlags;
 
 use super::Failure;
 use super::mounts;
-use crate::ablate::{self, Mitigation};
-use crate::guard_plan::{Expectation, Expected, GuardPlan};
-use crate::identity::Identity;
-use crate::mountinfo::{self, MountEntry};
-use crate::path::AbsPath;
-use crate::places;
+use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
+use crate::host::identity::Identity;
+use crate::host::mountinfo::{self, MountEntry};
+use crate::policy::path::AbsPath;
+use crate::policy::places;
+use crate::sys::ablate::{self, Mitigation};
 
 /// The file or directory that must be mounted at a path.
 pub(super) type Identities = BTreeMap<AbsPath, Identity>;

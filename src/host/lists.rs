@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use super::directory::{DirEntry, Directory};
+use super::dir::{DirEntry, Directory};
 
 /// More names than this are not read for the sake of a few directories.
-pub(super) const MOST_LISTED: usize = 512;
+pub(crate) const MOST_LISTED: usize = 512;
 
 /// Below this many folders a second thread costs more than it saves.
 const FOLDERS_BEFORE_THREADS: usize = 64;
@@ -21,7 +21,7 @@ pub struct Lists(HashMap<OsString, Arc<[DirEntry]>>);
 
 impl Lists {
     /// What cannot be read, or is too much, is left out.
-    pub(super) fn read(folders: &[PathBuf], read: impl Fn(&PathBuf) -> Option<Directory> + Sync) -> Self {
+    pub(crate) fn read(folders: &[PathBuf], read: impl Fn(&PathBuf) -> Option<Directory> + Sync) -> Self {
         let sorted = |folder: &PathBuf| {
             let mut entries = read(folder)?.entries;
             entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));

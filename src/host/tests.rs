@@ -29,7 +29,7 @@ fn what_was_listed_and_what_is_remembered_answers_as_the_host_does() {
     let (folder, paths) = tree();
     let host = Host::at(folder.path());
     let folders = ["/a", "/b", "/elsewhere", "/missing", "/a/file", "/a/one"].map(PathBuf::from);
-    let hosts = [host.remembering(), host.remembering().listing(&folders)];
+    let hosts = [host.with_cache(), host.with_cache().listing(&folders)];
     let start = AbsPath::from_normal("/a");
     // In both orders: what is asked first is remembered.
     for path in paths.iter().chain(paths.iter().rev()) {
@@ -50,7 +50,7 @@ fn what_was_listed_and_what_is_remembered_answers_as_the_host_does() {
 #[test]
 fn a_list_is_believed_about_directories_alone() {
     let (folder, _) = tree();
-    let host = Host::at(folder.path()).remembering().listing(&[PathBuf::from("/a")]);
+    let host = Host::at(folder.path()).with_cache().listing(&[PathBuf::from("/a")]);
     let kind = |path: &str| host.kind(&AbsPath::from_normal(path)).unwrap();
     assert_eq!(kind("/a/one"), Some(FileKind::Directory));
     for path in ["a/two", "a/three"] {

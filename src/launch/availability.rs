@@ -7,11 +7,11 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
+use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::layers::Layers;
-use crate::path::{AbsPath, shown};
-use crate::session::Session;
+use crate::host::session::Session;
+use crate::policy::path::{AbsPath, shown};
 
 use super::{apparmor, features};
 

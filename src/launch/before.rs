@@ -7,8 +7,8 @@ use std::process::Command;
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 
-use crate::lower::Before;
-use crate::scope;
+use crate::compile::lower::Before;
+use crate::sys::landlock;
 
 #[allow(unsafe_code)]
 pub(super) fn prepare(bwrap: &mut Command, before: Before) {
@@ -25,7 +25,7 @@ fn apply(before: Before) -> io::Result<()> {
         own_mounts()?;
     }
     if before.scope {
-        scope::apply().map_err(io::Error::other)?;
+        landlock::apply().map_err(io::Error::other)?;
     }
     Ok(())
 }

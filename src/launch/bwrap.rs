@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{Access, access};
 
-use crate::ablate::{self, Mitigation};
+use crate::compile::Compiled;
+use crate::compile::plan::View;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::host::session::Session;
 use crate::host::{FileKind, Host, Resolved};
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::plan::View;
-use crate::session::Session;
+use crate::policy::path::AbsPath;
+use crate::sys::ablate::{self, Mitigation};
 
 /// The first `bwrap` on PATH. Relative entries of PATH do not count: they mean the project.
 fn first(host: &Host, session: &Session) -> Option<Resolved> {

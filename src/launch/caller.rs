@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::session::Session;
+use crate::host::session::Session;
 
 use super::{availability, is_inside};
 

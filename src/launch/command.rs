@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use crate::compile::Compiled;
+use crate::compile::environment::Environment;
+use crate::compile::plan::Plan;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::environment::Environment;
 use crate::host::{FileKind, Host};
-use crate::path::{AbsPath, shown};
-use crate::pipeline::Compiled;
-use crate::places;
-use crate::plan::Plan;
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::places;
 
 /// What stands at one place where the command could be.
 enum Found {

@@ -9,14 +9,14 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+use crate::compile::layers::Layers;
+use crate::compile::lower::{Engine, Features};
 use crate::diagnostic::Diagnostic;
 use crate::host::Host;
-use crate::identity::Snapshot;
-use crate::layers::Layers;
-use crate::lower::{Engine, Features};
-use crate::path::AbsPath;
-use crate::session::Session;
-use crate::state::{Kind, must_be_elsewhere};
+use crate::host::identity::Snapshot;
+use crate::host::session::Session;
+use crate::host::state_dir::{Kind, must_be_elsewhere};
+use crate::policy::path::AbsPath;
 
 const KIND: Kind = Kind { folder: "probes", max_bytes: 1 << 16 };
 const NAME: &str = "bwrap.json";
@@ -126,7 +126,7 @@ fn noted(host: &Host, layers: &Layers, binary: &Snapshot) -> Option<Note> {
 }
 
 fn notes(host: &Host, layers: &Layers) -> Option<Notes> {
-    must_be_elsewhere(layers).ok()?;
+    must_be_elsewhere(&layers.state, &layers.project.outermost).ok()?;
     let content = KIND.read(host, &layers.state, NAME).ok()?;
     serde_json::from_slice::<Notes>(&content).ok().filter(|notes| notes.version == VERSION)
 }
@@ -136,9 +136,10 @@ fn note(host: &Host, layers: &Layers, note: Note) {
     let others = notes(host, layers).unwrap_or_default().binaries.into_iter();
     let others = others.filter(|other| other.binary.path != note.binary.path);
     let binaries = std::iter::once(note.clone()).chain(others).take(MAX_BINARIES).collect();
-    if let (Ok(()), Ok(text)) =
-        (must_be_elsewhere(layers), serde_json::to_string_pretty(&Notes { version: VERSION, binaries }))
-    {
+    if let (Ok(()), Ok(text)) = (
+        must_be_elsewhere(&layers.state, &layers.project.outermost),
+        serde_json::to_string_pretty(&Notes { version: VERSION, binaries }),
+    ) {
         let _ = KIND.write(host, &layers.state, NAME, (text + "\n").as_bytes());
     }
 }

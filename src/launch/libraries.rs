@@ -5,9 +5,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
+use crate::compile::plan::Plan;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::path::AbsPath;
-use crate::plan::Plan;
+use crate::policy::path::AbsPath;
 
 /// Refuses a policy that hides a library which the guard was linked with. A static build has none.
 pub(super) fn check(plan: &Plan, executable: Option<&AbsPath>) -> Result<(), Diagnostic> {

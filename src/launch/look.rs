@@ -9,12 +9,12 @@ use std::io;
 use rustix::fs::{AtFlags, Stat, statat};
 use rustix::io::Errno;
 
-use crate::guard_plan::{Expectation, Expected, GuardPlan};
+use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
 use crate::host::Host;
-use crate::identity::Identity;
-use crate::path::AbsPath;
-use crate::places;
-use crate::unfollowed::Folders;
+use crate::host::identity::Identity;
+use crate::host::nofollow::Folders;
+use crate::policy::path::AbsPath;
+use crate::policy::places;
 
 /// Seconds and nanoseconds.
 type Moment = (i64, i64);

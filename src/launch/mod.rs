@@ -2,11 +2,10 @@
 //! exec. Only this stage changes anything on the host, and only what a rule asked for (`if-missing
 //! = "create"` and `"block"`).
 
-mod aftermath;
+pub mod aftermath;
 pub(crate) mod apparmor;
 pub(crate) mod availability;
 mod before;
-mod beside;
 pub(crate) mod bwrap;
 mod caller;
 mod command;
@@ -15,13 +14,10 @@ mod libraries;
 mod look;
 mod mount_files;
 mod own_sandbox;
-mod process;
 mod read_only;
-mod signals;
+mod recheck;
 mod streams;
 mod supervise;
-pub(crate) mod terminal;
-pub mod undo;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -31,35 +27,35 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::ablate::{self, Mitigation};
-use crate::bytes::Word;
-use crate::descriptors;
+use crate::compile::Compiled;
+use crate::compile::guard_plan::{RUN_SHEET, RunSheet};
+use crate::compile::layers::Project;
+use crate::compile::lower::{Argv, Engine, Kernel};
+use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::guard_plan::{RUN_SHEET, RunSheet};
 use crate::host::Host;
-use crate::layers::Project;
-use crate::lower::{Argv, Engine, Kernel};
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::places;
-use crate::resolve::NewFile;
-use crate::scope;
-use crate::seccomp;
-use crate::session::Session;
-use crate::signal_mask::Mask;
-use crate::trust;
+use crate::host::session::Session;
+use crate::policy::path::AbsPath;
+use crate::policy::path_json::Word;
+use crate::policy::places;
+#[cfg(feature = "ablate")]
+use crate::sys::ablate;
+use crate::sys::fd;
+use crate::sys::landlock;
+use crate::sys::seccomp;
+use crate::sys::signal_mask::Mask;
 
-use signals::Shield;
+use crate::sys::signals::{self, Shield};
 use streams::Streams;
 
 pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
-pub use beside::Recheck;
 pub use bwrap::find as find_bwrap;
 pub use caller::check_caller;
 pub use features::remember;
 pub use look::Look;
 pub use own_sandbox::own_sandbox;
+pub use recheck::Recheck;
 pub use supervise::{Ending, GivenStreams, Outcome, RunHooks, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
@@ -78,7 +74,7 @@ pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Eng
 
 /// What this kernel can do beyond mounts.
 pub fn kernel() -> Kernel {
-    Kernel { landlock: scope::is_available(), names: scope::can_keep_names(), seccomp: has_seccomp() }
+    Kernel { landlock: landlock::is_available(), names: landlock::can_keep_names(), seccomp: has_seccomp() }
 }
 
 /// The kernel has it, and we know the numbers of this architecture.
@@ -96,10 +92,6 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -
 /// Checks and prepares a supervised start. It needs no trial start: the supervisor finds out
 /// afterwards why a sandbox could not be made.
 pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    let widening = compiled.widening.as_ref().filter(|_| !ablate::is_off(Mitigation::Trust));
-    if let Some(refusal) = trust::refusal(host, &compiled.layers, widening) {
-        return Err(refusal);
-    }
     if compiled.guard {
         libraries::check(&compiled.plan, session.executable.as_ref())?;
     }
@@ -224,14 +216,14 @@ fn sheet_alone(argv: &Argv, sheet: RunSheet) -> io::Result<Vec<(OwnedFd, RawFd)>
 
 /// `more` are further file descriptors, under the numbers that they shall have.
 fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
-    descriptors::close_on_exec()?;
+    fd::close_on_exec()?;
     // The run sheet carries a command for which bwrap has no room.
     let is_too_long = argv.guard.is_some() && argv.is_command_too_long();
     let words = if is_too_long { argv.words_without_command() } else { argv.words() };
     let mut bwrap = Command::new(&words[0]);
     let passes = |(name, _): &(&OsString, &OsString)| argv.guard.is_none() || !is_for_loader(name);
     bwrap.args(&words[1..]).env_clear().envs(argv.environment.variables.iter().filter(passes));
-    descriptors::pass(&mut bwrap, &argv.data, more)?;
+    fd::pass(&mut bwrap, &argv.data, more)?;
     streams.give(&mut bwrap)?;
     before::prepare(&mut bwrap, argv.before);
     // The guard has switches, too.
@@ -241,7 +233,7 @@ fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) ->
 }
 
 fn sheet_descriptor(sheet: &RunSheet) -> io::Result<OwnedFd> {
-    descriptors::holding(&serde_json::to_vec(sheet)?)
+    fd::holding(&serde_json::to_vec(sheet)?)
 }
 
 /// Replaces this process by bwrap. Returns only if that failed.

@@ -18,11 +18,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use crate::compile::layers::Layers;
+use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::host::Host;
-use crate::layers::Layers;
-use crate::lower::{MountContent, MountFile, MountFiles};
-use crate::path::AbsPath;
-use crate::state::Kind;
+use crate::host::state_dir::Kind;
+use crate::policy::path::AbsPath;
 
 const KIND: Kind = Kind { folder: Layers::MOUNT_FILES, max_bytes: 0 };
 /// A command that writes to such a file inside gets EROFS from the mount, as for every read-only
@@ -160,7 +160,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::lower::name_of;
+    use crate::compile::lower::name_of;
 
     struct Scene {
         root: tempfile::TempDir,

@@ -4,9 +4,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::pipeline::Compiled;
 
 /// No settings file is larger.
 const LARGEST: u64 = 1 << 20;

@@ -24,8 +24,8 @@ use rustix::net::{
 use rustix::path::DecInt;
 use rustix::thread::UnshareFlags;
 
-use crate::identity::Identity;
-use crate::mount_access::make_read_only;
+use crate::host::identity::Identity;
+use crate::sys::mount::make_read_only;
 
 /// What is copied where no mount can be had. It stays in memory while the command runs.
 pub(super) const LARGEST_COPY: u64 = 64 << 20;

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, seek};
 use rustix::stdio::{stderr, stdin, stdout};
 
-use crate::ablate::{self, Mitigation};
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::sys::ablate::{self, Mitigation};
 
 use super::read_only;
 

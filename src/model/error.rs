@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use crate::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, shown};
 
 /// Neither kind is ever guessed around. A check that uses the model must fail when it cannot
 /// answer.

@@ -24,7 +24,7 @@ use std::ffi::{OsStr, OsString};
 pub use error::ModelError;
 use mounts::{DataSource, Mounts};
 
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
 /// The meaning of one argv.
 pub struct Model {

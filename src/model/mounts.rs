@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use super::guard::Step;
 use super::words::{BindKind, IfMissing, Modes, Operation};
 use super::{Files, ModelError, View};
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
 /// Nothing is ever unmounted, so what governs a path is the deepest visible mount at or above it.
 pub(super) struct Mounts {

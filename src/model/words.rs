@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::{EnvironmentChange, ModelError, Namespace};
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
 /// `MAX_ARGS` in bwrap's source.
 const MAX_WORDS: usize = 9_000;

@@ -1,53 +1,30 @@
 //! The policy without the project's file, for the same project, root, other files and flags.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::config::{ConfigFile, Env};
-use crate::decide::{self, Decisions};
+use crate::compile::Compiled;
+use crate::compile::config::{ConfigFile, Env};
+use crate::compile::decide::{self, Decisions};
+use crate::compile::environment;
+use crate::compile::layers::{Layer, Layers};
+use crate::compile::plan::{self, Base, Plan};
+use crate::compile::presets::{self, Policy};
+use crate::compile::resolve::{self, Match, Resolution};
 use crate::diagnostic::Diagnostics;
-use crate::environment::{self, Environment};
+use crate::host::session::{Request, Session};
 use crate::host::{FileKind, Host};
-use crate::layers::{Layer, Layers};
-use crate::origin::Origin;
-use crate::path::AbsPath;
-use crate::plan::{self, Base, Plan};
-use crate::presets::{self, Policy};
-use crate::resolve::{self, Match, Resolution};
-use crate::rule::{Access, Exactness, IfMissing, Rule};
-use crate::session::{Request, Session};
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, Exactness, IfMissing, Rule};
 
-use super::{Stages, is_trusted};
-
-/// [`Stages`] that own their parts.
-pub(super) struct Baseline<'a> {
-    layers: Layers,
-    policy: Policy,
-    resolution: Resolution,
-    decisions: Decisions,
-    plan: Plan,
-    environment: Cow<'a, Environment>,
-}
-
-impl Baseline<'_> {
-    pub(super) fn stages(&self) -> Stages<'_> {
-        let Self { layers, policy, resolution, decisions, plan, environment } = self;
-        Stages { layers, policy, resolution, decisions, plan, environment }
-    }
-}
+use super::is_trusted;
 
 /// Compiles the policy without `layer`, the project's file. This policy never runs, so its
 /// diagnostics are dropped. A path that a run would refuse to open does not count as open:
 /// otherwise a file that removes the reason for the refusal would seem to open nothing.
-pub(super) fn compile<'a>(
-    host: &Host,
-    session: &Session,
-    full: &Stages<'a>,
-    layer: &Layer,
-    request: &Request,
-) -> Baseline<'a> {
+pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &Layer, request: &Request) -> Compiled {
     let optimize = !request.no_optimize;
     let mut layers = full.layers.clone();
     layers.layers.retain(is_trusted);
@@ -65,13 +42,13 @@ pub(super) fn compile<'a>(
     }
     let is_same = layer.config.env == Env::default()
         && layer.config.docker.is_none()
-        && environment::is_same(session, &plan, full.plan);
+        && environment::is_same(session, &plan, &full.plan);
     let environment = if is_same {
-        Cow::Borrowed(full.environment)
+        full.environment.clone()
     } else {
-        Cow::Owned(environment::filter(session, &layers, &policy, &plan, &mut Diagnostics::default()))
+        environment::filter(session, &layers, &policy, &plan, &mut Diagnostics::default())
     };
-    Baseline { layers, policy, resolution, decisions, plan, environment }
+    Compiled { layers, policy, resolution, decisions, plan, environment, guard: false, as_root: full.as_root }
 }
 
 fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize: bool) -> (Decisions, Plan) {
@@ -101,7 +78,7 @@ struct Changed<'a> {
 fn policy<'a>(
     session: &Session,
     layers: &Layers,
-    full: &Stages<'a>,
+    full: &'a Compiled,
     layer: &Layer,
     request: &Request,
 ) -> (Policy, Changed<'a>) {
@@ -131,7 +108,7 @@ fn resolution(
     session: &Session,
     layers: &Layers,
     policy: &Policy,
-    full: &Stages,
+    full: &Compiled,
     config: &ConfigFile,
     Changed { added, lost }: &Changed,
 ) -> Resolution {
@@ -173,7 +150,7 @@ fn resolution(
         .collect();
     if !hidden.is_empty() {
         let exact = &resolution.matches;
-        let found = resolve::resolve_hidden(host, session, layers, full.resolution, is_added, exact, &hidden);
+        let found = resolve::resolve_hidden(host, session, layers, &full.resolution, is_added, exact, &hidden);
         resolution.matches.extend(found);
     }
     resolution
@@ -189,7 +166,7 @@ fn may_hide(found: &Match) -> bool {
 
 /// Drops masks of services that started since `full` was resolved: the file did not open these. If
 /// the file allows such a service, it has a match at that path.
-fn without_new_services(mut resolution: Resolution, full: &Stages) -> Resolution {
+fn without_new_services(mut resolution: Resolution, full: &Compiled) -> Resolution {
     let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
     resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
     resolution

@@ -2,21 +2,21 @@
 
 use std::ffi::OsStr;
 
+use crate::compile::layers::Layers;
+use crate::diagnostic::quoting::in_shell;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::layers::Layers;
-use crate::quoting::in_shell;
 
 use super::{Granted, Widening, record};
 
-/// Why a run with this file must not start; `None` where it may.
-pub fn refusal(host: &Host, layers: &Layers, widening: Option<&Widening>) -> Option<Diagnostic> {
-    said(Code::UntrustedPolicy, host, layers, widening?)
+/// The error that stops a run without consent.
+pub(super) fn refusal(host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
+    said(Code::UntrustedPolicy, host, layers, widening)
 }
 
-/// The same for those who only look.
-pub fn warning(host: &Host, layers: &Layers, widening: Option<&Widening>) -> Option<Diagnostic> {
-    said(Code::WideningPolicy, host, layers, widening?)
+/// The warning for a command that starts nothing.
+pub(super) fn warning(host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
+    said(Code::WideningPolicy, host, layers, widening)
 }
 
 fn said(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {

@@ -5,10 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::Word;
-use crate::compare::Openness;
-use crate::origin::Origin;
-use crate::path::{AbsPath, shown};
+use crate::policy::origin::Origin;
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::path_json::Word;
+use crate::trust::openings::Openness;
 
 /// One thing that a project's file opens. Also what is recorded when the user agrees to it (`TECHNICAL_STEERING.md`,
 /// "The record of consent").

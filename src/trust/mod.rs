@@ -7,24 +7,57 @@
 //! `consent`).
 
 mod baseline;
-mod compare;
 mod consent;
 mod grant;
+mod grants;
+pub mod openings;
 mod record;
 mod typed;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::ConfigFile;
+use crate::compile::config::ConfigFile;
+use crate::compile::layers::Layer;
+use crate::compile::{self, Compiled};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::layers::Layer;
-use crate::path::AbsPath;
-use crate::session::{Request, Session};
+use crate::host::session::{Request, Session};
+use crate::policy::path::AbsPath;
 
-pub use crate::compare::{Openness, Stages};
-pub use consent::{refusal, warning};
 pub use grant::{Grant, Granted};
+pub use openings::Openness;
 pub use record::{Found, Record, record, records, revoke};
+
+/// A compiled policy, and what the project's own file opens in it.
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub compiled: Compiled,
+    /// `None` without a project's file, or with errors in the policy.
+    pub widening: Option<Widening>,
+}
+
+impl Judged {
+    /// Why a run of this policy must not start. `None` if the user agreed to everything.
+    pub fn refusal(&self, host: &Host) -> Option<Diagnostic> {
+        consent::refusal(host, &self.compiled.layers, self.widening.as_ref()?)
+    }
+
+    /// The warning for callers that start nothing.
+    pub fn warning(&self, host: &Host) -> Option<Diagnostic> {
+        consent::warning(host, &self.compiled.layers, self.widening.as_ref()?)
+    }
+}
+
+/// Compiles the policy and judges the project's own file. `None` if there is no project to compile
+/// for. The result must not run while `diagnostics` holds an error.
+pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Judged> {
+    let host = &host.with_cache();
+    let compiled = compile::compile(host, session, request, diagnostics)?;
+    let judge = || widening(host, session, &compiled, request);
+    let widening = if diagnostics.has_errors() { None } else { judge() };
+    Some(Judged { compiled, widening })
+}
 
 /// The grants of the project's file.
 #[derive(Clone, Debug)]
@@ -43,7 +76,7 @@ pub struct Widening {
 
 /// Compares the policy with the one without the project's file. `None` if there is no such file, or
 /// if it is empty. `request` is the one that `full` was compiled for.
-pub fn widening(host: &Host, session: &Session, full: &Stages, request: &Request) -> Option<Widening> {
+pub fn widening(host: &Host, session: &Session, full: &Compiled, request: &Request) -> Option<Widening> {
     let layer = full.layers.layers.iter().find(|layer| layer.needs_trust)?;
     let (file, source) = (layer.file.as_ref()?, layer.source.as_ref()?);
     if layer.config == ConfigFile::default() {
@@ -56,7 +89,7 @@ pub fn widening(host: &Host, session: &Session, full: &Stages, request: &Request
         file,
         name: source.name.clone(),
         sha256: hex(&source.text),
-        grants: compare::grants(&base.stages(), full, layer),
+        grants: grants::grants(&base, full, layer),
         command: typed::command(request),
     })
 }

@@ -7,11 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::layers::Layers;
-use crate::path::AbsPath;
-use crate::state::{Kind, must_be_elsewhere, unfit};
+use crate::host::state_dir::{Kind, must_be_elsewhere, unfit};
+use crate::policy::path::AbsPath;
 
 use super::grant::Grant;
 use super::{Widening, hex};
@@ -45,7 +45,7 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
     let record = Record { version: VERSION, file: widening.file.clone(), sha256: widening.sha256.clone(), grants };
     let name = name_of(&record.file);
     let (state, at) = (&layers.state, place(&layers.state, &record.file));
-    match must_be_elsewhere(layers).and_then(|()| {
+    match must_be_elsewhere(&layers.state, &layers.project.outermost).and_then(|()| {
         let text = serde_json::to_string_pretty(&record)? + "\n";
         KIND.write(host, state, &name, text.as_bytes())
     }) {
@@ -65,7 +65,7 @@ pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<O
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
-    must_be_elsewhere(layers)?;
+    must_be_elsewhere(&layers.state, &layers.project.outermost)?;
     understood(&content, OsStr::new(&name)).map(Some)
 }
 

@@ -17,7 +17,7 @@ const SHOWN: [&str; 8] = [
     "sockets-allowed",
 ];
 
-fn lint(case: &Case) -> (Lint, Option<agent_sandbox::pipeline::Compiled>) {
+fn lint(case: &Case) -> (Lint, Option<agent_sandbox::compile::Compiled>) {
     let (compiled, said) = case.tree.compile_as(&case.session, &case.request);
     let mut lint = Lint::of_stages(&said);
     if let Some(compiled) = compiled.as_ref().filter(|_| !said.has_errors()) {

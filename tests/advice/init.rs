@@ -2,7 +2,7 @@
 
 use agent_sandbox::audit::init;
 use agent_sandbox::diagnostic::{Format, render};
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
 
 use crate::support::{Tree, session, snapshots};
 use crate::{FILE, look};
@@ -149,9 +149,9 @@ fn what_is_proposed_compiles_opens_nothing_and_leaves_nothing_to_mend() {
         let tree = project(entries, *is_tracked);
         let text = proposed(&tree);
         std::fs::write(tree.real(FILE), &text).unwrap();
-        let (compiled, said) = tree.compile("/home/u/proj", &Request::default());
+        let (judged, said) = tree.judge("/home/u/proj", &Request::default());
         assert!(said.is_empty(), "{name}:\n{}", render(&said, Format::Text { color: false }));
-        let grants = compiled.unwrap().widening.map(|widening| widening.grants).unwrap_or_default();
+        let grants = judged.unwrap().widening.map(|widening| widening.grants).unwrap_or_default();
         assert!(grants.is_empty(), "{name} opens {grants:?}");
         let (lint, _) = look(&tree, &session("/home/u/proj"));
         // No rule covers a file with other names, so this one is left to people.

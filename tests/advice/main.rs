@@ -10,9 +10,9 @@ mod init;
 mod rules;
 
 use agent_sandbox::audit::lint::Lint;
+use agent_sandbox::compile::Compiled;
 use agent_sandbox::diagnostic::{Format, render};
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::host::session::{Request, Session};
 use support::{Tree, session};
 
 const FILE: &str = "home/u/proj/.agent-sandbox.toml";

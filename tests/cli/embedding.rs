@@ -5,14 +5,14 @@ use std::fs;
 use std::process::Output;
 
 use agent_sandbox::cli;
+use agent_sandbox::compile::lower::Argv;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
-use agent_sandbox::launch::undo::Undo;
+use agent_sandbox::host::session::{Request, Session};
 use agent_sandbox::launch::{Ending, GivenStreams, Outcome, Supervisor};
-use agent_sandbox::lower::Argv;
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::session::{Request, Session};
-use agent_sandbox::{launch, pipeline};
+use agent_sandbox::placeholders::{Removed, Undo};
+use agent_sandbox::policy::path::AbsPath;
+use agent_sandbox::{compile, launch, placeholders};
 
 use crate::support::{Place, binary, require_bwrap, stdout};
 
@@ -36,13 +36,13 @@ fn ready_with(executable: Option<AbsPath>, place: &Place, request: &Request, scr
     session.env.insert("HOME".into(), place.home().into());
     session.executable = executable;
     let mut diagnostics = Diagnostics::default();
-    let compiled = pipeline::compile(&host, &session, request, &mut diagnostics).unwrap();
+    let compiled = compile::compile(&host, &session, request, &mut diagnostics).unwrap();
     let engine = launch::engine(&host, &session, &compiled).unwrap();
     let command = ["sh", "-c", script].map(OsString::from);
     let argv = compiled.argv(&engine, &command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     launch::ready(&host, &session, &compiled, &argv).unwrap();
-    let undo = launch::undo::prepare(&host, &compiled, &argv).unwrap();
+    let undo = placeholders::put_up_for(&host, &compiled, &argv, Removed::Kept).unwrap();
     (argv, undo)
 }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use agent_sandbox::diagnostic::{Code, Diagnostics};
-use agent_sandbox::launch::undo;
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
+use agent_sandbox::launch::aftermath::Watch;
+use agent_sandbox::placeholders::{self, Removed};
 
 use crate::support::Tree;
 use crate::{one, rendered, tree};
@@ -66,7 +67,7 @@ cases! {
         let argv = compiled.argv(&crate::support::engine(), &[], &mut diagnostics);
         // What was free while compiling is a link now.
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
-        one(undo::prepare(&tree.host(), &compiled, &argv).err().unwrap())
+        one(placeholders::put_up_for(&tree.host(), &compiled, &argv, Removed::Kept).err().unwrap())
     };
 }
 
@@ -108,7 +109,11 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     assert!(diagnostics.is_empty(), "{}", rendered(&diagnostics));
     let compiled = compiled.unwrap();
     let argv = compiled.argv(&crate::support::engine(), &[], &mut Diagnostics::default());
-    let undo = undo::prepare(&tree.host(), &compiled, &argv).unwrap();
+    let host = tree.host();
+    let undo = placeholders::put_up_for(&host, &compiled, &argv, Removed::Kept).unwrap();
+    let watch = Watch::start(&host, &compiled);
     change(tree);
-    rendered(&undo.finish())
+    let mut said = undo.finish();
+    watch.finish(&host, &mut said);
+    rendered(&said)
 }

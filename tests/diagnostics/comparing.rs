@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use agent_sandbox::audit::revision::source_at;
 use agent_sandbox::diagnostic::Code;
-use agent_sandbox::session::Session;
+use agent_sandbox::host::session::Session;
 
 use crate::support::{Place, Tree, session, stderr};
 use crate::{one, plain, tree};

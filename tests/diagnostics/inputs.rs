@@ -1,8 +1,8 @@
 //! Ways around a mount: sockets, other names, other mounts, our own program.
 
 use agent_sandbox::diagnostic::Code;
+use agent_sandbox::host::session::Request;
 use agent_sandbox::launch;
-use agent_sandbox::session::Request;
 
 use crate::support::{Tree, abs, session, write_program};
 use crate::{compiled, one, project_with, rendered, tree};

@@ -2,7 +2,7 @@
 
 use agent_sandbox::audit::lint::Lint;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::host::session::{Request, Session};
 
 use crate::support::{Place, Tree, session, stderr};
 use crate::{rendered, tree};

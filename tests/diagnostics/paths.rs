@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use agent_sandbox::compile;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
-use agent_sandbox::pipeline;
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
 
 use crate::support::{Place, engine, session, stderr};
 use crate::{compiled, project, project_with, rendered, tree};
@@ -135,7 +135,7 @@ fn read_only_device() -> String {
     let mut diagnostics = Diagnostics::default();
     let mut session = session("/pts");
     session.env.insert("HOME".into(), "/shm".into());
-    pipeline::compile(&Host::at("/dev"), &session, &request, &mut diagnostics);
+    compile::compile(&Host::at("/dev"), &session, &request, &mut diagnostics);
     rendered(&diagnostics)
 }
 

@@ -6,12 +6,12 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::process::Stdio;
 
+use agent_sandbox::cli::print::{Form, incomplete};
+use agent_sandbox::compile::Compiled;
+use agent_sandbox::compile::lower::{Argv, Engine, Features, Kernel};
 use agent_sandbox::diagnostic::{Code, Diagnostic};
+use agent_sandbox::host::session::{Request, Session};
 use agent_sandbox::launch;
-use agent_sandbox::lower::{Argv, Engine, Features, Kernel};
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::print::{Form, incomplete};
-use agent_sandbox::session::{Request, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};

@@ -4,9 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use agent_sandbox::audit::consents::consents;
 use agent_sandbox::diagnostic::{Code, Diagnostic};
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::session::Request;
-use agent_sandbox::trust;
+use agent_sandbox::host::session::Request;
+use agent_sandbox::trust::{self, Judged};
 
 use crate::support::Tree;
 use crate::{one, tree};
@@ -35,20 +34,20 @@ cases! {
     };
     WideningPolicy who_only_looks_is_told_the_same {
         let tree = widening(WIDENS);
-        let compiled = compiled(&tree);
-        one(trust::warning(&tree.host(), &compiled.layers, compiled.widening.as_ref()).unwrap())
+        let judged = judged(&tree);
+        one(judged.warning(&tree.host()).unwrap())
     };
     TrustFailed consent_that_cannot_be_recorded_says_where {
         let tree = widening(WIDENS);
         tree.add("home/u/.local/state/agent-sandbox");
-        let compiled = compiled(&tree);
-        one(trust::record(&tree.host(), &compiled.layers, &compiled.widening.unwrap()).unwrap_err())
+        let judged = judged(&tree);
+        one(trust::record(&tree.host(), &judged.compiled.layers, &judged.widening.unwrap()).unwrap_err())
     };
     TrustFailed consent_that_cannot_be_revoked_says_where {
         let tree = widening(WIDENS);
         agree(&tree);
-        let compiled = compiled(&tree);
-        let (state, file) = (compiled.layers.state, compiled.widening.unwrap().file);
+        let judged = judged(&tree);
+        let (state, file) = (judged.compiled.layers.state, judged.widening.unwrap().file);
         open_to_others(&tree, "home/u/.local/state/agent-sandbox/trust");
         one(trust::revoke(&tree.host(), &state, &file).unwrap_err())
     };
@@ -56,7 +55,7 @@ cases! {
         let tree = widening(WIDENS);
         agree(&tree);
         open_to_others(&tree, "home/u/.local/state/agent-sandbox");
-        one(consents(&tree.host(), &compiled(&tree).layers.state).unwrap_err())
+        one(consents(&tree.host(), &judged(&tree).compiled.layers.state).unwrap_err())
     };
 }
 
@@ -71,17 +70,17 @@ fn widening(text: &str) -> Tree {
     tree
 }
 
-fn compiled(tree: &Tree) -> Compiled {
-    tree.compile("/home/u/proj", &Request::default()).0.unwrap()
+fn judged(tree: &Tree) -> Judged {
+    tree.judge("/home/u/proj", &Request::default()).0.unwrap()
 }
 
 fn refusal(tree: &Tree) -> Diagnostic {
-    let compiled = compiled(tree);
-    trust::refusal(&tree.host(), &compiled.layers, compiled.widening.as_ref()).unwrap()
+    let judged = judged(tree);
+    judged.refusal(&tree.host()).unwrap()
 }
 
 /// Where it was recorded.
 fn agree(tree: &Tree) -> String {
-    let compiled = compiled(tree);
-    trust::record(&tree.host(), &compiled.layers, &compiled.widening.unwrap()).unwrap().to_string()
+    let judged = judged(tree);
+    trust::record(&tree.host(), &judged.compiled.layers, &judged.widening.unwrap()).unwrap().to_string()
 }

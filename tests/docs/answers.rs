@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use agent_sandbox::audit::explain::{Explained, Explainer};
 use agent_sandbox::audit::show::show;
 use agent_sandbox::cli::{self, Folding};
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::host::session::{Request, Session};
 
 use super::document;
 use super::markdown::blocks;

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use agent_sandbox::config;
+use agent_sandbox::compile::config;
 use agent_sandbox::diagnostic::{Format, render};
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::rule::LayerKind;
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
+use agent_sandbox::policy::rule::LayerKind;
+use agent_sandbox::trust::Judged;
 
 use super::markdown::blocks;
 use super::support::{Tree, words};
@@ -50,13 +50,13 @@ const HOST: [&str; 33] = [
 ];
 
 /// Compiles `text` as a project's file; whatever anyone has to say about it is a failure.
-fn assert_good(name: &str, text: &str) -> Compiled {
+fn assert_good(name: &str, text: &str) -> Judged {
     assert_fits_schema(name, text);
     let tree = Tree::new(HOST);
     fs::write(tree.real("home/u/proj/.agent-sandbox.toml"), text).unwrap();
-    let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
+    let (judged, diagnostics) = tree.judge("/home/u/proj", &Request::default());
     assert!(diagnostics.is_empty(), "{name}:\n{}", render(&diagnostics, Format::Text { color: false }));
-    compiled.unwrap()
+    judged.unwrap()
 }
 
 fn assert_fits_schema(name: &str, text: &str) {
@@ -77,7 +77,7 @@ fn examples() -> Vec<(String, String)> {
 #[test]
 fn every_example_compiles_without_a_word() {
     for (name, text) in examples() {
-        let compiled = assert_good(&name, &text);
+        let compiled = assert_good(&name, &text).compiled;
         words(&compiled);
     }
 }
@@ -100,7 +100,7 @@ fn just_those_examples_that_need_consent_say_so() {
 #[test]
 fn every_rule_of_an_example_applies_to_something() {
     for (name, text) in examples() {
-        let compiled = assert_good(&name, &text);
+        let compiled = assert_good(&name, &text).compiled;
         let missing = compiled.resolution.missing.iter().filter(|(rule, _)| rule.layer == LayerKind::Project);
         let idle: Vec<_> = missing.map(|(rule, _)| &rule.text).collect();
         assert!(idle.is_empty(), "{name}: {idle:?} applies to nothing on the host of this test");
@@ -132,7 +132,7 @@ fn every_block_of_toml_in_the_documents_compiles_without_a_word() {
     let mut count = 0;
     for (name, text) in documents() {
         for block in blocks(&text).iter().filter(|block| block.language == "toml") {
-            assert_good(&format!("{name}:{}", block.line), &block.text);
+            let _ = assert_good(&format!("{name}:{}", block.line), &block.text);
             count += 1;
         }
     }

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use agent_sandbox::audit::explain::{Explained, Explainer, Why};
 use agent_sandbox::audit::schema;
 use agent_sandbox::cli;
+use agent_sandbox::compile::Compiled;
 use agent_sandbox::host::FileKind;
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
+use agent_sandbox::policy::path::AbsPath;
 
 use super::support::effective::agreeing;
 use super::{Case, Tree, cases, model, support, unescape};

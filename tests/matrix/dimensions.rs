@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agent_sandbox::rule::LayerKind;
+use agent_sandbox::policy::rule::LayerKind;
 
 macro_rules! dimension {
     ($(#[doc = $doc:literal])* $name:ident { $($variant:ident = $shown:literal),+ $(,)? }) => {

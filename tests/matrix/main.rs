@@ -14,8 +14,8 @@ mod support;
 use std::fmt;
 
 use agent_sandbox::model::{Model, View};
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::rule::LayerKind;
+use agent_sandbox::policy::path::AbsPath;
+use agent_sandbox::policy::rule::LayerKind;
 use dimensions::Access;
 use support::Tree;
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::rule::{Exactness, LayerKind};
-use agent_sandbox::session::Request;
+use agent_sandbox::compile::Compiled;
+use agent_sandbox::host::session::Request;
+use agent_sandbox::policy::path::AbsPath;
+use agent_sandbox::policy::rule::{Exactness, LayerKind};
 
 use crate::dimensions::{Access, Form, Order, Relation, Target};
 use crate::expected::{self, Said};

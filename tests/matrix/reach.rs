@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
 
 use crate::dimensions::{Access, Form, Opened, Order, Prefix};
 use crate::expected::{self, Said};

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use agent_sandbox::model::{Model, ModelError, View};
-use agent_sandbox::path::AbsPath;
+use agent_sandbox::policy::path::AbsPath;
 
 /// Root drops to this user, because a capability of root would walk through a closed directory.
 const ORDINARY_USER: u32 = 12_345;

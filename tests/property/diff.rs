@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_sandbox::audit::diff::{Change, Diff, State, Subject, diff};
+use agent_sandbox::compile::Compiled;
+use agent_sandbox::host::session::Request;
 use agent_sandbox::model::Model;
-use agent_sandbox::origin::Source;
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::session::Request;
+use agent_sandbox::policy::origin::Source;
+use agent_sandbox::policy::path::AbsPath;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -51,7 +51,7 @@ impl Pair {
     }
 
     fn diff(&self) -> Diff {
-        diff(("a", &self.old.stages()), ("b", &self.new.stages()))
+        diff(("a", &self.old), ("b", &self.new))
     }
 
     fn ranks(&self, path: &Path) -> (u8, u8) {
@@ -100,10 +100,10 @@ fn what_is_wider_one_way_is_narrower_the_other_way() {
     for_all(&scenes(), |(scene, other)| {
         let Some(pair) = Pair::of(&scene, &other)? else { return Ok(true) };
         let there = pair.diff();
-        let back = diff(("b", &pair.new.stages()), ("a", &pair.old.stages()));
+        let back = diff(("b", &pair.new), ("a", &pair.old));
         prop_assert_eq!(&there.widened, &swapped(&back.narrowed));
         prop_assert_eq!(&there.narrowed, &swapped(&back.widened));
-        let same = diff(("a", &pair.old.stages()), ("a", &pair.old.stages()));
+        let same = diff(("a", &pair.old), ("a", &pair.old));
         prop_assert_eq!((same.widened, same.narrowed), (vec![], vec![]));
         differing.set(differing.get() + u32::from(there.widened.len() + there.narrowed.len() > 0));
         Ok(true)
@@ -161,7 +161,7 @@ fn a_rule_that_is_added_is_said_once() {
         entries: vec![entry(crate::scene::Access::Exclude, "a"), entry(crate::scene::Access::Rw, "/home/u/data")],
         ..Document::default()
     });
-    let found = diff(("none", &none.stages()), ("some", &some.stages()));
+    let found = diff(("none", &none), ("some", &some));
     let said = |changes: &[Change]| {
         let all = changes.iter().map(|change| (path_of(change).unwrap().to_string(), change.old.is, change.new.is));
         all.collect::<Vec<_>>()

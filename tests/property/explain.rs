@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use agent_sandbox::audit::effective_access::Effective;
 use agent_sandbox::audit::explain::{Durability, Explainer, Explanation, Step, Why};
-use agent_sandbox::audit::inside::Effective;
 use agent_sandbox::audit::show::show;
+use agent_sandbox::compile::lower::Argv;
+use agent_sandbox::compile::resolve::Patterns;
 use agent_sandbox::host::Host;
-use agent_sandbox::lower::Argv;
+use agent_sandbox::host::session::Session;
 use agent_sandbox::model::Model;
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::resolve::Patterns;
-use agent_sandbox::rule::Exactness;
-use agent_sandbox::session::Session;
+use agent_sandbox::policy::path::AbsPath;
+use agent_sandbox::policy::rule::Exactness;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 

@@ -6,11 +6,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Command;
 
-use agent_sandbox::environment::{Environment, Fate, Outcome};
-use agent_sandbox::lower::{Argv, Before, Data, Operation};
-use agent_sandbox::origin::Origin;
-use agent_sandbox::plan::Purpose;
-use agent_sandbox::print::{Form, print};
+use agent_sandbox::cli::print::{Form, print};
+use agent_sandbox::compile::environment::{Environment, Fate, Outcome};
+use agent_sandbox::compile::lower::{Argv, Before, Data, Operation};
+use agent_sandbox::compile::plan::Purpose;
+use agent_sandbox::policy::origin::Origin;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

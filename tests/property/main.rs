@@ -23,10 +23,10 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use agent_sandbox::lower::Argv;
+use agent_sandbox::compile::lower::Argv;
+use agent_sandbox::host::session::Request;
 use agent_sandbox::model::Model;
-use agent_sandbox::rule::LayerKind;
-use agent_sandbox::session::Request;
+use agent_sandbox::policy::rule::LayerKind;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use agent_sandbox::compile::lower::{Argv, Operation};
+use agent_sandbox::compile::plan::Purpose;
 use agent_sandbox::diagnostic::Diagnostics;
-use agent_sandbox::lower::{Argv, Operation};
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::plan::Purpose;
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
+use agent_sandbox::policy::path::AbsPath;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

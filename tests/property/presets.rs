@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use agent_sandbox::host::session::Request;
 use agent_sandbox::model::Model;
-use agent_sandbox::session::Request;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
-use agent_sandbox::pipeline::{self, Compiled};
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::host::session::{Request, Session};
+use agent_sandbox::trust::{self, Granted};
 use tempfile::TempDir;
 
 use crate::support;
@@ -155,8 +156,15 @@ impl Stage {
 
     pub fn compile_as(&self, session: &Session, request: &Request) -> (Compiled, Diagnostics) {
         let mut diagnostics = Diagnostics::default();
-        let compiled = pipeline::compile(&Host::at(self.root.path()), session, request, &mut diagnostics);
+        let compiled = compile::compile(&Host::at(self.root.path()), session, request, &mut diagnostics);
         (compiled.expect("a project"), diagnostics)
+    }
+
+    /// What the project's own file opens.
+    pub fn grants(&self, scene: &Scene, request: &Request, compiled: &Compiled) -> Vec<Granted> {
+        let session = support::session(scene.cwd.to_str().unwrap());
+        let widening = trust::widening(&Host::at(self.root.path()), &session, compiled, request);
+        widening.map(|widening| widening.grants).unwrap_or_default()
     }
 
     /// The paths of the tree, `/` first; links are not followed.

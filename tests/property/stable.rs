@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use agent_sandbox::lower::Argv;
-use agent_sandbox::session::Request;
+use agent_sandbox::compile::lower::Argv;
+use agent_sandbox::host::session::Request;
 use proptest::prelude::*;
 use proptest::sample::Index;
 

@@ -1,6 +1,6 @@
 //! Which program makes a mount, bwrap or the guard, must not change what the argv means.
 
-use agent_sandbox::session::Session;
+use agent_sandbox::host::session::Session;
 use proptest::prelude::*;
 
 use crate::access::class;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
 use agent_sandbox::trust::{Grant, Granted, Openness};
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn the_grants_are_exactly_what_is_more_open_than_without_the_project_s_file() {
         if diagnostics.has_errors() {
             return Ok(false);
         }
-        let grants = compiled.widening.map(|widening| widening.grants).unwrap_or_default();
+        let grants = stage.grants(&scene, &request, &compiled);
         if request.config.is_some() || request.no_project_config {
             prop_assert_eq!(grants, []);
             return Ok(true);

@@ -11,14 +11,14 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use agent_sandbox::audit::verify::model_files;
+use agent_sandbox::cli::print::{Form, print};
+use agent_sandbox::compile;
+use agent_sandbox::compile::lower::{Engine, Kernel, MountFiles};
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::host::Host;
-use agent_sandbox::lower::{Engine, Kernel, MountFiles};
+use agent_sandbox::host::session::{Request, Session};
 use agent_sandbox::model::Model;
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::pipeline;
-use agent_sandbox::print::{Form, print};
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::policy::path::AbsPath;
 use tempfile::TempDir;
 
 const PROJECT_FILE: &str = "home/u/proj/.agent-sandbox.toml";
@@ -96,13 +96,13 @@ impl Target {
             executable: None,
         };
         let mut diagnostics = Diagnostics::default();
-        let compiled = pipeline::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
+        let compiled = compile::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
         let compiled = compiled.expect("there is a project, whatever the input says");
         let argv = compiled.argv(
             &Engine {
                 bwrap: abs("/usr/bin/bwrap"),
                 kernel: Kernel { landlock: true, names: true, seccomp: true },
-                features: agent_sandbox::lower::Features::all(),
+                features: agent_sandbox::compile::lower::Features::all(),
                 own_mounts: false,
                 mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
             },

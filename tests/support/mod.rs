@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::audit::verify::model_files;
-use agent_sandbox::bytes::Word;
+use agent_sandbox::compile::lower::{Argv, Engine, Features, Kernel, MountFiles};
+use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
-use agent_sandbox::lower::{Argv, Engine, Features, Kernel, MountFiles};
+use agent_sandbox::host::session::{Request, Session};
 use agent_sandbox::model::{Files, Model, ModelError};
-use agent_sandbox::path::AbsPath;
-use agent_sandbox::pipeline::{self, Compiled};
-use agent_sandbox::session::{Request, Session};
+use agent_sandbox::policy::path::AbsPath;
+use agent_sandbox::policy::path_json::Word;
+use agent_sandbox::trust::{self, Judged};
 use tempfile::TempDir;
 
 /// The id that stands for "an ordinary user" when the tests themselves run as root. It has no entry
@@ -100,8 +101,17 @@ impl Tree {
 
     pub fn compile_as(&self, session: &Session, request: &Request) -> (Option<Compiled>, Diagnostics) {
         let mut diagnostics = Diagnostics::default();
-        let compiled = pipeline::compile(&self.host(), session, request, &mut diagnostics);
+        let compiled = compile::compile(&self.host(), session, request, &mut diagnostics);
         (compiled, diagnostics)
+    }
+}
+
+impl Tree {
+    /// Compiles, and judges the project's own file.
+    pub fn judge(&self, cwd: &str, request: &Request) -> (Option<Judged>, Diagnostics) {
+        let mut diagnostics = Diagnostics::default();
+        let judged = trust::compile(&self.host(), &session(cwd), request, &mut diagnostics);
+        (judged, diagnostics)
     }
 }
 

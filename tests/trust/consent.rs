@@ -1,4 +1,4 @@
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
 use agent_sandbox::trust;
 
 use crate::support::Tree;
@@ -7,13 +7,13 @@ use crate::{FILE, compiled, tree, user};
 /// Agrees to what the file opens with these flags.
 fn agree(tree: &Tree, request: &Request) {
     let compiled = compiled(tree, "/home/u/proj", request);
-    trust::record(&tree.host(), &compiled.layers, &compiled.widening.unwrap()).unwrap();
+    trust::record(&tree.host(), &compiled.compiled.layers, &compiled.widening.unwrap()).unwrap();
 }
 
 /// What a run with these flags is refused for.
 fn refused(tree: &Tree, request: &Request) -> Vec<String> {
     let compiled = compiled(tree, "/home/u/proj", request);
-    let refusal = trust::refusal(&tree.host(), &compiled.layers, compiled.widening.as_ref());
+    let refusal = compiled.refusal(&tree.host());
     refusal.map(|refusal| refusal.notes.to_vec()).unwrap_or_default()
 }
 
@@ -68,7 +68,7 @@ fn consent_is_for_one_file() {
     tree.add(&format!("home/u/other/.agent-sandbox.toml = {text}"));
     agree(&tree, &Request::default());
     let other = compiled(&tree, "/home/u/other", &Request::default());
-    assert!(trust::refusal(&tree.host(), &other.layers, other.widening.as_ref()).is_some());
+    assert!(other.refusal(&tree.host()).is_some());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-use agent_sandbox::session::Request;
-use agent_sandbox::trust::{self, Stages};
+use agent_sandbox::host::session::Request;
+use agent_sandbox::trust;
 
 use crate::support::{Tree, session};
 use crate::{FILE, compiled, tree, user};
@@ -364,16 +364,9 @@ fn a_service_that_starts_meanwhile_is_not_opened_by_the_file() {
     table(&["/home/u/.run/agent"]);
     tree.add(&format!("{FILE} = sockets = ['~/.run/agent']\n"));
     let compiled = compiled(&tree, "/home/u/proj", &Request::default());
-    let stages = Stages {
-        layers: &compiled.layers,
-        policy: &compiled.policy,
-        resolution: &compiled.resolution,
-        decisions: &compiled.decisions,
-        plan: &compiled.plan,
-        environment: &compiled.environment,
-    };
     table(&["/home/u/.run/agent", "/home/u/.run/new"]);
-    let widening = trust::widening(&tree.host(), &session("/home/u/proj"), &stages, &Request::default()).unwrap();
+    let widening =
+        trust::widening(&tree.host(), &session("/home/u/proj"), &compiled.compiled, &Request::default()).unwrap();
     let grants: Vec<String> = widening.grants.iter().map(ToString::to_string).collect();
     assert_eq!(grants, compiled.widening.unwrap().grants.iter().map(ToString::to_string).collect::<Vec<_>>());
     assert!(matches!(grants.as_slice(), [one] if one.contains("/home/u/.run/agent")), "{grants:?}");

@@ -8,8 +8,8 @@ mod consent;
 mod grants;
 
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
-use agent_sandbox::pipeline::Compiled;
-use agent_sandbox::session::Request;
+use agent_sandbox::host::session::Request;
+use agent_sandbox::trust::Judged;
 use support::Tree;
 
 const FILE: &str = "home/u/proj/.agent-sandbox.toml";
@@ -34,8 +34,8 @@ fn user(tree: &Tree, text: &str) {
 
 /// Compiles without a mistake.
 #[track_caller]
-fn compiled(tree: &Tree, cwd: &str, request: &Request) -> Compiled {
-    let (compiled, diagnostics) = tree.compile(cwd, request);
+fn compiled(tree: &Tree, cwd: &str, request: &Request) -> Judged {
+    let (compiled, diagnostics) = tree.judge(cwd, request);
     assert!(!diagnostics.has_errors(), "{}", text(&diagnostics));
     compiled.unwrap()
 }

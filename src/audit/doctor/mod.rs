@@ -12,19 +12,20 @@ use rustix::fs::{Access, access};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compile;
+use crate::compile::layers;
+use crate::compile::protection::leaves_open;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
+use crate::host::mountinfo;
+use crate::host::session::{Request, Session};
 use crate::launch::apparmor::{self, Confinement};
-use crate::launch::{self, availability, bwrap, terminal};
-use crate::layers;
-use crate::mountinfo;
-use crate::path::AbsPath;
-use crate::pipeline;
-use crate::places;
-use crate::protection::leaves_open;
-use crate::rule::Protection;
-use crate::scope;
-use crate::session::{Request, Session};
+use crate::launch::{self, availability, bwrap};
+use crate::policy::path::AbsPath;
+use crate::policy::places;
+use crate::policy::rule::Protection;
+use crate::sys::landlock;
+use crate::sys::terminal;
 
 use probe::Tried;
 use trial::{Trial, Went};
@@ -121,7 +122,7 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
     findings.push(terminal_of_caller());
     let works = start(host, &trial, allow_root, &mut findings);
     let mut said = Diagnostics::default();
-    pipeline::compile(host, session, &Request::default(), &mut said);
+    compile::compile(host, session, &Request::default(), &mut said);
     let policy_is_valid = !said.has_errors();
     Diagnosis {
         works,
@@ -283,7 +284,7 @@ fn landlock(tried: &Result<Tried, String>) -> Finding {
     const NAME: &str = "Landlock";
     let abi = tried.as_ref().ok().and_then(|tried| tried.landlock);
     let found = abi.map_or_else(|| "none".to_owned(), |abi| format!("ABI {abi}"));
-    if scope::is_available() {
+    if landlock::is_available() {
         return Finding::ok(NAME, format!("{found}, can keep signals and abstract sockets inside"));
     }
     let effect = format!("open: {}", leaves_open(Protection::Landlock));

@@ -9,7 +9,6 @@ use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::reason;
-use crate::guard;
 
 /// The word that asks our binary to try.
 pub const SUBCOMMAND: &str = "__doctor";
@@ -25,7 +24,7 @@ pub struct Tried {
 }
 
 pub fn attempt() -> Tried {
-    let user_namespace = guard::enter_namespaces().map_err(|e| reason(&e));
+    let user_namespace = crate::sys::namespaces::enter().map_err(|e| reason(&e));
     let overlay = user_namespace.clone().and_then(|()| overlay().map_err(|e| reason(&e)));
     // Last: it confines this process.
     Tried { landlock: landlock(), user_namespace, overlay }

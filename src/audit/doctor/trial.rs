@@ -4,15 +4,16 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
+use crate::compile::layers;
+use crate::compile::lower::Engine;
+use crate::compile::{self, Compiled};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::Host;
-use crate::launch::undo::Removed;
+use crate::host::session::{Request, Session};
 use crate::launch::{self, Ending, GivenStreams, Outcome, Supervisor};
-use crate::layers;
-use crate::lower::Engine;
-use crate::pipeline::{self, Compiled};
-use crate::places;
-use crate::session::{Request, Session};
+use crate::placeholders;
+use crate::placeholders::Removed;
+use crate::policy::places;
 
 /// A policy that only looks, for this machine, and what there is to carry it out with.
 pub(super) struct Trial {
@@ -45,7 +46,7 @@ fn in_harmless_place(host: &Host, session: &Session) -> Session {
     let is_unsafe = |said: &Diagnostics| said.iter().any(|one| one.code == Code::UnsafeRoot);
     // An unsafe root is found before anything is read.
     let _ = layers::discover(host, session, &request, &mut said).map(|layers| {
-        crate::presets::expand(&layers, session, &mut said);
+        crate::compile::presets::expand(&layers, session, &mut said);
     });
     match session.path_var("HOME").filter(|_| is_unsafe(&said)) {
         Some(home) => Session { cwd: host.resolve(home.as_path()).map_or(home, |found| found.path), ..session.clone() },
@@ -62,7 +63,7 @@ fn compile(host: &Host, session: &Session, no_guard: bool) -> Result<Compiled, D
         ..Request::default()
     };
     let mut said = Diagnostics::default();
-    let compiled = pipeline::compile(host, session, &request, &mut said);
+    let compiled = compile::compile(host, session, &request, &mut said);
     let error = said.iter().find(|one| one.severity() == Severity::Error).cloned();
     match (compiled, error) {
         (Some(compiled), None) => Ok(compiled),
@@ -110,11 +111,11 @@ impl Trial {
         let mut said = Diagnostics::default();
         let mut argv = compiled.argv(engine, &command, &mut said);
         // What of the kernel's protections is lacking has a line of its own.
-        let _traces = launch::undo::leave_nothing(host, &compiled.layers.state, &mut argv);
+        let _traces = placeholders::leave_nothing(host, &compiled.layers.state, &mut argv);
         let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
         ready(host, &self.session, compiled, &argv)?;
         let supervisor = Supervisor::new()?;
-        let undo = launch::undo::put_up_for(host, compiled, &argv, Removed::Freed)?;
+        let undo = placeholders::put_up_for(host, compiled, &argv, Removed::Freed)?;
         let sheet = launch::run_sheet(&argv, &launch::look(host, &argv)?, false);
         let nowhere = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
         let streams = GivenStreams { stdin: nowhere(), stdout: nowhere(), stderr: nowhere() };

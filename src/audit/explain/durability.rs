@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compile::plan::{Mount, Purpose};
 use crate::host::FileKind;
-use crate::path::AbsPath;
-use crate::plan::{Mount, Purpose};
-use crate::rule::{Access, Exactness};
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, Exactness};
 
-use super::super::inside::Effective;
+use super::super::effective_access::Effective;
 use super::{Explainer, Looked};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

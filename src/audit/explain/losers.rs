@@ -5,13 +5,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::decide::{Decision, SetAside, SetAsideBecause};
-use crate::path::{AbsPath, shown};
-use crate::plan::{Mount, Purpose};
-use crate::resolve::{Match, Matching};
-use crate::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
+use crate::compile::decide::{Decision, SetAside, SetAsideBecause};
+use crate::compile::plan::{Mount, Purpose};
+use crate::compile::resolve::{Match, Matching};
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
 
-use super::super::ruling::{Ruling, is_winner};
+use super::super::rule_json::{Ruling, is_winner};
 use super::{Explainer, Looked};
 
 /// A rule that does not decide, and why.

@@ -13,20 +13,20 @@ use std::ptr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::bytes::Word;
-use crate::decide::Decision;
+use crate::compile::Compiled;
+use crate::compile::decide::Decision;
+use crate::compile::guard_plan::Tightening;
+use crate::compile::lower::{self, MountFiles};
+use crate::compile::plan::{Mount, Planned, Purpose};
+use crate::compile::resolve::Patterns;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::guard_plan::Tightening;
 use crate::host::{FileKind, Host, Resolved};
 use crate::launch;
-use crate::lower::{self, MountFiles};
-use crate::path::{AbsPath, shown};
-use crate::pipeline::Compiled;
-use crate::plan::{Mount, Planned, Purpose};
-use crate::resolve::Patterns;
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::path_json::Word;
 
-use super::inside::{Effective, Inside};
-use super::ruling::{Ruling, decided};
+use super::effective_access::{Effective, Inside};
+use super::rule_json::{Ruling, decided};
 
 pub use durability::{Durability, WhenReplaced};
 pub use losers::{Loser, Why};

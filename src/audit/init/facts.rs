@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::audit::lint::{secrets, third_party, walk};
-use crate::config::BuiltinPreset;
+use crate::compile::config::BuiltinPreset;
+use crate::compile::layers::Project;
+use crate::compile::presets::Library;
+use crate::compile::resolve::{NamePattern, TrackedFiles};
 use crate::host::{FileKind, Host};
-use crate::layers::Project;
-use crate::path::AbsPath;
-use crate::presets::Library;
-use crate::resolve::{NamePattern, TrackedFiles};
+use crate::policy::path::AbsPath;
 
 use super::kinds::{AGENTS, GUARDED, INSTRUCTIONS, KINDS, Kind};
 

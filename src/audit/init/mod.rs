@@ -7,10 +7,10 @@ mod kinds;
 use std::fmt::Write;
 
 use crate::audit::entry::entry;
+use crate::compile::layers::Project;
 use crate::diagnostic::listed;
 use crate::host::Host;
-use crate::layers::Project;
-use crate::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, shown};
 
 use facts::{Facts, Secret};
 

@@ -13,14 +13,14 @@ pub(super) mod walk;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::audit::whence::Whence;
+use crate::audit::origin_json::Whence;
+use crate::compile::Compiled;
+use crate::compile::plan;
+use crate::compile::presets::Library;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::Host;
-use crate::origin::Origin;
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::plan;
-use crate::presets::Library;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
 
 /// The codes that `lint` itself gives, besides what the stages say.
 pub const CODES: [Code; 13] = [

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::audit::entry::{entry, toml_string};
-use crate::decide::Decision;
+use crate::compile::Compiled;
+use crate::compile::decide::Decision;
+use crate::compile::plan::{Purpose, View};
+use crate::compile::resolve::{self, Match};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::origin::Origin;
-use crate::path::{AbsPath, shown};
-use crate::pipeline::Compiled;
-use crate::plan::{Purpose, View};
-use crate::resolve::{self, Match};
-use crate::rule::{Exactness, IfMissing, LayerKind, Rule};
+use crate::policy::origin::Origin;
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::rule::{Exactness, IfMissing, LayerKind, Rule};
 
 use super::Finding;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Severity};
-use crate::layers::Layers;
-use crate::origin::{Origin, Place};
-use crate::path::AbsPath;
+use crate::policy::origin::{Origin, Place};
+use crate::policy::path::AbsPath;
 
 use super::{CODES, Finding, Lint};
 

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 
 use crate::host::Host;
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
 /// Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;

@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::audit::entry::{entry, folder_entry};
+use crate::compile::Compiled;
+use crate::compile::plan::View;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::plan::View;
-use crate::rule::LayerKind;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::LayerKind;
 
 use super::Finding;
 

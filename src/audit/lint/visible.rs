@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::audit::entry::entry;
+use crate::compile::Compiled;
+use crate::compile::plan;
+use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::plan;
-use crate::resolve::TrackedFiles;
-use crate::rule::{Access, HardLinks, LayerKind, Mask};
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, HardLinks, LayerKind, Mask};
 
 use super::{Finding, secrets, third_party, walk};
 

@@ -1,7 +1,7 @@
 //! A look at all files of a project that ends in any case.
 
 use crate::host::{DirEntry, FileKind, Host};
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
 /// A project with more files than this, besides third-party code, is looked at in part.
 pub(crate) const MOST_ENTRIES: usize = 100_000;

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::io::Errno;
 
-use crate::decide::Decision;
+use crate::compile::Compiled;
+use crate::compile::decide::Decision;
+use crate::compile::plan::{BindKind, Mount, Purpose, View};
+use crate::host::mountinfo;
 use crate::host::{FileKind, Host};
 use crate::model::{self, Model};
-use crate::mountinfo;
-use crate::origin::Origin;
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::plan::{BindKind, Mount, Purpose, View};
-use crate::rule::Access;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::Access;
 
 use super::Effect;
 use super::probe::{Operation, Question};

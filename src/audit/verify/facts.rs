@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::bytes::Word;
-use crate::lower::Argv;
+use crate::compile::Compiled;
+use crate::compile::lower::Argv;
 use crate::model::{Model, Namespace};
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
+use crate::policy::path::AbsPath;
+use crate::policy::path_json::Word;
 
 use super::probe::{Process, name_of};
 use super::{Outcome, listed};
@@ -156,7 +156,7 @@ fn environment(argv: &Argv, model: &Model, inside: &Process) -> Fact {
     let promised: BTreeSet<OsString> = model.environment(argv.environment.variables.clone()).into_keys().collect();
     let found: BTreeSet<OsString> = inside.environment.iter().map(|Word(name)| name.clone()).collect();
     #[cfg(feature = "ablate")]
-    let found: BTreeSet<OsString> = found.into_iter().filter(|name| name != crate::ablate::VARIABLE).collect();
+    let found: BTreeSet<OsString> = found.into_iter().filter(|name| name != crate::sys::ablate::VARIABLE).collect();
     let words =
         |names: std::collections::btree_set::Difference<'_, OsString>| names.cloned().map(Word).collect::<Vec<_>>();
     let (more, less) = (words(found.difference(&promised)), words(promised.difference(&found)));

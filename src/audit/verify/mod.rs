@@ -11,15 +11,15 @@ use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::audit::whence::Whence;
-use crate::bytes::Word;
+use crate::audit::origin_json::Whence;
+use crate::compile::Compiled;
+use crate::compile::lower::{Argv, MountContent, MountFile};
 use crate::host::Host;
-use crate::lower::{Argv, MountContent, MountFile};
+use crate::host::session::Session;
 use crate::model::{Files, Model, ModelError};
-use crate::path::AbsPath;
-use crate::pipeline::Compiled;
-use crate::places;
-use crate::session::Session;
+use crate::policy::path::AbsPath;
+use crate::policy::path_json::Word;
+use crate::policy::places;
 
 pub use expect::Asked;
 use expect::Control;
@@ -239,7 +239,7 @@ fn why_not_testable(asked: &Asked, host: &Answer) -> Option<String> {
 
 /// Names for people, in one line.
 fn listed(names: &[Word]) -> String {
-    let shown: Vec<String> = names.iter().map(|Word(name)| crate::path::shown(name)).collect();
+    let shown: Vec<String> = names.iter().map(|Word(name)| crate::policy::path::shown(name)).collect();
     shown.join(", ")
 }
 
@@ -247,8 +247,8 @@ fn listed(names: &[Word]) -> String {
 mod tests {
     use super::probe::Found;
     use super::*;
-    use crate::identity::Identity;
-    use crate::origin::Origin;
+    use crate::host::identity::Identity;
+    use crate::policy::origin::Origin;
 
     fn answer(inode: u64, errno: i32) -> Answer {
         let identity = Identity { device: 1, inode };

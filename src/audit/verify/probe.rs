@@ -19,11 +19,10 @@ use rustix::mount::{UnmountFlags, unmount};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::Word;
-use crate::guard;
-use crate::identity::Identity;
-use crate::path::AbsPath;
-use crate::places;
+use crate::host::identity::Identity;
+use crate::policy::path::AbsPath;
+use crate::policy::path_json::Word;
+use crate::policy::places;
 
 /// The word that asks our binary to be the probe.
 pub const SUBCOMMAND: &str = "__verify";
@@ -141,7 +140,7 @@ const SETTING: &str = "/proc/sys/kernel/core_pattern";
 /// An ordinary user has none to lose, and needs one to lose the others.
 fn shed_capabilities() -> io::Result<()> {
     let sets = rustix::thread::capabilities(None)?;
-    if sets.permitted.is_empty() { Ok(()) } else { guard::drop_capabilities() }
+    if sets.permitted.is_empty() { Ok(()) } else { crate::sys::capabilities::drop_capabilities() }
 }
 
 fn examine(question: &Question, on_host: bool) -> Answer {
@@ -230,7 +229,7 @@ fn work_in(place: &Path) -> Result<(), String> {
 fn make_user_namespace() -> i32 {
     let current = || fs::read_link("/proc/self/ns/user").ok();
     let before = current();
-    let entered = errno(guard::enter_namespaces());
+    let entered = errno(crate::sys::namespaces::enter());
     if current() == before { entered } else { 0 }
 }
 

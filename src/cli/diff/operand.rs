@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::audit::revision;
+use crate::compile::layers::{self, MAX_CONFIG_BYTES, PROJECT_FILE, Project};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::layers::{self, MAX_CONFIG_BYTES, PROJECT_FILE, Project};
-use crate::origin::Source;
-use crate::path::shown;
-use crate::session::Session;
+use crate::host::session::Session;
+use crate::policy::origin::Source;
+use crate::policy::path::shown;
 
 /// Where operands are looked for.
 pub(super) struct Place<'a> {

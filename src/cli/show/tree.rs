@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::audit::inside::Effective;
+use crate::audit::effective_access::Effective;
 use crate::audit::show::Node;
 use crate::cli::style::Paint;
-use crate::path::{AbsPath, shown};
-use crate::rule::Exactness;
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::rule::Exactness;
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, Default)]

@@ -92,9 +92,9 @@ fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(Outc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::origin_json::Whence;
     use crate::audit::verify::{Fact, Summary};
-    use crate::audit::whence::Whence;
-    use crate::path::AbsPath;
+    use crate::policy::path::AbsPath;
 
     fn check(path: &str, operation: Operation, access: Option<&str>, kernel: (Effect, Option<&str>)) -> Check {
         Check {

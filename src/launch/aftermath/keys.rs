@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
-use crate::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, shown};
 
 /// The state of an agent that has been used for years is a few megabytes.
 const LARGEST: u64 = 64 << 20;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::host::git::Repository;
 use crate::host::{FileKind, Host};
-use crate::layers::git::Repository;
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
 use super::nested::{doubts_about_settings, move_to, some};
 
@@ -52,7 +52,7 @@ impl Modules {
     }
 
     fn found(&self, host: &Host) -> BTreeMap<AbsPath, Vec<String>> {
-        let host = &host.remembering();
+        let host = &host.with_cache();
         let mut found = BTreeMap::new();
         let mut waiting = self.folders.clone();
         let mut visited = 0;

@@ -8,16 +8,16 @@ use std::io;
 
 use rustix::fs::{AtFlags, renameat, statat};
 
+use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
-use crate::layers::Project;
-use crate::layers::git::nested::{self, Form, FoundBy};
-use crate::layers::git::{Nested, NestedRepositories, Repository, config, read_config, read_path};
-use crate::path::{AbsPath, shown};
+use crate::host::git::nested::{self, Form, FoundBy};
+use crate::host::git::{Nested, NestedRepositories, Repository, config, read_config, read_path};
+use crate::policy::path::{AbsPath, shown};
 
 use super::modules::Modules;
 use super::planted::Planted;
-use crate::unfollowed::open_folder;
+use crate::host::nofollow::open_folder;
 
 /// No more than this many settings in one sentence.
 const MOST_NAMED: usize = 5;
@@ -111,7 +111,7 @@ impl NestedWatch {
     ) {
         let repository = self.repository.as_ref().map(|(repository, top)| (repository, top));
         // At one moment: nothing is moved aside before both are known.
-        let seen = &host.remembering();
+        let seen = &host.with_cache();
         let mut now = nested::nested(seen, &self.root, repository);
         let others = repository.map(|(repository, _)| nested::elsewhere(seen, repository));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.look(host, held, said)).collect();

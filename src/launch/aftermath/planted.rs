@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::host::git::NestedRepositories;
+use crate::host::git::nested;
+use crate::host::nofollow::look;
 use crate::host::{FileKind, Host};
-use crate::layers::git::NestedRepositories;
-use crate::layers::git::nested;
-use crate::path::AbsPath;
-use crate::unfollowed::look;
+use crate::policy::path::AbsPath;
 
 use super::nested::{doubts_about, doubts_about_settings, move_aside, some};
 

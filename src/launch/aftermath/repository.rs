@@ -13,9 +13,9 @@ use rustix::fs::{
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
 
-use crate::unfollowed::open_folder;
+use crate::host::nofollow::open_folder;
 
 /// More than any name of a branch.
 const LARGEST_HEAD: u64 = 1 << 16;

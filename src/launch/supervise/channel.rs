@@ -11,7 +11,7 @@ use rustix::net::{
 };
 use rustix::process::Pid;
 
-use crate::report::{self, Report};
+use crate::guard::report::{self, Report};
 
 /// The supervisor's end and the guard's. The kernel adds to each message who sent it, by the number that the process has
 /// for us.

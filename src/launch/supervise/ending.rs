@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use crate::launch::signals;
+use crate::sys::signals;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::report::{Answer, Report};
+use crate::guard::report::{Answer, Report};
 
 /// Every method has a default: a run without hooks.
 pub trait RunHooks {

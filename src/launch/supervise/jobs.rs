@@ -2,8 +2,8 @@
 
 use rustix::process::Signal;
 
-use crate::launch::process::Process;
-use crate::launch::signals::{self, Received};
+use crate::sys::process::Process;
+use crate::sys::signals::{self, Received};
 
 use super::run::Run;
 

@@ -8,16 +8,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::ablate::{self, Point};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::guard::report::{self, Report, cannot_execute_inside};
 use crate::host::Host;
 use crate::launch::availability;
-use crate::launch::process::Process;
-use crate::launch::signals::{Received, Signals};
 use crate::launch::streams::Streams;
-use crate::launch::terminal::{self, Foreground};
-use crate::path::AbsPath;
-use crate::report::{self, Report, cannot_execute_inside};
+use crate::policy::path::AbsPath;
+use crate::sys::ablate::{self, Point};
+use crate::sys::process::Process;
+use crate::sys::signals::{Received, Signals};
+use crate::sys::terminal::{self, Foreground};
 
 use super::sealing::Namespaces;
 use super::start::{self, Bwrap, Started};

@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::mount_access::make_read_only;
+use crate::sys::mount::make_read_only;
 
 /// Those of the command. While they are held its mounts stay, although nobody is among them.
 pub(super) struct Namespaces {

@@ -7,14 +7,14 @@ use std::process::{Child, Command, ExitStatus};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
+use crate::compile::guard_plan::{REPORT, RUN_SHEET, RunSheet};
+use crate::compile::lower::Argv;
 use crate::diagnostic::Diagnostic;
-use crate::guard_plan::{REPORT, RUN_SHEET, RunSheet};
-use crate::launch::process::{self, Process};
-use crate::launch::signals::{self, Shield, Signals};
 use crate::launch::streams::Streams;
 use crate::launch::{bwrap_command, cannot_execute, cannot_prepare, sheet_descriptor};
-use crate::lower::Argv;
-use crate::path::AbsPath;
+use crate::policy::path::AbsPath;
+use crate::sys::process::{self, Process};
+use crate::sys::signals::{self, Shield, Signals};
 
 use super::{GivenStreams, cannot, channel};
 

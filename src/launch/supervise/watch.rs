@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::launch::terminal;
+use crate::sys::terminal;
 
 /// When to look whether the command is stopped: nobody tells but its parent, and that is bwrap, which does not care.
 pub(super) struct Watch {

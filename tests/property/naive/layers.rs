@@ -199,13 +199,13 @@ fn rule(entry: &Entry, layer: Layer, base: &Path) -> Rule {
 /// What the built-in presets hold is data, and no part of the semantics.
 static BUILT_IN: LazyLock<BTreeMap<&str, toml::Table>> = LazyLock::new(|| {
     let files = [
-        ("all", include_str!("../../../src/presets/data/all.toml")),
-        ("base", include_str!("../../../src/presets/data/base.toml")),
-        ("secrets", include_str!("../../../src/presets/data/secrets.toml")),
-        ("caches", include_str!("../../../src/presets/data/caches.toml")),
-        ("agents", include_str!("../../../src/presets/data/agents.toml")),
-        ("git", include_str!("../../../src/presets/data/git.toml")),
-        ("autorun", include_str!("../../../src/presets/data/autorun.toml")),
+        ("all", include_str!("../../../src/compile/presets/data/all.toml")),
+        ("base", include_str!("../../../src/compile/presets/data/base.toml")),
+        ("secrets", include_str!("../../../src/compile/presets/data/secrets.toml")),
+        ("caches", include_str!("../../../src/compile/presets/data/caches.toml")),
+        ("agents", include_str!("../../../src/compile/presets/data/agents.toml")),
+        ("git", include_str!("../../../src/compile/presets/data/git.toml")),
+        ("autorun", include_str!("../../../src/compile/presets/data/autorun.toml")),
     ];
     files.into_iter().map(|(name, text)| (name, text.parse().unwrap())).collect()
 });

@@ -1,0 +1,118 @@
+//! `agent-sandbox show`: the text, and the exit code.
+
+mod tree;
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use crate::audit::show::{self, Shown, Value};
+use crate::compile::config::Tmp;
+use crate::host::Host;
+use crate::policy::path::AbsPath;
+
+use super::args;
+use super::output::Output;
+use super::style::Paint;
+
+pub use tree::Folding;
+
+/// Show the whole effective policy as a tree of paths
+///
+/// One line for each path from which on something else is decided: what a command may do there, and who says so. What lies
+/// between has the access of the nearest path around it. A rule with many matches in one folder is one line, unless `--all`.
+/// Nothing is started, and nothing on the host is changed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// Show N levels of the tree, and count what is below them
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
+    /// Show each path, also where one rule has many
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object, always with all paths: see `agent-sandbox schema show`
+    #[arg(long, conflicts_with_all = ["depth", "all"])]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  agent-sandbox show
+  agent-sandbox show --depth 2                 an overview
+  agent-sandbox --preset '!caches' show        what would this flag change?
+  agent-sandbox show --json | jq -r '.paths[] | select(.access == \"rw\").path'";
+
+pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
+    let compiled = match super::compile(host, options, output) {
+        Ok(compiled) => compiled,
+        Err(code) => return code,
+    };
+    let shown = show::show(&compiled);
+    if arguments.json {
+        return output.print_json(&shown);
+    }
+    let folding = Folding { depth: arguments.depth, all: arguments.all };
+    output.print(text(&shown, folding, output.paint()).as_bytes())
+}
+
+/// For people, without colours.
+pub fn plain(shown: &Shown, folding: Folding) -> String {
+    text(shown, folding, Paint(false))
+}
+
+/// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
+fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
+    let mut out = String::new();
+    let mut line = |title: &str, text: String| {
+        let _ = writeln!(out, "{} {text}", paint.heading(format!("{title:<11}")));
+    };
+    line("project", project(shown));
+    let files = shown.files.iter().map(|file| {
+        let part = if file.forbids_only { ", only what it forbids" } else { "" };
+        format!("{} ({}{part})", file.path, file.layer.name())
+    });
+    line("files", or_none(files.collect()));
+    line("presets", or_none(shown.presets.iter().map(|preset| format!("@{}", preset.name)).collect()));
+    line("network", on(&shown.network));
+    line("docker", on(&shown.docker));
+    line("nested", on(&shown.nested));
+    let tmp = match shown.tmp.value {
+        Tmp::Private => "private",
+        Tmp::Host => "the host's",
+    };
+    line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
+    line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
+    let require = shown.require.iter().map(|one| format!("{} ({})", one.protection.name(), one.origin));
+    line("require", or_none(require.collect()));
+    let variables = &shown.environment;
+    let (passed, unset, set) = (variables.passed.len(), variables.unset.len(), variables.set.len());
+    let others = if variables.inherit.value { "others pass" } else { "others do not pass" };
+    line("environment", format!("{passed} pass, {unset} unset, {set} set; {others} ({})", variables.inherit.origin));
+    if !shown.created.is_empty() {
+        line("created", listed(&shown.created));
+    }
+    out.push('\n');
+    out.push_str(&tree::text(&shown.paths, folding, paint));
+    out
+}
+
+fn project(shown: &Shown) -> String {
+    let project = &shown.project;
+    if project.root == project.working_directory {
+        project.root.to_string()
+    } else {
+        format!("{}, working directory {}", project.root, project.working_directory)
+    }
+}
+
+fn on(setting: &Value<bool>) -> String {
+    format!("{} ({})", if setting.value { "on" } else { "off" }, setting.origin)
+}
+
+fn or_none(parts: Vec<String>) -> String {
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}
+
+fn listed(paths: &[AbsPath]) -> String {
+    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,354 @@
+//! Text to [`ConfigFile`]. A walk over the parsed TOML that notes every mistake and goes on, so that one run shows
+//! them all. What has a mistake is left out of the result; nobody runs with it (SPEC L8).
+
+pub(crate) mod plain;
+mod variables;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, Keys, PRESET, TOP_LEVEL, meant, names};
+use super::{BuiltinPreset, Choice, ConfigFile, Entry, OnlyBuiltIn, PresetDefinition, RelativeTo, is_preset_name};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
+use crate::policy::origin::{Origin, Place, Source, Sourced};
+use crate::policy::path::shown;
+
+pub(super) type Value<'t> = Spanned<DeValue<'t>>;
+
+/// Reads a configuration file.
+pub fn parse(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> ConfigFile {
+    let mut file = ConfigFile::default();
+    Walk::run(source, None, diagnostics, |walk, table| {
+        walk.keys(TOP_LEVEL, format_args!("at the top level"), table, &mut file)
+    });
+    file
+}
+
+/// Reads the data file of the built-in preset `@name`.
+pub fn parse_builtin(name: &'static str, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> BuiltinPreset {
+    let start = Place { source: Arc::clone(source), span: 0..0 };
+    let mut preset = BuiltinPreset {
+        definition: PresetDefinition::empty(Origin::Preset { name, place: start }),
+        description: String::new(),
+        skip_directories: Vec::new(),
+        skip_beside: None,
+        leave_tracked: false,
+        relative_to: RelativeTo::default(),
+    };
+    Walk::run(source, Some(name), diagnostics, |walk, table| {
+        walk.keys(BUILTIN, format_args!("in a built-in preset"), table, &mut preset)
+    });
+    preset
+}
+
+pub(super) struct Walk<'a> {
+    source: &'a Arc<Source>,
+    /// The built-in preset whose data file this is.
+    builtin: Option<&'static str>,
+    found: Vec<(Range<usize>, Diagnostic)>,
+}
+
+impl<'a> Walk<'a> {
+    fn run(
+        source: &'a Arc<Source>,
+        builtin: Option<&'static str>,
+        diagnostics: &mut Diagnostics,
+        read: impl FnOnce(&mut Self, &DeTable<'_>),
+    ) {
+        let mut walk = Self { source, builtin, found: Vec::new() };
+        match plain::table(&source.text).map_or_else(|| DeTable::parse(&source.text).map(Spanned::into_inner), Ok) {
+            Ok(table) => read(&mut walk, &table),
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                walk.note(&span, Code::InvalidToml, shown(OsStr::new(error.message())), None);
+            }
+        }
+        // The parser keeps keys by name; people read from top to bottom.
+        walk.found.sort_by_key(|(span, _)| span.start);
+        for (_, diagnostic) in walk.found {
+            diagnostics.push(diagnostic);
+        }
+    }
+
+    fn origin(&self, span: &Range<usize>) -> Origin {
+        let place = Place { source: Arc::clone(self.source), span: span.clone() };
+        match self.builtin {
+            Some(name) => Origin::Preset { name, place },
+            None => Origin::File(place),
+        }
+    }
+
+    fn note(&mut self, span: &Range<usize>, code: Code, message: impl Into<String>, help: Option<String>) {
+        let mut diagnostic = Diagnostic::new(code, message).at(&self.origin(span));
+        diagnostic.help = help;
+        self.found.push((span.clone(), diagnostic));
+    }
+
+    fn sourced<T>(&self, value: T, written: &Value<'_>) -> Sourced<T> {
+        Sourced { value, origin: self.origin(&written.span()) }
+    }
+
+    /// `place` says in a sentence where the table is.
+    fn keys<T>(&mut self, known: Keys<T>, place: fmt::Arguments<'_>, table: &DeTable<'_>, into: &mut T) {
+        for (key, value) in table {
+            match known.iter().find(|(name, _)| *name == key.get_ref().as_ref()) {
+                Some((name, read)) => read(self, name, value, into),
+                None => self.unknown_key(&names(known), place, key),
+            }
+        }
+    }
+
+    /// `key` is dotted, as in the header of the table.
+    pub(super) fn table<T>(&mut self, known: Keys<T>, key: &str, value: &Value<'_>, into: &mut T) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.keys(known, format_args!("in `[{key}]`"), table, into),
+            _ => self.wrong_type(key, "a table", value, Some(format!("write it as `[{key}]`"))),
+        }
+    }
+
+    fn unknown_key(&mut self, known: &[&'static str], place: fmt::Arguments<'_>, key: &Spanned<DeString<'_>>) {
+        let text = key.get_ref().as_ref();
+        let message = format!("unknown key `{}` {place}", printable(text));
+        self.note(&key.span(), Code::UnknownKey, message, Some(meant(text, known)));
+    }
+
+    fn wrong_type(&mut self, what: &str, expected: &str, value: &Value<'_>, help: Option<String>) {
+        let message = format!("`{what}` must be {expected}, not {}", kind(value));
+        self.note(&value.span(), Code::WrongType, message, help);
+    }
+
+    pub(super) fn boolean(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<bool>> {
+        match value.get_ref() {
+            DeValue::Boolean(given) => Some(self.sourced(*given, value)),
+            _ => {
+                let quotes = if value.get_ref().is_str() { ", without quotes" } else { "" };
+                self.wrong_type(key, "a boolean", value, Some(format!("write `true` or `false`{quotes}")));
+                None
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &Value<'_>) -> Option<String> {
+        match value.get_ref() {
+            DeValue::String(text) => Some(text.as_ref().to_owned()),
+            _ => {
+                self.wrong_type(key, "a string", value, None);
+                None
+            }
+        }
+    }
+
+    pub(super) fn choice<T: Choice>(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<T>> {
+        let text = self.text(key, value)?;
+        if let Some(word) = T::WORDS.iter().find(|word| word.word == text) {
+            return Some(self.sourced(word.value, value));
+        }
+        let words: Vec<&'static str> = T::WORDS.iter().map(|word| word.word).collect();
+        let help = match nearest(&text, words.iter().copied()) {
+            Some(word) => format!("did you mean \"{word}\"?"),
+            None => format!("write {}", listed(words.iter().map(|word| format!("\"{word}\"")), "or")),
+        };
+        let message = format!("`{}` is not a value of `{key}`", printable(&text));
+        self.note(&value.span(), Code::InvalidValue, message, Some(help));
+        None
+    }
+
+    pub(super) fn choices<T: Choice>(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<T>> {
+        self.array(key, value).iter().filter_map(|element| self.choice(key, element)).collect()
+    }
+
+    /// The elements of an array. A lone element is the usual slip: it gets the brackets as remedy.
+    fn array<'v, 't>(&mut self, key: &str, value: &'v Value<'t>) -> &'v [Value<'t>] {
+        if let DeValue::Array(elements) = value.get_ref() {
+            return elements;
+        }
+        let written = self.source.text.get(value.span()).unwrap_or_default();
+        let is_lone = written.starts_with(['"', '\'', '{']) && !written.contains('\n');
+        let help = is_lone.then(|| format!("write `{key} = [{}]`", printable(written)));
+        self.wrong_type(key, "an array", value, help);
+        &[]
+    }
+
+    fn strings(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+        let mut strings = Vec::new();
+        for element in self.array(key, value) {
+            match element.get_ref() {
+                DeValue::String(text) => strings.push(self.sourced(text.as_ref().to_owned(), element)),
+                _ => self.wrong_element(key, "strings", element, None),
+            }
+        }
+        strings
+    }
+
+    pub(super) fn texts(&mut self, key: &str, value: &Value<'_>) -> Vec<String> {
+        self.strings(key, value).into_iter().map(|string| string.value).collect()
+    }
+
+    fn wrong_element(&mut self, key: &str, expected: &str, element: &Value<'_>, help: Option<String>) {
+        let message = format!("`{key}` holds {expected}, not {}", kind(element));
+        self.note(&element.span(), Code::WrongType, message, help);
+    }
+
+    pub(super) fn entries(&mut self, key: &str, value: &Value<'_>) -> Vec<Entry> {
+        let elements = self.array(key, value);
+        let mut entries = Vec::with_capacity(elements.len());
+        entries.extend(elements.iter().filter_map(|element| self.entry(key, element)));
+        entries
+    }
+
+    fn entry(&mut self, key: &str, value: &Value<'_>) -> Option<Entry> {
+        match value.get_ref() {
+            DeValue::String(text) => {
+                let path = self.path(text.as_ref().to_owned(), value)?;
+                Some(Entry::new(path.value.into(), path.origin))
+            }
+            DeValue::Table(table) => {
+                let mut entry = EntryTable::default();
+                let known = if self.builtin.is_some() { BUILTIN_ENTRY } else { ENTRY };
+                self.keys(known, format_args!("in an entry of `{key}`"), table, &mut entry);
+                // A misspelt `path` has had its own diagnostic.
+                let all_known = || table.keys().all(|key| names(known).contains(&key.get_ref().as_ref()));
+                if entry.path.is_none() && !entry.bad_path && all_known() {
+                    let help = Some("add `path = \"PATH\"`".to_owned());
+                    self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
+                }
+                let path = entry.path?;
+                let says_more = entry.only_built_in != OnlyBuiltIn::default();
+                let only_built_in = says_more.then(|| Box::new(entry.only_built_in));
+                Some(Entry {
+                    if_missing: entry.if_missing,
+                    hard_links: entry.hard_links,
+                    only_built_in,
+                    ..Entry::new(path.value.into(), path.origin)
+                })
+            }
+            _ => {
+                let help = Some("write \"PATH\", or { path = \"PATH\", if-missing = \"error\" }".to_owned());
+                self.wrong_element(key, "strings and tables", value, help);
+                None
+            }
+        }
+    }
+
+    pub(super) fn paths(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+        let paths = self.array(key, value).iter().filter_map(|element| match element.get_ref() {
+            DeValue::String(text) => self.path(text.as_ref().to_owned(), element),
+            _ => {
+                self.wrong_element(key, "strings", element, None);
+                None
+            }
+        });
+        paths.collect()
+    }
+
+    pub(super) fn path(&mut self, text: String, value: &Value<'_>) -> Option<Sourced<String>> {
+        if text.is_empty() {
+            let help = Some("write \".\" for the folder that relative paths start at".to_owned());
+            self.note(&value.span(), Code::InvalidPath, "the path is empty", help);
+            return None;
+        }
+        if text.contains('\0') {
+            let message = format!("`{}` contains a NUL byte", printable(&text));
+            self.note(&value.span(), Code::InvalidPath, message, Some("no path can contain one".to_owned()));
+            return None;
+        }
+        Some(self.sourced(text, value))
+    }
+
+    pub(super) fn preset_definitions(&mut self, key: &str, value: &Value<'_>, file: &mut ConfigFile) {
+        let DeValue::Table(table) = value.get_ref() else {
+            let help =
+                "define presets as `[presets.NAME]`; to switch presets on or off, write `presets` in `[filesystem]`";
+            return self.wrong_type(key, "a table", value, Some(help.to_owned()));
+        };
+        for (name, value) in table {
+            let text = name.get_ref().as_ref();
+            let mut definition = PresetDefinition::empty(self.origin(&name.span()));
+            self.table(PRESET, &format!("{key}.{}", as_key(text)), value, &mut definition);
+            if is_preset_name(text) {
+                file.presets.insert(text.to_owned(), definition);
+                continue;
+            }
+            let message = format!("`{}` cannot be the name of a preset", printable(text));
+            let help = "use lower-case letters, digits, `-`, `_` and `/`, with a letter or digit first";
+            self.note(&name.span(), Code::InvalidPresetName, message, Some(help.to_owned()));
+        }
+    }
+
+    /// `@name` and `!@name`.
+    pub(super) fn preset_switches(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+        let mut strings = self.strings(key, value);
+        strings.retain(|written| match written.value.strip_prefix('!') {
+            Some(name) => self.is_reference("!", name, written),
+            None => self.is_reference("", &written.value, written),
+        });
+        strings
+    }
+
+    /// `@name` alone: a preset adds up what it includes, and takes nothing away.
+    pub(super) fn preset_names(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+        let mut strings = self.strings(key, value);
+        strings.retain(|written| {
+            if !written.value.starts_with('!') {
+                return self.is_reference("", &written.value, written);
+            }
+            let message = format!("`{}` removes a preset, and `{key}` can only add", printable(&written.value));
+            self.note_at(written, message, "switch it off with `presets` in `[filesystem]`".to_owned());
+            false
+        });
+        strings
+    }
+
+    fn is_reference(&mut self, sign: &str, name: &str, written: &Sourced<String>) -> bool {
+        if name.strip_prefix('@').is_some_and(is_preset_name) {
+            return true;
+        }
+        let bare = name.trim_start_matches('@').to_lowercase();
+        let help = format!("write `{sign}@{}`", if is_preset_name(&bare) { &bare } else { "NAME" });
+        let message = match written.value.as_str() {
+            "" => "an empty string does not name a preset".to_owned(),
+            text => format!("`{}` does not name a preset", printable(text)),
+        };
+        self.note_at(written, message, help);
+        false
+    }
+
+    fn note_at(&mut self, written: &Sourced<String>, message: String, help: String) {
+        if let Some(place) = written.origin.place() {
+            self.note(&place.span.clone(), Code::InvalidValue, message, Some(help));
+        }
+    }
+}
+
+/// `name` as a part of a dotted key: only letters, digits, `-` and `_` can stand there without quotes.
+fn as_key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", printable(name)),
+    }
+}
+
+fn kind(value: &Value<'_>) -> &'static str {
+    match value.get_ref() {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+fn printable(text: &str) -> String {
+    shown(OsStr::new(text))
+}
+
+#[cfg(test)]
+mod tests;

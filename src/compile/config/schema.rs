@@ -1,0 +1,388 @@
+//! The JSON schema of a configuration file, made from the types that the parser fills.
+//!
+//! Draft 7, because the TOML language servers people have read that and ignore what is newer. TOML has no null, so
+//! optional keys are keys that may be absent, never nullable ones.
+
+use std::borrow::Cow;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+use super::{Choice, ConfigFile, PresetDefinition, Tmp};
+use crate::policy::origin::Sourced;
+use crate::policy::rule::{HardLinks, IfMissing, Protection};
+
+/// The regular expression of [`super::is_preset_name`], without anchors.
+const PRESET_NAME: &str = "[a-z0-9][a-z0-9_/-]*";
+
+pub fn schema() -> Value {
+    SchemaSettings::draft07()
+        .with_transform(RecursiveTransform(unwrap_description))
+        .into_generator()
+        .into_root_schema_for::<ConfigFile>()
+        .to_value()
+}
+
+/// The line breaks of a doc comment are there for this source code, not for the reader in an editor.
+fn unwrap_description(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+}
+
+/// Where a value was written is not part of what was written.
+impl<T: JsonSchema> JsonSchema for Sourced<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+impl JsonSchema for Tmp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Tmp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of_the_words::<Self>()
+    }
+}
+
+impl JsonSchema for IfMissing {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "IfMissing".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of_the_words::<Self>()
+    }
+}
+
+impl JsonSchema for Protection {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Protection".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of_the_words::<Self>()
+    }
+}
+
+impl JsonSchema for HardLinks {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "HardLinks".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        one_of_the_words::<Self>()
+    }
+}
+
+/// `oneOf` with `const` instead of `enum`, so that an editor can show what each word means.
+fn one_of_the_words<T: Choice>() -> Schema {
+    let words: Vec<Value> = T::WORDS
+        .iter()
+        .map(|word| json!({ "type": "string", "const": word.word, "description": word.meaning }))
+        .collect();
+    json_schema!({ "oneOf": words })
+}
+
+/// A path that can mean something: not empty, no NUL.
+pub(super) fn path(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$" })
+}
+
+pub(super) fn paths(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": path(generator) })
+}
+
+/// An entry may also be its path alone. `table` is the derived schema of the table form.
+pub(super) fn string_or_table(table: &mut Schema) {
+    let description = table.remove("description");
+    let path = table.pointer("/properties/path").cloned();
+    let mut either = json_schema!({ "anyOf": [path, table.clone().to_value()] });
+    if let Some(description) = description {
+        either.insert("description".to_owned(), description);
+    }
+    *table = either;
+}
+
+/// `@name` and `!@name`.
+pub(super) fn preset_switches(_: &mut SchemaGenerator) -> Schema {
+    strings_like(&format!("^!?@{PRESET_NAME}$"))
+}
+
+/// `@name`.
+pub(super) fn preset_names(_: &mut SchemaGenerator) -> Schema {
+    strings_like(&format!("^@{PRESET_NAME}$"))
+}
+
+/// The regular expression of a variable's name, or of a pattern for some: not empty, no `=`, no NUL.
+const VARIABLE_NAME: &str = "^[^=\\u0000]+$";
+
+pub(super) fn variable_names(_: &mut SchemaGenerator) -> Schema {
+    strings_like(VARIABLE_NAME)
+}
+
+pub(super) fn variables(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "patternProperties": { VARIABLE_NAME: { "type": "string", "pattern": "^[^\\u0000]*$" } },
+        "additionalProperties": false,
+    })
+}
+
+fn strings_like(pattern: &str) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
+}
+
+pub(super) fn preset_definitions(generator: &mut SchemaGenerator) -> Schema {
+    let definition = generator.subschema_for::<PresetDefinition>();
+    json_schema!({
+        "type": "object",
+        "patternProperties": { format!("^{PRESET_NAME}$"): definition },
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::super::keys::{ENTRY, ENV, FILESYSTEM, PRESET, TOP_LEVEL, names};
+    use super::*;
+    use crate::diagnostic::Diagnostics;
+    use crate::policy::origin::Source;
+
+    fn properties(schema: &Value, table: &str) -> BTreeSet<String> {
+        let table = schema.pointer(table).and_then(Value::as_object);
+        table.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn set(names: Vec<&str>) -> BTreeSet<String> {
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_parser_reads_the_keys_of_the_schema_and_no_others() {
+        let schema = schema();
+        assert_eq!(set(names(TOP_LEVEL)), properties(&schema, "/properties"));
+        assert_eq!(set(names(FILESYSTEM)), properties(&schema, "/definitions/Filesystem/properties"));
+        assert_eq!(set(names(ENV)), properties(&schema, "/definitions/Env/properties"));
+        assert_eq!(set(names(PRESET)), properties(&schema, "/definitions/PresetDefinition/properties"));
+        assert_eq!(set(names(ENTRY)), properties(&schema, "/definitions/Entry/anyOf/1/properties"));
+    }
+
+    #[test]
+    fn every_key_is_documented_with_its_default() {
+        let schema = schema();
+        let tables =
+            ["Filesystem", "Env", "PresetDefinition", "Entry/anyOf/1"].map(|name| format!("/definitions/{name}"));
+        for table in [String::new()].iter().chain(&tables) {
+            let keys = schema.pointer(&format!("{table}/properties")).and_then(Value::as_object);
+            for (key, about) in keys.into_iter().flatten() {
+                let description = about["description"].as_str().unwrap_or_default();
+                let needs_no_default = ["path", "filesystem", "env"].contains(&key.as_str());
+                assert!(description.contains("Default: ") || needs_no_default, "{table} {key}: {description}");
+                assert!(description.ends_with('.') && !description.contains('\n'), "{table} {key}: {description}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_schema_never_allows_null() {
+        fn assert_without_null(value: &Value) {
+            match value {
+                Value::Null => panic!("null"),
+                Value::String(text) => assert_ne!(text, "null"),
+                Value::Array(items) => items.iter().for_each(assert_without_null),
+                Value::Object(members) => members.values().for_each(assert_without_null),
+                Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        assert_without_null(&schema());
+    }
+
+    const VALUES: &[&str] = &[
+        "true",
+        "1",
+        "1.5",
+        "1979-05-27",
+        r#""""#,
+        r#""x""#,
+        r#""a\u0000b""#,
+        r#""a\nb""#,
+        r#""private""#,
+        r#""host""#,
+        r#""skip""#,
+        r#""error""#,
+        r#""create""#,
+        r#""block""#,
+        r#""allow""#,
+        r#""Host""#,
+        "[]",
+        r#"[""]"#,
+        r#"["x", "~/y"]"#,
+        r#"["a\u0000b"]"#,
+        r#"["a\nb"]"#,
+        r#"["@a"]"#,
+        r#"["@lint/a_b-1", "@9"]"#,
+        r#"["!@a"]"#,
+        r#"["!!@a"]"#,
+        r#"["@A"]"#,
+        r#"["@a\n"]"#,
+        r#"["@é"]"#,
+        r#"["@"]"#,
+        r#"["@-a"]"#,
+        r#"["@_a"]"#,
+        r#"["@/a"]"#,
+        "[1]",
+        "[true]",
+        r#"[["x"]]"#,
+        "[{}]",
+        r#"[{ path = "x" }]"#,
+        r#"[{ path = "" }]"#,
+        r#"[{ path = "a\u0000" }]"#,
+        "[{ path = 1 }]",
+        r#"[{ path = "x", if-missing = "error" }, "y"]"#,
+        r#"[{ path = "x", if-missing = "block" }]"#,
+        r#"[{ path = "x", if-missing = 1 }]"#,
+        r#"[{ path = "x", except = [] }]"#,
+        r#"[{ path = "x", hard-links = "allow" }]"#,
+        r#"[{ path = "x", hard-links = "skip" }]"#,
+        r#"[{ if-missing = "skip" }]"#,
+        "{}",
+        r#"{ ro = ["x"] }"#,
+        r#"{ rw = "x" }"#,
+        r#"{ tmp = "host" }"#,
+        r#"{ presets = ["@a"] }"#,
+        r#"{ include = ["@a"] }"#,
+        "{ a = {} }",
+        "{ a = 1 }",
+        "{ A = {} }",
+        r#"{ "" = {} }"#,
+        r#"{ "a/b" = {} }"#,
+        r#"{ "a\n" = {} }"#,
+        r#"{ a = { ro = ["x"], include = ["@b"] } }"#,
+        r#"{ a = { include = ["!@b"] } }"#,
+        r#"{ a = { tmp = "host" } }"#,
+        r#"["A=b"]"#,
+        r#"["A_*", "[a", "a b"]"#,
+        r#"{ A = "" }"#,
+        r#"{ A = "a\u0000" }"#,
+        r#"{ "A=b" = "x" }"#,
+        r#"{ "" = "x" }"#,
+        r#"{ "a\u0000" = "x" }"#,
+        r#"{ inherit = false, pass = ["A"], unset = ["B"], set = { C = "d" } }"#,
+    ];
+
+    const KEYS: &[&str] = &[
+        "filesystem",
+        "network",
+        "docker",
+        "env",
+        "inherit",
+        "pass",
+        "unset",
+        "set",
+        "'A=b'",
+        "sockets",
+        "presets",
+        "ro",
+        "rw",
+        "exclude",
+        "tmp",
+        "include",
+        "path",
+        "if-missing",
+        "hard-links",
+        "except",
+        "description",
+        "skip-directories",
+        "leave-tracked",
+        "relative-to",
+        "Ro",
+        "if_missing",
+        "colour",
+        "a",
+        "'a/b'",
+        "'/a'",
+        "_a",
+        "-a",
+        "''",
+        "\"a\\n\"",
+    ];
+
+    /// Each key with each value in each table, so also everything in the wrong place.
+    fn documents() -> impl Iterator<Item = String> {
+        KEYS.iter().flat_map(|key| VALUES.iter().map(move |value| format!("{key} = {value}"))).flat_map(|pair| {
+            [
+                format!("{pair}\n"),
+                format!("[filesystem]\n{pair}\n"),
+                format!("[env]\n{pair}\n"),
+                format!("[env.set]\n{pair}\n"),
+                format!("[presets]\n{pair}\n"),
+                format!("[presets.a]\n{pair}\n"),
+                format!("[[filesystem.ro]]\n{pair}\n"),
+                format!("[[presets.a.exclude]]\npath = 'x'\n{pair}\n"),
+            ]
+        })
+    }
+
+    /// JSON has no dates, and the TOML crate makes tables with a name of its own of them. No key takes one.
+    fn take_dates_out(value: &mut Value) {
+        match value {
+            Value::Object(members) if members.keys().any(|key| key.starts_with("$__toml")) => *value = Value::Null,
+            Value::Object(members) => members.values_mut().for_each(take_dates_out),
+            Value::Array(items) => items.iter_mut().for_each(take_dates_out),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_parser_accepts_what_the_schema_accepts() {
+        let validator = jsonschema::draft7::new(&schema()).expect("the schema is a schema");
+        let mut accepted = 0;
+        for text in documents() {
+            // `path` twice in one entry: no value at all, so nothing for the schema to judge.
+            let Ok(mut value) = toml::from_str::<Value>(&text) else { continue };
+            take_dates_out(&mut value);
+            let by_schema = validator.is_valid(&value);
+            let mut diagnostics = Diagnostics::default();
+            super::super::parse(&Arc::new(Source { name: String::new(), text: text.clone() }), &mut diagnostics);
+            assert_eq!(diagnostics.is_empty(), by_schema, "{text}\nthe parser says {diagnostics:#?}");
+            accepted += usize::from(by_schema);
+        }
+        assert!(accepted > 100, "only {accepted} documents were right");
+    }
+}

@@ -1,0 +1,23 @@
+//! Every diagnostic of the parser, as the whole text that people read.
+
+mod keys;
+mod presets;
+mod syntax;
+mod values;
+
+use std::sync::Arc;
+
+use super::parse;
+use crate::diagnostic::{Diagnostics, Format, render};
+use crate::policy::origin::Source;
+
+fn source(name: &str, text: &str) -> Arc<Source> {
+    Arc::new(Source { name: name.to_owned(), text: text.to_owned() })
+}
+
+/// Both the document and what is said about it start with a line break, for the look of the tests.
+fn said_about(document: &str) -> String {
+    let mut diagnostics = Diagnostics::default();
+    parse(&source(".agent-sandbox.toml", &document[1..]), &mut diagnostics);
+    format!("\n{}", render(&diagnostics, Format::Text { color: false }))
+}

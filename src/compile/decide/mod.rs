@@ -1,0 +1,443 @@
+//! Decides which rule wins at each path. OWNS how precedence is applied (SPEC section 5); pure.
+
+mod placeholders;
+
+use std::cell::OnceCell;
+use std::cmp::Ordering;
+
+use crate::compile::layers::{Layers, OwnFile};
+use crate::compile::placeholder::Placeholder;
+use crate::compile::resolve::{Loose, Match, Resolution};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::FileKind;
+use crate::policy::origin::Origin;
+use crate::policy::path::{AbsPath, Growing, PathMap, Sweep};
+use crate::policy::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence};
+use crate::sys::ablate::{self, Mitigation};
+
+/// The rule that governs a path and, until a deeper decision, all that is below it.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    pub access: Access,
+    pub kind: FileKind,
+    pub mask: Mask,
+    pub origin: Origin,
+    pub layer: LayerKind,
+    pub exactness: Exactness,
+    /// The directories on the way that the rule does not name.
+    pub loose: Option<Box<Loose>>,
+    /// A glob that excludes a path inside an excluded directory that it does not reach (SPEC G3).
+    pub out_of_reach: bool,
+    /// The path must exist when the sandbox starts.
+    pub required: bool,
+    /// It shows a socket: it opens something, although it is read-only.
+    pub shows_socket: bool,
+    /// How many names a file has, and whether that is accepted.
+    pub names: u64,
+    pub hard_links: HardLinks,
+    /// The placeholder to create first, because the path is missing.
+    pub placeholder: Option<Box<Placeholder>>,
+    /// The symlinks through which the rule came here.
+    pub links: Vec<AbsPath>,
+    /// Rules at this path that lost, strongest first.
+    pub losers: Vec<Match>,
+}
+
+/// The reason that is given where our own files are protected.
+pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
+
+/// A rule that reached a path and is ignored there for another reason than its rank.
+#[derive(Clone, Debug)]
+pub struct SetAside {
+    pub found: Match,
+    pub why: SetAsideBecause,
+    /// Whether the directories on its way are pinned all the same (SPEC B13).
+    pub names_way: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetAsideBecause {
+    /// The rule came through a link or applies to another name, and is no stricter than the other
+    /// rules (SPEC G5, W3).
+    DoesNotTighten,
+    /// The rule is a `ro` of a built-in preset. The other rules exclude the path, or one of them
+    /// shows it in an excluded directory (SPEC P12).
+    PresetOnlyTightens,
+    /// A glob that does not reach into the excluded directory around (SPEC G3).
+    OutOfReach,
+    /// A stronger glob at this path is out of reach, so no weaker rule opens the path either.
+    BehindOneOutOfReach,
+}
+
+/// All decisions, parents before children, and the rules that were set aside.
+#[derive(Clone, Debug, Default)]
+pub struct Decisions(PathMap<Decision>, Vec<SetAside>);
+
+impl Decisions {
+    pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &Decision)> {
+        self.0.iter()
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    pub fn get(&self, path: &AbsPath) -> Option<&Decision> {
+        self.0.get(path)
+    }
+
+    /// The rules that were set aside at `path`.
+    pub fn set_aside<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d SetAside> {
+        self.1.iter().filter(move |aside| aside.found.path == *path)
+    }
+
+    /// The rules that were set aside and still name their way (SPEC B13).
+    pub fn naming_aside(&self) -> impl Iterator<Item = &Match> {
+        self.1.iter().filter(|aside| aside.names_way).map(|aside| &aside.found)
+    }
+
+    /// Whether something strictly below `path` is not excluded.
+    pub fn reopens_below(&self, path: &AbsPath) -> bool {
+        self.0.below(path).any(|(_, decision)| decision.access != Access::Exclude)
+    }
+
+    /// All decisions, each with whether something strictly below it is writable.
+    pub fn with_openings(&self) -> impl Iterator<Item = (&AbsPath, &Decision, impl FnOnce() -> bool)> {
+        self.0.with_below().map(|(path, decision, mut below)| {
+            (path, decision, move || below.any(|(_, decision)| decision.access == Access::Rw))
+        })
+    }
+
+    /// The nearest decision at or above `path`; `None` where only the base mounts apply.
+    pub fn governing(&self, path: &AbsPath) -> Option<(&AbsPath, &Decision)> {
+        self.0.nearest(path)
+    }
+
+    /// The nearest decision above `path`.
+    pub fn around(&self, path: &AbsPath) -> Option<&Decision> {
+        self.0.nearest_above(path).map(|(_, decision)| decision)
+    }
+
+    /// Answers for paths that are asked about in their order.
+    pub fn sweep(&self) -> Sweep<'_, Decision> {
+        self.0.sweep()
+    }
+
+    /// All decisions above `path`, outermost first.
+    pub fn way_to(&self, path: &AbsPath) -> Vec<(&AbsPath, &Decision)> {
+        let mut way: Vec<_> = self.upwards(path).collect();
+        way.reverse();
+        way
+    }
+
+    /// All decisions above `path`, innermost first.
+    fn upwards(&self, path: &AbsPath) -> impl Iterator<Item = (&AbsPath, &Decision)> {
+        std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at))
+    }
+
+    /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
+    pub fn reaches(&self, fixed_prefix: &AbsPath, matched: &AbsPath) -> bool {
+        reaches(fixed_prefix, self.0.nearest_above(matched))
+    }
+}
+
+/// Whether a glob with this fixed prefix counts (SPEC G3). `around` is the nearest decision above
+/// the path that the glob matched.
+fn reaches(fixed_prefix: &AbsPath, around: Option<(&AbsPath, &Decision)>) -> bool {
+    around.is_none_or(|(at, decision)| decision.access != Access::Exclude || fixed_prefix.is_within(at))
+}
+
+pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagnostics) -> Decisions {
+    let (aliases, named): (Vec<&Match>, Vec<&Match>) =
+        resolution.matches.iter().partition(|found| found.alias_of.is_some());
+    let (through_links, mut counting): (Vec<&Match>, Vec<&Match>) =
+        named.into_iter().partition(|found| found.only_tightens());
+    let mut decisions = settle(&counting);
+    let mut aside = Vec::new();
+    if !through_links.is_empty() {
+        let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
+            through_links.into_iter().partition(|found| tightens(found, &decisions));
+        aside.extend(idle.into_iter().map(|found| {
+            let why = match in_reach(found, &decisions) {
+                false => SetAsideBecause::OutOfReach,
+                true if found.links.is_empty() => SetAsideBecause::PresetOnlyTightens,
+                true => SetAsideBecause::DoesNotTighten,
+            };
+            set_aside(found, why)
+        }));
+        counting.extend(tightening);
+        decisions = settle(&counting);
+    }
+    if !aliases.is_empty() {
+        let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
+            aliases.into_iter().partition(|found| tightens_alias(found, &decisions));
+        aside.extend(idle.into_iter().map(|found| set_aside(found, SetAsideBecause::DoesNotTighten)));
+        counting.extend(tightening);
+        decisions = settle(&counting);
+    }
+    decisions.1.extend(aside);
+    protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
+    placeholders::settle(&mut decisions, resolution, diagnostics);
+    // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
+    let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
+    for aside in &mut decisions.1 {
+        aside.names_way = aside.why == SetAsideBecause::PresetOnlyTightens && !is_missing(&aside.found.path);
+    }
+    refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
+    decisions
+}
+
+/// Whether a rule that only tightens is stricter than `decisions`, which hold no such rule.
+fn tightens(found: &Match, decisions: &Decisions) -> bool {
+    let came_through_link = !found.links.is_empty();
+    !(came_through_link && ablate::is_off(Mitigation::ExcludeThroughLink))
+        && found.rule.access > governed(&found.path, decisions)
+        && in_reach(found, decisions)
+}
+
+fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
+    decisions.governing(path).map_or(Access::Ro, |(_, decision)| decision.access)
+}
+
+/// Whether a rule counts at another name of the file or folder that it reached (SPEC W3): it
+/// governs and narrows the name that was written, and is stricter than `decisions` at the other
+/// name.
+fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
+    let Some(alias_of) = found.alias_of.as_ref().filter(|_| !ablate::is_off(Mitigation::BindAliases)) else {
+        return false;
+    };
+    let Some((at, decision)) = decisions.governing(&alias_of.path) else { return false };
+    let is_this = decision.access == found.rule.access && decision.origin == found.rule.origin;
+    let around = decisions.0.nearest_above(at).map_or(Access::Ro, |(_, around)| around.access);
+    let narrows = decision.access == Access::Exclude || around == Access::Rw;
+    let is_nearer = alias_of.inherited && decisions.get(&found.path).is_some();
+    is_this && narrows && !is_nearer && found.rule.access > governed(&found.path, decisions)
+}
+
+/// Picks one winner for each path. Parents come first, so the decision that governs the parent of a
+/// path is known when the path is reached.
+fn settle(matches: &[&Match]) -> Decisions {
+    let mut matches = matches.to_vec();
+    matches.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut decisions = Growing::with_room(matches.len());
+    let mut aside = Vec::new();
+    for at_path in matches.chunk_by(|a, b| a.path == b.path) {
+        let path = &at_path[0].path;
+        decisions.reach(path);
+        let mut candidates: Vec<Candidate> = at_path.iter().map(|found| Candidate::new(found, &decisions)).collect();
+        candidates.sort_by(Candidate::strongest_first);
+        if silences_presets(&candidates, &decisions) {
+            let presets = candidates.extract_if(.., |candidate| candidate.found.rule.is_preset_ro());
+            aside.extend(presets.map(|Candidate { found, counts, .. }| match counts {
+                true => set_aside(found, SetAsideBecause::PresetOnlyTightens),
+                false => set_aside(found, SetAsideBecause::OutOfReach),
+            }));
+        }
+        let Some((winner, losers)) = candidates.split_first() else { continue };
+        let is_out = !winner.may_win();
+        aside.extend(candidates.iter().filter_map(|candidate| match candidate.may_win() {
+            false => Some(set_aside(candidate.found, SetAsideBecause::OutOfReach)),
+            true if is_out => Some(set_aside(candidate.found, SetAsideBecause::BehindOneOutOfReach)),
+            true => None,
+        }));
+        // A glob that is out of reach opens nothing. Where it is the strongest, no weaker rule
+        // opens the path either: otherwise hiding a folder could open something in it.
+        if is_out {
+            continue;
+        }
+        let is_equal = |other: &&Candidate| other.precedence() == winner.precedence() && other.may_win();
+        let equal = losers.iter().take_while(is_equal).chain([winner]);
+        // The walk finds a glob out of reach only if something beside its match is re-opened, so it
+        // names nothing (SPEC B13).
+        let mut reaching = equal.filter(|candidate| candidate.counts).map(|candidate| candidate.found).peekable();
+        let out_of_reach = reaching.peek().is_none();
+        let loose = loose_for_all(reaching);
+        let losers: Vec<&Match> = losers.iter().map(|loser| loser.found).collect();
+        decisions.put(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, loose) });
+    }
+    Decisions(decisions.done(), aside)
+}
+
+/// Whether `ro` rules of built-in presets are set aside at a path: the other rules exclude it, or
+/// one of them shows it in an excluded directory (SPEC P12). `candidates` are sorted, strongest
+/// first, and `decisions` have come to their path.
+fn silences_presets(candidates: &[Candidate], decisions: &Growing<Decision>) -> bool {
+    let is_preset_ro = |candidate: &&Candidate| candidate.found.rule.is_preset_ro();
+    if !candidates.iter().any(|candidate| is_preset_ro(&candidate)) {
+        return false;
+    }
+    let strongest = candidates.iter().find(|candidate| !is_preset_ro(candidate));
+    match strongest.map(|other| (other.found.rule.access, other.may_win())) {
+        Some((Access::Exclude, _)) => true,
+        Some((Access::Rw, true)) => false,
+        _ => decisions.nearest().is_some_and(|(_, around)| around.access == Access::Exclude),
+    }
+}
+
+/// A rule at a path where none has won yet.
+struct Candidate<'m> {
+    found: &'m Match,
+    /// Whether it is in reach (SPEC G3). A rule that only tightens was checked where its link lies.
+    counts: bool,
+    /// Only computed for rules of equal rank and equal text.
+    place: OnceCell<String>,
+}
+
+impl<'m> Candidate<'m> {
+    /// `decisions` have come to its path.
+    fn new(found: &'m Match, decisions: &Growing<Decision>) -> Self {
+        let is_checked = found.only_tightens() || found.alias_of.is_some() || found.exactness != Exactness::Glob;
+        // A rule that came through a link may have been matched anywhere.
+        let is_here = found.matched == found.path;
+        let around = || if is_here { decisions.nearest() } else { decisions.so_far().nearest_above(&found.matched) };
+        Self { found, counts: is_checked || reaches(&found.fixed_prefix, around()), place: OnceCell::new() }
+    }
+
+    /// An `exclude` out of reach changes nothing at its path, but it is one more excluded directory
+    /// for the paths below.
+    fn may_win(&self) -> bool {
+        self.found.rule.access == Access::Exclude || self.counts
+    }
+
+    fn precedence(&self) -> Precedence {
+        self.found.rule.precedence(self.found.exactness)
+    }
+
+    /// Compares by precedence, then by reach. Text and place come last, so that the order of
+    /// entries changes nothing.
+    fn strongest_first(&self, other: &Self) -> Ordering {
+        let strength = |candidate: &Self| (candidate.precedence(), candidate.may_win());
+        strength(other)
+            .cmp(&strength(self))
+            .then_with(|| self.found.rule.text.cmp(&other.found.rule.text))
+            .then_with(|| self.place().cmp(other.place()))
+    }
+
+    fn place(&self) -> &str {
+        self.place.get_or_init(|| self.found.rule.origin.to_string())
+    }
+}
+
+fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
+    SetAside { found: found.clone(), why, names_way: false }
+}
+
+/// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix lies in it.
+fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
+    candidate.exactness != Exactness::Glob || decisions.reaches(&candidate.fixed_prefix, &candidate.matched)
+}
+
+/// The directories that none of several equally strong rules names. Which of them is called the
+/// winner depends on spelling alone.
+fn loose_for_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<Loose>> {
+    let first = found.next()?.loose.clone()?;
+    found.try_fold(first, |loose, found| Some(Box::new(loose.and(found.loose.as_ref()?))))
+}
+
+fn won(winner: &Match, losers: &[&Match], loose: Option<Box<Loose>>) -> Decision {
+    let rank = winner.rule.precedence(winner.exactness);
+    // Where equal rules differ, the order in which they were written must not matter.
+    let equal = losers.iter().filter(|found| found.rule.precedence(found.exactness) == rank).chain([&winner]);
+    let hard_links = equal.map(|found| found.rule.hard_links).max().unwrap_or_default();
+    Decision {
+        access: winner.rule.access,
+        kind: winner.kind,
+        mask: winner.rule.refinements.mask,
+        origin: origin(winner),
+        layer: winner.rule.layer,
+        exactness: winner.exactness,
+        loose,
+        out_of_reach: false,
+        // Any rule here may demand that the path exists, also one that lost.
+        required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
+        shows_socket: winner.rule.shows_socket,
+        names: winner.names,
+        hard_links,
+        placeholder: None,
+        links: winner.links.clone(),
+        losers: losers.iter().copied().cloned().collect(),
+    }
+}
+
+fn origin(found: &Match) -> Origin {
+    let origin = found.rule.origin.clone();
+    match &found.alias_of {
+        Some(alias_of) => Origin::Alias { of: alias_of.path.clone(), origin: Box::new(origin) },
+        None => origin,
+    }
+}
+
+/// SPEC D6: our own files are at least read-only. This is no rule, because a rule could lose, or
+/// could re-open a path in an excluded folder.
+fn protect_own_files<'o>(
+    decisions: &mut Decisions,
+    own: impl Iterator<Item = &'o OwnFile>,
+    diagnostics: &mut Diagnostics,
+) {
+    if ablate::is_off(Mitigation::OwnFiles) {
+        return;
+    }
+    for OwnFile { path, kind, names, why, .. } in own {
+        let opened: Vec<(AbsPath, Decision)> = decisions
+            .0
+            .within(path)
+            .filter(|(_, decision)| decision.access == Access::Rw)
+            .map(|(at, decision)| (at.clone(), decision.clone()))
+            .collect();
+        for (at, decision) in opened {
+            if decision.exactness == Exactness::Exact {
+                diagnostics.push(
+                    Diagnostic::new(
+                        Code::ProtectedPath,
+                        format!("`{at}` belongs to agent-sandbox and stays read-only"),
+                    )
+                    .at(&decision.origin)
+                    .help("remove the rule: a command that could write here would choose its own policy"),
+                );
+            }
+            decisions.0.remove(&at);
+        }
+        if governed(path, decisions) < Access::Ro {
+            decisions.0.insert(
+                path.clone(),
+                Decision {
+                    access: Access::Ro,
+                    kind: *kind,
+                    mask: Mask::default(),
+                    origin: Origin::BuiltIn(why),
+                    layer: LayerKind::CommandLine,
+                    exactness: Exactness::Exact,
+                    loose: None,
+                    out_of_reach: false,
+                    required: false,
+                    shows_socket: false,
+                    names: *names,
+                    hard_links: HardLinks::Refuse,
+                    placeholder: None,
+                    links: Vec::new(),
+                    losers: Vec::new(),
+                },
+            );
+        }
+    }
+}
+
+fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
+    if let Some((at, decision)) = decisions.governing(cwd)
+        && decision.access == Access::Exclude
+    {
+        let same = match &decision.origin {
+            Origin::Alias { of, .. } => format!(", being the same as `{of}`"),
+            _ => String::new(),
+        };
+        let (message, help) = if at == cwd {
+            (format!("the working directory `{cwd}` is excluded{same}"), "start somewhere else, or remove the rule")
+        } else {
+            (
+                format!("`{at}` is excluded{same}, and the working directory `{cwd}` lies in it"),
+                "start somewhere else, or re-open the working directory with a deeper `ro` or `rw` rule",
+            )
+        };
+        diagnostics.push(Diagnostic::new(Code::ExcludedCwd, message).at(&decision.origin).help(help));
+    }
+}

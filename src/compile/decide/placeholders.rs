@@ -1,0 +1,66 @@
+//! Decides which blocked missing paths need a placeholder: those that the command could create.
+
+use std::collections::BTreeSet;
+
+use super::Decisions;
+use crate::compile::placeholder::Placeholder;
+use crate::compile::resolve::Resolution;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, LayerKind};
+
+/// Keeps a decision at a missing path only where a placeholder will stand. Everywhere else the path
+/// stays missing and needs no decision, as with a skipped rule.
+pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnostics: &mut Diagnostics) {
+    let mut without = Vec::new();
+    let mut needed = Vec::new();
+    let mut gone: BTreeSet<&AbsPath> = BTreeSet::new();
+    let mut sweep = decisions.sweep();
+    // Parents first: what governs around a path is settled when the path is reached.
+    for placeholder in &resolution.placeholders {
+        let path = &placeholder.path;
+        let Some(decision) = decisions.get(path) else { continue };
+        let around = sweep.way_to(path).iter().rfind(|(at, _)| !gone.contains(at));
+        let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
+        let is_needed = decision.access.is_protective() && is_open;
+        if is_needed && resolution.can_journal {
+            needed.push(placeholder);
+            continue;
+        }
+        gone.insert(path);
+        if is_needed && placeholder.layer == LayerKind::Preset {
+            without.push(path.to_string());
+        } else if is_needed {
+            diagnostics.push(cannot_block(placeholder, resolution));
+        }
+    }
+    for placeholder in needed {
+        if let Some(decision) = decisions.0.get_mut(&placeholder.path) {
+            decision.placeholder = Some(Box::new(placeholder.clone()));
+        }
+    }
+    if !gone.is_empty() {
+        decisions.0.retain(|path| !gone.contains(path));
+    }
+    if let Some(first) = without.first() {
+        let more = match without.len() {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        diagnostics.push(
+            Diagnostic::new(
+                Code::PlaceholdersOff,
+                format!("`{first}`{more} can be created inside: `{}` cannot be written", resolution.state),
+            )
+            .help(HELP),
+        );
+    }
+}
+
+const HELP: &str =
+    "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
+
+fn cannot_block(placeholder: &Placeholder, resolution: &Resolution) -> Diagnostic {
+    let message = format!("`{}` cannot be blocked: `{}` cannot be written", placeholder.path, resolution.state);
+    Diagnostic::new(Code::PlaceholderFailed, message).at(&placeholder.origin).help(HELP)
+}

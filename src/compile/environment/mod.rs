@@ -1,0 +1,258 @@
+//! Which variables the command gets. OWNS the precedence among their entries (SPEC section 10);
+//! pure.
+//!
+//! bwrap is started with exactly these, or with none (SPEC S17). `/proc/1/environ` inside shows the
+//! environment that bwrap was started with, and `--setenv` would show the values in its command
+//! line, which every user of the machine can read.
+
+mod defaults;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+
+use crate::compile::layers::{Layer, Layers};
+use crate::compile::plan::{Plan, Told, View};
+use crate::compile::presets::Policy;
+use crate::compile::resolve::NamePattern;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::session::Session;
+use crate::policy::origin::{Origin, Sourced};
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::places;
+use crate::policy::rule::LayerKind;
+use crate::sys::ablate::{self, Mitigation};
+
+use defaults::When;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// All that the command gets.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// `inherit = false`: what nothing names does not pass.
+    pub only_named: bool,
+    /// The outcome for each variable of the caller, and for each variable that an entry sets.
+    pub outcomes: BTreeMap<OsString, Outcome>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub fate: Fate,
+    pub because: Origin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// As the caller has it.
+    Passed,
+    Dropped,
+    /// With a value that the policy says, and not the caller.
+    Set,
+}
+
+impl Environment {
+    /// A variable that the command has, set to something.
+    pub fn var(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// The variables of one fate, sorted.
+    pub fn with(&self, fate: Fate) -> impl Iterator<Item = (&OsStr, &Origin)> {
+        let of_it = self.outcomes.iter().filter(move |(_, outcome)| outcome.fate == fate);
+        of_it.map(|(name, outcome)| (name.as_os_str(), &outcome.because))
+    }
+
+    /// The variables with a value of the policy's, sorted.
+    pub fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr, &Origin)> {
+        let value = |name: &OsStr| self.variables.get(name).map(OsString::as_os_str);
+        self.with(Fate::Set).filter_map(move |(name, origin)| Some((name, value(name)?, origin)))
+    }
+
+    fn settle(&mut self, name: &OsStr, value: Option<&OsStr>, fate: Fate, because: &Origin) {
+        match value {
+            Some(value) => _ = self.variables.insert(name.to_owned(), value.to_owned()),
+            None => _ = self.variables.remove(name),
+        }
+        self.outcomes.insert(name.to_owned(), Outcome { fate, because: because.clone() });
+    }
+
+    /// Gives a variable that passes another value, where it needs one.
+    fn adjust(&mut self, name: &str, value: &AbsPath, why: &'static str) {
+        let name = OsStr::new(name);
+        let passes = self.outcomes.get(name).is_some_and(|outcome| outcome.fate == Fate::Passed);
+        if passes && self.variables.get(name).is_some_and(|own| own != value.as_os_str()) {
+            self.settle(name, Some(value.as_os_str()), Fate::Set, &Origin::BuiltIn(why));
+        }
+    }
+}
+
+pub fn filter(
+    session: &Session,
+    layers: &Layers,
+    policy: &Policy,
+    plan: &Plan,
+    diagnostics: &mut Diagnostics,
+) -> Environment {
+    let mut levels = vec![Level::built_in(session, policy, plan)];
+    for layer in &layers.layers {
+        // Files above the root share the layer of the project's own file (SPEC L4), so their
+        // `unset` entries hold.
+        if levels.last().is_none_or(|level| level.kind != layer.kind) {
+            levels.push(Level::empty(layer.kind));
+        }
+        if let Some(level) = levels.last_mut() {
+            level.add(layer, diagnostics);
+        }
+    }
+    let mut environment = Environment { only_named: !policy.inherit.value, ..Environment::default() };
+    let set = levels.iter().flat_map(|level| level.set.keys().copied());
+    let names: BTreeSet<&OsStr> = session.env.keys().map(OsString::as_os_str).chain(set).collect();
+    for name in names {
+        let own = session.env.get(name).map(OsString::as_os_str);
+        if let Some(value) = own.filter(|_| ablate::is_off(Mitigation::EnvFilter)) {
+            environment.settle(name, Some(value), Fate::Passed, &policy.inherit.origin);
+            continue;
+        }
+        // The latest layer that says something about it.
+        match levels.iter().rev().find_map(|level| level.verdict(name, own)) {
+            Some(Verdict::Set(given)) => environment.settle(name, Some(given.value), Fate::Set, given.origin),
+            Some(Verdict::Drop(because)) => environment.settle(name, None, Fate::Dropped, because),
+            Some(Verdict::Pass(because)) => environment.settle(name, own, Fate::Passed, because),
+            None if policy.inherit.value => environment.settle(name, own, Fate::Passed, &policy.inherit.origin),
+            None => environment.settle(name, None, Fate::Dropped, &policy.inherit.origin),
+        }
+    }
+    let runtime = places::at(places::RUN).join(format!("user/{}", session.uid));
+    environment.adjust("XDG_RUNTIME_DIR", &runtime, "the runtime directory inside is a private one");
+    let tmp = places::at(places::TMP);
+    if session.path_var("TMPDIR").is_some_and(|path| !exists_writable(plan, &path)) && exists_writable(plan, &tmp) {
+        environment.adjust("TMPDIR", &tmp, "TMPDIR is not writable inside");
+    }
+    environment
+}
+
+/// Whether [`filter`] has the same result for two plans, with the same session, files and policy.
+pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
+    let is_same_at = |path: &AbsPath| exists_writable(one, path) == exists_writable(other, path);
+    one.told == other.told
+        && is_same_at(&places::at(places::TMP))
+        && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
+}
+
+/// Below the private `/tmp` everything is writable and nothing exists yet.
+fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
+    match plan.view(directory) {
+        View::HostRw => true,
+        View::Fresh => directory.as_path() == places::TMP,
+        _ => false,
+    }
+}
+
+/// The entries of one layer.
+struct Level<'a> {
+    kind: LayerKind,
+    set: BTreeMap<&'a OsStr, Given<'a>>,
+    unset: Vec<(NamePattern, Origin)>,
+    pass: Vec<(NamePattern, Origin)>,
+}
+
+/// A value, and who gives it.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    value: &'a OsStr,
+    origin: &'a Origin,
+}
+
+enum Verdict<'a> {
+    Set(Given<'a>),
+    Drop(&'a Origin),
+    Pass(&'a Origin),
+}
+
+impl<'a> Level<'a> {
+    fn empty(kind: LayerKind) -> Self {
+        Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new() }
+    }
+
+    fn built_in(session: &Session, policy: &Policy, plan: &'a Plan) -> Self {
+        let applies = |when: When| match when {
+            When::Always => true,
+            When::DockerIs(on) => policy.docker.value == on,
+            When::Has(name) => session.env.contains_key(OsStr::new(name)),
+        };
+        let patterns = |defaults: &'static [defaults::Default]| -> Vec<(NamePattern, Origin)> {
+            let in_force = defaults.iter().filter(|default| applies(default.when));
+            let each = in_force.flat_map(|default| default.names.iter().map(|name| (*name, default.why)));
+            // All of them can be parsed; a test holds it.
+            each.filter_map(|(name, why)| Some((built_in_pattern(name)?, Origin::BuiltIn(why)))).collect()
+        };
+        let (unset, pass) = (patterns(defaults::UNSET), patterns(defaults::PASS));
+        let told = plan.told.iter().map(|Told { variable, folder, origin }| {
+            (OsStr::new(variable), Given { value: folder.as_os_str(), origin })
+        });
+        Self { kind: LayerKind::Preset, set: told.collect(), unset, pass }
+    }
+
+    /// Adds what a file says. Of one above the root only what it forbids counts.
+    fn add(&mut self, layer: &'a Layer, diagnostics: &mut Diagnostics) {
+        let env = &layer.config.env;
+        self.unset.extend(patterns(&env.unset, diagnostics));
+        let pass = patterns(&env.pass, diagnostics);
+        let allowed = |(name, given): &(&String, &Sourced<String>)| match reserved(name) {
+            None => true,
+            Some(found) => {
+                let message = format!("`{}` {}", shown(OsStr::new(name)), found.why);
+                diagnostics.push(Diagnostic::new(Code::ReservedVariable, message).at(&given.origin).help(found.help));
+                false
+            }
+        };
+        let set: Vec<_> = env.set.iter().filter(allowed).collect();
+        if !layer.protective_only {
+            self.pass.extend(pass);
+            self.set.extend(set.into_iter().map(|(name, Sourced { value, origin })| {
+                (OsStr::new(name), Given { value: OsStr::new(value), origin })
+            }));
+        }
+    }
+
+    /// `own` is the caller's value. To pass what the caller does not have says nothing.
+    fn verdict(&self, name: &OsStr, own: Option<&OsStr>) -> Option<Verdict<'_>> {
+        let set = self.set.get(name).map(|given| Verdict::Set(*given));
+        let unset = || naming(&self.unset, name).map(Verdict::Drop);
+        let pass = || naming(&self.pass, name).filter(|_| own.is_some()).map(Verdict::Pass);
+        set.or_else(unset).or_else(pass)
+    }
+}
+
+/// The first entry that names the variable.
+fn naming<'e>(entries: &'e [(NamePattern, Origin)], name: &OsStr) -> Option<&'e Origin> {
+    entries.iter().find(|(pattern, _)| pattern.matches(name)).map(|(_, origin)| origin)
+}
+
+fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(NamePattern, Origin)> {
+    let mut patterns = Vec::new();
+    for Sourced { value, origin } in names {
+        match NamePattern::parse(OsStr::new(value)) {
+            Ok(pattern) => patterns.push((pattern, origin.clone())),
+            Err(problem) => {
+                let message = format!("`{}` is not a valid pattern: {problem}", shown(OsStr::new(value)));
+                let help =
+                    "`*`, `?`, `[…]` and `{a,b}` have a meaning; put `\\` before a character to take it as it is";
+                diagnostics.push(Diagnostic::new(Code::InvalidPattern, message).at(origin).help(help));
+            }
+        }
+    }
+    patterns
+}
+
+fn built_in_pattern(text: &str) -> Option<NamePattern> {
+    NamePattern::parse(OsStr::new(text)).ok()
+}
+
+/// The reason why `set` cannot take this name.
+fn reserved(name: &str) -> Option<&'static defaults::Reserved> {
+    let matches = |text: &&str| built_in_pattern(text).is_some_and(|pattern| pattern.matches(OsStr::new(name)));
+    defaults::RESERVED.iter().find(|reserved| reserved.names.iter().any(matches))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The search for the project root (SPEC L3, L6).
+
+use std::io;
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::host::Host;
+use crate::policy::path::AbsPath;
+
+use super::PROJECT_FILE;
+
+const MARKERS: [&str; 2] = [PROJECT_FILE, ".git"];
+
+const SYSTEM_TOPS: [&str; 14] = [
+    "/etc", "/var", "/usr", "/opt", "/root", "/boot", "/dev", "/proc", "/sys", "/bin", "/sbin", "/tmp", "/home", "/run",
+];
+
+pub(super) struct RootSearch {
+    /// The folders that may be a root: the working directory first, then its ancestors.
+    candidates: Vec<AbsPath>,
+    pub root: AbsPath,
+    pub outermost: AbsPath,
+}
+
+impl RootSearch {
+    /// The root and the candidates above it.
+    pub(super) fn root_and_above(&self) -> &[AbsPath] {
+        let start = self.candidates.iter().position(|c| *c == self.root);
+        start.map_or(&[], |at| &self.candidates[at..])
+    }
+
+    /// The candidates strictly above the root, nearest first.
+    pub(super) fn above_root(&self) -> &[AbsPath] {
+        self.root_and_above().get(1..).unwrap_or_default()
+    }
+}
+
+pub(super) fn search(host: &Host, cwd: &AbsPath, home: &AbsPath, diagnostics: &mut Diagnostics) -> RootSearch {
+    let candidates: Vec<AbsPath> = cwd.ancestors().take_while(|folder| !is_unsafe_root(folder, home)).collect();
+    let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, cwd, diagnostics));
+    let root = marked.next().unwrap_or(cwd).clone();
+    let outermost = marked.last().unwrap_or(&root).clone();
+    RootSearch { candidates, root, outermost }
+}
+
+fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Diagnostics) -> bool {
+    MARKERS.iter().any(|marker| {
+        let path = folder.child(marker);
+        let found = host.exists(&path).and_then(|exists| Ok(exists && (folder == cwd || is_ours(host, &path, cwd)?)));
+        found.unwrap_or_else(|e| {
+            diagnostics.push(
+                Diagnostic::new(Code::UnreadableConfig, format!("cannot look for `{path}`: {}", reason(&e)))
+                    .help("make the folder searchable: a policy there must not go unseen"),
+            );
+            false
+        })
+    })
+}
+
+/// A marker above the working directory counts if it belongs to root or to whom the working directory belongs. In a folder
+/// that everybody can write, somebody else's would choose the policy.
+fn is_ours(host: &Host, marker: &AbsPath, cwd: &AbsPath) -> io::Result<bool> {
+    Ok(may_mark(host.owner(marker)?, host.owner(cwd)?))
+}
+
+fn may_mark(owner: u32, owner_of_cwd: u32) -> bool {
+    owner == 0 || owner == owner_of_cwd
+}
+
+/// Too broad to be made writable as a whole: a mistake in the working directory must not open a home or a system.
+pub fn is_unsafe_root(path: &AbsPath, home: &AbsPath) -> bool {
+    let text = path.as_os_str().to_str().unwrap_or_default();
+    let child_of_home = path.parent().is_some_and(|parent| parent.as_os_str() == "/home");
+    let library_top = text.starts_with("/lib") && path.parent().is_some_and(|parent| parent.is_root());
+    path.is_root() || SYSTEM_TOPS.contains(&text) || library_top || child_of_home || home.is_within(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_root_and_oneself_mark_a_root_above() {
+        assert!(may_mark(1000, 1000) && may_mark(0, 1000));
+        assert!(!may_mark(1001, 1000) && !may_mark(1000, 0));
+    }
+
+    #[test]
+    fn unsafe_roots_are_what_nobody_would_open_as_a_whole() {
+        let home = AbsPath::root().join("home/u");
+        let is_unsafe = |path: &str| is_unsafe_root(&AbsPath::root().join(path), &home);
+        let tops = "/ /etc /var /usr /opt /root /boot /dev /proc /sys /bin /sbin /lib /lib64 /tmp /home /run /home/u /home/ada";
+        for path in tops.split(' ') {
+            assert!(is_unsafe(path), "{path}");
+        }
+        for path in ["/home/u/code", "/srv/code", "/opt/code", "/tmp/code", "/library/x", "/var/www"] {
+            assert!(!is_unsafe(path), "{path}");
+        }
+    }
+}

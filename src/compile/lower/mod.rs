@@ -1,0 +1,428 @@
+//! From a plan to bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
+
+mod flags;
+mod limit;
+
+use std::ffi::{OsStr, OsString};
+
+use sha2::{Digest, Sha256};
+
+use crate::compile::environment::Environment;
+use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
+use crate::compile::placeholder::Placeholder;
+use crate::compile::plan::{BindKind, Dropped, Mount, OnMissing, Plan, Planned, Purpose};
+use crate::compile::resolve::NewFile;
+use crate::diagnostic::Diagnostics;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::places;
+use crate::sys::ablate::{self, Mitigation};
+pub use crate::sys::fd::Data;
+use crate::sys::seccomp;
+
+pub use flags::Features;
+use flags::{DISABLE_USERNS, PERMS};
+pub use limit::MAX_WORDS;
+
+/// The first file descriptor after those of a run (`guard_plan`).
+const FIRST_DESCRIPTOR: i32 = REPORT + 1;
+
+/// The arguments of one step, and why they are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    pub words: Vec<OsString>,
+    pub purpose: Purpose,
+    pub because: Origin,
+}
+
+impl Operation {
+    /// The reason, for people.
+    pub fn why(&self) -> String {
+        self.purpose.explained(&self.because)
+    }
+}
+
+/// The guard: bwrap starts it, and it starts the command.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    pub plan: GuardPlan,
+    /// The plan as the guard reads it.
+    pub text: String,
+    /// The SHA-256 of the text. The guard refuses another plan.
+    pub hash: String,
+    /// Why each step of the plan's overflow list is there, in their order.
+    pub because: Vec<(Purpose, Origin)>,
+}
+
+impl Guard {
+    /// The arguments that start it; the command follows.
+    fn args(&self) -> [OsString; 4] {
+        [places::GUARD, SUBCOMMAND, &self.hash, "--"].map(OsString::from)
+    }
+}
+
+/// The whole command. What is printed is what is executed.
+#[derive(Clone, Debug)]
+pub struct Argv {
+    pub program: AbsPath,
+    pub operations: Vec<Operation>,
+    pub guard: Option<Guard>,
+    pub command: Vec<OsString>,
+    /// Directories that must exist before bwrap starts.
+    pub create: Vec<AbsPath>,
+    /// Files that must exist before bwrap starts.
+    pub new_files: Vec<NewFile>,
+    /// The command's environment. bwrap is started with it and with nothing else, because
+    /// `/proc/1/environ` shows bwrap's environment inside.
+    pub environment: Environment,
+    /// What must stand on the host before bwrap starts, and is removed after it has ended.
+    pub placeholders: Vec<Placeholder>,
+    /// Files of ours in the state folder that the arguments bind.
+    pub files: Vec<MountFile>,
+    /// File descriptors that must be open on these contents: where there is no state folder, and
+    /// for `--seccomp`. One for each, because bwrap closes a descriptor after its first use.
+    pub data: Vec<Data>,
+    pub dropped: Vec<Dropped>,
+    pub before: Before,
+}
+
+/// A file of ours that bwrap binds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountFile {
+    pub path: AbsPath,
+    pub content: MountContent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountContent {
+    /// A file whose name is the SHA-256 of these bytes.
+    Bytes(Vec<u8>),
+    /// A socket inode of mode 0000, to which no process is bound. Opening it gives EACCES, and
+    /// programs that look for regular files pass it by.
+    Unreadable,
+}
+
+/// Where the contents come from that bwrap mounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MountFiles {
+    /// Files in this folder.
+    In(AbsPath),
+    /// File descriptors, because no such folder can be written. Hidden files then show `/dev/null`.
+    Descriptors,
+}
+
+/// The name of the file that masks others.
+const MASKED: &str = "masked";
+
+/// Done to the process before it becomes bwrap, because bwrap has no flag for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Landlock keeps signals and abstract sockets inside. With a guard, the guard does this.
+    pub scope: bool,
+    /// Mounts that the host makes later do not appear inside. Only root can do this here; a guard
+    /// can do it for every user.
+    pub private_mounts: bool,
+}
+
+impl Argv {
+    /// All arguments, bwrap first.
+    pub fn words(&self) -> Vec<OsString> {
+        std::iter::once(self.program.as_os_str().to_owned())
+            .chain(self.operations.iter().flat_map(|operation| &operation.words).cloned())
+            .chain(["--".into()])
+            .chain(self.inside())
+            .collect()
+    }
+
+    /// The arguments that bwrap executes.
+    pub fn inside(&self) -> Vec<OsString> {
+        let guard = self.guard.iter().flat_map(Guard::args);
+        guard.chain(self.command.iter().cloned()).collect()
+    }
+}
+
+/// What this machine has to carry a policy out with.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub bwrap: AbsPath,
+    pub kernel: Kernel,
+    /// The flags that bwrap has.
+    pub features: Features,
+    /// The caller may make a mount namespace without a user namespace: root, outside of most
+    /// containers.
+    pub own_mounts: bool,
+    pub mount_files: MountFiles,
+}
+
+/// Protections that a kernel may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Landlock can keep signals and abstract sockets inside (Linux 6.12).
+    pub landlock: bool,
+    /// Landlock can restrict in which directories a command creates names (Linux 5.19).
+    pub names: bool,
+    /// seccomp can filter system calls.
+    pub seccomp: bool,
+}
+
+/// What surrounds the mounts.
+pub struct Surroundings<'a> {
+    pub engine: &'a Engine,
+    pub cwd: &'a AbsPath,
+    pub network: bool,
+    pub as_root: bool,
+    pub guard: bool,
+    /// The command may make user namespaces.
+    pub nested: bool,
+    pub environment: &'a Environment,
+    pub create: &'a [AbsPath],
+    pub new_files: &'a [NewFile],
+    pub command: &'a [OsString],
+}
+
+pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
+    let guard = around.guard.then(|| guard(plan, around));
+    let mut spelling = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| guard.text.as_str()));
+    let mut operations = namespaces(around);
+    operations.extend(spelling.operations(plan).into_iter().map(|(_, operation)| operation));
+    let Spelling { files, mut data, .. } = spelling;
+    if !around.guard {
+        operations.extend(instead_of_guard(around, &mut data));
+    }
+    operations.push(Operation {
+        words: args(["--chdir".as_ref(), around.cwd.as_os_str()]),
+        purpose: Purpose::Base,
+        because: Origin::BuiltIn("working directory"),
+    });
+    let plain = guard.is_none();
+    let argv = Argv {
+        program: around.engine.bwrap.clone(),
+        operations,
+        guard,
+        command: around.command.to_vec(),
+        create: around.create.to_vec(),
+        new_files: around.new_files.to_vec(),
+        environment: around.environment.clone(),
+        placeholders: plan.placeholders.clone(),
+        files,
+        data,
+        dropped: plan.dropped.clone(),
+        before: Before {
+            scope: plain && around.engine.kernel.landlock,
+            private_mounts: plain && around.engine.own_mounts,
+        },
+    };
+    limit::refuse_too_many(&argv, diagnostics);
+    flags::refuse_unknown(&argv, &around.engine.features, diagnostics);
+    argv
+}
+
+fn guard(plan: &Plan, around: &Surroundings) -> Guard {
+    let Surroundings { engine, as_root, nested, .. } = around;
+    let because = plan.split(true).guard.into_iter();
+    let because = because.map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
+    let plan = guard_plan(plan, engine.kernel, *as_root, *nested);
+    let text = plan.to_text();
+    Guard { hash: name_of(text.as_bytes()), text, plan, because }
+}
+
+pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> GuardPlan {
+    GuardPlan {
+        overflow: plan.split(true).guard.into_iter().map(|(step, _)| step).collect(),
+        expect: plan.expected(),
+        pins: plan.pins().cloned().collect(),
+        proc_read_only: read_only_in_proc(as_root),
+        nested,
+        landlock: kernel.landlock,
+        // A process with this Landlock ruleset can no longer mount.
+        names: kernel.names && !nested,
+        seccomp: kernel.seccomp,
+    }
+}
+
+/// bwrap's mounts in the order of the plan, each with its arguments.
+pub fn mounts<'p>(plan: &'p Plan, guard: Option<&GuardPlan>, files: &MountFiles) -> Vec<(&'p Planned, Operation)> {
+    let text = guard.map(GuardPlan::to_text);
+    Spelling::new(files, text.as_deref()).operations(plan)
+}
+
+/// The operations before the first mount.
+fn namespaces(around: &Surroundings) -> Vec<Operation> {
+    let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
+    operations.push(always(["--unshare-all"], "own namespaces"));
+    if around.network {
+        operations.push(always(["--share-net"], "the network is on"));
+    }
+    if around.as_root {
+        operations.push(always(["--unshare-user"], "also for root, own user namespace"));
+    }
+    if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
+        // With capabilities, root inside could unmount a mask.
+        operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
+    }
+    if around.as_root && around.guard {
+        operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the guard map root, which it then gives up"));
+    }
+    operations
+}
+
+/// The operations that a guard would make unnecessary.
+fn instead_of_guard(around: &Surroundings, data: &mut Vec<Data>) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    let disables = around.engine.features.has(DISABLE_USERNS);
+    if !around.nested && disables {
+        operations.push(always(["--unshare-user", DISABLE_USERNS], "no user namespaces inside"));
+    }
+    if around.engine.kernel.seccomp {
+        let program = seccomp::program(around.nested || disables).unwrap_or_default();
+        let descriptor = next_descriptor(data);
+        data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
+        operations.push(Operation {
+            words: args(["--seccomp".as_ref(), descriptor.to_string().as_ref()]),
+            purpose: Purpose::Base,
+            because: Origin::BuiltIn("system calls that reach past mounts are refused"),
+        });
+    }
+    if around.as_root {
+        operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
+    }
+    operations
+}
+
+/// Where root, even without capabilities, could change the kernel's settings. For a user only the
+/// limit of namespaces matters.
+fn read_only_in_proc(as_root: bool) -> Vec<AbsPath> {
+    let root_too = ["bus", "fs", "irq", "sysrq-trigger"];
+    let names = root_too.into_iter().filter(|_| as_root).chain(["sys"]);
+    names.map(|name| places::at(places::PROC).child(name)).collect()
+}
+
+fn next_descriptor(data: &[Data]) -> i32 {
+    data.last().map_or(FIRST_DESCRIPTOR, |last| last.descriptor + 1)
+}
+
+fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
+    Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
+}
+
+/// Writes mounts as arguments, and collects the contents that they need.
+struct Spelling<'a> {
+    from: &'a MountFiles,
+    /// The guard's plan, where there is a guard.
+    guard: Option<&'a str>,
+    files: Vec<MountFile>,
+    data: Vec<Data>,
+}
+
+impl<'a> Spelling<'a> {
+    fn new(from: &'a MountFiles, guard: Option<&'a str>) -> Self {
+        Self { from, guard, files: Vec::new(), data: Vec::new() }
+    }
+
+    /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
+    fn operations<'p>(&mut self, plan: &'p Plan) -> Vec<(&'p Planned, Operation)> {
+        let mut operations: Vec<(&Planned, Operation)> = Vec::new();
+        for planned in plan.split(self.guard.is_some()).bwrap {
+            let words = self.words(&planned.mount);
+            match (operations.last_mut(), &planned.mount) {
+                (Some((mask, operation)), Mount::Seal { path }) if mask.mount.path() == path => {
+                    operation.words.extend(words);
+                }
+                _ => {
+                    let (purpose, because) = (planned.purpose.clone(), planned.because.clone());
+                    operations.push((planned, Operation { words, purpose, because }));
+                }
+            }
+        }
+        operations
+    }
+
+    fn words(&mut self, mount: &Mount) -> Vec<OsString> {
+        match mount {
+            Mount::Bind { path, kind, on_missing } => {
+                let flag = match kind {
+                    BindKind::ReadOnly => "--ro-bind",
+                    BindKind::Writable => "--bind",
+                    BindKind::WithDevices => "--dev-bind",
+                };
+                self.bind(flag, path, path, *on_missing)
+            }
+            Mount::OwnBinary { path, executable } => self.bind("--ro-bind", executable, path, OnMissing::Refuse),
+            Mount::Elsewhere { path, source } => self.bind("--bind", source, path, OnMissing::Notice),
+            Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
+            Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
+            Mount::Symlink { path, target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
+            Mount::MaskFile { path, .. } | Mount::MaskSource { path } => self.mask(path),
+            Mount::DataFile { path, content } => self.content(path, content),
+            Mount::GuardPlan { path } => {
+                let text = self.guard.unwrap_or_default();
+                self.content(path, text.as_bytes())
+            }
+            Mount::Seal { path } => args(["--remount-ro".as_ref(), path.as_os_str()]),
+            Mount::Dev { path } => args(["--dev".as_ref(), path.as_os_str()]),
+            Mount::Proc { path } => args(["--proc".as_ref(), path.as_os_str()]),
+        }
+    }
+
+    /// With a guard, which notices that a mount is missing, only `Refuse` is strict.
+    fn bind(&self, flag: &str, source: &AbsPath, path: &AbsPath, on_missing: OnMissing) -> Vec<OsString> {
+        let is_strict = match on_missing {
+            OnMissing::Refuse => true,
+            OnMissing::Notice => self.guard.is_none(),
+            OnMissing::Skip => false,
+        };
+        let flag = if is_strict { flag.to_owned() } else { format!("{flag}-try") };
+        args([flag.as_ref(), source.as_os_str(), path.as_os_str()])
+    }
+
+    fn mask(&mut self, path: &AbsPath) -> Vec<OsString> {
+        let source = match self.from {
+            MountFiles::In(folder) => self.file(folder.child(MASKED), MountContent::Unreadable),
+            MountFiles::Descriptors => places::at(places::DEV).child("null"),
+        };
+        args(["--ro-bind".as_ref(), source.as_os_str(), path.as_os_str()])
+    }
+
+    fn content(&mut self, path: &AbsPath, content: &[u8]) -> Vec<OsString> {
+        match self.from {
+            MountFiles::In(folder) => {
+                let source = folder.child(name_of(content));
+                let source = self.file(source, MountContent::Bytes(content.to_vec()));
+                args(["--ro-bind".as_ref(), source.as_os_str(), path.as_os_str()])
+            }
+            MountFiles::Descriptors => {
+                let descriptor = next_descriptor(&self.data);
+                self.data.push(Data { descriptor, content: content.to_vec() });
+                args(["--ro-bind-data".as_ref(), descriptor.to_string().as_ref(), path.as_os_str()])
+            }
+        }
+    }
+
+    fn file(&mut self, path: AbsPath, content: MountContent) -> AbsPath {
+        if !self.files.iter().any(|file| file.path == path) {
+            self.files.push(MountFile { path: path.clone(), content });
+        }
+        path
+    }
+}
+
+/// The name of the file that holds this content.
+pub(crate) fn name_of(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The mode that bwrap uses without `--perms`.
+const DEFAULT_MODE: u32 = 0o755;
+
+fn with_mode(mode: u32, flag: &str, path: &AbsPath) -> Vec<OsString> {
+    let mut words = Vec::new();
+    if mode != DEFAULT_MODE {
+        words = args([PERMS.as_ref(), format!("{mode:04o}").as_ref()]);
+    }
+    words.extend(args([flag.as_ref(), path.as_os_str()]));
+    words
+}
+
+fn args<const N: usize>(words: [&OsStr; N]) -> Vec<OsString> {
+    words.map(OsStr::to_owned).to_vec()
+}

@@ -1,0 +1,191 @@
+//! The program on one screen: each stage, in order.
+
+pub mod config;
+pub mod decide;
+pub mod environment;
+pub mod guard_plan;
+pub mod layers;
+pub mod lower;
+pub mod placeholder;
+pub mod plan;
+pub mod presets;
+pub mod protection;
+pub mod resolve;
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::Arc;
+
+use crate::compile::decide::Decisions;
+use crate::compile::environment::Environment;
+use crate::compile::guard_plan::GuardPlan;
+use crate::compile::layers::Layers;
+use crate::compile::lower::{Argv, Engine, Kernel, Surroundings};
+use crate::compile::plan::{Base, Plan, View};
+use crate::compile::presets::Policy;
+use crate::compile::protection::Lack;
+use crate::compile::resolve::Resolution;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::host::Host;
+use crate::host::session::{Request, Session};
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::places;
+use crate::policy::rule::{IfMissing, LayerKind, Protection, Rule};
+use crate::sys::ablate::{self, Mitigation};
+
+/// What each stage came to. Everything that is printed, explained or executed is read from here.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    pub layers: Layers,
+    pub policy: Policy,
+    pub resolution: Resolution,
+    pub decisions: Decisions,
+    pub plan: Plan,
+    /// The guard compares and locks the mounts.
+    pub guard: bool,
+    /// The caller is root.
+    pub as_root: bool,
+    pub environment: Environment,
+}
+
+/// Compiles the policy for this host. `None` if there is not even a project to compile for.
+/// Otherwise the result is complete, but must not be run while `diagnostics` holds an error.
+pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
+    let host = &host.with_cache();
+    let layers = layers::discover(host, session, request, diagnostics)?;
+    let mut policy = presets::expand(&layers, session, diagnostics);
+    if request.no_placeholders {
+        refuse_blocks(&policy, diagnostics);
+    }
+    if puts_nothing_up(request) {
+        policy.put_nothing_up();
+    }
+    // The rest would walk through all of `/` or a home, and help nobody.
+    if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
+        return None;
+    }
+    let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
+    let decisions = decide::decide(&resolution, &layers, diagnostics);
+    let guard = session.executable.as_ref().filter(|_| !request.no_guard);
+    let base = Base {
+        uid: session.uid,
+        guard,
+        runtime: &resolution.runtime,
+        own_files: &layers.own_files,
+        // Without placeholders, a list that is missing offers no mount point.
+        git_exclude: resolution
+            .git_exclude
+            .as_ref()
+            .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
+        second_places: &resolution.second_places,
+    };
+    let plan = plan::plan(&decisions, &base, !request.no_optimize);
+    plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
+    plan::check_dangling(&plan, &resolution.dangling, diagnostics);
+    plan::check_hard_links(&plan, &decisions, diagnostics);
+    plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
+    refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
+    refuse_unreadable(host, &plan, diagnostics);
+    let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
+    let (guard, as_root) = (guard.is_some(), session.is_root());
+    Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard, as_root })
+}
+
+fn puts_nothing_up(request: &Request) -> bool {
+    request.no_placeholders || ablate::is_off(Mitigation::Placeholders)
+}
+
+impl Compiled {
+    /// The argv that runs `command` under this policy.
+    pub fn argv(&self, engine: &Engine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
+        protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
+        let around = Surroundings {
+            engine,
+            cwd: &self.layers.project.cwd,
+            network: self.policy.network.value,
+            as_root: self.as_root,
+            guard: self.guard,
+            nested: self.policy.nested.value,
+            environment: &self.environment,
+            create: &self.created(),
+            new_files: &self.resolution.new_files,
+            command,
+        };
+        lower::lower(&self.plan, &around, diagnostics)
+    }
+
+    /// The guard's plan. `None` without a guard.
+    pub fn guard_plan(&self, kernel: Kernel) -> Option<GuardPlan> {
+        self.guard.then(|| lower::guard_plan(&self.plan, kernel, self.as_root, self.policy.nested.value))
+    }
+
+    /// The directories that are made before the start.
+    pub fn created(&self) -> Vec<AbsPath> {
+        let own = self.layers.own_files.iter().filter(|own| own.is_missing);
+        // Only where a rule would have let the command make it.
+        let own = own.filter(|own| self.decisions.get(&own.path).is_some()).map(|own| own.path.clone());
+        let mut create: Vec<AbsPath> = self.resolution.create.iter().cloned().chain(own).collect();
+        create.sort();
+        create
+    }
+
+    /// What protects beyond mounts, and is not to be had.
+    fn lacking(&self, engine: &Engine) -> Vec<Lack> {
+        let kernel = engine.kernel;
+        let lack = |has: bool, protection, why: &str| (!has).then(|| Lack { protection, why: why.to_owned() });
+        [
+            lack(
+                self.guard || !self.policy.require.contains_key(&Protection::Guard),
+                Protection::Guard,
+                "`--no-guard` is set",
+            ),
+            lack(kernel.seccomp, Protection::Seccomp, "this kernel has none"),
+            lack(kernel.landlock && kernel.names, Protection::Landlock, "it needs Linux 6.12"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// What a user blocks is blocked, or nothing runs. Presets go without.
+fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
+    let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
+    for rule in policy.rules.iter().filter(blocks) {
+        let message =
+            format!("`{}` is to be blocked, and `--exec` leaves nobody to remove the placeholder", shown(&rule.text));
+        diagnostics.push(
+            Diagnostic::new(Code::PlaceholderFailed, message)
+                .at(&rule.origin)
+                .help("run without `--exec`, or take `if-missing = \"block\"` out of the rule"),
+        );
+    }
+}
+
+/// Stops where something could not be read that may name what has to be protected. What is closed
+/// matters only where the command could open it.
+fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
+    let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let matters = |(path, error): &(AbsPath, io::Error)| !is_closed(error) || plan.view(path) == View::HostRw;
+    let trouble = host.troubles().into_iter().find(matters);
+    if let Some((path, error)) = trouble.filter(|_| !ablate::is_off(Mitigation::UnreadableStops))
+        && !diagnostics.has_errors()
+    {
+        let message = format!("`{path}` cannot be read: {}", reason(&error));
+        let help = "make it readable, or try again: it may name what has to be protected";
+        diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
+    }
+}
+
+/// A working directory below the private `/tmp` that no rule shows does not exist inside.
+fn refuse_invisible_cwd(plan: &Plan, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
+    if plan.view(cwd) == View::Fresh && cwd.as_path() != places::TMP {
+        diagnostics.push(
+            Diagnostic::new(
+                Code::ExcludedCwd,
+                format!("the working directory `{cwd}` does not exist inside, where `/tmp` and `/run` are private"),
+            )
+            .help("show it with a `ro` or `rw` rule, or set `tmp = \"host\"`"),
+        );
+    }
+}

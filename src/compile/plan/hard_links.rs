@@ -1,0 +1,76 @@
+//! Files that have other names: a mount covers a name, and the file is the same under all of them.
+
+use crate::compile::decide::{Decision, Decisions};
+use crate::diagnostic::quoting::in_shell;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::FileKind;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, HardLinks};
+use crate::sys::ablate::{self, Mitigation};
+
+use super::{Plan, View};
+
+/// SPEC W4: refuses a rule on a file that could be read or changed under another name, unless the rule accepts that.
+pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Diagnostics) {
+    let mut refused: Vec<(&AbsPath, &Decision, usize)> = Vec::new();
+    for (path, decision) in decisions.iter().filter(|(path, decision)| is_exposed(plan, path, decision)) {
+        // A pattern may meet hundreds of such files; one word for each rule is enough.
+        match refused.iter_mut().find(|(_, first, _)| first.origin == decision.origin) {
+            Some((_, _, more)) => *more += 1,
+            None => refused.push((path, decision, 0)),
+        }
+    }
+    for (path, Decision { access, names, origin, .. }, more) in refused {
+        let more = match more {
+            0 => String::new(),
+            1 => "; the rule meets one more such file".to_owned(),
+            more => format!("; the rule meets {more} more such files"),
+        };
+        diagnostics.push(
+            Diagnostic::new(
+                Code::OtherNames,
+                format!("`{path}` is one of {names} hard links to a file, and `{access}` covers this one alone{more}"),
+            )
+            .at(origin)
+            .help(format!(
+                "remove the others (`{}` shows them), \
+                 or accept them: {access} = [{{ path = \"{path}\", hard-links = \"allow\" }}]",
+                find_names(path)
+            )),
+        );
+    }
+}
+
+/// The command that shows all names of the file at `path`.
+pub(crate) fn find_names(path: &AbsPath) -> String {
+    format!("find ~ -xdev -samefile {}", in_shell(path.as_os_str()))
+}
+
+fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
+    let has_others = decision.kind == FileKind::File && decision.names > 1;
+    // Under another mount of the same tree it is the same file once more, and that has been said.
+    let is_alias = matches!(decision.origin, Origin::Alias { .. });
+    let narrows = || match decision.access {
+        Access::Exclude => true,
+        Access::Ro => plan.view_around(path) == View::HostRw,
+        Access::Rw => false,
+    };
+    !ablate::is_off(Mitigation::HardLinks)
+        && has_others
+        && !is_alias
+        && narrows()
+        && decision.hard_links == HardLinks::Refuse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_to_copy_does_nothing_that_a_file_name_says() {
+        let path = AbsPath::root().child("a; touch $(b)");
+        assert_eq!(find_names(&path), "find ~ -xdev -samefile '/a; touch $(b)'");
+        assert_eq!(find_names(&AbsPath::root().child("x")), "find ~ -xdev -samefile /x");
+    }
+}

@@ -1,0 +1,112 @@
+//! Symlinks that a command inside could replace, and so choose what a rule means at the next start.
+
+use crate::compile::decide::{Decision, Decisions};
+use crate::compile::layers::OwnFile;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, Exactness, LayerKind};
+use crate::sys::ablate::{self, Mitigation};
+
+use super::{Plan, View};
+
+/// SPEC G8: refuses to open anything through a symlink that lies in a writable place, and to rely on one for our own files;
+/// warns of a protection that hangs on one. (Presets name many paths that only some people have as links; what is wrong there is
+/// for a linter to say.)
+pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
+    if ablate::is_off(Mitigation::LinkChecks) {
+        return;
+    }
+    for (path, decision) in decisions.iter() {
+        if reopens_through_link(path, decision, decisions) {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::HiddenTarget,
+                    format!(
+                        "`{}` leads to `{path}`, which is hidden, and would be opened",
+                        shown_links(&decision.links)
+                    ),
+                )
+                .at(&decision.origin)
+                .help("name the target itself if you mean it: whoever made the link chose it"),
+            );
+        }
+        let Some(link) = writable_link(plan, &decision.links) else { continue };
+        if opened_through_writable_link(plan, path, decision) {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::WritableLink,
+                    format!("`{path}` would be opened through `{link}`, a symlink that a command can replace"),
+                )
+                .at(&decision.origin)
+                .help("name the target itself, or move the link to a place that is not writable"),
+            );
+        } else if decision.access.is_protective() && !decision.shows_socket && is_said_at_once(decision) {
+            diagnostics.push(hangs_on_link(path, link, decision));
+        }
+    }
+    for file in own {
+        if let Some(link) = writable_link(plan, &file.links) {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::WritableLink,
+                    format!("our own `{link}` is a symlink that a command can replace, and with it the policy"),
+                )
+                .help("put the file itself there, or name what it leads to with `--config`"),
+            );
+        }
+    }
+}
+
+/// What a user named. Presets and patterns meet many links, and most people have no say in them.
+fn is_said_at_once(decision: &Decision) -> bool {
+    decision.exactness == Exactness::Exact && decision.layer != LayerKind::Preset
+}
+
+/// The other protections that hang on a link which a command can replace: those that [`check_links`] leaves to a linter.
+pub fn unsaid_links(plan: &Plan, decisions: &Decisions) -> Vec<Diagnostic> {
+    let unsaid = decisions.iter().filter(|(_, decision)| {
+        decision.access.is_protective() && !decision.shows_socket && !is_said_at_once(decision)
+    });
+    unsaid
+        .filter_map(|(path, decision)| {
+            writable_link(plan, &decision.links).map(|link| hangs_on_link(path, link, decision))
+        })
+        .collect()
+}
+
+fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnostic {
+    Diagnostic::new(
+        Code::ReplaceableLink,
+        format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced"),
+    )
+    .at(&decision.origin)
+    .help("put the file itself there, or make the folder of the link read-only")
+}
+
+/// Whether `decision` opens what another rule hides, by way of a symlink. The link may have been another one a moment ago: a sandbox with
+/// another policy may be able to write its folder.
+fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
+    let hidden_here = decision.losers.iter().any(|loser| loser.rule.access == Access::Exclude);
+    let hidden_around = || decisions.around(path).is_some_and(|around| around.access == Access::Exclude);
+    decision.access == Access::Rw && !decision.links.is_empty() && (hidden_here || hidden_around())
+}
+
+fn shown_links(links: &[AbsPath]) -> String {
+    links.iter().map(AbsPath::to_string).collect::<Vec<_>>().join("` → `")
+}
+
+/// Whether a run would be refused because of the symlinks by which `decision` opens `path`.
+pub fn is_refused_through_link(plan: &Plan, path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
+    reopens_through_link(path, decision, decisions) || opened_through_writable_link(plan, path, decision)
+}
+
+/// Whether `decision` opens `path` through a symlink that a command can replace.
+fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
+    let opens = decision.access == Access::Rw || decision.shows_socket;
+    opens && plan.view_around(path) != View::HostRw && writable_link(plan, &decision.links).is_some()
+}
+
+/// The first of `links` whose folder the command can write.
+fn writable_link<'l>(plan: &Plan, links: &'l [AbsPath]) -> Option<&'l AbsPath> {
+    links.iter().find(|link| plan.view_around(link) == View::HostRw)
+}

@@ -1,0 +1,97 @@
+//! Directories that must stay where they are, because a rule names a path below them.
+//!
+//! `.git/hooks` is read-only and `.git` is not. Without pins, a command renames `.git`, builds
+//! another one, and git on the host runs a hook of the command's making: the mount moved with the
+//! old folder. The kernel refuses to rename, exchange or remove a directory on which something is
+//! mounted in this mount namespace, even if another mount covers it. So each directory on the way
+//! is bound onto itself, and the writable bind then covers that mount: the command sees no
+//! difference, and files can still be moved across (tests/model_kernel/pins.rs).
+
+use std::path::Path;
+
+use crate::compile::decide::{Decision, Decisions, OUR_OWN};
+use crate::compile::layers::OwnFile;
+use crate::compile::resolve::Loose;
+use crate::policy::origin::Origin;
+use crate::policy::path::{AbsPath, PathMap};
+use crate::policy::rule::Access;
+
+/// Why a directory is pinned. Many rules may need it; this is the first of them.
+#[derive(Clone, Debug)]
+pub(super) struct Pin {
+    /// The path that could otherwise be moved away or replaced.
+    pub keeps: AbsPath,
+    pub because: Origin,
+}
+
+/// The directories to pin, parents first (SPEC B12, B13).
+///
+/// A protective rule counts even if it needs no mount: `ro = ["a/b/c"]` names `a` although a `**/b`
+/// makes `b` read-only already. A `rw` rule needs no pin: if its path was moved away, it opens less
+/// in the next run, and the replacement came out of a writable folder. Nor does a glob that is out
+/// of reach: the rule that excludes the directory around its match keeps all of it excluded.
+pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
+    let mut pins = Vec::new();
+    let mut sweep = decisions.sweep();
+    // The lengths of the pinned directories on the way to the last path. Most rules share theirs.
+    let mut pinned: Vec<usize> = Vec::new();
+    let mut last = None;
+    for (path, decision) in decisions.iter() {
+        let way = sweep.way_to(path);
+        let shared = last.replace(path).map_or(0, |last| path.shared_bytes(last));
+        pinned.retain(|bytes| *bytes <= shared);
+        if !decision.access.is_protective() || decision.out_of_reach {
+            continue;
+        }
+        for Movable { directory, root } in movable(way, path) {
+            let bytes = directory.as_os_str().len();
+            let may_move = |loose: &Loose| loose.may_move(directory, root);
+            if !pinned.contains(&bytes) && !decision.loose.as_deref().is_some_and(may_move) {
+                pinned.push(bytes);
+                pins.push((directory, Pin { keeps: path.clone(), because: decision.origin.clone() }));
+            }
+        }
+    }
+    // A preset's `ro` on an excluded path has no decision. The rule that excludes the path may be a
+    // glob with `**`, which names less of the way (SPEC B13).
+    let ways: Vec<_> = decisions.naming_aside().map(|found| (found, decisions.way_to(&found.path))).collect();
+    for (found, way) in &ways {
+        let may_move = |movable: &Movable| {
+            found.loose.as_deref().is_some_and(|loose| loose.may_move(movable.directory, movable.root))
+        };
+        let pin = || Pin { keeps: found.path.clone(), because: found.rule.origin.clone() };
+        let named = movable(way, &found.path).filter(|movable| !may_move(movable));
+        pins.extend(named.map(|movable| (movable.directory, pin())));
+    }
+    // Our own files have no decision where a rule around them protects them, and that rule may be a
+    // glob with `**`, too.
+    let ways: Vec<_> = own.iter().map(|file| (&file.path, decisions.way_to(&file.path))).collect();
+    for (path, way) in &ways {
+        let pin = || Pin { keeps: (*path).clone(), because: OUR_OWN };
+        pins.extend(movable(way, path).map(|movable| (movable.directory, pin())));
+    }
+    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory), pin));
+    PathMap::merged(pins, |_first, _| ())
+}
+
+/// A directory that a command could rename to anywhere below `root`, the outermost folder that is
+/// writable together with it. The kernel refuses a rename from mount to mount (EXDEV).
+struct Movable<'p> {
+    directory: &'p Path,
+    root: &'p AbsPath,
+}
+
+/// The directories on the way to `path` that could be moved, given the decisions on it. A `rw` rule
+/// inside a writable folder counts as part of it: the optimiser drops its mount.
+fn movable<'p>(way: &[(&'p AbsPath, &'p Decision)], path: &'p AbsPath) -> impl Iterator<Item = Movable<'p>> {
+    let mut root: Option<&AbsPath> = None;
+    let ends = way.iter().skip(1).map(|(at, _)| *at).chain([path]);
+    way.iter().zip(ends).flat_map(move |((at, decision), end)| {
+        let is_part = decision.access == Access::Rw && root.is_some();
+        // Mount points both, and the kernel refuses to move one.
+        root = (decision.access == Access::Rw).then(|| root.unwrap_or(at));
+        let shortest = at.bytes().len() + usize::from(!is_part);
+        let between = end.folders().take_while(move |directory| directory.as_os_str().len() >= shortest);
+        root.into_iter().flat_map(move |root| between.clone().map(move |directory| Movable { directory, root }))
+    })
+}

@@ -1,0 +1,64 @@
+//! What placeholders need besides their own mounts.
+
+use std::sync::Arc;
+
+use crate::compile::decide::Decisions;
+use crate::compile::placeholder::{Placeholder, ignore_line};
+use crate::compile::resolve::GitExclude;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::policy::path::{AbsPath, shown};
+use crate::policy::rule::{LayerKind, Rule};
+
+use super::{Mount, Plan, Planner, View};
+
+impl Planner {
+    /// git inside reads a list that also names what a mount covers in its work tree (SPEC M5): `git add -A` must not stage
+    /// placeholders, nor stop at a masked file, and `git stash -u` and `git clean` must not try to remove a mount
+    /// point, which leaves them half done. For what is tracked the list means nothing.
+    pub(super) fn git_exclude(
+        &mut self,
+        exclude: &GitExclude,
+        decisions: &Decisions,
+        placeholders: &mut Vec<Placeholder>,
+    ) {
+        let mut views = self.views.sweep();
+        let mut lines = Vec::new();
+        for (path, decision, opens_below) in decisions.with_openings() {
+            // In a folder in which something is open, new files are work.
+            let is_covered = decision.access.is_protective()
+                && matches!(views.nearest_above(path), Some((_, View::HostRw)))
+                && !opens_below();
+            if is_covered && let Some(seen) = exclude.seen(path) {
+                lines.extend(ignore_line(seen, decision.kind));
+            }
+        }
+        // Where git cannot write, it stages nothing; where a rule hides the list, it stays hidden.
+        let around = self.views.above(&exclude.path);
+        if lines.is_empty() || around != View::HostRw || self.views.at(&exclude.path) == View::Masked {
+            return;
+        }
+        let mut content = exclude.content.clone();
+        if content.last().is_some_and(|last| *last != b'\n') {
+            content.push(b'\n');
+        }
+        content.extend(lines);
+        if let Some(own) = &exclude.placeholder {
+            placeholders.push(own.clone());
+        }
+        self.always(Mount::DataFile { path: exclude.path.clone(), content }, "git leaves alone what is covered");
+        self.views.cover(exclude.path.clone(), View::HostRo);
+    }
+}
+
+/// SPEC M4: nothing is made through a symlink. Where a command could replace one that leads to nothing, a path that a user
+/// blocks is refused; of those that presets block it is said.
+pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
+    for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
+        let written = shown(&rule.text);
+        let message =
+            format!("`{written}` leads through the symlink `{link}` to nothing, and a command can replace the link");
+        let help = "remove the link, or create what it leads to: no placeholder is put up through a symlink";
+        let code = if rule.layer == LayerKind::Preset { Code::DanglingLink } else { Code::PlaceholderFailed };
+        diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
+    }
+}

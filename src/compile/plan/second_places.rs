@@ -1,0 +1,49 @@
+//! Files that appear in a second place (SPEC P10).
+
+use crate::compile::decide::Decisions;
+use crate::compile::placeholder::Placeholder;
+use crate::compile::resolve::SecondPlace;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::Access;
+
+use super::{Mount, Planned, Planner, Purpose, View};
+
+/// A variable that tells a program of a folder, where the caller has not set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    pub variable: String,
+    pub folder: AbsPath,
+    pub origin: Origin,
+}
+
+impl Planner {
+    /// Both places must be open without it: a second place opens nothing.
+    pub(super) fn second_places(
+        &mut self,
+        places: &[SecondPlace],
+        decisions: &Decisions,
+        placeholders: &mut Vec<Placeholder>,
+    ) -> Vec<Told> {
+        let mut told = Vec::new();
+        for place in places {
+            let is_open = |path: &AbsPath| self.views.at(path) == View::HostRw;
+            if !is_open(&place.source) || !is_open(&place.path) || decisions.get(&place.path).is_some() {
+                continue;
+            }
+            placeholders.extend(place.placeholder.clone());
+            self.mounts.push(Planned {
+                mount: Mount::Elsewhere { path: place.path.clone(), source: place.source.clone() },
+                purpose: Purpose::Rule(Access::Rw),
+                because: place.origin.clone(),
+            });
+            self.views.cover(place.path.clone(), View::HostRw);
+            told.extend(place.told_by.clone().map(|(variable, folder)| Told {
+                variable,
+                folder,
+                origin: place.origin.clone(),
+            }));
+        }
+        told
+    }
+}

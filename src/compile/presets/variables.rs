@@ -1,0 +1,131 @@
+//! The few names that built-in data may use for places that only discovery knows.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use crate::compile::config::Entry;
+use crate::compile::layers::Project;
+use crate::host::git::nested::{Form, FoundBy};
+use crate::host::git::{Nested, NestedRepositories, Repository};
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, LayerKind, Refinements, Rule};
+
+#[cfg(test)]
+pub(super) const VARIABLES: [&str; 10] = [
+    "$GIT_DIR",
+    "$GIT_COMMON_DIR",
+    "$GIT_OTHER_REFS",
+    "$GIT_POINTER",
+    "$GIT_NAMED_HOOKS",
+    "$GIT_INCLUDED",
+    "$GIT_NAMED_PROGRAMS",
+    "$GIT_NESTED",
+    "$GIT_KEPT_WITHIN",
+    "$GIT_NESTED_POINTER",
+];
+
+/// Adds the rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
+/// there is none, no rule at all.
+pub(super) fn add_rules(
+    access: Access,
+    entry: &Entry,
+    base: &AbsPath,
+    refinements: &Arc<Refinements>,
+    project: &Project,
+    rules: &mut Vec<Rule>,
+) {
+    let rule = |base: &AbsPath, text: OsString, refinements: Arc<Refinements>| Rule {
+        if_missing: entry.if_missing,
+        refinements,
+        ..Rule::written(access, text, base.clone(), LayerKind::Preset, entry.origin.clone())
+    };
+    if !entry.path.as_bytes().starts_with(b"$") {
+        rules.push(rule(base, entry.path.clone(), Arc::clone(refinements)));
+        return;
+    }
+    let refinements = Arc::clone(refinements);
+    // What lies in the project is as writable as the project is. A rule of ours would be exact, and so beat a glob by
+    // which somebody narrowed it.
+    let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root);
+    let text = entry.path.to_str().unwrap_or_default();
+    let (name, rest) = text.split_once('/').unwrap_or((text, "."));
+    rules.extend(match (name, &project.repository) {
+        // One directory serves as both in a plain repository; the rules of the shared one then say it all.
+        ("$GIT_DIR", Some(Repository { git_dir, common_dir, .. })) if git_dir == common_dir => Vec::new(),
+        ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
+        ("$GIT_COMMON_DIR", Some(repository)) if redundant(&repository.common_dir) => Vec::new(),
+        // The folder goes into `base`, not into the text, where a `[` in its name would be a glob.
+        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), refinements)],
+        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), refinements)],
+        ("$GIT_OTHER_REFS", Some(repository)) => other_refs(repository)
+            .into_iter()
+            .map(|(folder, except)| {
+                rule(&folder, "*".into(), Arc::new(Refinements { except, ..Refinements::clone(&refinements) }))
+            })
+            .collect(),
+        ("$GIT_DIR" | "$GIT_COMMON_DIR" | "$GIT_OTHER_REFS", None) => Vec::new(),
+        ("$GIT_POINTER", _) => {
+            project.git_pointer.iter().map(|file| rule(file, ".".into(), refinements.clone())).collect()
+        }
+        // Only in the project: elsewhere it is read-only anyway, and must not be shown where it is hidden.
+        ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, project)
+            .map(|folder| rule(folder, "./".into(), tightening(&refinements)))
+            .collect(),
+        ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, project)
+            .map(|file| rule(file, ".".into(), tightening(&refinements)))
+            .collect(),
+        ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, project)
+            .map(|file| rule(file, ".".into(), tightening(&refinements)))
+            .collect(),
+        ("$GIT_NESTED" | "$GIT_KEPT_WITHIN" | "$GIT_NESTED_POINTER", _) => nested(name, project)
+            .into_iter()
+            .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
+            .collect(),
+        _ => vec![rule(base, entry.path.clone(), refinements)],
+    });
+}
+
+fn in_project<'p>(paths: &'p [AbsPath], project: &'p Project) -> impl Iterator<Item = &'p AbsPath> {
+    paths.iter().filter(|path| path.is_below(&project.root))
+}
+
+/// What a command may have chosen by what it wrote.
+fn tightening(refinements: &Refinements) -> Arc<Refinements> {
+    Arc::new(Refinements { only_tightens: true, ..refinements.clone() })
+}
+
+/// The git directories of nested repositories, or what leads there, in places that can be written. Sorted.
+fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
+    let repository = project.repository.as_ref();
+    let main: Vec<&AbsPath> = repository.iter().flat_map(|main| [&main.git_dir, &main.common_dir]).collect();
+    let can_be_written = |place: &AbsPath| {
+        !main.contains(&place) && (place.is_below(&project.root) || main.iter().any(|folder| place.is_below(folder)))
+    };
+    let of_one = |nested: &Nested| match (name, nested.found_by) {
+        ("$GIT_NESTED_POINTER", _) if nested.form == Form::Pointer => vec![nested.folder.child(".git")],
+        ("$GIT_NESTED", FoundBy::Index | FoundBy::Folder) => vec![nested.git_dir.clone(), nested.common_dir.clone()],
+        _ => Vec::new(),
+    };
+    let NestedRepositories { found, kept_within, .. } = &project.git_nested;
+    let kept_within = kept_within.iter().filter(|_| name == "$GIT_KEPT_WITHIN").cloned();
+    found.iter().flat_map(of_one).chain(kept_within).filter(can_be_written).collect()
+}
+
+/// All refs but the current branch, as folders with the one name in each that stays open.
+///
+/// The folders on the way must stay writable: git replaces a ref by renaming `NAME.lock` beside it.
+fn other_refs(repository: &Repository) -> Vec<(AbsPath, Vec<OsString>)> {
+    let mut folder = repository.common_dir.child("refs");
+    let mut folders = Vec::new();
+    if let Some(branch) = &repository.current_branch {
+        for name in ["heads"].into_iter().chain(branch.split('/')) {
+            folders.push((folder.clone(), vec![name.into()]));
+            folder = folder.child(name);
+        }
+    } else {
+        folders.push((folder, Vec::new()));
+    }
+    folders
+}

@@ -1,0 +1,177 @@
+//! Patterns and what does not exist yet.
+
+use std::sync::Arc;
+
+use crate::compile::layers::Project;
+use crate::host::Host;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::Rule;
+
+use super::pattern::{self, Component, Pattern};
+use super::sockets::matches;
+use super::written::anchored;
+
+/// The patterns of a policy, ready to be asked about paths.
+pub struct Patterns<'r> {
+    host: &'r Host,
+    prepared: Vec<Prepared<'r>>,
+}
+
+struct Prepared<'r> {
+    rule: &'r Rule,
+    prefix: AbsPath,
+    components: Vec<Component>,
+}
+
+/// What a pattern would match at a start.
+pub struct Matching<'p> {
+    pub rule: &'p Rule,
+    /// The outermost of what it matches on the way: that is one rule for the pattern (SPEC G2).
+    pub at: AbsPath,
+    /// What the pattern names before its first wildcard (SPEC G3).
+    pub fixed_prefix: &'p AbsPath,
+}
+
+impl<'r> Patterns<'r> {
+    pub fn of(host: &'r Host, project: &Project, rules: &'r [Arc<Rule>]) -> Self {
+        let mut prepared = Vec::new();
+        for rule in rules {
+            let (anchor, text) = anchored(rule, &project.home);
+            let Ok(Pattern::Globs(globs)) = pattern::parse(text) else { continue };
+            for glob in globs {
+                // A rule whose start cannot be looked at has been refused.
+                let Ok(resolved) = host.resolve(&anchor.as_path().join(&glob.prefix)) else { continue };
+                prepared.push(Prepared { rule, prefix: resolved.path, components: glob.components });
+            }
+        }
+        Self { host, prepared }
+    }
+
+    /// The patterns that match `path`, or a directory around it, whether or not that exists and is in reach.
+    pub fn matching(&self, path: &AbsPath) -> Vec<Matching<'_>> {
+        let mut way: Vec<AbsPath> = path.ancestors().collect();
+        way.reverse();
+        let mut matching = Vec::new();
+        for Prepared { rule, prefix, components } in
+            self.prepared.iter().filter(|pattern| path.is_below(&pattern.prefix))
+        {
+            let is_matched = |at: &&AbsPath| matches(prefix, components, at) && self.is_meant(rule, prefix, at);
+            let at = way.iter().find(is_matched).cloned();
+            matching.extend(at.map(|at| Matching { rule, at, fixed_prefix: prefix }));
+        }
+        matching
+    }
+
+    /// The patterns that would match but for a directory on the way that they do not look into (SPEC P5), and that directory.
+    pub fn stopped_before(&self, path: &AbsPath) -> Vec<(Matching<'_>, AbsPath)> {
+        let mut way: Vec<AbsPath> = path.ancestors().collect();
+        way.reverse();
+        let mut stopped = Vec::new();
+        for Prepared { rule, prefix, components } in
+            self.prepared.iter().filter(|pattern| path.is_below(&pattern.prefix))
+        {
+            let mut matched = way.iter().filter(|at| matches(prefix, components, at) && !is_excepted(rule, at));
+            let Some(first) = matched.next() else { continue };
+            // What lies farther in lies behind the same directory.
+            let directory = self.skipped(rule, prefix, first);
+            let matching = |at: &AbsPath| Matching { rule, at: at.clone(), fixed_prefix: prefix };
+            stopped.extend(directory.map(|directory| (matching(first), directory)));
+        }
+        stopped
+    }
+
+    /// As the walk sees it: some names are not entered, and some not meant (SPEC P5).
+    fn is_meant(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> bool {
+        !is_excepted(rule, path) && self.skipped(rule, prefix, path).is_none()
+    }
+
+    /// The outermost directory around `path` that the walk does not enter for the rule.
+    fn skipped(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> Option<AbsPath> {
+        let refinements = &rule.refinements;
+        let is_beside = |directory: &AbsPath, name: &String| {
+            directory.parent().is_some_and(|parent| self.host.exists(&parent.child(name)).unwrap_or(false))
+        };
+        let is_skipped = |directory: &AbsPath| {
+            let name = directory.file_name();
+            refinements.skip_directories.iter().any(|skipped| name == Some(skipped.as_ref()))
+                && refinements.skip_beside.as_ref().is_none_or(|name| is_beside(directory, name))
+        };
+        path.ancestors().skip(1).take_while(|directory| directory.is_below(prefix)).filter(is_skipped).last()
+    }
+}
+
+fn is_excepted(rule: &Rule, path: &AbsPath) -> bool {
+    path.file_name().is_some_and(|name| rule.refinements.except.iter().any(|except| except == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::policy::origin::Origin;
+    use crate::policy::rule::{Access, LayerKind, Refinements};
+
+    /// What of `path` the rule would match, on a host without anything.
+    fn matched(text: &str, refinements: Refinements, path: &str) -> Option<String> {
+        asked(text, refinements, |patterns| {
+            patterns.matching(&AbsPath::root().join(path)).first().map(|matching| matching.at.to_string())
+        })
+    }
+
+    fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&Patterns) -> T) -> T {
+        let at = |path: &str| AbsPath::root().join(path);
+        let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
+        let rules = [Arc::new(Rule { text: text.into(), refinements: Arc::new(refinements), ..rule })];
+        let project = Project::plain(&at("/r"), at("/h"));
+        let host = Host::at(PathBuf::from("/nonexistent"));
+        ask(&Patterns::of(&host, &project, &rules))
+    }
+
+    #[test]
+    fn a_pattern_is_asked_about_paths_as_the_walk_would_match_them() {
+        for (pattern, path, expected) in [
+            ("**/.env", "/r/.env", Some("/r/.env")),
+            ("**/.env", "/r/a/b/.env", Some("/r/a/b/.env")),
+            ("**/.env", "/r/a/.env/in/.env", Some("/r/a/.env")),
+            ("**/.env", "/other/.env", None),
+            ("~/*.pem", "/h/a.pem", Some("/h/a.pem")),
+            ("~/*.pem", "/h/d/a.pem", None),
+            ("{a,b}/x", "/r/b/x/y", Some("/r/b/x")),
+            ("exact", "/r/exact", None),
+        ] {
+            let found = matched(pattern, Refinements::default(), path);
+            assert_eq!(found.as_deref(), expected, "{pattern} at {path}");
+        }
+    }
+
+    #[test]
+    fn what_a_preset_does_not_enter_or_mean_does_not_match() {
+        let refinements = || Refinements {
+            skip_directories: vec!["node_modules".to_owned()],
+            except: vec![".env.example".into()],
+            ..Refinements::default()
+        };
+        assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.local").as_deref(), Some("/r/a/.env.local"));
+        assert_eq!(matched("**/.env*", refinements(), "/r/a/.env.example"), None);
+        assert_eq!(matched("**/.env*", refinements(), "/r/node_modules/x/.env"), None);
+        assert_eq!(matched("**/node_*", refinements(), "/r/node_modules").as_deref(), Some("/r/node_modules"));
+    }
+
+    #[test]
+    fn a_pattern_that_stops_before_a_directory_is_said_to() {
+        let refinements = Refinements { skip_directories: vec!["node_modules".to_owned()], ..Refinements::default() };
+        let stopped = |path: &str| {
+            asked("**/.env", refinements.clone(), |patterns| {
+                let stopped = patterns.stopped_before(&AbsPath::root().join(path));
+                stopped.first().map(|(matching, directory)| (matching.at.to_string(), directory.to_string()))
+            })
+        };
+        let expected = ("/r/node_modules/a/node_modules/.env".to_owned(), "/r/node_modules".to_owned());
+        assert_eq!(stopped("/r/node_modules/a/node_modules/.env"), Some(expected));
+        assert_eq!(stopped("/r/node_modules/a"), None);
+        assert_eq!(stopped("/r/a/.env"), None);
+        // Matched before the directory: not looking into it takes nothing away.
+        assert_eq!(stopped("/r/.env/node_modules/.env"), None);
+    }
+}

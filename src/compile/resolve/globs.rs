@@ -1,0 +1,162 @@
+//! Turns the hits of the walk into matches of rules.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::host::{FileKind, Resolved};
+use crate::policy::path::{AbsPath, PathMap, shown};
+use crate::policy::rule::{Access, Exactness, IfMissing, Precedence};
+
+use super::exact::missing_path;
+use super::tracked::TrackedFiles;
+use super::unnamed_ancestors::{Loose, loose};
+use super::walk::{self, Hit, WalkPattern};
+use super::{Match, Resolver};
+
+impl Resolver<'_> {
+    /// Expands all globs with one walk.
+    ///
+    /// `exact` are the winners among exact rules. With `within` the walk enters only these
+    /// directories, and those on the way to them.
+    pub(super) fn globs(&mut self, patterns: &[&WalkPattern], exact: &PathMap<Precedence>, within: Option<&[AbsPath]>) {
+        let walked = walk::walk(self.host, patterns, exact, within);
+        let mut reported = BTreeSet::new();
+        for failure in &walked.unreadable {
+            let pattern = patterns[failure.pattern];
+            // An `rw` glob opens nothing in a folder that it cannot read. Report each folder once.
+            if pattern.rule.access.is_protective() && reported.insert(&failure.path) {
+                self.unreadable(&pattern.rule, &failure.path, &failure.error);
+            }
+        }
+        let mut tracked = TrackedFiles::new(self.host);
+        let mut matched = vec![false; patterns.len()];
+        self.found.visited.add(walked.visited);
+        for hit in walked.hits {
+            let pattern = patterns[hit.pattern];
+            matched[hit.pattern] = true;
+            self.warn_if_ambiguous(pattern, &hit);
+            if pattern.rule.refinements.leave_tracked && hit.kind == FileKind::File && tracked.holds(&hit.path) {
+                self.found.left_alone.push((pattern.rule.clone(), hit.path));
+            } else {
+                self.hit(pattern, hit);
+            }
+        }
+        for (pattern, matched) in patterns.iter().zip(matched) {
+            if !matched && pattern.literal.is_none() {
+                self.missing(&pattern.rule, pattern.prefix.clone());
+            }
+        }
+        self.literal_names(patterns);
+        self.require_matches(patterns);
+    }
+
+    /// `if-missing = "error"` on a glob: at least one of its alternatives must have matched.
+    fn require_matches(&mut self, patterns: &[&WalkPattern]) {
+        for pattern in patterns.iter().filter(|pattern| pattern.rule.if_missing == IfMissing::Error) {
+            if !self.found.matches.iter().any(|found| Arc::ptr_eq(&found.rule, &pattern.rule)) {
+                self.diagnostics.push(missing_path(&pattern.rule));
+            }
+        }
+    }
+
+    /// A path that `pattern` matched, and where it leads.
+    fn hit(&mut self, pattern: &WalkPattern, hit: Hit) {
+        let resolved = if hit.is_symlink && pattern.rule.access == Access::Rw {
+            // Not followed, so where it leads, if anywhere, does not matter.
+            self.found.missing.push((pattern.rule.clone(), hit.path));
+            return;
+        } else if hit.is_symlink {
+            match self.host.resolve(hit.path.as_path()) {
+                Ok(resolved) => resolved,
+                Err(e) => return self.unreadable(&pattern.rule, &hit.path, &e),
+            }
+        } else {
+            let names = match hit.names {
+                Ok(names) => names,
+                Err(e) => return self.unreadable(&pattern.rule, &hit.path, &e),
+            };
+            Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
+        };
+        // Only the link names its target.
+        let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path).map(Box::new) };
+        self.found_by_glob(pattern, hit.path, resolved, loose);
+    }
+
+    fn found_by_glob(
+        &mut self,
+        pattern: &WalkPattern,
+        matched: AbsPath,
+        resolved: Resolved,
+        loose: Option<Box<Loose>>,
+    ) {
+        let rule = &pattern.rule;
+        let Resolved { path, links, kind, names } = resolved;
+        // A command that can write the folder chooses the target, so `rw` does not follow it (SPEC
+        // G5).
+        let follows = links.is_empty() || rule.access != Access::Rw;
+        let Some(kind) = kind.filter(|_| follows) else {
+            self.found.missing.push((rule.clone(), matched));
+            return;
+        };
+        if let Some(link) = links.first()
+            && (self.project.home.is_within(&path) || self.project.cwd.is_within(&path))
+        {
+            self.diagnostics.push(
+                Diagnostic::new(
+                    Code::BroadSymlink,
+                    format!("`{}` matches the symlink `{link}`, which leads to `{path}`", shown(&rule.text)),
+                )
+                .at(&rule.origin)
+                .help(format!(
+                    "remove the link, or write a pattern that it does not match: `{}` would apply to all of `{path}`",
+                    rule.access
+                )),
+            );
+            return;
+        }
+        let links = pattern.links.iter().cloned().chain(links).collect();
+        let fixed_prefix = pattern.prefix.clone();
+        let (rule, exactness) = (rule.clone(), Exactness::Glob);
+        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None, loose });
+    }
+
+    /// Adds the file that has the text of the pattern as its name (SPEC G4). It counts as a glob
+    /// match and not as an exact one, because a command that can write the folder can create it.
+    fn literal_names(&mut self, patterns: &[&WalkPattern]) {
+        for pattern in patterns {
+            let known = |path: &AbsPath| {
+                self.found.matches.iter().any(|m| Arc::ptr_eq(&m.rule, &pattern.rule) && m.path == *path)
+            };
+            if let Some(literal) = pattern.literal.as_ref().filter(|literal| !known(&literal.path)) {
+                let matched = literal.links.first().unwrap_or(&literal.path).clone();
+                self.found_by_glob(pattern, matched, literal.clone(), None);
+            }
+        }
+    }
+
+    fn warn_if_ambiguous(&mut self, pattern: &WalkPattern, hit: &Hit) {
+        if pattern.literal.as_ref().is_some_and(|literal| literal.path != hit.path) {
+            let text = shown(&pattern.rule.text);
+            self.diagnostics.push(
+                Diagnostic::new(
+                    Code::AmbiguousPattern,
+                    format!("`{text}` is the name of a file, and as a pattern it matches others too"),
+                )
+                .at(&pattern.rule.origin)
+                .help("both are covered; to mean the file alone, put `\\` before each of `* ? [ ] { }`"),
+            );
+        }
+    }
+}
+
+/// The strongest exact rule at each path that has one.
+pub(super) fn exact_winners(matches: &[Match]) -> PathMap<Precedence> {
+    // Rules that only tighten (SPEC G5, P12, W3) do not decide which globs are in reach.
+    let only_tightens = |found: &Match| found.only_tightens() || found.rule.is_preset_ro() || found.alias_of.is_some();
+    let decides = |found: &&Match| found.exactness == Exactness::Exact && !only_tightens(found);
+    let exact = matches.iter().filter(decides);
+    PathMap::merged(exact.map(|found| (found.path.clone(), found.rule.precedence(found.exactness))), |winner, other| {
+        *winner = other.max(*winner)
+    })
+}

@@ -1,0 +1,192 @@
+//! Other names of the same files. A tree that is mounted in two places shows its protected files in
+//! both (SPEC W3).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use crate::compile::layers::OwnFile;
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::MOUNT_TABLE;
+use crate::host::mountinfo::{self, MountEntry};
+use crate::policy::path::AbsPath;
+use crate::policy::places;
+
+use super::{Match, Resolver};
+
+/// The name that a rule reached, for a match at another name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasOf {
+    pub path: AbsPath,
+    /// The rule is on a folder around `path`, so any rule at the other name is nearer.
+    pub inherited: bool,
+}
+
+impl Resolver<'_> {
+    /// The mounts of the host, if something may have two names.
+    pub(super) fn mounts(&mut self) -> Option<Mounts> {
+        match self.host.mount_table() {
+            Ok(table) => Mounts::read(&table.unwrap_or_default()),
+            Err(e) => {
+                self.unreadable_alias(MOUNT_TABLE, &e);
+                None
+            }
+        }
+    }
+
+    /// Adds a match at each other name of each protected path. `decide` takes those that tighten.
+    pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
+        let protective = |found: &&Match| found.rule.access.is_protective() && !found.rule.shows_socket;
+        let protected: Vec<Match> = self.found.matches.iter().filter(protective).cloned().collect();
+        for found in protected {
+            for (path, alias_of) in self.reachable_aliases(mounts, &found.path) {
+                // By whatever links the rule came, none leads here.
+                let (links, alias_of) = (Vec::new(), Some(alias_of));
+                let (matched, fixed_prefix) = (path.clone(), path.clone());
+                self.found.matches.push(Match {
+                    path,
+                    matched,
+                    fixed_prefix,
+                    links,
+                    alias_of,
+                    loose: None,
+                    ..found.clone()
+                });
+            }
+        }
+        for file in own {
+            for (path, _) in self.reachable_aliases(mounts, &file.path) {
+                self.found.own_aliases.push(OwnFile { path, links: Vec::new(), ..file.clone() });
+            }
+        }
+    }
+
+    /// The other names that the command can reach. It runs with our rights, so it cannot look into
+    /// a folder that is closed to us.
+    fn reachable_aliases(&mut self, mounts: &Mounts, path: &AbsPath) -> Vec<(AbsPath, AliasOf)> {
+        let mut aliases: Vec<(AbsPath, AliasOf)> = mounts.aliases(path).into_iter().collect();
+        aliases.retain(|(alias, _)| {
+            let own = [places::PROC, places::DEV].iter().any(|place| alias.as_path().starts_with(place));
+            !own && match self.host.exists(alias) {
+                Ok(exists) => exists,
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => false,
+                Err(e) => {
+                    self.unreadable_alias(&alias.to_string(), &e);
+                    false
+                }
+            }
+        });
+        aliases
+    }
+
+    fn unreadable_alias(&mut self, path: &str, error: &io::Error) {
+        self.diagnostics.push(
+            Diagnostic::new(
+                Code::UnreadablePath,
+                format!("cannot look for other mounts at `{path}`: {}", reason(error)),
+            )
+            .help("make it readable: what is mounted in two places must be protected in both"),
+        );
+    }
+}
+
+/// All mounts.
+#[derive(Debug)]
+pub(super) struct Mounts {
+    mounts: Vec<MountEntry>,
+    /// By parent; those whose parent is not in the table under `None`.
+    children: BTreeMap<Option<u64>, Vec<usize>>,
+}
+
+impl Mounts {
+    /// `None` if each file system is mounted once, which is the usual case: then no file has two
+    /// names.
+    fn read(table: &[u8]) -> Option<Self> {
+        // A mount whose root was removed has no path, and so no other name.
+        let mounts: Vec<MountEntry> =
+            mountinfo::parse(table).into_iter().filter(|mount| mount.root.is_some()).collect();
+        let mut devices: Vec<&str> =
+            mounts.iter().filter(|mount| !is_of_the_kernel(mount)).map(|mount| mount.device.as_str()).collect();
+        devices.sort_unstable();
+        if !devices.windows(2).any(|pair| pair[0] == pair[1]) {
+            return None;
+        }
+        let ids: BTreeSet<u64> = mounts.iter().map(|mount| mount.id).collect();
+        let mut children: BTreeMap<Option<u64>, Vec<usize>> = BTreeMap::new();
+        for (index, mount) in mounts.iter().enumerate() {
+            let parent = Some(mount.parent).filter(|parent| *parent != mount.id && ids.contains(parent));
+            children.entry(parent).or_default().push(index);
+        }
+        Some(Self { mounts, children })
+    }
+
+    /// The mount that shows at `path`. The search goes down from the root, as the kernel does, so
+    /// mounts below a later mount do not count.
+    fn showing(&self, path: &AbsPath) -> Option<usize> {
+        let mut current: Option<usize> = None;
+        for _ in 0..self.mounts.len() {
+            let parent = current.map(|index| self.mounts[index].id);
+            let on_the_way = self.children.get(&parent).into_iter().flatten().copied();
+            let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].point));
+            // The first one that is met; of several in one place the last.
+            let next =
+                on_the_way.min_by_key(|index| (self.mounts[*index].point.ancestors().count(), usize::MAX - index));
+            match next {
+                Some(next) => current = Some(next),
+                None => break,
+            }
+        }
+        current
+    }
+
+    /// Every other name of `path`, or of something in it, with the name that the rule reached.
+    fn aliases(&self, path: &AbsPath) -> BTreeMap<AbsPath, AliasOf> {
+        let mut aliases = BTreeMap::new();
+        if let Some(mount) = self.showing(path) {
+            self.aliases_of(mount, path, false, &mut aliases);
+        }
+        for (index, mount) in self.mounts.iter().enumerate() {
+            if mount.point.is_below(path) && self.showing(&mount.point) == Some(index) {
+                self.aliases_of(index, &mount.point, true, &mut aliases);
+            }
+        }
+        aliases.remove(path);
+        aliases
+    }
+
+    /// Adds the other names of `path`, which the mount `index` shows.
+    fn aliases_of(&self, index: usize, path: &AbsPath, inherited: bool, aliases: &mut BTreeMap<AbsPath, AliasOf>) {
+        let mount = &self.mounts[index];
+        let Some(below) = path.relative_to(&mount.point) else { return };
+        let Some(inner) = mount.root.as_ref().map(|root| root.join(below)) else { return };
+        let others = self.mounts.iter().enumerate();
+        for (other_index, other) in others.filter(|(i, other)| *i != index && other.device == mount.device) {
+            let Some(root) = &other.root else { continue };
+            let alias = if let Some(below) = inner.relative_to(root) {
+                Some((other.point.join(below), AliasOf { path: path.clone(), inherited }))
+            } else if let Some(below) = root.relative_to(&inner) {
+                let named = path.join(below);
+                let shows = self.showing(&named) == Some(index);
+                shows.then(|| (other.point.clone(), AliasOf { path: named, inherited: true }))
+            } else {
+                None
+            };
+            if let Some((alias, of)) = alias
+                && self.showing(&alias) == Some(other_index)
+            {
+                // A path that the rule names itself outranks one that it only contains.
+                let known: &mut AliasOf = aliases.entry(alias).or_insert_with(|| of.clone());
+                if known.inherited && !of.inherited {
+                    *known = of;
+                }
+            }
+        }
+    }
+}
+
+/// The sandbox has its own; containers mount parts of the host's several times.
+fn is_of_the_kernel(mount: &MountEntry) -> bool {
+    [places::PROC, places::DEV].iter().any(|place| mount.point.as_path().starts_with(place))
+}
+
+#[cfg(test)]
+mod tests;

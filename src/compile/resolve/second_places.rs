@@ -1,0 +1,65 @@
+//! A file of the home that appears in a second place inside (SPEC P10).
+//!
+//! A program that saves by a temporary file and a rename cannot do so beside a file in the read-only home. In a folder that
+//! is open it can: there the rename over the mount is refused, and then it writes in place.
+
+use crate::compile::placeholder::Placeholder;
+use crate::host::FileKind;
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{AlsoAt, Rule};
+
+use super::Resolver;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecondPlace {
+    /// The file.
+    pub source: AbsPath,
+    /// Where it appears, too.
+    pub path: AbsPath,
+    /// What it is mounted on, where nothing is there.
+    pub placeholder: Option<Placeholder>,
+    /// The variable that names the folder, and that folder.
+    pub told_by: Option<(String, AbsPath)>,
+    pub origin: Origin,
+}
+
+impl Resolver<'_> {
+    /// Notes the second place of `source`, unless somebody uses it already.
+    pub(super) fn find_second_place(&mut self, rule: &Rule, also_at: &AlsoAt, source: &AbsPath, kind: FileKind) {
+        let AlsoAt { path, told_by } = also_at;
+        let is_told =
+            told_by.as_ref().is_some_and(|name| self.session.env.contains_key(name.as_ref() as &std::ffi::OsStr));
+        let written = self.project.home.join(path.trim_start_matches("~/"));
+        let (Some(folder), Some(name)) = (written.parent(), written.file_name()) else { return };
+        let Ok(resolved) = self.host.resolve(folder.as_path()) else { return };
+        let exists = resolved.kind == Some(FileKind::Directory) || self.found.create.contains(&resolved.path);
+        // A link into that very folder: the program finds it there, and can save beside it.
+        let is_there = source.is_within(&resolved.path);
+        if is_told || kind != FileKind::File || !exists || is_there {
+            return;
+        }
+        let path = resolved.path.child(name);
+        let origin = &rule.origin;
+        let placeholder = match self.host.kind(&path) {
+            Ok(found) if found.is_none() || self.stands(&path) => {
+                if !self.found.can_journal || !self.host.can_create(&path) {
+                    return;
+                }
+                let (layer, origin) = (rule.layer, origin.clone());
+                Some(Placeholder { path: path.clone(), kind: FileKind::File, parents: Vec::new(), layer, origin })
+            }
+            // As an older bwrap left it.
+            Ok(_) if self.host.is_empty_file(&path) => None,
+            _ => return,
+        };
+        let told_by = told_by.clone().map(|name| (name, folder));
+        self.found.second_places.push(SecondPlace {
+            source: source.clone(),
+            path,
+            placeholder,
+            told_by,
+            origin: origin.clone(),
+        });
+    }
+}

@@ -1,0 +1,113 @@
+//! Which files the git index holds with exactly the content they have now (SPEC P6).
+//!
+//! Such a file is left unmasked, so a wrong `true` shows a secret. The index, and the `.git` that leads to it, may
+//! have been written by the sandboxed command, and neither is trusted here. The proof is the content itself:
+//!
+//! - To name the blob of a file, the command must know the hash of its content. It learns that hash from the content,
+//!   or from a repository that has the content; then unmasking the file tells it nothing new. Finding another
+//!   content with the same hash does not help: the entry must match the file, which the command did not write.
+//! - So no back-pointer is asked of a `.git` file: a forged one leads to another index, and the same proof.
+//! - A match that the command guessed confirms the guess. That costs it one start of the sandbox for each guess and
+//!   file, which is why an index that holds a name twice is refused as a whole: it would test many guesses at once.
+//!   A secret short enough to be found that way is not kept by a mask.
+//! - The bytes are compared as they are, without git's filters. With git-crypt and the like the index holds the
+//!   cipher text and the work tree the plain text; they differ, and the file stays masked.
+//! - What remains: a content whose full hash is known though the content is not (a hash printed somewhere, a partial
+//!   clone without that blob). An abbreviated hash is not enough.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::host::git::index::{HashKind, Index};
+use crate::host::git::nested::git_dir_in;
+use crate::host::git::{self, index};
+use crate::host::{FileKind, Host};
+use crate::policy::path::AbsPath;
+
+/// Larger files are not hashed. Secrets are small, and a large one that stays masked is the safe side.
+const LARGEST_FILE: u64 = 16 << 20;
+
+fn blob_id(kind: HashKind, content: &[u8]) -> Vec<u8> {
+    let header = format!("blob {}\0", content.len());
+    match kind {
+        HashKind::Sha1 => Sha1::new().chain_update(header).chain_update(content).finalize().to_vec(),
+        HashKind::Sha256 => Sha256::new().chain_update(header).chain_update(content).finalize().to_vec(),
+    }
+}
+
+/// The answers of the repositories met so far; each index is read once.
+pub(crate) struct TrackedFiles<'h> {
+    host: &'h Host,
+    /// By work tree. `None`: there is a repository, and its index tells us nothing.
+    indexes: BTreeMap<AbsPath, Option<Index>>,
+}
+
+impl<'h> TrackedFiles<'h> {
+    pub(crate) fn new(host: &'h Host) -> Self {
+        Self { host, indexes: BTreeMap::new() }
+    }
+
+    /// Whether the index of the nearest repository around `path` surely has it, as a regular file with its present
+    /// content. `path` holds no symlinks.
+    ///
+    /// Every doubt is a no: no repository, an index that cannot be read or understood, a symlink on the way, an entry
+    /// that is unmerged, skipped in the work tree or only intended.
+    pub(crate) fn holds(&mut self, path: &AbsPath) -> bool {
+        self.is_held(path).unwrap_or(false)
+    }
+
+    /// Whether that index has a plain entry for it, merged and meant to be in the work tree, whatever the content. For advice: this proves nothing.
+    pub(crate) fn names(&mut self, path: &AbsPath) -> bool {
+        self.entry(path).is_ok_and(|entry| entry.is_some())
+    }
+
+    fn is_held(&mut self, path: &AbsPath) -> io::Result<bool> {
+        let resolved = self.host.resolve(path.as_path())?;
+        if !resolved.links.is_empty() || resolved.kind != Some(FileKind::File) {
+            return Ok(false);
+        }
+        let host = self.host;
+        let Some((kind, id)) = self.entry(path)? else { return Ok(false) };
+        let Some(content) = host.read_regular(path, LARGEST_FILE)? else { return Ok(false) };
+        Ok(blob_id(kind, &content) == id)
+    }
+
+    /// The blob that the index of the nearest repository has for `path`.
+    fn entry(&mut self, path: &AbsPath) -> io::Result<Option<(HashKind, &[u8])>> {
+        let Some(work_tree) = self.work_tree_around(path)? else { return Ok(None) };
+        let Some(name) = path.relative_to(&work_tree) else { return Ok(None) };
+        let host = self.host;
+        let index =
+            self.indexes.entry(work_tree).or_insert_with_key(|work_tree| read_index(host, work_tree).ok().flatten());
+        let Some(index) = index else { return Ok(None) };
+        Ok(index.blob_id(name.as_os_str().as_bytes()).map(|id| (index.hash_kind(), id)))
+    }
+
+    /// The nearest folder above `path` with anything named `.git`, valid or not: a broken one is a doubt, and a
+    /// repository further up holds no file of one below it.
+    fn work_tree_around(&self, path: &AbsPath) -> io::Result<Option<AbsPath>> {
+        for folder in path.ancestors().skip(1) {
+            if self.host.exists(&folder.child(".git"))? {
+                return Ok(Some(folder));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn read_index(host: &Host, work_tree: &AbsPath) -> io::Result<Option<Index>> {
+    let Some((git_dir, _)) = git_dir_in(host, work_tree)? else { return Ok(None) };
+    let common_dir = match git::read_path(host, &git_dir.child("commondir"))? {
+        Some(text) => host.resolve(&git_dir.as_path().join(OsStr::from_bytes(&text)))?.path,
+        None => git_dir.clone(),
+    };
+    index::read(host, &git_dir, &common_dir)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! The directories that a walk has read, and whether they have changed since. Another sandbox may
+//! move a folder from a place that the walk has not read to one that it has: the walk then misses
+//! the folder.
+
+use rustix::fs::{AtFlags, CWD, FileType, statat};
+
+use crate::host::Host;
+use crate::policy::path::AbsPath;
+
+/// Seconds and nanoseconds.
+type Moment = (i64, i64);
+
+#[derive(Clone, Debug, Default)]
+pub struct Visited {
+    /// When the walk began. `None` if there was none.
+    began: Option<Moment>,
+    directories: Vec<AbsPath>,
+    /// Where a pattern would have begun, and nothing was.
+    missing: Vec<AbsPath>,
+}
+
+impl Visited {
+    pub(super) fn begin() -> Self {
+        Self { began: Some(now()), ..Self::default() }
+    }
+
+    pub(super) fn note(&mut self, directory: AbsPath, was_there: bool) {
+        if was_there { &mut self.directories } else { &mut self.missing }.push(directory);
+    }
+
+    /// Adds the directories that another thread has read.
+    pub(super) fn add(&mut self, other: Self) {
+        self.directories.extend(other.directories);
+        self.missing.extend(other.missing);
+    }
+
+    /// A directory in which something came, went or was renamed since the walk began, or which is
+    /// itself another one now. `None` means that for a moment all of them were, together, as the
+    /// walk found them.
+    pub fn changed<'v>(&'v self, host: &Host) -> Option<&'v AbsPath> {
+        let began = self.began?;
+        let look = |path: &AbsPath| statat(CWD, host.real(path), AtFlags::SYMLINK_NOFOLLOW);
+        // Nobody can set this time, and every rename sets it: of both folders, and of what is
+        // moved.
+        let is_older = |directory: &AbsPath| {
+            look(directory).is_ok_and(|found| (found.st_ctime, found.st_ctime_nsec.cast_signed()) < began)
+        };
+        let is_directory =
+            |path: &AbsPath| look(path).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+        let changed = self.directories.iter().find(|directory| !is_older(directory));
+        changed.or_else(|| self.missing.iter().find(|path| is_directory(path)))
+    }
+}
+
+/// By the clock that file systems take their times from, which ticks a few hundred times in a
+/// second: what changes from now on is not older than this.
+///
+/// Not by rustix, whose access to the clock crashes under valgrind (`benches/instructions.py`).
+#[allow(unsafe_code)]
+fn now() -> Moment {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills this one value. Where it had no such clock, everything would count
+    // as changed since.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
+    (now.tv_sec, now.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Waits until the clock has ticked, so that earlier files are older than later ones. File
+    /// systems may report the exact time (Linux 6.13), so the coarse clock must pass the exact one.
+    fn tick() {
+        let exact = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let before = (exact.as_secs().try_into().unwrap(), exact.subsec_nanos().into());
+        while now() <= before {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn each_kind_of_change_is_seen() {
+        type Change = fn(&std::path::Path);
+        let changes: [(&str, Change); 7] = [
+            ("nothing", |_| {}),
+            ("a folder where there was none", |at| fs::create_dir(at.join("c")).unwrap()),
+            ("a new file", |at| fs::write(at.join("a/new"), "").unwrap()),
+            ("a file that went", |at| fs::remove_file(at.join("a/file")).unwrap()),
+            ("a folder that came", |at| fs::rename(at.join("elsewhere/moved"), at.join("a/b/moved")).unwrap()),
+            ("a folder that went", |at| fs::rename(at.join("a/b"), at.join("elsewhere/b")).unwrap()),
+            ("there and back again", |at| {
+                fs::rename(at.join("a/b"), at.join("elsewhere/b")).unwrap();
+                fs::rename(at.join("elsewhere/b"), at.join("a/b")).unwrap();
+            }),
+        ];
+        for (name, change) in changes {
+            let folder = tempfile::tempdir().unwrap();
+            for path in ["a/b", "elsewhere/moved"] {
+                fs::create_dir_all(folder.path().join(path)).unwrap();
+            }
+            fs::write(folder.path().join("a/file"), "").unwrap();
+            tick();
+            let mut visited = Visited::begin();
+            for (path, was_there) in [("/a", true), ("/a/b", true), ("/c", false)] {
+                visited.note(AbsPath::normalize(path).unwrap(), was_there);
+            }
+            change(folder.path());
+            assert_eq!(visited.changed(&Host::at(folder.path())).is_some(), name != "nothing", "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_walk_nothing_changes() {
+        assert_eq!(Visited::default().changed(&Host::system()), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Arguments as a shell reads them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::policy::path::shown;
+
+/// An argument as `quote` writes it, or as `$'…'` if a terminal would obey or could not show it.
+/// Shells that know this form read the same bytes back.
+pub(crate) fn quote_for_people(word: &OsStr) -> Vec<u8> {
+    let bytes = word.as_bytes();
+    if shown(word).as_bytes() == bytes {
+        return quote(word);
+    }
+    let mut out = b"$'".to_vec();
+    for byte in bytes {
+        match byte {
+            b'\n' => out.extend(b"\\n"),
+            b'\t' => out.extend(b"\\t"),
+            b'\'' | b'\\' => out.extend([b'\\', *byte]),
+            b' '..=b'~' => out.push(*byte),
+            byte => out.extend(format!("\\x{byte:02x}").bytes()),
+        }
+    }
+    out.push(b'\'');
+    out
+}
+
+/// An argument as text, for a command in a message that a person may copy.
+pub(crate) fn in_shell(word: &OsStr) -> String {
+    String::from_utf8_lossy(&quote_for_people(word)).into_owned()
+}
+
+/// An argument as a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and
+/// paths are bytes.
+pub(crate) fn quote(word: &OsStr) -> Vec<u8> {
+    if let Some(text) = word.to_str() {
+        return quote_text(text).into_bytes();
+    }
+    let quoted = word.as_bytes().iter().flat_map(|byte| match byte {
+        b'\'' => b"'\\''".to_vec(),
+        byte => vec![*byte],
+    });
+    [b"'".to_vec(), quoted.collect(), b"'".to_vec()].concat()
+}
+
+fn quote_text(text: &str) -> String {
+    // `shell-words` would quote all of `--flag=value`.
+    let is_flag = |flag: &str| {
+        flag.strip_prefix("--").is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))
+    };
+    if let Some((flag, value)) = text.split_once('=').filter(|(flag, value)| is_flag(flag) && !value.is_empty()) {
+        return format!("{flag}={}", quote_text(value));
+    }
+    let quoted = shell_words::quote(text);
+    // An interactive bash expands `!` outside of single quotes.
+    if quoted == text && text.contains('!') { format!("'{text}'") } else { quoted.into_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_is_quoted_as_far_as_a_shell_needs_it() {
+        for (word, quoted) in [
+            ("plain", "plain"),
+            ("", "''"),
+            ("two words", "'two words'"),
+            ("it's", r"'it'\''s'"),
+            ("!@secrets", "'!@secrets'"),
+            ("--network=false", "--network=false"),
+            ("--rw=a b", "--rw='a b'"),
+            ("--A$B=c", "'--A$B=c'"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&quote(OsStr::new(word))), quoted);
+        }
+        assert_eq!(in_shell(OsStr::from_bytes(b"a\n\xff")), r"$'a\n\xff'");
+    }
+}

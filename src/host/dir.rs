@@ -1,0 +1,77 @@
+//! What is in a directory, by one reading of it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, FileType, RawDir, statat};
+use rustix::io::Errno;
+
+use super::FileKind;
+
+/// One name in a directory, as `readdir` tells it: no call per file.
+#[derive(Debug)]
+pub struct DirEntry {
+    pub name: OsString,
+    /// Of the entry itself; a symlink counts as a file.
+    pub kind: FileKind,
+    pub is_symlink: bool,
+    pub is_socket: bool,
+}
+
+/// A directory that is open, and what was in it.
+#[derive(Debug)]
+pub struct Directory {
+    handle: OwnedFd,
+    pub entries: Vec<DirEntry>,
+}
+
+impl Directory {
+    /// Reads the directory `handle`. `None` where it has more than `most` names.
+    pub(crate) fn read(handle: OwnedFd, most: usize) -> io::Result<Option<Self>> {
+        // The library's way to read a directory has a buffer of this size allocated for each, and asks for its metadata.
+        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
+        let mut names = RawDir::new(&handle, &mut buffer);
+        let mut entries = Vec::new();
+        while let Some(entry) = names.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            if entries.len() == most {
+                return Ok(None);
+            }
+            let file_type = match entry.file_type() {
+                // Not every file system tells.
+                FileType::Unknown => match statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(found) => FileType::from_raw_mode(found.st_mode),
+                    // It alone has gone. As an error, this would be that of a directory which is not there.
+                    Err(Errno::NOENT) => continue,
+                    Err(e) => return Err(e.into()),
+                },
+                file_type => file_type,
+            };
+            entries.push(DirEntry {
+                name: OsStr::from_bytes(name.to_bytes()).to_owned(),
+                kind: FileKind::of(file_type),
+                is_symlink: file_type.is_symlink(),
+                is_socket: file_type.is_socket(),
+            });
+        }
+        Ok(Some(Self { handle, entries }))
+    }
+
+    /// How many names (hard links) the file `name` has; one when it has gone.
+    // The type of this field differs between architectures.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    pub fn names(&self, name: &OsStr) -> io::Result<u64> {
+        match statat(self.handle.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(found.st_nlink as u64),
+            Err(Errno::NOENT) => Ok(1),
+            Err(e) => Err(e.into()),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `/proc/net/unix`: the sockets of this network namespace, one on a line.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// `__SO_ACCEPTCON` of the kernel: somebody called `listen`.
+const LISTENS: u32 = 0x10000;
+/// `SOCK_DGRAM`: who has a name can be sent to.
+const DATAGRAM: u32 = 2;
+
+/// The names in the file system by which something can be reached, as whoever bound them spelled them.
+pub(crate) fn reachable(table: &[u8]) -> Vec<PathBuf> {
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    // Whether the lines that follow may be a part of the last name.
+    let mut taken = false;
+    for line in table.split(|byte| *byte == b'\n') {
+        match Line::read(line) {
+            Some(line) => {
+                taken = line.is_reachable();
+                if taken {
+                    names.push(line.name.to_vec());
+                }
+            }
+            // The kernel does not escape a newline in a name.
+            None if taken => {
+                if let Some(name) = names.last_mut() {
+                    name.push(b'\n');
+                    name.extend(line);
+                }
+            }
+            None => {}
+        }
+    }
+    // The end of the table is the end of a line, and not a part of the last name.
+    if taken && let Some(name) = names.last_mut().filter(|name| name.ends_with(b"\n")) {
+        name.pop();
+    }
+    names.into_iter().map(|name| PathBuf::from(OsStr::from_bytes(&name))).collect()
+}
+
+struct Line<'t> {
+    flags: u32,
+    kind: u32,
+    name: &'t [u8],
+}
+
+impl<'t> Line<'t> {
+    /// `Num: RefCount Protocol Flags Type St Inode Path`. The inode is padded, and the path, if there is one, is all that
+    /// follows it and one blank.
+    fn read(line: &'t [u8]) -> Option<Self> {
+        let mut rest = line;
+        let mut field = || {
+            let start = rest.iter().position(|byte| *byte != b' ')?;
+            let end = rest[start..].iter().position(|byte| *byte == b' ').map_or(rest.len(), |length| start + length);
+            let field = &rest[start..end];
+            rest = &rest[end..];
+            std::str::from_utf8(field).ok()
+        };
+        let hexadecimal = |text: &str| u32::from_str_radix(text, 16).ok();
+        let number = field()?.strip_suffix(':')?;
+        let (_count, _protocol) = (field()?, field()?);
+        let (flags, kind, _state) = (hexadecimal(field()?)?, hexadecimal(field()?)?, field()?);
+        let inode = field()?;
+        let is_entry = u64::from_str_radix(number, 16).is_ok() && inode.parse::<u64>().is_ok();
+        is_entry.then(|| Self { flags, kind, name: rest.strip_prefix(b" ").unwrap_or_default() })
+    }
+
+    /// An abstract name begins with a NUL, which the table shows as `@`.
+    fn is_reachable(&self) -> bool {
+        let has_name = !self.name.is_empty() && !self.name.starts_with(b"@");
+        has_name && (self.flags & LISTENS != 0 || self.kind == DATAGRAM)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "Num       RefCount Protocol Flags    Type St Inode Path\n";
+
+    fn names(lines: &str) -> Vec<String> {
+        let table = format!("{HEADER}{lines}");
+        reachable(table.as_bytes()).into_iter().map(|name| name.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn who_listens_or_receives_datagrams_can_be_reached() {
+        let table = "\
+0000000000000000: 00000002 00000000 00010000 0001 01 33785 /run/listens
+0000000000000000: 00000003 00000000 00000000 0001 03 33786 /run/accepted
+0000000000000000: 00000002 00000000 00000000 0002 01   578 /run/datagrams
+0000000000000000: 00000002 00000000 00010000 0005 01 1234567 /run/packets
+0000000000000000: 00000003 00000000 00000000 0001 03 33861
+0000000000000000: 00000002 00000000 00000000 0002 01 33862
+0000000000000000: 00000002 00000000 00010000 0001 01 33863 @/abstract
+";
+        assert_eq!(names(table), ["/run/listens", "/run/datagrams", "/run/packets"]);
+        assert_eq!(names(""), [""; 0]);
+        assert!(reachable(b"").is_empty());
+    }
+
+    #[test]
+    fn a_name_is_all_that_follows() {
+        let start = "0000000000000000: 00000002 00000000 00010000 0001 01     7 ";
+        for name in ["/home/u/my sockets/a  b ", "relative", " blank", "/a\nb", "/a\n\nb: c", "/a/b\n"] {
+            assert_eq!(names(&format!("{start}{name}\n")), [name]);
+            assert_eq!(names(&format!("{start}{name}\n{start}/next\n")), [name, "/next"]);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_stay_as_they_are() {
+        let line = b"0000000000000000: 00000002 00000000 00010000 0001 01 33785 /a\xff\n";
+        assert_eq!(reachable(line), [PathBuf::from(OsStr::from_bytes(b"/a\xff"))]);
+    }
+}

@@ -1,0 +1,122 @@
+//! Comparing once more before the command starts. Commands in other sandboxes may change the
+//! project while this run looks for the paths that rules mean, and until they are mounted.
+
+use std::ffi::OsString;
+
+use crate::compile;
+use crate::compile::guard_plan::Tightening;
+use crate::compile::lower::{Argv, Engine};
+use crate::diagnostic::{Diagnostics, reason};
+use crate::guard::report::{Answer, Report};
+use crate::host::Host;
+use crate::host::session::{Request, Session};
+use crate::policy::path::AbsPath;
+use crate::policy::places;
+use crate::sys::ablate::{self, Mitigation};
+
+use super::look::{Difference, Look};
+use crate::placeholders::Undo;
+
+/// How often the supervisor compares while another process changes the same directories.
+const COMPARISONS: usize = 20;
+
+/// What the argv of a run was made from, and how the host looked then.
+pub struct Recheck<'a> {
+    pub host: &'a Host,
+    pub session: &'a Session,
+    pub request: &'a Request,
+    pub engine: &'a Engine,
+    look: Look,
+    comparisons: usize,
+}
+
+impl<'a> Recheck<'a> {
+    pub fn new(host: &'a Host, session: &'a Session, request: &'a Request, engine: &'a Engine, look: Look) -> Self {
+        Self { host, session, request, engine, look, comparisons: 0 }
+    }
+
+    /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
+    /// C12). An error says what has changed.
+    pub fn after_mounting(&mut self, argv: &Argv, undo: &Undo) -> Result<Answer, Report> {
+        if ablate::is_off(Mitigation::LookAgain) {
+            return Ok(Answer::Go);
+        }
+        let look = self.look_again(argv).map_err(Report::Refused)?;
+        match self.look.difference(&look) {
+            Some(Difference::Closed(path)) => return Err(Report::Changed(is_another(path))),
+            Some(Difference::Opened(path)) => return Err(Report::Refused(is_another(path))),
+            // The guard compares again, and nothing may change around that.
+            Some(Difference::Directory(_)) if self.comparisons < COMPARISONS => {
+                self.comparisons += 1;
+                self.look = look;
+                return Ok(Answer::VerifyAgain);
+            }
+            Some(Difference::Directory(path)) if undo.has_company() => {
+                let why = format!("`{path}` keeps changing, and another sandbox may be the cause");
+                return Err(Report::Changed(why));
+            }
+            // Without another sandbox, the user's own programs change the directory.
+            Some(Difference::Directory(_)) | None => {}
+        }
+        if undo.has_company() {
+            self.compile_again(argv).map_err(Report::Changed)?;
+        }
+        Ok(Answer::Go)
+    }
+
+    /// Names a path that the policy closes and that has changed since the policy was compiled.
+    pub fn difference(&self, argv: &Argv) -> Option<String> {
+        match self.look_again(argv) {
+            Err(_) => None,
+            Ok(look) => match self.look.difference(&look)? {
+                Difference::Closed(path) => Some(is_another(path)),
+                Difference::Opened(_) | Difference::Directory(_) => None,
+            },
+        }
+    }
+
+    fn look_again(&self, argv: &Argv) -> Result<Look, String> {
+        let Some(guard) = &argv.guard else { return Ok(Look::default()) };
+        Look::now(self.host, &guard.plan).map_err(|(path, e)| format!("`{path}` has changed: {}", reason(&e)))
+    }
+
+    /// While another run of this user lives, looks whether the rules still mean the same paths: a
+    /// file may have been moved past the walk.
+    fn compile_again(&self, argv: &Argv) -> Result<(), String> {
+        let mut changing = None;
+        for _ in 0..COMPARISONS {
+            let mut diagnostics = Diagnostics::default();
+            let compiled = compile::compile(self.host, self.session, self.request, &mut diagnostics);
+            let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
+                return Err("the paths that the rules mean have changed".to_owned());
+            };
+            let now = compiled.argv(self.engine, &argv.command, &mut diagnostics);
+            if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) {
+                return Err("the paths that the rules mean have changed".to_owned());
+            }
+            match compiled.resolution.visited.changed(self.host) {
+                None => return Ok(()),
+                Some(directory) => changing = Some(directory.clone()),
+            }
+        }
+        let directory = changing.map(|directory| format!("`{directory}` ")).unwrap_or_default();
+        Err(format!("{directory}keeps changing, and the paths that the rules mean with it"))
+    }
+}
+
+/// bwrap's arguments, but for the guard's own files.
+fn mounts(argv: &Argv) -> Vec<&[OsString]> {
+    let is_of_guard = |words: &&[OsString]| words.last().is_some_and(|at| at == places::PLAN || at == places::MASKED);
+    argv.operations.iter().map(|operation| operation.words.as_slice()).filter(|words| !is_of_guard(words)).collect()
+}
+
+/// The guard's own mounts, but for the sockets of services: they come and go without any command,
+/// and one that appears after the start is not hidden in any case.
+fn steps(argv: &Argv) -> Vec<&Tightening> {
+    let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow);
+    overflow.filter(|step| !matches!(step, Tightening::MaskIfThere(_))).collect()
+}
+
+fn is_another(path: &AbsPath) -> String {
+    format!("`{path}` is no longer what it was")
+}

@@ -1,0 +1,8 @@
+//! The vocabulary that all rooms share. Nothing here reads the machine.
+
+pub mod origin;
+pub mod path;
+pub mod path_json;
+mod path_map;
+pub mod places;
+pub mod rule;

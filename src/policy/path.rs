@@ -1,0 +1,348 @@
+//! An absolute path in normal form, the only kind of path that later stages handle.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::ffi::OsStr;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+pub use super::path_map::{Growing, Part, PathMap, Sweep};
+
+/// An absolute path without `.`, `..` or repeated separators.
+///
+/// The order is by components, so a parent sorts directly before its subtree: `/a`, `/a/b`,
+/// `/a-b`. Comparing bytes would put `/a-b` between the two.
+///
+/// Normal form has one spelling, so bytes can be compared where `Path` takes components apart: that was a quarter of the time
+/// that a policy takes to compile. `Hash` stays that of `Path`, and the order is the same, as `Borrow<Path>` demands.
+///
+/// A copy shares the text: from a rule to the last word a path is handed on a dozen times, and never changed.
+#[derive(Clone)]
+pub struct AbsPath(Arc<Path>);
+
+impl PartialEq for AbsPath {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for AbsPath {}
+
+impl PartialOrd for AbsPath {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for AbsPath {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (ours, theirs) = (self.bytes(), other.bytes());
+        let same = shared_length(ours, theirs);
+        // The end of a path and the end of a component come before every character of a name.
+        let rank = |byte: Option<&u8>| byte.map_or(0, |byte| if *byte == b'/' { 1 } else { u16::from(*byte) + 2 });
+        rank(ours.get(same)).cmp(&rank(theirs.get(same)))
+    }
+}
+
+impl Hash for AbsPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl AbsPath {
+    pub fn root() -> Self {
+        static ROOT: LazyLock<AbsPath> = LazyLock::new(|| AbsPath::from_normal("/"));
+        ROOT.clone()
+    }
+
+    /// Normalises by spelling alone. `None` when `path` is relative.
+    ///
+    /// `..` removes the component before it, which is wrong across a symlink: use it for
+    /// paths that hold none, and `Host::resolve` for paths that people wrote.
+    pub fn normalize(path: impl AsRef<Path>) -> Option<Self> {
+        let path = path.as_ref();
+        if !path.is_absolute() {
+            return None;
+        }
+        let names = path.as_os_str().as_bytes()[1..].split(|byte| *byte == b'/');
+        // As most paths are that the kernel or this program tells.
+        if names.clone().all(|name| !matches!(name, b"" | b"." | b"..")) {
+            return Some(Self::from_normal(path));
+        }
+        let mut normal = PathBuf::from("/");
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => normal.push(name),
+                Component::ParentDir => {
+                    normal.pop();
+                }
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        Some(Self::from_normal(normal))
+    }
+
+    /// A path that is known to have normal form.
+    pub(crate) fn from_normal(path: impl AsRef<Path>) -> Self {
+        Self(Arc::from(path.as_ref()))
+    }
+
+    /// This path with one more component, `name`, which holds no separator.
+    #[must_use]
+    pub fn child(&self, name: impl AsRef<OsStr>) -> Self {
+        let name = name.as_ref();
+        let mut child = PathBuf::with_capacity(self.bytes().len() + 1 + name.len());
+        child.as_mut_os_string().push(self.as_os_str());
+        push(&mut child, name);
+        Self::from_normal(child)
+    }
+
+    /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
+    #[must_use]
+    pub fn join(&self, relative: impl AsRef<Path>) -> Self {
+        Self::normalize(self.0.join(relative)).unwrap_or_else(Self::root)
+    }
+
+    pub fn parent(&self) -> Option<Self> {
+        self.folders().next().map(Self::from_normal)
+    }
+
+    pub fn file_name(&self) -> Option<&OsStr> {
+        self.0.file_name()
+    }
+
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn as_os_str(&self) -> &OsStr {
+        self.0.as_os_str()
+    }
+
+    pub fn is_root(&self) -> bool {
+        self.bytes() == b"/"
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_os_str().as_bytes()
+    }
+
+    /// Equal to `other` or below it.
+    pub fn is_within(&self, other: &AbsPath) -> bool {
+        self.lies_in(other.as_path())
+    }
+
+    /// The same for a folder that is named in normal form.
+    pub(crate) fn lies_in(&self, folder: &Path) -> bool {
+        let folder = folder.as_os_str().as_bytes();
+        folder == b"/" || matches!(self.bytes().strip_prefix(folder), Some([] | [b'/', ..]))
+    }
+
+    /// Strictly below `other`.
+    pub fn is_below(&self, other: &AbsPath) -> bool {
+        self != other && self.is_within(other)
+    }
+
+    /// Itself, its parent, and so on to `/`.
+    pub fn ancestors(&self) -> impl Iterator<Item = AbsPath> + '_ {
+        [self.as_path()].into_iter().chain(self.folders()).map(Self::from_normal)
+    }
+
+    /// Its parent, and so on to `/`.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> + Clone {
+        fn above(path: &[u8]) -> Option<&[u8]> {
+            let end = path.iter().rposition(|byte| *byte == b'/').filter(|_| path.len() > 1)?;
+            Some(&path[..end.max(1)])
+        }
+        std::iter::successors(above(self.bytes()), |path| above(path)).map(|path| Path::new(OsStr::from_bytes(path)))
+    }
+
+    /// The deepest directory that both lie in, or are.
+    pub(super) fn shared_with(&self, other: &AbsPath) -> AbsPath {
+        Self::from_normal(OsStr::from_bytes(&self.bytes()[..self.shared_bytes(other)]))
+    }
+
+    /// How many bytes the path of the deepest directory has that both lie in, or are.
+    pub(crate) fn shared_bytes(&self, other: &AbsPath) -> usize {
+        let (ours, theirs) = (self.bytes(), other.bytes());
+        let same = shared_length(ours, theirs);
+        let ends = |path: &[u8]| path.get(same).is_none_or(|byte| *byte == b'/');
+        let end = if ends(ours) && ends(theirs) {
+            same
+        } else {
+            ours[..same].iter().rposition(|byte| *byte == b'/').unwrap_or_default()
+        };
+        end.max(1)
+    }
+
+    /// What is left of this path below `base`; `None` when it is not within `base`.
+    pub fn relative_to(&self, base: &AbsPath) -> Option<&Path> {
+        let below = if base.is_root() { Some(self.bytes()) } else { self.bytes().strip_prefix(base.bytes()) };
+        match below? {
+            [] => Some(Path::new("")),
+            [b'/', below @ ..] => Some(Path::new(OsStr::from_bytes(below))),
+            _ => None,
+        }
+    }
+}
+
+/// Adds one component, `name`, which holds no separator, to a path in normal form. `PathBuf` would look at both for separators.
+pub(crate) fn push(path: &mut PathBuf, name: &OsStr) {
+    let path = path.as_mut_os_string();
+    if path.len() > 1 {
+        path.push("/");
+    }
+    path.push(name);
+}
+
+/// How many bytes the two begin with alike. Paths of one host often share a long beginning.
+fn shared_length(a: &[u8], b: &[u8]) -> usize {
+    let shorter = a.len().min(b.len());
+    let (a, b) = (&a[..shorter], &b[..shorter]);
+    // The first byte is the lowest.
+    let alike =
+        |x: &[u8; 8], y: &[u8; 8]| (u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y)).trailing_zeros() as usize / 8;
+    let mut same = 0;
+    for (x, y) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        if x != y {
+            return same + alike(x, y);
+        }
+        same += 8;
+    }
+    // What is left is shorter, so some of these have been compared.
+    match (a.last_chunk(), b.last_chunk()) {
+        (Some(x), Some(y)) => shorter - 8 + alike(x, y),
+        _ => a.iter().zip(b).take_while(|(x, y)| x == y).count(),
+    }
+}
+
+/// The order of a path and of its owned form is the same, so a map can be asked without making an `AbsPath`.
+impl Borrow<Path> for AbsPath {
+    fn borrow(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for AbsPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Debug for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// For people. A name that is not UTF-8, or that holds control characters, is shown escaped, so that
+/// it cannot forge a line or drive the terminal.
+impl fmt::Display for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(self.0.as_os_str()))
+    }
+}
+
+/// `text` as people can read it on one line: control characters and stray bytes are escaped.
+pub fn shown(text: &OsStr) -> String {
+    let mut out = String::with_capacity(text.len());
+    for chunk in text.as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() || misleads(c) {
+                out.extend(c.escape_default());
+            } else {
+                out.push(c);
+            }
+        }
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}
+
+/// Characters that show what follows in another order than it is, that break a line, or that nobody sees: two names must not look alike.
+fn misleads(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn abs(path: &str) -> AbsPath {
+        AbsPath::normalize(path).unwrap_or_else(AbsPath::root)
+    }
+
+    #[test]
+    fn normal_form_has_one_spelling() {
+        assert_eq!(abs("/a/./b//c/../d/"), abs("/a/b/d"));
+        assert_eq!(abs("/../.."), AbsPath::root());
+        assert_eq!(AbsPath::normalize("a/b"), None);
+    }
+
+    #[test]
+    fn parents_sort_directly_before_their_subtree() {
+        let mut paths = [abs("/a-b"), abs("/a/b"), abs("/a")];
+        paths.sort();
+        assert_eq!(paths, [abs("/a"), abs("/a/b"), abs("/a-b")]);
+    }
+
+    /// By eight bytes at a time, and what is left of them.
+    #[test]
+    fn the_first_difference_is_found_wherever_it_is() {
+        for length in 0..40 {
+            let path = vec![b'a'; length];
+            assert_eq!(shared_length(&path, &path), length);
+            assert_eq!(shared_length(&path, &vec![b'a'; length + 3]), length);
+            for at in 0..length {
+                let mut other = path.clone();
+                other[at] = b'b';
+                assert_eq!(shared_length(&path, &other), at);
+                other.push(b'/');
+                assert_eq!(shared_length(&other, &path), at);
+            }
+        }
+    }
+
+    /// A map is asked by `Path` and filled by `AbsPath`.
+    #[test]
+    fn paths_compare_as_those_of_the_standard_library() {
+        let names = ["/", "/a", "/a/b", "/a/b/c", "/a-b", "/a!", "/a.b/c", "/ab", "/b", "/a\u{1}", "/\u{ff}/a"];
+        for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (abs(a), abs(b)))) {
+            assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()), "{a} {b}");
+            assert_eq!(a == b, a.as_path() == b.as_path());
+            assert!(a.ancestors().map(|path| path.0).eq(a.as_path().ancestors().map(Arc::from)), "{a}");
+            assert_eq!(a.child("x"), a.join("x"));
+            assert_eq!(a.relative_to(&b), a.as_path().strip_prefix(b.as_path()).ok(), "{a} {b}");
+            assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
+            let shared = a.ancestors().find(|above| b.is_within(above)).unwrap();
+            assert_eq!(a.shared_with(&b), shared, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn shown_paths_stay_on_one_line_and_cannot_drive_a_terminal() {
+        assert_eq!(shown(OsStr::from_bytes(b"a\n\x1b[2J\xff")), "a\\n\\u{1b}[2J\\xff");
+        assert_eq!(shown(OsStr::new(".env\u{200b}\u{2028}\u{e0041}")), ".env\\u{200b}\\u{2028}\\u{e0041}");
+        assert_eq!(shown(OsStr::new("naïve 名前 ❤\u{fe0f}")), "naïve 名前 ❤\u{fe0f}");
+    }
+}

@@ -1,0 +1,23 @@
+//! The places that every sandbox has of its own, under the names that several stages use.
+
+use crate::policy::path::AbsPath;
+
+pub const DEV: &str = "/dev";
+pub const PROC: &str = "/proc";
+pub const RUN: &str = "/run";
+pub const TMP: &str = "/tmp";
+/// Reserved for us.
+pub const OURS: &str = "/run/agent-sandbox";
+/// Present in every sandbox (SPEC B9).
+pub const MARKER: &str = "/run/agent-sandbox/inside";
+/// Our own executable, which is the guard.
+pub const GUARD: &str = "/run/agent-sandbox/guard";
+/// The guard's plan.
+pub const PLAN: &str = "/run/agent-sandbox/plan";
+/// The file that stands for every masked file. The guard compares masks with it.
+pub const MASKED: &str = "/run/agent-sandbox/masked";
+
+/// One of the above as a path.
+pub fn at(place: &str) -> AbsPath {
+    AbsPath::root().join(place)
+}

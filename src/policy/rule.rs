@@ -1,0 +1,256 @@
+//! The vocabulary that all stages share: access, layers, rules, and the one order of precedence.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+
+/// The access that a rule gives, from least to most restrictive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    Rw,
+    Ro,
+    Exclude,
+}
+
+impl Access {
+    /// Whether the rule keeps something from the command, so that losing it silently would open a
+    /// hole.
+    pub fn is_protective(self) -> bool {
+        self != Access::Rw
+    }
+
+    /// The configuration key, which is also the name of the flag.
+    pub fn key(self) -> &'static str {
+        match self {
+            Access::Rw => "rw",
+            Access::Ro => "ro",
+            Access::Exclude => "exclude",
+        }
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+/// The effect of a rule whose path does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IfMissing {
+    #[default]
+    Skip,
+    Error,
+    Create,
+    /// It cannot be created inside: a placeholder stands there during the run (SPEC M4).
+    Block,
+}
+
+/// The effect of a protected file that has other names, which no mount covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HardLinks {
+    #[default]
+    Refuse,
+    Allow,
+}
+
+/// Where a rule comes from, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerKind {
+    /// What every sandbox has, whatever the rules.
+    Base,
+    Preset,
+    System,
+    User,
+    Project,
+    CommandLine,
+}
+
+impl LayerKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            LayerKind::Base => "base",
+            LayerKind::Preset => "preset",
+            LayerKind::System => "system",
+            LayerKind::User => "user",
+            LayerKind::Project => "project",
+            LayerKind::CommandLine => "command line",
+        }
+    }
+}
+
+/// How a rule named the path that it applies to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exactness {
+    /// Not at all: it is a part of the base, and any rule beats it.
+    Base,
+    Glob,
+    Exact,
+}
+
+/// Which of several rules wins at one path: the greatest. The order of the fields is the rule
+/// (SPEC D1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Precedence {
+    pub exactness: Exactness,
+    pub layer: LayerKind,
+    pub access: Access,
+}
+
+/// One rule of the policy, before anything of this host is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    pub access: Access,
+    /// As written: `~/.ssh`, `src/**/*.pem`.
+    pub text: OsString,
+    /// The folder that a relative `text` starts from.
+    pub base: AbsPath,
+    pub if_missing: IfMissing,
+    pub hard_links: HardLinks,
+    /// Written in `sockets`: it shows a socket, and so it opens something although it is read-only.
+    pub shows_socket: bool,
+    pub layer: LayerKind,
+    pub origin: Origin,
+    /// Refinements from the data of built-in presets; empty for every rule that a user writes.
+    pub refinements: Arc<Refinements>,
+}
+
+/// By the text and its place, which tell almost all rules apart.
+impl Hash for Rule {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+        self.origin.place().map(|place| place.span.start).hash(state);
+    }
+}
+
+impl Rule {
+    /// A rule for one path that we name ourselves. The path is the base and not the text, because a
+    /// `[` in the text would be a glob.
+    pub fn exact(access: Access, path: AbsPath, layer: LayerKind, origin: Origin) -> Self {
+        Self::written(access, ".".into(), path, layer, origin)
+    }
+
+    /// A rule as somebody wrote it, with nothing said but its path.
+    pub fn written(access: Access, text: OsString, base: AbsPath, layer: LayerKind, origin: Origin) -> Self {
+        Self {
+            access,
+            text,
+            base,
+            if_missing: IfMissing::Skip,
+            hard_links: HardLinks::default(),
+            shows_socket: false,
+            layer,
+            origin,
+            refinements: Refinements::none(),
+        }
+    }
+
+    /// Whether this is a `ro` of a built-in preset. Such a rule keeps a path from being changed,
+    /// and never shows one that the other rules exclude (SPEC P12).
+    pub fn is_preset_ro(&self) -> bool {
+        self.layer == LayerKind::Preset && self.access == Access::Ro
+    }
+
+    /// The rank of this rule at a path that it names exactly or by a glob.
+    pub fn precedence(&self, exactness: Exactness) -> Precedence {
+        Precedence { exactness, layer: self.layer, access: self.access }
+    }
+}
+
+/// How an excluded file looks inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mask {
+    /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
+    #[default]
+    Denied,
+    /// It reads as empty. For files that tools require once they exist: cargo and twine stop at a
+    /// credentials file that they may not open, even if they do not need it.
+    Empty,
+}
+
+/// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, M6, R3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refinements {
+    /// Names of directories that the walk does not enter.
+    pub skip_directories: Vec<String>,
+    /// Only where a file of this name lies beside them.
+    pub skip_beside: Option<String>,
+    /// A command could have written the file that names this path, so the rule opens nothing. It
+    /// counts where it is stricter than the rule that governs the path without it.
+    pub only_tightens: bool,
+    /// Names that the pattern matches but the rule does not mean (`.env.example`).
+    pub except: Vec<OsString>,
+    /// Leave alone what the git index holds with the same content.
+    pub leave_tracked: bool,
+    pub mask: Mask,
+    /// A missing path is blocked only where its folder exists (SPEC M6).
+    pub needs_parent: bool,
+    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6). Without
+    /// any, always.
+    pub in_use: Vec<String>,
+    /// Keys in this JSON file whose values name commands: a change is reported after the run (SPEC
+    /// R3).
+    pub report_keys: Vec<String>,
+    /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).
+    pub create_for: Option<CreateFor>,
+    /// The created path is a file with this content.
+    pub content: Option<String>,
+    /// The second place of the file (SPEC P10).
+    pub also_at: Option<AlsoAt>,
+}
+
+impl Refinements {
+    /// The empty refinements that all rules of users share.
+    pub fn none() -> Arc<Self> {
+        static NONE: LazyLock<Arc<Refinements>> = LazyLock::new(Arc::default);
+        Arc::clone(&NONE)
+    }
+}
+
+/// The program that needs a path to exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreateFor {
+    Everybody,
+    Program(String),
+}
+
+/// A second place for a file, and how a program is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlsoAt {
+    /// In the home.
+    pub path: String,
+    /// The variable that names the folder of `path`.
+    pub told_by: Option<String>,
+}
+
+/// The protections of a sandbox besides its mounts. A policy can require them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protection {
+    /// The guard, which compares and locks the mounts.
+    Guard,
+    /// A filter of system calls.
+    Seccomp,
+    /// Signals and abstract sockets stay inside.
+    Landlock,
+}
+
+impl Protection {
+    /// As it is written in a policy.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protection::Guard => "guard",
+            Protection::Seccomp => "seccomp",
+            Protection::Landlock => "landlock",
+        }
+    }
+}

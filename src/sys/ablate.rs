@@ -1,0 +1,218 @@
+//! Two aids of `tests/escape`: switching one mitigation off, so that a test can show that this one
+//! stops an attack, and holding the product at a point of its start, so that no test has to win a
+//! race.
+//!
+//! Only a build with the feature `ablate` reads the two variables. In every other build [`is_off`]
+//! is the constant `false`, [`pause`] does nothing, and neither name is in the binary.
+
+use crate::policy::path::AbsPath;
+
+macro_rules! mitigations {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal;)+) => {
+        /// The mitigations between a command and the host.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(not(feature = "ablate"), allow(dead_code))]
+        pub(crate) enum Mitigation { $($(#[doc = $doc])+ $variant,)+ }
+
+        #[cfg(feature = "ablate")]
+        impl Mitigation {
+            const ALL: &[(&str, Mitigation)] = &[$(($name, Mitigation::$variant),)+];
+        }
+    };
+}
+
+mitigations! {
+    /// Directories above a protected path cannot be moved.
+    Pins = "pins";
+    /// A placeholder covers a protected path that is missing.
+    Placeholders = "placeholders";
+    /// Our own configuration and state are read-only.
+    OwnFiles = "own-files";
+    /// A project's file needs consent before it opens anything.
+    Trust = "trust";
+    /// Nothing is opened through a symlink that the command can replace.
+    LinkChecks = "link-checks";
+    /// Excluding a symlink hides what it leads to.
+    ExcludeThroughLink = "exclude-through-link";
+    /// No descriptor of the caller passes.
+    Descriptors = "descriptors";
+    /// A file on a standard stream can only be read, if that is what it was opened for.
+    Streams = "streams";
+    /// The command cannot make user namespaces.
+    NoUserNamespaces = "no-user-namespaces";
+    /// Mounts stay connected, whatever becomes of their namespace.
+    MountLock = "mount-lock";
+    /// Beside another sandbox, the mounts are made read-only before the placeholders are removed.
+    ClosedMounts = "closed-mounts";
+    /// The guard compares the mounts with the plan before the command starts.
+    GuardCheck = "guard-check";
+    /// Beside another sandbox, the policy is compiled again after mounting.
+    LookAgain = "look-again";
+    /// Root keeps no capability.
+    RootCapabilities = "root-capabilities";
+    /// The kernel's settings are read-only.
+    ProcSys = "proc-sys";
+    /// Later mounts of the host do not show.
+    PrivatePropagation = "private-propagation";
+    /// Own `/tmp`.
+    PrivateTmp = "private-tmp";
+    /// Own `/run`.
+    PrivateRun = "private-run";
+    /// Listening sockets that would show are masked.
+    SocketMasks = "socket-masks";
+    /// No abstract socket, and no signal, leaves the sandbox.
+    LandlockScope = "landlock-scope";
+    /// The command creates, removes and renames files only in its writable folders, also through
+    /// the file descriptors of another sandbox.
+    OwnNames = "own-names";
+    /// Variables that open something do not pass.
+    EnvFilter = "env-filter";
+    /// System calls that reach the terminal, the keyring, or past other checks are refused.
+    Seccomp = "seccomp";
+    /// An unreadable file that may name a path to protect stops the start.
+    UnreadableStops = "unreadable-stops";
+    /// The rules of `@git`.
+    GitPreset = "git-preset";
+    /// The rules of `@autorun`.
+    AutorunPreset = "autorun-preset";
+    /// A masked file refuses to be opened, instead of being empty.
+    MaskDenied = "mask-denied";
+    /// A mask takes no writes.
+    MaskSealed = "mask-sealed";
+    /// A protected file with another name is refused.
+    HardLinks = "hard-links";
+    /// An excluded path does not show through another mount.
+    BindAliases = "bind-aliases";
+    /// `bwrap` does not come from a place that the command can write.
+    BwrapPath = "bwrap-path";
+    /// The command cannot change this program.
+    OwnExecutable = "own-executable";
+    /// A removed `.git/HEAD` is put back.
+    HeadRestore = "head-restore";
+    /// A repository that was planted where git enters by itself is moved aside.
+    NestedRepositories = "nested-repositories";
+    /// Changes that matter are reported at the end.
+    Reports = "reports";
+}
+
+/// The names of the mitigations that are off, with commas between them.
+#[cfg(feature = "ablate")]
+pub(crate) const VARIABLE: &str = "AGENT_SANDBOX_ABLATE";
+
+/// Whether a test switched `mitigation` off.
+#[cfg(feature = "ablate")]
+pub(crate) fn is_off(mitigation: Mitigation) -> bool {
+    switched_off().contains(&mitigation)
+}
+
+#[cfg(not(feature = "ablate"))]
+pub(crate) const fn is_off(_: Mitigation) -> bool {
+    false
+}
+
+/// Reads both variables now. An unknown name ends the process, so that a typo in a test cannot pass
+/// for a mitigation that holds.
+#[cfg(feature = "ablate")]
+pub(crate) fn check_names() {
+    let _ = switched_off();
+    let _ = pauses();
+}
+
+/// A point at which a test can hold the product.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "ablate"), allow(dead_code))]
+pub(crate) enum Point<'a> {
+    /// Before this folder of the host is listed.
+    ReadFolder(&'a AbsPath),
+    /// The policy is compiled, the placeholders are up and the identities are noted. Nothing that a
+    /// rule names is mounted.
+    BeforeBwrap,
+    /// The guard has made and checked all mounts and waits. The supervisor has not compared
+    /// anything.
+    BeforeGo,
+}
+
+/// The pauses that a test asks for: on each line a point, a space, and a file. The points are
+/// `read-folder:PATH`, `before-bwrap` and `before-go`.
+#[cfg(feature = "ablate")]
+const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
+
+/// Holds this process at `point` if a test asks for it: creates the file, and goes on when the test
+/// has removed it. A process stops once at each point, so that a second attempt of a start goes on.
+#[cfg(feature = "ablate")]
+pub(crate) fn pause(point: Point<'_>) {
+    use std::sync::atomic::Ordering;
+    if pauses().is_empty() {
+        return;
+    }
+    let name = match point {
+        Point::ReadFolder(path) => format!("{READ_FOLDER}{path}"),
+        Point::BeforeBwrap => BEFORE_BWRAP.to_owned(),
+        Point::BeforeGo => BEFORE_GO.to_owned(),
+    };
+    let Some(pause) = pauses().iter().find(|pause| pause.point == name) else { return };
+    if pause.is_over.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if let Err(e) = std::fs::File::create_new(&pause.file) {
+        eprintln!("{PAUSE}: cannot create `{}`: {e}", pause.file.display());
+        std::process::abort();
+    }
+    while pause.file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[cfg(not(feature = "ablate"))]
+pub(crate) const fn pause(_: Point<'_>) {}
+
+#[cfg(feature = "ablate")]
+const READ_FOLDER: &str = "read-folder:";
+#[cfg(feature = "ablate")]
+const BEFORE_BWRAP: &str = "before-bwrap";
+#[cfg(feature = "ablate")]
+const BEFORE_GO: &str = "before-go";
+
+#[cfg(feature = "ablate")]
+struct Pause {
+    point: String,
+    file: std::path::PathBuf,
+    is_over: std::sync::atomic::AtomicBool,
+}
+
+#[cfg(feature = "ablate")]
+fn pauses() -> &'static [Pause] {
+    use std::sync::OnceLock;
+    static PAUSES: OnceLock<Vec<Pause>> = OnceLock::new();
+    PAUSES.get_or_init(|| {
+        let text = std::env::var(PAUSE).unwrap_or_default();
+        let is_known = |point: &str| point.starts_with(READ_FOLDER) || [BEFORE_BWRAP, BEFORE_GO].contains(&point);
+        let read = |line: &str| {
+            let Some((point, file)) = line.split_once(' ').filter(|(point, _)| is_known(point)) else {
+                eprintln!("{PAUSE}: no pause is written like `{line}`");
+                std::process::abort();
+            };
+            Pause { point: point.to_owned(), file: file.into(), is_over: false.into() }
+        };
+        text.lines().map(read).collect()
+    })
+}
+
+#[cfg(feature = "ablate")]
+fn switched_off() -> &'static [Mitigation] {
+    use std::sync::OnceLock;
+    static OFF: OnceLock<Vec<Mitigation>> = OnceLock::new();
+    OFF.get_or_init(|| {
+        let names = std::env::var(VARIABLE).unwrap_or_default();
+        let known = |name: &str| Mitigation::ALL.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
+        let mut off = Vec::new();
+        for name in names.split(',').filter(|name| !name.is_empty()) {
+            let Some(mitigation) = known(name) else {
+                eprintln!("{VARIABLE}: there is no mitigation called `{name}`");
+                std::process::abort();
+            };
+            off.push(mitigation);
+        }
+        off
+    })
+}

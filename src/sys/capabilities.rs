@@ -1,0 +1,25 @@
+//! What the command may not do, beyond paths: capabilities.
+
+use std::io;
+
+use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
+
+use crate::sys::ablate::{self, Mitigation};
+
+/// Drops every capability for good. An ordinary user would lose them by the exec; root would not.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match remove_capability_from_bounding_set(capability) {
+            // Past the last one that this kernel knows.
+            Err(Errno::INVAL) => break,
+            // Only in a namespace of our own may we do this.
+            Err(Errno::PERM) if ablate::is_off(Mitigation::MountLock) => break,
+            dropped => dropped?,
+        }
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}

@@ -1,0 +1,13 @@
+//! Thin wrappers over system calls. The only room with `unsafe`.
+
+pub(crate) mod ablate;
+pub(crate) mod capabilities;
+pub(crate) mod fd;
+pub(crate) mod landlock;
+pub(crate) mod mount;
+pub(crate) mod namespaces;
+pub(crate) mod process;
+pub(crate) mod seccomp;
+pub(crate) mod signal_mask;
+pub(crate) mod signals;
+pub(crate) mod terminal;

@@ -1,0 +1,118 @@
+//! What the project's file opens, and what in it does so. What is open at all is compared by [`crate::trust::openings`].
+
+use std::ptr;
+use std::sync::Arc;
+
+use crate::compile::Compiled;
+use crate::compile::layers::Layer;
+use crate::compile::plan::Mount;
+use crate::policy::origin::{Origin, Place, Source};
+use crate::policy::path::AbsPath;
+use crate::policy::rule::{Access, LayerKind};
+use crate::trust::openings::{self, Opened, Opening, is_of_preset, openings, origin_of};
+
+use super::grant::{Grant, Granted};
+
+/// All that `full` opens beyond `base`, which lacks `layer`: settings first, then paths, parents before children.
+pub(super) fn grants(base: &Compiled, full: &Compiled, layer: &Layer) -> Vec<Granted> {
+    let of = Author { base, full, layer };
+    openings(base, full).into_iter().filter_map(|opening| of.grant(opening)).collect()
+}
+
+/// The project's file, between the policy without it and the policy with it.
+struct Author<'a> {
+    base: &'a Compiled,
+    full: &'a Compiled,
+    layer: &'a Layer,
+}
+
+impl Author<'_> {
+    /// `None` for what no consent is about: the rest is said by other grants.
+    fn grant(&self, Opening { opened, after, .. }: Opening) -> Option<Granted> {
+        let written = || after.unwrap_or_else(|| self.start());
+        let (grant, origin) = match opened {
+            Opened::Network => (Grant::Network, written()),
+            Opened::Docker => (Grant::Docker, written()),
+            Opened::Nested => (Grant::Nested, written()),
+            Opened::Variable { name, .. } => (Grant::Variable { name }, written()),
+            Opened::OtherNames { path } => (Grant::OtherNames { path }, written()),
+            Opened::PresetOff { name } => {
+                let origin = self.reference("!", &name);
+                (Grant::Preset { name }, origin)
+            }
+            Opened::Create { path } => self.at(path, |path| Grant::Create { path }),
+            Opened::Device { path } => self.at(path, |path| Grant::Device { path }),
+            Opened::Socket { path } if self.is_by_the_way(&path) => return None,
+            Opened::Socket { path } => self.at(path, |path| Grant::Socket { path }),
+            Opened::Path { path, .. } if self.is_by_the_way(&path) => return None,
+            Opened::Path { path, from, to } => self.at(path, |path| Grant::Path { path, from, to }),
+            // Each variable, and each path that a preset opens, is a grant of its own. Nobody can take a requirement back.
+            Opened::Inherit | Opened::PresetOn { .. } | Opened::Requirement(_) => return None,
+        };
+        Some(Granted { grant, origin })
+    }
+
+    fn at(&self, path: AbsPath, grant: impl FnOnce(AbsPath) -> Grant) -> (Grant, Origin) {
+        let origin = self.origin(&path);
+        (grant(path), origin)
+    }
+
+    /// What no rule is about: the socket of a service that came or went between two looks, and git's copy of its list.
+    fn is_by_the_way(&self, path: &AbsPath) -> bool {
+        let base = self.base.decisions.get(path);
+        let is_socket =
+            base.is_some_and(|decision| decision.layer == LayerKind::Base && decision.access == Access::Exclude);
+        let is_copy = base.is_none()
+            && self
+                .base
+                .plan
+                .mounts
+                .iter()
+                .any(|planned| matches!(&planned.mount, Mount::DataFile { path: at, .. } if at == path));
+        (is_socket || is_copy) && !origin_of(self.full, path).is_some_and(|origin| self.is_written_here(origin))
+    }
+
+    /// What in the project's file opens `path`: the rule that governs it, or else the preset that is on or off.
+    fn origin(&self, path: &AbsPath) -> Origin {
+        let (before, now) = (origin_of(self.base, path), origin_of(self.full, path));
+        if let Some(now) = now
+            && self.is_written_here(now)
+        {
+            return now.clone();
+        }
+        let on = |compiled: &Compiled, origin: &Origin| {
+            compiled.policy.presets.keys().find(|name| is_of_preset(compiled, origin, name)).cloned()
+        };
+        let taken_away = before.and_then(|before| on(self.base, before));
+        if let Some(name) = taken_away.filter(|name| !self.full.policy.presets.contains_key(name)) {
+            return self.reference("!", &name);
+        }
+        let added = now.and_then(|now| on(self.full, now));
+        if let Some(name) = added.filter(|name| !self.base.policy.presets.contains_key(name)) {
+            return self.reference("", &name);
+        }
+        // Without a rule only the way to name resolution is opened.
+        if now.is_none() && before.is_none() && self.is_written_here(&self.full.policy.network.origin) {
+            return self.full.policy.network.origin.clone();
+        }
+        self.start()
+    }
+
+    /// Where the project's file names (or removes) the preset `name`.
+    fn reference(&self, sign: &str, name: &str) -> Origin {
+        openings::reference(&self.full.layers, self.layer, sign, name).unwrap_or_else(|| self.start())
+    }
+
+    fn is_written_here(&self, origin: &Origin) -> bool {
+        let is_ours = |source: &Arc<Source>| self.layer.source.as_ref().is_some_and(|own| ptr::eq(&**own, &**source));
+        matches!(origin, Origin::File(place) if is_ours(&place.source))
+    }
+
+    /// The file as a whole.
+    fn start(&self) -> Origin {
+        match &self.layer.source {
+            Some(source) => Origin::File(Place { source: Arc::clone(source), span: 0..0 }),
+            None => Origin::BuiltIn("the project's file"),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Presets that are on in one policy and off in the other, where that opens something.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::compile::config::PresetDefinition;
+use crate::compile::layers::{Layer, Layers};
+use crate::compile::presets::Library;
+use crate::policy::origin::{Origin, Sourced};
+use crate::policy::path::AbsPath;
+
+use crate::compile::Compiled;
+
+use super::{Comparison, Opened, Opening, origin_of};
+
+impl Comparison<'_> {
+    /// Presets that are off and whose rules kept closed what is `opened`, if it is no new rule that opens it; and presets that
+    /// are on and whose rules open it. What that is, is said at each path.
+    pub(super) fn presets(&self, opened: &BTreeMap<&AbsPath, Opened>) -> Vec<Opening> {
+        let (before, after) = (self.before, self.after);
+        let is_new = |origin: &Origin| !before.policy.rules.iter().any(|rule| rule.origin == *origin);
+        let by_new_rule = |path: &&&AbsPath| origin_of(after, path).is_some_and(is_new);
+        let left = opened.keys().filter(|path| !by_new_rule(path));
+        let closing: Vec<&Origin> = left.filter_map(|path| origin_of(before, path)).collect();
+        let off = lacking(before, after).filter(|name| closing.iter().any(|rule| is_of_preset(before, rule, name)));
+        let opening: Vec<&Origin> = opened.keys().filter_map(|path| origin_of(after, path)).collect();
+        let on = lacking(after, before).filter(|name| opening.iter().any(|rule| is_of_preset(after, rule, name)));
+        let off = off.map(|name| Opened::PresetOff { name: name.clone() });
+        let on = on.map(|name| Opened::PresetOn { name: name.clone() });
+        off.chain(on).map(|opened| self.of_preset(opened)).collect()
+    }
+
+    fn of_preset(&self, opened: Opened) -> Opening {
+        let (before, after) = match &opened {
+            Opened::PresetOff { name } => (named(self.before, "", name), named(self.after, "!", name)),
+            Opened::PresetOn { name } => (named(self.before, "!", name), named(self.after, "", name)),
+            _ => (None, None),
+        };
+        Opening { opened, before, after }
+    }
+}
+
+/// The presets that are on in the one and not in the other.
+fn lacking<'s>(one: &'s Compiled, other: &'s Compiled) -> impl Iterator<Item = &'s String> + use<'s> {
+    let other = &other.policy;
+    one.policy.presets.keys().filter(move |name| !other.presets.contains_key(*name))
+}
+
+/// Whether the policy has the rule from the preset `name`.
+pub(crate) fn is_of_preset(compiled: &Compiled, origin: &Origin, name: &str) -> bool {
+    let is_in = |definition: &PresetDefinition| {
+        let PresetDefinition { ro, rw, exclude, .. } = definition;
+        [ro, rw, exclude].into_iter().flatten().any(|entry| entry.origin == *origin)
+    };
+    match origin {
+        Origin::Preset { name: of, .. } => *of == name,
+        Origin::Alias { origin, .. } => is_of_preset(compiled, origin, name),
+        _ => compiled.layers.layers.iter().filter_map(|layer| layer.config.presets.get(name)).any(is_in),
+    }
+}
+
+/// Where the last layer that names (or, with `!`, removes) a preset does so. `@all` is on without anybody.
+fn named(compiled: &Compiled, sign: &str, name: &str) -> Option<Origin> {
+    let written = compiled.layers.layers.iter().rev().find_map(|layer| reference(&compiled.layers, layer, sign, name));
+    let library = Library::default();
+    let by_default = || sign.is_empty() && includes(&compiled.layers, &library, "all", name, &mut BTreeSet::new());
+    written.or_else(|| by_default().then_some(Origin::BuiltIn("`@all` is on by default")))
+}
+
+/// Where `layer` names (or removes) the preset `name`, itself or by one that includes it.
+pub(crate) fn reference(layers: &Layers, layer: &Layer, sign: &str, name: &str) -> Option<Origin> {
+    let library = Library::default();
+    let stands_for = |reference: &&Sourced<String>| {
+        let named = reference.value.strip_prefix(sign).and_then(|rest| rest.strip_prefix('@'));
+        named.is_some_and(|named| includes(layers, &library, named, name, &mut BTreeSet::new()))
+    };
+    layer.config.filesystem.presets.iter().find(stands_for).map(|reference| reference.origin.clone())
+}
+
+fn includes(layers: &Layers, library: &Library, outer: &str, inner: &str, seen: &mut BTreeSet<String>) -> bool {
+    if outer == inner {
+        return true;
+    }
+    if !seen.insert(outer.to_owned()) {
+        return false;
+    }
+    let own = layers.layers.iter().filter_map(|layer| layer.config.presets.get(outer));
+    let definitions = library.get(outer).map(|preset| &preset.definition).into_iter().chain(own);
+    let mut included = definitions.flat_map(|definition| &definition.include);
+    included.any(|next| includes(layers, library, next.value.trim_start_matches('@'), inner, seen))
+}
