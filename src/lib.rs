@@ -1,65 +1,308 @@
 //! A declarative policy compiler: layers of TOML to one deterministic bubblewrap argv.
 //!
-//! The modules stand in the order of the pipeline; a stage never imports a later one.
+//! The library runs commands in the sandbox that `agent-sandbox -- COMMAND` makes, with the
+//! project's policy, the user's, and the rules that the program adds:
 //!
-//! Without the command line, from a policy to a process:
+#![doc = "```no_run"]
+#![doc = include_str!("../examples/make_test.rs")]
+#![doc = "```"]
 //!
-//! ```no_run
-//! use agent_sandbox::diagnostic::{Diagnostics, Format, render};
-//! use agent_sandbox::host::Host;
-//! use agent_sandbox::host::session::{Request, Session};
-//! use agent_sandbox::{compile, launch, placeholders};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let host = Host::system();
-//! let session = Session::of_this_process(None).map_err(|diagnostic| diagnostic.message)?;
-//! let request = Request { exclude: vec!["deploy/keys".into()], ..Request::default() };
-//!
-//! let mut diagnostics = Diagnostics::default();
-//! let compiled = compile::compile(&host, &session, &request, &mut diagnostics);
-//! let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
-//!     return Err(render(&diagnostics, Format::Text { color: false }).into());
-//! };
-//!
-//! let engine = launch::engine(&host, &session, &compiled).map_err(|diagnostic| diagnostic.message)?;
-//! let argv = compiled.argv(&engine, &["make".into(), "test".into()], &mut diagnostics);
-//! if diagnostics.has_errors() {
-//!     return Err(render(&diagnostics, Format::Text { color: false }).into());
-//! }
-//!
-//! launch::ready(&host, &session, &compiled, &argv).map_err(|diagnostic| diagnostic.message)?;
-//! let undo = placeholders::put_up_for(&host, &compiled, &argv, placeholders::Removed::Kept).map_err(|diagnostic| diagnostic.message)?;
-//! let status = launch::command(&argv)?.status()?;
-//! print!("{}", render(&undo.finish(), Format::Text { color: false }));
-//! # let _ = status;
-//! # Ok(())
-//! # }
-//! ```
+//! The guard is the program `agent-sandbox`. It is looked for on PATH; [`Sandbox::guard`] names
+//! another one. A run blocks the signals of the calling thread and changes the umask for a moment,
+//! so start it from a thread that handles none.
 
 #![warn(unreachable_pub)]
+#![warn(missing_docs)]
 
 // The rooms, in the order of their imports: a room imports only rooms above it. `model` imports
-// `policy` alone. tests/docs/rooms.rs holds this order.
+// `policy` alone. tests/docs/rooms.rs holds this order. They are public for the tests of this
+// repository alone.
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod policy;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod diagnostic;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod sys;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod host;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod compile;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod trust;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod placeholders;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod guard;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod launch;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod model;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod audit;
 
+#[doc(hidden)]
+#[allow(missing_docs)]
 pub mod cli;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+
+use compile::Compiled;
+use compile::request::Request;
+use diagnostic::reason;
+use host::Host;
+use host::session::Session;
+use launch::{Conclusion, FrontEnd, GivenStreams, Prepared, Residue};
+use policy::path::AbsPath;
+
+pub use compile::lower::Argv;
+pub use diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+pub use launch::{Ending, Refusal, Sandbox};
+
+impl Sandbox {
+    /// A sandbox for the project that holds `directory`, with the policy files that apply there.
+    ///
+    /// # Errors
+    /// If the directory cannot be used.
+    pub fn for_project(directory: impl AsRef<Path>) -> Result<Self, Refusal> {
+        let host = Host::system();
+        let session = Session::of_this_process(Some(directory.as_ref()))?;
+        let executable = launch::find_guard(&host, &session);
+        Ok(Self {
+            host,
+            session: Session { executable, ..session },
+            request: Request::default(),
+            allow_root: false,
+            residue: Residue::Requested,
+            json: false,
+        })
+    }
+
+    /// Uses this `agent-sandbox` as the guard. It must be of the version of this library.
+    #[must_use]
+    pub fn guard(mut self, executable: impl AsRef<Path>) -> Self {
+        let found = std::fs::canonicalize(executable).ok();
+        self.session.executable = found.and_then(AbsPath::normalize);
+        self
+    }
+
+    /// Sets a variable of the caller's environment, from which the policy chooses.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.session.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Makes a path, or what a pattern matches, read-only.
+    #[must_use]
+    pub fn ro(mut self, path: impl Into<OsString>) -> Self {
+        self.request.ro.push(path.into());
+        self
+    }
+
+    /// Makes a path writable.
+    #[must_use]
+    pub fn rw(mut self, path: impl Into<OsString>) -> Self {
+        self.request.rw.push(path.into());
+        self
+    }
+
+    /// Hides the contents of a path.
+    #[must_use]
+    pub fn exclude(mut self, path: impl Into<OsString>) -> Self {
+        self.request.exclude.push(path.into());
+        self
+    }
+
+    /// Turns a preset on, or off with `!NAME`.
+    #[must_use]
+    pub fn preset(mut self, name: impl Into<OsString>) -> Self {
+        self.request.presets.push(name.into());
+        self
+    }
+
+    /// Shares the host's network, or does not.
+    #[must_use]
+    pub fn network(mut self, shared: bool) -> Self {
+        self.request.network = Some(shared);
+        self
+    }
+
+    /// Runs although the caller is root.
+    #[must_use]
+    pub fn allow_root(mut self) -> Self {
+        self.allow_root = true;
+        self
+    }
+
+    /// Compiles the policy, to show its mistakes and warnings before a run.
+    ///
+    /// # Errors
+    /// If the policy cannot be run: all its mistakes.
+    pub fn compile(self) -> Result<CompiledSandbox, Refusal> {
+        let mut warnings = Diagnostics::default();
+        let judged = trust::compile(&self.host, &self.session, &self.request, &mut warnings);
+        match judged {
+            Some(_) if !warnings.has_errors() => Ok(CompiledSandbox { sandbox: self, warnings }),
+            _ => Err(Refusal(warnings)),
+        }
+    }
+}
+
+/// A sandbox whose policy compiles. Each start compiles it again, because files come and go.
+pub struct CompiledSandbox {
+    sandbox: Sandbox,
+    warnings: Diagnostics,
+}
+
+impl CompiledSandbox {
+    /// The warnings about the policy.
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.warnings
+    }
+
+    /// The bubblewrap command that runs `command`.
+    ///
+    /// # Errors
+    /// If the policy can no longer be compiled, or this machine cannot carry it out.
+    pub fn argv<I>(&self, command: I) -> Result<Argv, Refusal>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString>,
+    {
+        let command = command.into_iter().map(Into::into).collect();
+        Ok(self.sandbox.lower(&mut Embedding::new(command, false))?.argv)
+    }
+
+    /// A command to run in the sandbox.
+    pub fn command<I>(&self, command: I) -> SandboxedCommand<'_>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString>,
+    {
+        let command = command.into_iter().map(Into::into).collect();
+        SandboxedCommand { sandbox: &self.sandbox, command, captures: false }
+    }
+}
+
+/// A command that will run in a sandbox.
+pub struct SandboxedCommand<'s> {
+    sandbox: &'s Sandbox,
+    command: Vec<OsString>,
+    captures: bool,
+}
+
+impl SandboxedCommand<'_> {
+    /// Collects standard output and standard error; standard input is empty. Without this the
+    /// command has the caller's streams.
+    #[must_use]
+    pub fn capture(self) -> Self {
+        Self { captures: true, ..self }
+    }
+
+    /// Runs the command under the guard and returns when every process inside has ended. On a
+    /// machine that does not allow a guard, the run has none and the outcome has a warning, unless
+    /// the policy requires the guard.
+    ///
+    /// # Errors
+    /// If the command did not start.
+    pub fn run(self) -> Result<Outcome, Refusal> {
+        let mut front = Embedding::new(self.command, self.captures);
+        let ran = self.sandbox.run(&mut front)?;
+        let ending = match ran.conclusion {
+            Conclusion::Ended(ending) => ending,
+            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => return Err(diagnostic.into()),
+            Conclusion::Unavailable(why) => return Err(Diagnostic::new(Code::StartFailed, why).into()),
+        };
+        let [stdout, stderr] =
+            front.readers.map(|reader| reader.and_then(|reader| reader.join().ok()).unwrap_or_default());
+        Ok(Outcome { ending, stdout, stderr, diagnostics: front.said })
+    }
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the command ended.
+    pub ending: Ending,
+    /// The standard output, if it was captured.
+    pub stdout: Vec<u8>,
+    /// The standard error, if it was captured.
+    pub stderr: Vec<u8>,
+    /// Warnings from before the run, and reports from after it.
+    pub diagnostics: Diagnostics,
+}
+
+/// A program that embeds this library, as the front end of a run.
+struct Embedding {
+    command: Vec<OsString>,
+    captures: bool,
+    readers: [Option<JoinHandle<Vec<u8>>>; 2],
+    said: Diagnostics,
+}
+
+impl Embedding {
+    fn new(command: Vec<OsString>, captures: bool) -> Self {
+        Self { command, captures, readers: [None, None], said: Diagnostics::default() }
+    }
+
+    fn pipes(&mut self) -> io::Result<GivenStreams> {
+        let stdin = OwnedFd::from(File::open("/dev/null")?);
+        let (from_stdout, stdout) = io::pipe()?;
+        let (from_stderr, stderr) = io::pipe()?;
+        self.readers = [from_stdout, from_stderr].map(|pipe| Some(thread::spawn(move || read_all(pipe))));
+        Ok(GivenStreams { stdin: Some(stdin), stdout: Some(stdout.into()), stderr: Some(stderr.into()) })
+    }
+}
+
+/// Reads until every process that could write has ended. An error ends the reading, too.
+fn read_all(mut pipe: PipeReader) -> Vec<u8> {
+    let mut text = Vec::new();
+    let _ = pipe.read_to_end(&mut text);
+    text
+}
+
+impl FrontEnd for Embedding {
+    fn command(&self, _: &Compiled) -> Vec<OsString> {
+        self.command.clone()
+    }
+
+    fn tell(&mut self, said: &Diagnostics) {
+        self.said.extend(said.iter().cloned());
+    }
+
+    fn streams(&mut self, _: &Prepared) -> Result<GivenStreams, Diagnostic> {
+        if !self.captures {
+            return Ok(GivenStreams::default());
+        }
+        self.pipes().map_err(|e| {
+            Diagnostic::new(Code::StartFailed, format!("cannot make pipes for the command: {}", reason(&e)))
+                .help("free some file descriptors (`ulimit -n`)")
+        })
+    }
+}

@@ -29,8 +29,8 @@ mod starting;
 mod trust;
 
 use agent_sandbox::compile::Compiled;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
-use agent_sandbox::host::session::Request;
 use support::Tree;
 
 #[test]

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use fuzzing::{Outcome, Target};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::View;
 use support::{Tree, abs, model};
 

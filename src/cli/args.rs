@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand as _, ValueEnum};
 
 use crate::cli::print::Form;
-use crate::host::session::Request;
+use crate::compile::request::Request;
 
 use super::misplaced;
 use super::subcommand::Subcommand;

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use crate::audit::lint;
 use crate::compile;
 use crate::compile::layers::PROJECT_FILE;
+use crate::compile::request::Request;
 use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
-use crate::host::session::{Request, Session};
+use crate::host::session::Session;
 use crate::policy::path::{AbsPath, shown};
 use crate::trust;
 

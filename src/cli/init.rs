@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 use crate::audit::init;
 use crate::compile::layers::{PROJECT_FILE, Project, is_unsafe_root};
+use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::host::session::Request;
 use crate::launch::is_inside;
 use crate::policy::path::AbsPath;
 

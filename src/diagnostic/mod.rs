@@ -90,3 +90,9 @@ impl Diagnostics {
         self.0.is_empty()
     }
 }
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, more: I) {
+        more.into_iter().for_each(|diagnostic| self.push(diagnostic));
+    }
+}

@@ -16,12 +16,13 @@ use crate::host::{FileKind, Host, Resolved};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
-/// The first `bwrap` on PATH. Relative entries of PATH do not count: they mean the project.
-fn first(host: &Host, session: &Session) -> Option<Resolved> {
+/// The first program of this name on PATH. Relative entries of PATH do not count: they mean the
+/// project.
+pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
     let path = session.var("PATH").unwrap_or_default();
     let folders = path.as_bytes().split(|b| *b == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
     folders.filter(|folder| folder.is_absolute()).find_map(|folder| {
-        let resolved = host.resolve(&folder.join("bwrap")).ok()?;
+        let resolved = host.resolve(&folder.join(name)).ok()?;
         let is_program =
             resolved.kind == Some(FileKind::File) && access(host.real(&resolved.path), Access::EXEC_OK).is_ok();
         is_program.then_some(resolved)
@@ -30,7 +31,7 @@ fn first(host: &Host, session: &Session) -> Option<Resolved> {
 
 /// The first `bwrap` on PATH, unless a sandboxed command can have planted it.
 pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPath, Diagnostic> {
-    let Some(resolved) = first(host, session) else {
+    let Some(resolved) = first_on_path(host, session, "bwrap") else {
         return Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
             .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"));
     };

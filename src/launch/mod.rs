@@ -1,6 +1,7 @@
-//! Starting it: find bwrap and the command, check that this machine can do it, and supervise it, or
-//! exec. Only this stage changes anything on the host, and only what a rule asked for (`if-missing
-//! = "create"` and `"block"`).
+//! The start of a sandbox: finds bwrap and the command, checks that this machine can run them, and
+//! supervises the run or executes bwrap. [`run`] tells the story. Only this room and
+//! `placeholders` change the host, and only where a rule asked for it (`if-missing = "create"` and
+//! `"block"`).
 
 pub mod aftermath;
 pub(crate) mod apparmor;
@@ -16,9 +17,11 @@ mod mount_files;
 mod own_sandbox;
 mod read_only;
 mod recheck;
+mod run;
 mod streams;
 mod supervise;
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -52,11 +55,13 @@ pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
 pub use caller::check_caller;
-pub use features::remember;
 pub use look::Look;
 pub use own_sandbox::own_sandbox;
 pub use recheck::Recheck;
-pub use supervise::{Ending, GivenStreams, Outcome, RunHooks, Supervisor};
+pub(crate) use run::{FrontEnd, Prepared, Ran, Residue, RunHooks, find_guard};
+pub use run::{Refusal, Sandbox};
+pub use supervise::Ending;
+pub(crate) use supervise::{Conclusion, GivenStreams, Supervisor};
 
 pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
@@ -82,18 +87,19 @@ pub(crate) fn has_seccomp() -> bool {
     rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
 }
 
-/// The last checks before a start. Makes the directories and files that rules ask for;
-/// [`undo::prepare`] puts up the rest.
+/// The last checks before a start without a guard: bwrap is tried first, because no process will
+/// say why the command did not start.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     availability::check_with_trial(host, session, &compiled.layers, &argv.program)?;
     ready_to_supervise(host, session, compiled, argv)
 }
 
-/// Checks and prepares a supervised start. It needs no trial start: the supervisor finds out
-/// afterwards why a sandbox could not be made.
-pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    if compiled.guard {
-        libraries::check(&compiled.plan, session.executable.as_ref())?;
+/// The last checks before a supervised start. Makes the directories and files that rules ask for.
+fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    // Another program that embeds this library is linked with other libraries.
+    let is_this_program = |guard: &&AbsPath| env::current_exe().is_ok_and(|own| own == guard.as_path());
+    if let Some(guard) = session.executable.as_ref().filter(|_| compiled.guard).filter(is_this_program) {
+        libraries::check(&compiled.plan, Some(guard))?;
     }
     streams::check()?;
     check_owner(host, session, &compiled.layers.project)?;
@@ -107,7 +113,7 @@ pub fn ready_to_supervise(host: &Host, session: &Session, compiled: &Compiled, a
 }
 
 /// Writes the files of ours that bwrap binds, if they are missing.
-pub fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|(path, e)| {
         Diagnostic::new(Code::StartFailed, format!("cannot write `{path}`: {}", reason(&e)))
             .help("see that the state folder can be written, and that the disk is not full")
@@ -116,7 +122,7 @@ pub fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Resul
 
 /// Looks at the files and directories that the mounts mean. The last step before bwrap starts:
 /// the guard and the supervisor notice every later change. Without a guard nobody compares.
-pub fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
+fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
     let Some(guard) = &argv.guard else { return Ok(Look::default()) };
     Look::now(host, &guard.plan).map_err(|(path, e)| {
         Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
@@ -125,7 +131,7 @@ pub fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
 }
 
 /// The facts of a run for the guard.
-pub fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
+fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
     let identities = argv.guard.as_ref().map(|guard| look.identities(&guard.plan)).unwrap_or_default();
     let command = argv.is_command_too_long().then(|| argv.command.iter().cloned().map(Word).collect());
     let for_loader = argv.environment.variables.iter().filter(|(name, _)| is_for_loader(name));
@@ -192,22 +198,6 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The process that runs the sandbox, to be spawned by whoever wants to stay: see [`ready`] for
-/// what comes first.
-///
-/// It inherits the standard streams, and no other descriptor than those that the argv names: all
-/// that this process has open past standard error are marked close-on-exec here. Its environment is
-/// that of the argv alone. Set neither a working directory, nor arguments, nor variables: the argv
-/// has them, and the command could read the variables of bwrap.
-///
-/// A standard stream that is a file open for reading is replaced by one that can only be read; what
-/// the caller sets on the result replaces that.
-pub fn command(argv: &Argv) -> io::Result<Command> {
-    let streams = Streams::new().map_err(|diagnostic| io::Error::other(diagnostic.message))?;
-    let passed = sheet_alone(argv, run_sheet(argv, &Look::default(), false))?;
-    bwrap_command(argv, passed, &streams)
-}
-
 /// The run sheet for a guard without a supervisor.
 fn sheet_alone(argv: &Argv, sheet: RunSheet) -> io::Result<Vec<(OwnedFd, RawFd)>> {
     let sheet = RunSheet { signal_mask: Mask::current().to_string(), ..sheet };
@@ -240,7 +230,7 @@ fn sheet_descriptor(sheet: &RunSheet) -> io::Result<OwnedFd> {
 ///
 /// No process is left that could pass signals on or clean up: Ctrl-C and Ctrl-\ reach the command
 /// if the guard starts it; a signal to this process ends the command without its handlers.
-pub fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
+fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
     let streams = match Streams::new() {
         Ok(streams) => streams,
         Err(diagnostic) => return diagnostic,

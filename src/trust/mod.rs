@@ -18,10 +18,11 @@ use sha2::{Digest, Sha256};
 
 use crate::compile::config::ConfigFile;
 use crate::compile::layers::Layer;
+use crate::compile::request::Request;
 use crate::compile::{self, Compiled};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::host::session::{Request, Session};
+use crate::host::session::Session;
 use crate::policy::path::AbsPath;
 
 pub use grant::{Grant, Granted};

@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use crate::compile::request::Request;
 use crate::diagnostic::quoting::in_shell;
-use crate::host::session::Request;
 
 /// With the flags of the run: what a file opens depends on where it is and on what flags say.
 pub(super) fn command(request: &Request) -> String {

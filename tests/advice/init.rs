@@ -1,8 +1,8 @@
 //! `init` over many kinds of project: what is proposed is a snapshot, compiles, opens nothing, and has nothing to mend.
 
 use agent_sandbox::audit::init;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Format, render};
-use agent_sandbox::host::session::Request;
 
 use crate::support::{Tree, session, snapshots};
 use crate::{FILE, look};

@@ -11,8 +11,9 @@ mod rules;
 
 use agent_sandbox::audit::lint::Lint;
 use agent_sandbox::compile::Compiled;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Format, render};
-use agent_sandbox::host::session::{Request, Session};
+use agent_sandbox::host::session::Session;
 use support::{Tree, session};
 
 const FILE: &str = "home/u/proj/.agent-sandbox.toml";

@@ -2,116 +2,132 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::process::Output;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
 
-use agent_sandbox::cli;
-use agent_sandbox::compile::lower::Argv;
-use agent_sandbox::diagnostic::{Code, Diagnostics};
-use agent_sandbox::host::Host;
-use agent_sandbox::host::session::{Request, Session};
-use agent_sandbox::launch::{Ending, GivenStreams, Outcome, Supervisor};
-use agent_sandbox::placeholders::{Removed, Undo};
-use agent_sandbox::policy::path::AbsPath;
-use agent_sandbox::{compile, launch, placeholders};
+use agent_sandbox::{CompiledSandbox, Ending, Outcome, Sandbox, cli};
 
-use crate::support::{Place, binary, require_bwrap, stdout};
+use crate::support::{Place, binary, require_bwrap, stderr, stdout};
 
-/// Compiles for the project of `place`, and runs `script` there as this very user.
-fn run(place: &Place, request: &Request, script: &str) -> Output {
-    let (argv, undo) = ready(place, request, script);
-    let output = launch::command(&argv).unwrap().output().unwrap();
-    assert_eq!(undo.finish(), Diagnostics::default());
-    output
-}
-
-fn ready(place: &Place, request: &Request, script: &str) -> (Argv, Undo) {
-    ready_with(None, place, request, script)
-}
-
-/// `executable`: agent-sandbox itself, to be the guard.
-fn ready_with(executable: Option<AbsPath>, place: &Place, request: &Request, script: &str) -> (Argv, Undo) {
+/// The sandbox of the project in `place`, for the user who runs the tests.
+fn sandbox(place: &Place) -> Sandbox {
     require_bwrap();
-    let host = Host::system();
-    let mut session = Session::of_this_process(Some(&place.project())).unwrap();
-    session.env.insert("HOME".into(), place.home().into());
-    session.executable = executable;
-    let mut diagnostics = Diagnostics::default();
-    let compiled = compile::compile(&host, &session, request, &mut diagnostics).unwrap();
-    let engine = launch::engine(&host, &session, &compiled).unwrap();
-    let command = ["sh", "-c", script].map(OsString::from);
-    let argv = compiled.argv(&engine, &command, &mut diagnostics);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    launch::ready(&host, &session, &compiled, &argv).unwrap();
-    let undo = placeholders::put_up_for(&host, &compiled, &argv, Removed::Kept).unwrap();
-    (argv, undo)
+    Sandbox::for_project(place.project()).unwrap().guard(binary()).env("HOME", place.home()).allow_root()
 }
 
-/// A place for whoever runs the tests, since nobody changes the user here.
+fn run(sandbox: &CompiledSandbox, script: &str) -> Outcome {
+    let outcome = sandbox.command(["sh", "-c", script]).capture().run().unwrap();
+    assert!(outcome.diagnostics.is_empty(), "{:?}", outcome.diagnostics);
+    outcome
+}
+
+fn text(output: &[u8]) -> &str {
+    std::str::from_utf8(output).unwrap()
+}
+
+/// The tests cannot change the user of their own process.
 fn own_place() -> Place {
     if rustix::process::getuid().is_root() { Place::root_in_tmp() } else { Place::in_tmp() }
 }
 
+/// Builds the example. cargo builds it beside all tests, but not beside one suite.
+fn example() -> PathBuf {
+    let target = binary().ancestors().nth(2).unwrap().to_owned();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--quiet", "--example", "make_test", "--target-dir"]).arg(&target);
+    assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+    target.join("debug/examples/make_test")
+}
+
 #[test]
-fn a_spawned_sandbox_is_the_one_that_the_binary_makes() {
+fn the_example_of_the_documentation_runs() {
+    require_bwrap();
+    let example = example();
+    for place in [Place::in_tmp(), Place::outside_tmp()] {
+        place.write("home/code/project/deploy/keys/id", "secret");
+        place.write("home/code/project/Makefile", "test:\n\t@ls deploy/keys >/dev/null 2>&1 || echo hidden\n");
+        // A folder on PATH that every user can enter.
+        place.write("bin/agent-sandbox", fs::read(binary()).unwrap());
+        fs::set_permissions(place.path().join("bin/agent-sandbox"), fs::Permissions::from_mode(0o755)).unwrap();
+        place.give_away();
+        let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
+        let output = place.command(&example).env("PATH", path).output().unwrap();
+        let printed = stdout(&output);
+        assert!(printed.ends_with("\nhidden\n"), "{printed}\n{}", stderr(&output));
+        assert!(printed.contains("\n  --ro-bind / / \\\n"), "{printed}");
+        assert!(printed.contains("make test\n"), "{printed}");
+    }
+}
+
+#[test]
+fn an_embedded_run_has_the_guard_and_the_rules_of_the_program() {
     let place = own_place();
     place.write("home/.netrc", "password");
     place.write("home/code/project/secret", "secret");
-    let request = Request { exclude: vec!["secret".into()], ..Request::default() };
-    let script =
-        format!("cat {}/.netrc && echo empty; cat secret 2>/dev/null || echo hidden; pwd", place.home().display());
-    let output = run(&place, &request, &script);
-    assert_eq!(stdout(&output), format!("empty\nhidden\n{}\n", place.project().display()), "{output:?}");
+    let sandbox = sandbox(&place).exclude("secret").compile().unwrap();
+    let words = sandbox.argv(["true"]).unwrap().words();
+    assert!(words.iter().any(|word| word == "/run/agent-sandbox/guard"), "{words:?}");
+    let script = format!(
+        "cat {}/.netrc && echo empty; cat secret 2>/dev/null || echo hidden; pwd; echo heard >&2",
+        place.home().display()
+    );
+    let outcome = run(&sandbox, &script);
+    assert_eq!(text(&outcome.stdout), format!("empty\nhidden\n{}\n", place.project().display()));
+    assert_eq!(text(&outcome.stderr), "heard\n");
 }
 
 /// An open directory would be a way out.
 #[test]
-fn a_spawned_sandbox_inherits_no_descriptor() {
+fn an_embedded_run_inherits_no_descriptor() {
     let place = own_place();
-    place.write("home/.netrc", "password");
-    // Unlike what Rust opens, a duplicate is inherited.
+    // Unlike a file that Rust opens, a duplicate is inherited.
     let held: Vec<_> = (0..4).map(|_| rustix::io::dup(fs::File::open("/").unwrap()).unwrap()).collect();
-    let output = run(&place, &Request::default(), "ls /proc/self/fd");
-    assert_eq!(stdout(&output), "0\n1\n2\n3\n", "the standard ones, and the one that lists them: {output:?}");
+    let outcome = run(&sandbox(&place).compile().unwrap(), "ls /proc/self/fd");
+    assert_eq!(text(&outcome.stdout), "0\n1\n2\n3\n", "the standard ones, and the one that lists them");
     drop(held);
 }
 
-/// With our binary as the guard, and without one, where all that can be known of the end is bwrap's exit code.
 #[test]
-fn a_supervised_run_tells_how_the_command_ended() {
+fn the_outcome_tells_how_the_command_ended() {
     let place = own_place();
-    let supervisor = Supervisor::new().unwrap();
-    let guard = AbsPath::normalize(binary()).unwrap();
-    for executable in [Some(guard), None] {
-        for (script, expected) in [
-            ("exit 0", Ending::Exited(0)),
-            ("exit 3", Ending::Exited(3)),
-            ("kill -TERM $$", Ending::Killed(15)),
-            ("kill -KILL $$", Ending::Killed(9)),
-        ] {
-            let (argv, undo) = ready_with(executable.clone(), &place, &Request::default(), script);
-            assert_eq!(argv.guard.is_some(), executable.is_some());
-            let host = Host::system();
-            let sheet = launch::run_sheet(&argv, &launch::look(&host, &argv).unwrap(), false);
-            let outcome = supervisor.run(&host, &argv, sheet, GivenStreams::default(), &mut ());
-            undo.finish();
-            assert!(
-                matches!(outcome, Outcome::Ended(ending) if ending == expected),
-                "{executable:?} {script}: {outcome:?}"
-            );
-        }
+    let sandbox = sandbox(&place).compile().unwrap();
+    for (script, expected) in [
+        ("exit 0", Ending::Exited(0)),
+        ("exit 3", Ending::Exited(3)),
+        ("kill -TERM $$", Ending::Killed(15)),
+        ("kill -KILL $$", Ending::Killed(9)),
+    ] {
+        assert_eq!(run(&sandbox, script).ending, expected, "{script}");
     }
 }
 
+/// Each pipe holds 64 KiB.
 #[test]
-fn a_working_directory_that_cannot_be_used_says_why() {
+fn more_output_than_a_pipe_holds_is_captured() {
     let place = own_place();
-    let refused = |path: &str| Session::of_this_process(Some(&place.project().join(path))).unwrap_err();
+    let sandbox = sandbox(&place).compile().unwrap();
+    let outcome = run(&sandbox, "head -c 1000000 /dev/zero; head -c 500000 /dev/zero >&2");
+    assert_eq!((outcome.stdout.len(), outcome.stderr.len()), (1_000_000, 500_000));
+}
+
+#[test]
+fn a_refusal_says_why() {
+    let place = own_place();
     place.write("home/code/project/file", "");
+    let refused = |path: &str| Sandbox::for_project(place.project().join(path)).err().unwrap().to_string();
     for (path, said) in [("gone", "gone` does not exist"), ("file/x", "file/x` cannot be used: not a directory")] {
-        let diagnostic = refused(path);
-        assert_eq!(diagnostic.code, Code::InvalidCwd);
-        assert!(diagnostic.message.ends_with(said), "{}", diagnostic.message);
+        let message = refused(path);
+        assert!(message.ends_with(said), "{message}");
     }
+    let refusal = sandbox(&place).preset("@nothing").compile().err().unwrap();
+    assert!(refusal.to_string().contains("nothing"), "{refusal}");
+    let sandbox = sandbox(&place).compile().unwrap();
+    let refusal = sandbox.command(["no-such-command"]).run().unwrap_err();
+    assert!(refusal.to_string().contains("no-such-command"), "{refusal}");
+    let refusal = Sandbox::for_project(place.project()).unwrap().guard("/gone").allow_root().compile().unwrap();
+    let refusal = refusal.command(["true"]).run().unwrap_err();
+    assert!(refusal.to_string().contains("agent-sandbox"), "{refusal}");
 }
 
 #[test]

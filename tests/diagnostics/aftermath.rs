@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
-use agent_sandbox::host::session::Request;
 use agent_sandbox::launch::aftermath::Watch;
 use agent_sandbox::placeholders::{self, Removed};
 

@@ -1,7 +1,7 @@
 //! Configuration files, presets, and the project.
 
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Code;
-use agent_sandbox::host::session::Request;
 
 use crate::support::session;
 use crate::{compiled, project, project_with, rendered, tree};

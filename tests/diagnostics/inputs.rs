@@ -1,7 +1,7 @@
 //! Ways around a mount: sockets, other names, other mounts, our own program.
 
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Code;
-use agent_sandbox::host::session::Request;
 use agent_sandbox::launch;
 
 use crate::support::{Tree, abs, session, write_program};

@@ -1,8 +1,9 @@
 //! What `lint` finds, and what keeps `init` from writing.
 
 use agent_sandbox::audit::lint::Lint;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
-use agent_sandbox::host::session::{Request, Session};
+use agent_sandbox::host::session::Session;
 
 use crate::support::{Place, Tree, session, stderr};
 use crate::{rendered, tree};

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use agent_sandbox::compile;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
-use agent_sandbox::host::session::Request;
 
 use crate::support::{Place, engine, session, stderr};
 use crate::{compiled, project, project_with, rendered, tree};

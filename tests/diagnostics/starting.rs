@@ -9,8 +9,9 @@ use std::process::Stdio;
 use agent_sandbox::cli::print::{Form, incomplete};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::lower::{Argv, Engine, Features, Kernel};
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostic};
-use agent_sandbox::host::session::{Request, Session};
+use agent_sandbox::host::session::Session;
 use agent_sandbox::launch;
 use rustix::process::{Pid, Signal, kill_process};
 

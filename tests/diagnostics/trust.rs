@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use agent_sandbox::audit::consents::consents;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostic};
-use agent_sandbox::host::session::Request;
 use agent_sandbox::trust::{self, Judged};
 
 use crate::support::Tree;

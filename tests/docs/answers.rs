@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use agent_sandbox::audit::explain::{Explained, Explainer};
 use agent_sandbox::audit::show::show;
 use agent_sandbox::cli::{self, Folding};
-use agent_sandbox::host::session::{Request, Session};
+use agent_sandbox::compile::request::Request;
+use agent_sandbox::host::session::Session;
 
 use super::document;
 use super::markdown::blocks;

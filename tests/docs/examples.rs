@@ -3,8 +3,8 @@
 use std::fs;
 
 use agent_sandbox::compile::config;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Format, render};
-use agent_sandbox::host::session::Request;
 use agent_sandbox::policy::rule::LayerKind;
 use agent_sandbox::trust::Judged;
 

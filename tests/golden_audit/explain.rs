@@ -8,8 +8,8 @@ use agent_sandbox::audit::explain::{Explained, Explainer, Why};
 use agent_sandbox::audit::schema;
 use agent_sandbox::cli;
 use agent_sandbox::compile::Compiled;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::host::FileKind;
-use agent_sandbox::host::session::Request;
 use agent_sandbox::policy::path::AbsPath;
 
 use super::support::effective::agreeing;

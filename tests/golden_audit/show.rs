@@ -3,7 +3,7 @@
 use agent_sandbox::audit::schema;
 use agent_sandbox::audit::show::{Shown, show};
 use agent_sandbox::cli::{self, Folding};
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 
 use super::support::effective::agreeing;
 use super::{Case, Tree, cases, model, session, support};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agent_sandbox::compile::Compiled;
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::policy::path::AbsPath;
 use agent_sandbox::policy::rule::{Exactness, LayerKind};
 

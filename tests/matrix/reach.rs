@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 
 use crate::dimensions::{Access, Form, Opened, Order, Prefix};
 use crate::expected::{self, Said};

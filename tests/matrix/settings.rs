@@ -1,7 +1,7 @@
 //! Network, docker and presets, on and off, for each set of sockets and each word about the folder around one.
 
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Code;
-use agent_sandbox::host::session::Request;
 
 use crate::dimensions::{Access, Around, Docker, Network, Presets, Sockets};
 use crate::support::{Tree, abs, model};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent_sandbox::audit::diff::{Change, Diff, State, Subject, diff};
 use agent_sandbox::compile::Compiled;
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::Model;
 use agent_sandbox::policy::origin::Source;
 use agent_sandbox::policy::path::AbsPath;

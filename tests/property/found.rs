@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 
 use crate::access::{Class, class};
 use crate::support::{self, Tree};

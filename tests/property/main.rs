@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use agent_sandbox::compile::lower::Argv;
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::Model;
 use agent_sandbox::policy::rule::LayerKind;
 use proptest::prelude::*;

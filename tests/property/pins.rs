@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::compile::lower::{Argv, Operation};
 use agent_sandbox::compile::plan::Purpose;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Diagnostics;
-use agent_sandbox::host::session::Request;
 use agent_sandbox::policy::path::AbsPath;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::Model;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
-use agent_sandbox::host::session::{Request, Session};
+use agent_sandbox::host::session::Session;
 use agent_sandbox::trust::{self, Granted};
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agent_sandbox::compile::lower::Argv;
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use proptest::prelude::*;
 use proptest::sample::Index;
 

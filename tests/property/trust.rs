@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::trust::{Grant, Granted, Openness};
 use proptest::prelude::*;
 

@@ -15,10 +15,11 @@ use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::audit::verify::model_files;
 use agent_sandbox::compile::lower::{Argv, Engine, Features, Kernel, MountFiles};
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
-use agent_sandbox::host::session::{Request, Session};
+use agent_sandbox::host::session::Session;
 use agent_sandbox::model::{Files, Model, ModelError};
 use agent_sandbox::policy::path::AbsPath;
 use agent_sandbox::policy::path_json::Word;

@@ -1,4 +1,4 @@
-use agent_sandbox::host::session::Request;
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::trust;
 
 use crate::support::{Tree, session};

@@ -7,8 +7,8 @@ mod support;
 mod consent;
 mod grants;
 
+use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
-use agent_sandbox::host::session::Request;
 use agent_sandbox::trust::Judged;
 use support::Tree;
 

@@ -1,18 +1,19 @@
 //! A real start of the smallest command, as a run does it. Only this tells whether a run would
 //! work.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use crate::compile::layers;
 use crate::compile::lower::Engine;
+use crate::compile::request::Request;
 use crate::compile::{self, Compiled};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::Host;
-use crate::host::session::{Request, Session};
-use crate::launch::{self, Ending, GivenStreams, Outcome, Supervisor};
-use crate::placeholders;
-use crate::placeholders::Removed;
+use crate::host::session::Session;
+use crate::launch::{self, Conclusion, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
+use crate::policy::path::AbsPath;
 use crate::policy::places;
 
 /// A policy that only looks, for this machine, and what there is to carry it out with.
@@ -33,7 +34,9 @@ pub(super) enum Went {
 /// Compiles the policy that applies here without the rules of the project.
 pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnostic> {
     let session = in_harmless_place(host, session);
-    let compiled = compile(host, &session, session.executable.is_none())?;
+    let mut said = Diagnostics::default();
+    let compiled = compile::compile(host, &session, &request(&session), &mut said);
+    let compiled = compiled.filter(|_| !said.has_errors()).ok_or_else(|| error_in(&said))?;
     let engine = launch::engine(host, &session, &compiled);
     Ok(Trial { session, compiled, engine })
 }
@@ -54,73 +57,64 @@ fn in_harmless_place(host: &Host, session: &Session) -> Session {
     }
 }
 
-fn compile(host: &Host, session: &Session, no_guard: bool) -> Result<Compiled, Diagnostic> {
-    let request = Request {
+/// A policy that shows the working directory, and opens nothing.
+fn request(session: &Session) -> Request {
+    Request {
         no_project_config: true,
         presets: vec!["!@all".into()],
         ro: vec![session.cwd.as_os_str().to_owned()],
-        no_guard,
+        no_guard: session.executable.is_none(),
         ..Request::default()
-    };
-    let mut said = Diagnostics::default();
-    let compiled = compile::compile(host, session, &request, &mut said);
-    let error = said.iter().find(|one| one.severity() == Severity::Error).cloned();
-    match (compiled, error) {
-        (Some(compiled), None) => Ok(compiled),
-        (_, Some(error)) => Err(error),
-        (None, None) => Err(Diagnostic::new(Code::StartFailed, "there is no policy to start with")),
     }
+}
+
+fn error_in(said: &Diagnostics) -> Diagnostic {
+    let error = said.iter().find(|one| one.severity() == Severity::Error).cloned();
+    error.unwrap_or_else(|| Diagnostic::new(Code::StartFailed, "there is no policy to start with"))
 }
 
 impl Trial {
     pub(super) fn start(&self, host: &Host, allow_root: bool) -> Went {
-        let engine = match (launch::check_caller(host, &self.session, allow_root), &self.engine) {
-            (Err(refusal), _) => return Went::Badly(refusal),
-            (_, Err(lacking)) => return Went::Badly(lacking.clone()),
-            (Ok(_), Ok(engine)) => engine,
+        let sandbox = Sandbox {
+            host: host.clone(),
+            session: self.session.clone(),
+            request: request(&self.session),
+            allow_root,
+            residue: Residue::Nothing,
+            json: false,
         };
-        match self.run(host, &self.compiled, engine) {
-            Err(diagnostic) | Ok(Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic)) => Went::Badly(diagnostic),
-            Ok(Outcome::Ended(ending)) => self.judge(ending, Went::Well),
-            Ok(Outcome::Unavailable(why)) => {
-                let alone = compile(host, &self.session, true)
-                    .and_then(|alone| self.run(host, &alone, &launch::engine(host, &self.session, &alone)?));
-                match alone {
-                    Err(diagnostic) | Ok(Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic)) => {
-                        Went::Badly(diagnostic)
-                    }
-                    Ok(Outcome::Unavailable(why)) => Went::Badly(Diagnostic::new(Code::StartFailed, why)),
-                    Ok(Outcome::Ended(ending)) => self.judge(ending, Went::WithoutGuard(why)),
+        match sandbox.run(&mut Silent { executable: self.session.executable.clone() }) {
+            Err(Refusal(said)) => Went::Badly(error_in(&said)),
+            Ok(Ran { conclusion, without_guard, .. }) => match (conclusion, without_guard) {
+                (Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic), _) => Went::Badly(diagnostic),
+                (Conclusion::Unavailable(why), _) => Went::Badly(Diagnostic::new(Code::StartFailed, why)),
+                (Conclusion::Ended(Ending::Exited(0)), None) => Went::Well,
+                (Conclusion::Ended(Ending::Exited(0)), Some(why)) => Went::WithoutGuard(why),
+                (Conclusion::Ended(ending), _) => {
+                    let message = format!("a sandbox was started, and {ending}");
+                    Went::Badly(Diagnostic::new(Code::StartFailed, message))
                 }
-            }
+            },
         }
     }
+}
 
-    fn judge(&self, ending: Ending, well: Went) -> Went {
-        match ending {
-            Ending::Exited(0) => well,
-            ending => Went::Badly(Diagnostic::new(Code::StartFailed, format!("a sandbox was started, and {ending}"))),
-        }
-    }
+/// A front end that shows nothing: `doctor` has a line of its own for everything that is lacking.
+struct Silent {
+    executable: Option<AbsPath>,
+}
 
-    fn run(&self, host: &Host, compiled: &Compiled, engine: &Engine) -> Result<Outcome, Diagnostic> {
-        let guard = || Some(places::at(places::GUARD));
-        let program = if compiled.guard { guard() } else { self.session.executable.clone() };
+impl FrontEnd for Silent {
+    fn command(&self, compiled: &Compiled) -> Vec<OsString> {
+        let program = if compiled.guard { Some(places::at(places::GUARD)) } else { self.executable.clone() };
         let program = program.unwrap_or_else(|| places::at("/bin/true"));
-        let command = [program.as_os_str().to_owned(), "--version".into()];
-        let mut said = Diagnostics::default();
-        let mut argv = compiled.argv(engine, &command, &mut said);
-        // What of the kernel's protections is lacking has a line of its own.
-        let _traces = placeholders::leave_nothing(host, &compiled.layers.state, &mut argv);
-        let ready = if compiled.guard { launch::ready_to_supervise } else { launch::ready };
-        ready(host, &self.session, compiled, &argv)?;
-        let supervisor = Supervisor::new()?;
-        let undo = placeholders::put_up_for(host, compiled, &argv, Removed::Freed)?;
-        let sheet = launch::run_sheet(&argv, &launch::look(host, &argv)?, false);
-        let nowhere = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
-        let streams = GivenStreams { stdin: nowhere(), stdout: nowhere(), stderr: nowhere() };
-        let outcome = supervisor.run(host, &argv, sheet, streams, &mut ());
-        undo.finish();
-        Ok(outcome)
+        vec![program.as_os_str().to_owned(), "--version".into()]
+    }
+
+    fn tell(&mut self, _: &Diagnostics) {}
+
+    fn streams(&mut self, _: &Prepared) -> Result<GivenStreams, Diagnostic> {
+        let null = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
+        Ok(GivenStreams { stdin: null(), stdout: null(), stderr: null() })
     }
 }

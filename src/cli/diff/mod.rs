@@ -10,11 +10,12 @@ use std::sync::Arc;
 use clap::error::ErrorKind;
 
 use crate::audit::diff::{Change, Diff, Subject, diff};
+use crate::compile::request::Request;
 use crate::compile::{self, Compiled};
 use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::host::session::{Request, Session};
+use crate::host::session::Session;
 use crate::policy::origin::Origin;
 use crate::policy::path::shown;
 

@@ -210,3 +210,10 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     }
     format!("{all:#}\n").into_bytes()
 }
+
+impl Argv {
+    /// One bwrap command for a POSIX shell, one operation on each line.
+    pub fn to_shell(&self) -> String {
+        String::from_utf8_lossy(&print(self, Form::Shell)).into_owned()
+    }
+}

@@ -21,14 +21,15 @@ use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::launch::{Ending, GivenStreams, Outcome};
+use crate::launch::{Conclusion, Ending, GivenStreams, Prepared, Ran, Residue, Sandbox};
 use crate::policy::path::AbsPath;
 use crate::policy::places;
 use crate::sys::fd;
+use crate::trust::Judged;
 
 use super::args;
 use super::output::Output;
-use super::run::{self, Leaves, Prepared};
+use super::run::{self, Terminal};
 
 /// Start a real sandbox and test each rule in it against the kernel
 ///
@@ -56,30 +57,34 @@ Exit codes: 0 if all that could be tested is as the policy says, 1 if something 
 sandbox was refused because its mounts are not those that were planned, 125 if there was no sandbox.";
 
 pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
+    let sandbox = match run::sandbox(host, options, output) {
+        Ok(sandbox) => Sandbox { residue: Residue::Nothing, ..sandbox },
+        Err(diagnostic) => return output.failed(diagnostic),
+    };
     let mut attempt = None;
-    let command = |compiled: &Compiled| probe_command(compiled);
-    let started = run::start(host, options, &command, Leaves::Nothing, output, &mut |prepared| {
-        // A first one, whose guard proved impossible, still listens under the same name.
+    let mut streams = |prepared: &Prepared| {
+        // An earlier attempt, which could not have a guard, still listens under the same name.
         attempt = None;
         let (running, streams) = Attempt::begin(host, prepared)?;
         attempt = Some(running);
         Ok(streams)
-    });
-    let (outcome, supervisor) = match started {
-        Ok(started) => started,
-        Err(code) => return ExitCode::from(code),
     };
-    match outcome {
-        Outcome::Ended(Ending::Exited(0)) => {}
-        Outcome::Ended(Ending::Exited(code)) => {
+    let ran = sandbox.run(&mut Terminal { host, options, output, command: &probe_command, streams: &mut streams });
+    let Ran { conclusion, supervisor, .. } = match ran {
+        Ok(ran) => ran,
+        Err(refusal) => return run::refused(refusal, &[], output),
+    };
+    match conclusion {
+        Conclusion::Ended(Ending::Exited(0)) => {}
+        Conclusion::Ended(Ending::Exited(code)) => {
             let why = format!("the probe ended with the exit code {code}");
             return fail(cannot_verify(&why), exit_code::OWN_FAILURE, output);
         }
-        Outcome::Ended(killed) => return supervisor.conclude(killed),
-        Outcome::Unavailable(why) => {
+        Conclusion::Ended(killed) => return supervisor.conclude(killed),
+        Conclusion::Unavailable(why) => {
             return fail(Diagnostic::new(Code::StartFailed, why), exit_code::OWN_FAILURE, output);
         }
-        Outcome::Failed(diagnostic) | Outcome::Changed(diagnostic) => {
+        Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => {
             // The mounts are not those of the policy: that is an answer, and not a failure to get one.
             let code = if diagnostic.code == Code::GuardRefused { 1 } else { exit_code::of(diagnostic.code) };
             return fail(diagnostic, code, output);
@@ -131,7 +136,7 @@ struct Attempt {
 
 impl Attempt {
     fn begin(host: &Host, prepared: &Prepared) -> Result<(Self, GivenStreams), Diagnostic> {
-        let Prepared { session, compiled, argv, .. } = prepared;
+        let Prepared { session, judged: Judged { compiled, .. }, argv, .. } = prepared;
         let cannot = |what: &'static str| move |e: io::Error| cannot_verify(&format!("{what}: {}", reason(&e)));
         let socket = format!("agent-sandbox-verify-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&socket);

@@ -12,9 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::compile::config::{self, ConfigFile, Entry};
+use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::git;
-use crate::host::session::{Request, Session};
+use crate::host::session::Session;
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::origin::{Origin, Source, Sourced};
 use crate::policy::path::{AbsPath, shown};

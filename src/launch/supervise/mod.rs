@@ -11,7 +11,6 @@
 
 mod channel;
 mod ending;
-mod hooks;
 mod jobs;
 mod run;
 mod sealing;
@@ -28,15 +27,15 @@ use crate::compile::guard_plan::RunSheet;
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
+use crate::launch::RunHooks;
 
 use crate::sys::signals::{self, Signals};
 
 pub use ending::Ending;
-pub use hooks::RunHooks;
 
-/// What came of a run.
+/// How a supervised start ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub(crate) enum Conclusion {
     /// The command ran.
     Ended(Ending),
     /// It did not, or bwrap was lost under it.
@@ -50,7 +49,7 @@ pub enum Outcome {
 
 /// What the command gets instead of the caller's standard streams.
 #[derive(Debug, Default)]
-pub struct GivenStreams {
+pub(crate) struct GivenStreams {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
@@ -59,36 +58,36 @@ pub struct GivenStreams {
 /// From its making on, signals wait until the run, or its drop, deals with them: what is prepared
 /// before a run and cleaned up after it is not interrupted. To be made and used by the main thread,
 /// with no other running.
-pub struct Supervisor {
+pub(crate) struct Supervisor {
     signals: Signals,
 }
 
 impl Supervisor {
-    pub fn new() -> Result<Self, Diagnostic> {
+    pub(crate) fn new() -> Result<Self, Diagnostic> {
         let signals = Signals::block().map_err(|e| cannot("wait for signals", &e))?;
         Ok(Self { signals })
     }
 
     /// Runs the command and returns when no process inside lives any more. Call
-    /// [`super::ready_to_supervise`] first. `sheet` has the identities that the guard compares.
+    /// [`super::Sandbox::run`] first. `sheet` has the identities that the guard compares.
     /// `given` replaces the caller's streams; nobody may have to read one while the command runs.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         host: &Host,
         argv: &Argv,
         sheet: RunSheet,
         given: GivenStreams,
-        hooks: &mut dyn RunHooks,
-    ) -> Outcome {
+        hooks: &mut RunHooks,
+    ) -> Conclusion {
         match start::start(&self.signals, argv, sheet, given) {
-            Err(diagnostic) => Outcome::Failed(diagnostic),
+            Err(diagnostic) => Conclusion::Failed(diagnostic),
             Ok(started) => run::run(&self.signals, started, host, &argv.program, hooks),
         }
     }
 
     /// To be the last of this process: the exit code, or, if the command was killed, the same
     /// death, and then this does not return. There is no core dump of us.
-    pub fn conclude(self, ending: Ending) -> ExitCode {
+    pub(crate) fn conclude(self, ending: Ending) -> ExitCode {
         // What still waits was for the command, and must not end us otherwise than it ended.
         std::mem::forget(self);
         match ending {

@@ -22,7 +22,9 @@ use crate::sys::terminal::{self, Foreground};
 use super::sealing::Namespaces;
 use super::start::{self, Bwrap, Started};
 use super::watch::Watch;
-use super::{Ending, Outcome, RunHooks, cannot, channel};
+use crate::launch::RunHooks;
+
+use super::{Conclusion, Ending, cannot, channel};
 
 /// A run under way, from the start of bwrap on.
 pub(super) struct Run<'a> {
@@ -64,8 +66,8 @@ pub(super) fn run(
     started: Started,
     host: &Host,
     program: &AbsPath,
-    hooks: &mut dyn RunHooks,
-) -> Outcome {
+    hooks: &mut RunHooks,
+) -> Conclusion {
     let Started { bwrap, streams, socket } = started;
     let mut run = Run {
         signals,
@@ -101,7 +103,7 @@ pub(super) fn run(
     // Before the hooks take away what they have put up.
     let outcome = match status {
         Ok(status) => run.outcome(status, host, program, hooks),
-        Err(e) => Outcome::Failed(cannot("wait for bwrap", &e)),
+        Err(e) => Conclusion::Failed(cannot("wait for bwrap", &e)),
     };
     run.rest(hooks);
     run.streams.hand_back();
@@ -110,7 +112,7 @@ pub(super) fn run(
 }
 
 impl Run<'_> {
-    pub(super) fn until_bwrap_ended(&mut self, hooks: &mut dyn RunHooks) -> io::Result<()> {
+    pub(super) fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
             let Woken { bwrap_ended, command_ended, told, nothing } = self.wait()?;
             let received = self.received()?;
@@ -177,7 +179,7 @@ impl Run<'_> {
     }
 
     /// Reads what the guard says: one message, or `all` when there will be no more.
-    fn listen(&mut self, all: bool, hooks: &mut dyn RunHooks) {
+    fn listen(&mut self, all: bool, hooks: &mut RunHooks) {
         while let Some(socket) = &self.socket {
             match channel::hear(socket) {
                 Ok(Some((Report::Ready, sender))) => {
@@ -224,13 +226,13 @@ impl Run<'_> {
 
     /// The command usually ends last. Then `after_exit` need not wait until bwrap has removed the
     /// namespaces.
-    fn rest_if_alone(&mut self, hooks: &mut dyn RunHooks) {
+    fn rest_if_alone(&mut self, hooks: &mut RunHooks) {
         if self.init.as_ref().is_some_and(Process::is_childless) {
             self.rest(hooks);
         }
     }
 
-    pub(super) fn rest(&mut self, hooks: &mut dyn RunHooks) {
+    pub(super) fn rest(&mut self, hooks: &mut RunHooks) {
         if !std::mem::replace(&mut self.is_at_rest, true) {
             let namespaces = self.namespaces.take();
             hooks.after_exit(&|| match &namespaces {
@@ -256,33 +258,33 @@ impl Run<'_> {
         bwrap: ExitStatus,
         host: &Host,
         program: &AbsPath,
-        hooks: &mut dyn RunHooks,
-    ) -> Outcome {
+        hooks: &mut RunHooks,
+    ) -> Conclusion {
         // Nothing has run, and what the guard said of its own end does not count.
         if let Some(signal) = self.abandoned_by {
-            return Outcome::Ended(Ending::Killed(signal.as_raw()));
+            return Conclusion::Ended(Ending::Killed(signal.as_raw()));
         }
         match self.failure.take() {
-            Some(Report::Unavailable(why)) => return Outcome::Unavailable(why),
-            Some(Report::Changed(why)) => return Outcome::Changed(report::refusal(&why)),
-            Some(Report::Refused(why)) => return Outcome::Failed(report::refusal(&why)),
+            Some(Report::Unavailable(why)) => return Conclusion::Unavailable(why),
+            Some(Report::Changed(why)) => return Conclusion::Changed(report::refusal(&why)),
+            Some(Report::Refused(why)) => return Conclusion::Failed(report::refusal(&why)),
             Some(Report::CannotExecute { errno, message }) => {
-                return Outcome::Failed(cannot_execute_inside(errno, message));
+                return Conclusion::Failed(cannot_execute_inside(errno, message));
             }
             Some(Report::Ready) | None => {}
         }
         let how = Ending::of(bwrap);
         match self.target.take() {
             Some(command) => match (how, command.exit_status()) {
-                (Ending::Killed(signal), _) => Outcome::Failed(lost(signal)),
-                (Ending::Exited(_), Some(status)) => Outcome::Ended(Ending::of(status)),
-                (Ending::Exited(code), None) => Outcome::Ended(Ending::guessed(code)),
+                (Ending::Killed(signal), _) => Conclusion::Failed(lost(signal)),
+                (Ending::Exited(_), Some(status)) => Conclusion::Ended(Ending::of(status)),
+                (Ending::Exited(code), None) => Conclusion::Ended(Ending::guessed(code)),
             },
             None if self.guarded => match hooks.difference() {
-                Some(difference) => Outcome::Changed(report::refusal(&difference)),
-                None => Outcome::Failed(why_not_started(host, program, how)),
+                Some(difference) => Conclusion::Changed(report::refusal(&difference)),
+                None => Conclusion::Failed(why_not_started(host, program, how)),
             },
-            None => Outcome::Ended(match how {
+            None => Conclusion::Ended(match how {
                 Ending::Exited(code) => Ending::guessed(code),
                 killed => killed,
             }),

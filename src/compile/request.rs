@@ -1,0 +1,35 @@
+//! The request of the caller, as a value.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::policy::origin::Source;
+use crate::policy::path::AbsPath;
+
+/// The request of the caller: the command line without its spelling.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// `--config FILE`, instead of the project's own file.
+    pub config: Option<PathBuf>,
+    /// File names are shown relative to this directory instead of the working directory.
+    pub names_from: Option<AbsPath>,
+    pub no_project_config: bool,
+    /// Compiles as if the project's own file had this content. Such a policy never runs.
+    pub supposed: Option<Arc<Source>>,
+    pub ro: Vec<OsString>,
+    pub rw: Vec<OsString>,
+    pub exclude: Vec<OsString>,
+    /// As written, `!` and `@` included.
+    pub presets: Vec<OsString>,
+    pub network: Option<bool>,
+    pub docker: Option<bool>,
+    /// One mount for each decision, redundant ones included.
+    pub no_optimize: bool,
+    /// Puts up no placeholder, because no process will be there to remove it.
+    pub no_placeholders: bool,
+    /// bwrap alone, without a guard inside.
+    pub no_guard: bool,
+    /// `--cwd` as written, for commands that diagnostics suggest.
+    pub cwd: Option<PathBuf>,
+}

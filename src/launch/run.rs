@@ -1,0 +1,318 @@
+//! A run, from the policy to the end of the command. [`Sandbox::run`] reads top to bottom.
+
+use std::ffi::OsString;
+use std::io;
+
+use crate::compile::Compiled;
+use crate::compile::lower::{Argv, Engine};
+use crate::compile::protection::{self, Lack};
+use crate::compile::request::Request;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::guard::report::{Answer, Report, refusal};
+use crate::host::Host;
+use crate::host::session::Session;
+use crate::placeholders::{self, Removed, Traces, Undo};
+use crate::policy::path::AbsPath;
+use crate::policy::rule::Protection;
+use crate::sys::ablate::{self, Mitigation, Point};
+use crate::trust::{self, Judged};
+
+use super::aftermath::Watch;
+use super::{Conclusion, GivenStreams, Recheck, Supervisor};
+
+/// A path may change while a sandbox is set up, for example an editor's `.env.tmp`. The policy is
+/// then compiled again, and the start is repeated this often.
+const RETRIES: usize = 3;
+
+/// A sandbox for one project: the caller, the request, and how a run starts.
+#[derive(Clone)]
+pub struct Sandbox {
+    pub(crate) host: Host,
+    pub(crate) session: Session,
+    pub(crate) request: Request,
+    pub(crate) allow_root: bool,
+    pub(crate) residue: Residue,
+    /// The guard writes its messages as JSON.
+    pub(crate) json: bool,
+}
+
+/// The files and directories that stay on the host after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Residue {
+    /// Those that rules and presets ask for.
+    Requested,
+    Nothing,
+}
+
+/// The program that asks for a run: the command line, or a program that embeds this library.
+pub(crate) trait FrontEnd {
+    /// The command to run under this policy.
+    fn command(&self, compiled: &Compiled) -> Vec<OsString>;
+
+    /// Called with each compiled policy. May add diagnostics of its own.
+    fn compiled(&mut self, judged: &Judged, said: &mut Diagnostics) {
+        let _ = (judged, said);
+    }
+
+    /// Called with each lowered policy.
+    fn lowered(&mut self, prepared: &Prepared) {
+        let _ = prepared;
+    }
+
+    /// Shows warnings before the command starts, and reports after it has ended.
+    fn tell(&mut self, said: &Diagnostics);
+
+    /// The standard streams of the command. Called when all placeholders stand.
+    fn streams(&mut self, prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
+        let _ = prepared;
+        Ok(GivenStreams::default())
+    }
+}
+
+/// A compiled and lowered policy, for one caller and one command.
+pub(crate) struct Prepared {
+    pub session: Session,
+    pub judged: Judged,
+    pub engine: Engine,
+    pub argv: Argv,
+}
+
+/// A run that has ended. The supervisor still blocks signals.
+pub(crate) struct Ran {
+    pub conclusion: Conclusion,
+    pub supervisor: Supervisor,
+    /// The reason why the run had no guard, if the machine does not allow one.
+    pub without_guard: Option<String>,
+}
+
+/// Nothing was started. At least one of the diagnostics is an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().find(|one| one.severity() == Severity::Error).map_or("", |one| &one.message))]
+pub struct Refusal(pub Diagnostics);
+
+impl From<Diagnostic> for Refusal {
+    fn from(diagnostic: Diagnostic) -> Self {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.push(diagnostic);
+        Self(diagnostics)
+    }
+}
+
+/// What earlier attempts of this run showed.
+#[derive(Default)]
+struct RetryState {
+    /// The guard cannot work here, for this reason.
+    without_guard: Option<String>,
+    /// The number of attempts in which a path changed.
+    changed: usize,
+}
+
+/// Why a policy is prepared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Start,
+    Show,
+}
+
+impl Sandbox {
+    /// Runs the command to its end. Starts again without the guard if the machine does not allow
+    /// one, and again if a path changed.
+    pub(crate) fn run(&self, front: &mut dyn FrontEnd) -> Result<Ran, Refusal> {
+        let mut earlier = RetryState::default();
+        loop {
+            let mut prepared = self.prepare(front, Purpose::Start, &earlier)?;
+            let traces = self.leave_nothing(&mut prepared.argv, &prepared.judged.compiled);
+            self.check(&prepared, prepared.judged.compiled.guard)?;
+            let supervisor = Supervisor::new()?;
+            let conclusion = self.supervise(&prepared, traces, &supervisor, front)?;
+            // The next attempt must find the caller's signal mask, so this supervisor goes first.
+            match conclusion {
+                Conclusion::Unavailable(why) if earlier.without_guard.is_none() => earlier.without_guard = Some(why),
+                Conclusion::Changed(_) if earlier.changed < RETRIES => earlier.changed += 1,
+                conclusion => return Ok(Ran { conclusion, supervisor, without_guard: earlier.without_guard }),
+            }
+        }
+    }
+
+    /// Replaces this process by the sandbox. Returns only if that failed.
+    pub(crate) fn exec(&self, front: &mut dyn FrontEnd) -> Refusal {
+        match self.try_exec(front) {
+            Ok(diagnostic) => diagnostic.into(),
+            Err(refusal) => refusal,
+        }
+    }
+
+    fn try_exec(&self, front: &mut dyn FrontEnd) -> Result<Diagnostic, Refusal> {
+        let prepared = self.prepare(front, Purpose::Start, &RetryState::default())?;
+        self.check(&prepared, false)?;
+        let look = super::look(&self.host, &prepared.argv)?;
+        match look.missing() {
+            Some(path) => Ok(refusal(&format!("`{path}` is gone"))),
+            None => Ok(super::exec(&prepared.argv, super::run_sheet(&prepared.argv, &look, self.json))),
+        }
+    }
+
+    /// Compiles and lowers the policy for a front end that starts nothing. Writes only the files
+    /// of ours that the argv binds.
+    pub(crate) fn lower(&self, front: &mut dyn FrontEnd) -> Result<Prepared, Refusal> {
+        let prepared = self.prepare(front, Purpose::Show, &RetryState::default())?;
+        super::write_mount_files(&self.host, &prepared.judged.compiled, &prepared.argv)?;
+        Ok(prepared)
+    }
+
+    /// Compiles, judges and lowers the policy. The front end has shown all warnings when this
+    /// returns.
+    fn prepare(&self, front: &mut dyn FrontEnd, purpose: Purpose, earlier: &RetryState) -> Result<Prepared, Refusal> {
+        let Self { host, session, .. } = self;
+        let request = self.request_after(earlier);
+        if session.executable.is_none() && !request.no_guard {
+            return Err(guard_not_found().into());
+        }
+        let mut said = Diagnostics::default();
+        if purpose == Purpose::Start {
+            let warning = super::check_caller(host, session, self.allow_root)?;
+            said.extend(warning);
+        }
+        let Some(judged) = trust::compile(host, session, &request, &mut said) else { return Err(Refusal(said)) };
+        let compiled = &judged.compiled;
+        if purpose == Purpose::Show {
+            said.extend(judged.warning(host));
+        }
+        front.compiled(&judged, &mut said);
+        let command = front.command(compiled);
+        said.extend(super::own_sandbox(host, compiled, &command));
+        let engine = match super::engine(host, session, compiled) {
+            Ok(engine) => engine,
+            Err(diagnostic) => {
+                said.push(diagnostic);
+                return Err(Refusal(said));
+            }
+        };
+        let argv = compiled.argv(&engine, &command, &mut said);
+        if earlier.without_guard.is_some() || earlier.changed > 0 {
+            // The first attempt showed the warnings.
+            said.keep_errors();
+        }
+        if let Some(why) = earlier.without_guard.clone() {
+            let lack = Lack { protection: Protection::Guard, why };
+            protection::report(&[lack], &compiled.policy.require, &mut said);
+        }
+        if said.has_errors() {
+            return Err(Refusal(said));
+        }
+        front.tell(&said);
+        let prepared = Prepared { session: session.clone(), judged, engine, argv };
+        front.lowered(&prepared);
+        Ok(prepared)
+    }
+
+    fn request_after(&self, earlier: &RetryState) -> Request {
+        Request { no_guard: self.request.no_guard || earlier.without_guard.is_some(), ..self.request.clone() }
+    }
+
+    /// Lets the run leave nothing on the host, if it must not.
+    fn leave_nothing(&self, argv: &mut Argv, compiled: &Compiled) -> Option<Traces> {
+        let must = self.residue == Residue::Nothing;
+        must.then(|| placeholders::leave_nothing(&self.host, &compiled.layers.state, argv))
+    }
+
+    /// The last checks before a start. With `has_guard` the supervisor learns from the guard
+    /// whether the command has started.
+    fn check(&self, prepared: &Prepared, has_guard: bool) -> Result<(), Diagnostic> {
+        let Prepared { session, judged, argv, .. } = prepared;
+        if let Some(refusal) = judged.refusal(&self.host).filter(|_| !ablate::is_off(Mitigation::Trust)) {
+            return Err(refusal);
+        }
+        let ready = if has_guard { super::ready_to_supervise } else { super::ready };
+        ready(&self.host, session, &judged.compiled, argv)
+    }
+
+    /// Runs the command under a supervisor. When this returns, no process inside is alive, and the
+    /// placeholders are gone. Signals wait meanwhile, so that none leaves placeholders behind.
+    fn supervise(
+        &self,
+        prepared: &Prepared,
+        traces: Option<Traces>,
+        supervisor: &Supervisor,
+        front: &mut dyn FrontEnd,
+    ) -> Result<Conclusion, Diagnostic> {
+        let Prepared { session, judged: Judged { compiled, .. }, engine, argv } = prepared;
+        let host = &self.host;
+        let removed = if traces.is_none() { Removed::Kept } else { Removed::Freed };
+        let placeholders = placeholders::put_up_for(host, compiled, argv, removed)?;
+        let look = super::look(host, argv)?;
+        if let Some(path) = look.missing() {
+            return Ok(Conclusion::Changed(refusal(&format!("`{path}` is gone"))));
+        }
+        let streams = front.streams(prepared)?;
+        let sheet = super::run_sheet(argv, &look, self.json);
+        let request = Request { no_guard: argv.guard.is_none(), ..self.request.clone() };
+        let recheck = Recheck::new(host, session, &request, engine, look);
+        let mut hooks = RunHooks::new(compiled, argv, recheck, placeholders);
+        if argv.guard.is_none() {
+            hooks.while_mounting();
+        }
+        ablate::pause(Point::BeforeBwrap);
+        let conclusion = supervisor.run(host, argv, sheet, streams, &mut hooks);
+        front.tell(&hooks.said);
+        Ok(conclusion)
+    }
+}
+
+/// Work on the host around a supervised run, at moments that the supervisor knows.
+pub(crate) struct RunHooks<'a> {
+    compiled: &'a Compiled,
+    argv: &'a Argv,
+    recheck: Recheck<'a>,
+    /// Until the end.
+    placeholders: Option<Undo>,
+    /// What the reports compare with.
+    watch: Option<Watch>,
+    /// Reports for the end.
+    said: Diagnostics,
+}
+
+impl<'a> RunHooks<'a> {
+    fn new(compiled: &'a Compiled, argv: &'a Argv, recheck: Recheck<'a>, placeholders: Undo) -> Self {
+        let placeholders = Some(placeholders);
+        Self { compiled, argv, recheck, placeholders, watch: None, said: Diagnostics::default() }
+    }
+
+    /// While bwrap mounts, before the command starts.
+    pub(super) fn while_mounting(&mut self) {
+        self.watch = Some(Watch::start(self.recheck.host, self.compiled));
+    }
+
+    /// After the guard has compared its mounts, before the command starts. With an error nothing
+    /// runs. Not called without a guard.
+    pub(super) fn before_exec(&mut self) -> Result<Answer, Report> {
+        let gone = || Report::Refused("the placeholders have been removed".to_owned());
+        let placeholders = self.placeholders.as_ref().ok_or_else(gone)?;
+        self.recheck.after_mounting(self.argv, placeholders)
+    }
+
+    /// After bwrap has failed before the guard started: says what has changed on the host, if
+    /// another start may succeed.
+    pub(super) fn difference(&self) -> Option<String> {
+        self.recheck.difference(self.argv)
+    }
+
+    /// When no process inside is alive any more. `close` makes all mounts of the sandbox read-only
+    /// for processes elsewhere that hold a directory of it open.
+    pub(super) fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
+        self.said = self.placeholders.take().map(|active| active.finish_beside(close)).unwrap_or_default();
+        if let Some(watch) = &self.watch {
+            watch.finish(self.recheck.host, &mut self.said);
+        }
+    }
+}
+
+fn guard_not_found() -> Diagnostic {
+    Diagnostic::new(Code::GuardUnavailable, "the guard is the program `agent-sandbox`, which is not on PATH")
+        .help("install it, or name it with `Sandbox::guard`")
+}
+
+/// The first `agent-sandbox` on PATH. Relative entries of PATH do not count: they mean the project.
+pub(crate) fn find_guard(host: &Host, session: &Session) -> Option<AbsPath> {
+    super::bwrap::first_on_path(host, session, "agent-sandbox").map(|resolved| resolved.path)
+}
