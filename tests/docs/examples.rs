@@ -69,7 +69,9 @@ fn assert_fits_schema(name: &str, text: &str) {
 fn examples() -> Vec<(String, String)> {
     let files = files_in(&top().join("examples"));
     let named = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-    let examples: Vec<_> = files.iter().map(|path| (named(path), fs::read_to_string(path).unwrap())).collect();
+    let is_policy = |path: &&std::path::PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+    let examples: Vec<_> =
+        files.iter().filter(is_policy).map(|path| (named(path), fs::read_to_string(path).unwrap())).collect();
     assert!(examples.len() >= 6, "{examples:?}");
     examples
 }

@@ -157,7 +157,7 @@ fn consent_cannot_be_planted_where_there_is_none_yet(place: &Place) {
     let script = "cd ~/.local/state && touch beside; mkdir -p agent-sandbox/trust && touch agent-sandbox/trust/forged; \
         rmdir agent-sandbox; mv agent-sandbox x; ls; ls agent-sandbox";
     let output = run(place, &["--rw", place.home().join(".local/state").to_str().unwrap(), "--", "sh", "-c", script]);
-    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nmounts\nprobes\nruns\n", "{}", stderr(&output));
+    assert_eq!(stdout(&output), "agent-sandbox\nbeside\nmounts\nruns\n", "{}", stderr(&output));
     let state = place.home().join(".local/state/agent-sandbox");
     let mut names: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
