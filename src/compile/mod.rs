@@ -35,7 +35,7 @@ use crate::policy::places;
 use crate::policy::rule::{IfMissing, LayerKind, Protection, Rule};
 use crate::sys::ablate::{self, Mitigation};
 
-/// What each stage came to. Everything that is printed, explained or executed is read from here.
+/// The results of all stages. Everything that is printed, explained or executed is read from here.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     pub layers: Layers,
@@ -50,8 +50,8 @@ pub struct Compiled {
     pub environment: Environment,
 }
 
-/// Compiles the policy for this host. `None` if there is not even a project to compile for.
-/// Otherwise the result is complete, but must not be run while `diagnostics` holds an error.
+/// Compiles the policy for this host. `None` if there is no project to compile for. The result must
+/// not run while `diagnostics` holds an error.
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
     let host = &host.with_cache();
     let layers = layers::discover(host, session, request, diagnostics)?;
@@ -62,7 +62,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if puts_nothing_up(request) {
         policy.put_nothing_up();
     }
-    // The rest would walk through all of `/` or a home, and help nobody.
+    // The other stages would walk through all of `/` or of a home.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
     }
@@ -74,7 +74,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
         guard,
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
-        // Without placeholders, a list that is missing offers no mount point.
+        // Without placeholders, a missing list has no mount point.
         git_exclude: resolution
             .git_exclude
             .as_ref()
@@ -131,7 +131,7 @@ impl Compiled {
         create
     }
 
-    /// What protects beyond mounts, and is not to be had.
+    /// The protections beyond mounts that this machine lacks.
     fn lacking(&self, engine: &Engine) -> Vec<Lack> {
         let kernel = engine.kernel;
         let lack = |has: bool, protection, why: &str| (!has).then(|| Lack { protection, why: why.to_owned() });
@@ -150,7 +150,7 @@ impl Compiled {
     }
 }
 
-/// What a user blocks is blocked, or nothing runs. Presets go without.
+/// A path that a user blocks is blocked, or nothing runs. A preset does without.
 fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
     for rule in policy.rules.iter().filter(blocks) {
@@ -164,8 +164,8 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Stops where something could not be read that may name what has to be protected. What is closed
-/// matters only where the command could open it.
+/// Refuses a start if a file could not be read that may name paths to protect. A file whose
+/// permissions refuse the caller matters only where the command could change them.
 fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let matters = |(path, error): &(AbsPath, io::Error)| !is_closed(error) || plan.view(path) == View::HostRw;
