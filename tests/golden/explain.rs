@@ -1,4 +1,4 @@
-//! `explain` over the hosts and policies of `tests/golden`: text and JSON are snapshots in
+//! `explain` over the golden cases: text and JSON are snapshots in
 //! `snapshots/explain`.
 
 use std::ffi::OsString;

@@ -1,21 +1,12 @@
-//! Each folder in `tests/golden` is a host and a policy; what the compiler makes of it is a reviewed snapshot in
-//! `snapshots/golden`. Adding a folder adds a case.
-//!
-//! - `tree`: the comment at its top says what the case shows; then one entry a line as in `Tree::new`, where `\n`, `\\`
-//!   and `\xff` stand for bytes.
-//! - `project.toml`, `user.toml`, `system.toml`: the configuration files, each optional.
-//! - `args`: flags, one word a line. `env`: `NAME=VALUE` lines; `CWD`, `UID` and `EXECUTABLE` are where, as whom
-//!   and by which program.
+//! Each folder in `cases/` is a host and a policy. The compiled policy is a reviewed snapshot in
+//! `snapshots/golden`. Adding a folder adds a case; README.md says what a folder holds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
-
-#[path = "golden_audit/explain.rs"]
 mod explain;
-#[path = "advice/cases.rs"]
 mod lint;
-#[path = "golden_audit/show.rs"]
 mod show;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -43,7 +34,7 @@ use support::{Tree, abs, engine, model, session};
 #[test]
 fn every_case_compiles_to_its_snapshot() {
     let cases = cases();
-    assert!(!cases.is_empty(), "tests/golden holds the cases");
+    assert!(!cases.is_empty(), "tests/golden/cases holds the cases");
     let settings = support::snapshots("golden");
     let differs = |name: &&String| {
         let text = Case::read(name).compile();
@@ -92,7 +83,7 @@ fn every_snapshot_belongs_to_a_case() {
         .filter_map(|name| name.strip_suffix(".snap").map(str::to_owned))
         .filter(|name| !cases().contains(name))
         .collect();
-    assert!(stale.is_empty(), "snapshots without a folder in tests/golden: {stale:?}");
+    assert!(stale.is_empty(), "snapshots without a folder in tests/golden/cases: {stale:?}");
 }
 
 /// What the project's file of a case changes beside the policy without it, as `diff --json` has it.
@@ -129,7 +120,7 @@ fn what_a_project_file_changes_is_in_its_snapshot() {
 }
 
 fn cases() -> BTreeSet<String> {
-    names_in("tests/golden")
+    names_in("tests/golden/cases")
 }
 
 fn names_in(folder: &str) -> BTreeSet<String> {
@@ -157,8 +148,8 @@ const FILES: [&str; 6] = ["tree", "project.toml", "user.toml", "system.toml", "a
 
 impl Case {
     fn read(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-        for file in names_in(&format!("tests/golden/{name}")) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/cases").join(name);
+        for file in names_in(&format!("tests/golden/cases/{name}")) {
             assert!(FILES.contains(&file.as_str()), "{name}/{file} is no part of a case");
         }
         let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();

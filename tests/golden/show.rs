@@ -1,4 +1,4 @@
-//! `show` over the hosts and policies of `tests/golden`: text and JSON are snapshots in `snapshots/show`.
+//! `show` over the golden cases: text and JSON are snapshots in `snapshots/show`.
 
 use agent_sandbox::audit::schema;
 use agent_sandbox::audit::show::{Shown, show};
