@@ -16,7 +16,7 @@ use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::session::Session;
 use crate::host::{FileKind, Host};
 use crate::policy::origin::Source;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 /// What the project's file said at `revision`; `None` where there was none.
 pub fn source_at(
@@ -25,7 +25,7 @@ pub fn source_at(
     project: &Project,
     revision: &OsStr,
 ) -> Result<Option<Source>, Diagnostic> {
-    let named = format!("git:{}", shown(revision));
+    let named = format!("git:{}", escape_for_display(revision));
     // Git would take it for an option, or for the index.
     if revision.is_empty() || revision.as_bytes().starts_with(b"-") {
         return Err(failed(format!("`{named}` names no revision"), "write `git:HEAD`, `git:main` or `git:COMMIT`"));

@@ -12,7 +12,7 @@ use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::trust;
 
 use super::args::{Arguments, Options};
@@ -68,7 +68,7 @@ fn place_of(cwd: &AbsPath, file: &Path) -> Result<(PathBuf, OsString), Diagnosti
         _ => (whole.as_path(), OsStr::new(PROJECT_FILE)),
     };
     let folder = std::fs::canonicalize(folder).map_err(|e| {
-        let message = format!("cannot find the folder of `{}`: {}", shown(file.as_os_str()), reason(&e));
+        let message = format!("cannot find the folder of `{}`: {}", escape_for_display(file.as_os_str()), reason(&e));
         Diagnostic::new(Code::MissingConfig, message).help("name an existing file")
     })?;
     Ok((folder, name.to_owned()))

@@ -6,7 +6,7 @@ use crate::cli::print::command_for_people;
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;
 use crate::compile::lower::{Argv, Engine};
-use crate::policy::path::shown;
+use crate::policy::path::escape_for_display;
 use crate::policy::rule::Exactness;
 use crate::trust::Widening;
 
@@ -65,7 +65,7 @@ fn merged(compiled: &Compiled, out: &mut String) {
     for layer in &compiled.layers.layers {
         let filesystem = &layer.config.filesystem;
         let presets: String =
-            filesystem.presets.iter().map(|preset| format!(" {}", shown(preset.value.as_ref()))).collect();
+            filesystem.presets.iter().map(|preset| format!(" {}", escape_for_display(preset.value.as_ref()))).collect();
         let (ro, rw, exclude) = (filesystem.ro.len(), filesystem.rw.len(), filesystem.exclude.len());
         let _ = writeln!(out, "  {}: {ro} ro, {rw} rw, {exclude} exclude, presets:{presets}", layer.kind.name());
     }
@@ -80,7 +80,7 @@ fn merged(compiled: &Compiled, out: &mut String) {
         let _ = writeln!(out, "  require {} ({origin})", protection.name());
     }
     for socket in &policy.sockets {
-        let _ = writeln!(out, "  socket {} ({})", shown(&socket.text), socket.origin);
+        let _ = writeln!(out, "  socket {} ({})", escape_for_display(&socket.text), socket.origin);
     }
     let _ = writeln!(out, "  tmp = {:?} ({})", policy.tmp.value, policy.tmp.origin);
     let _ = writeln!(out, "  inherit = {} ({})", policy.inherit.value, policy.inherit.origin);
@@ -98,17 +98,28 @@ fn rules(compiled: &Compiled, out: &mut String) {
             out,
             "  {} {} → {}{how}{links}{same}  [{}]",
             rule.access,
-            shown(&rule.text),
+            escape_for_display(&rule.text),
             found.path,
             rule.origin
         );
     }
     for (rule, path) in &resolution.missing {
-        let _ = writeln!(out, "  {} {} → nothing at {path}  [{}]", rule.access, shown(&rule.text), rule.origin);
+        let _ = writeln!(
+            out,
+            "  {} {} → nothing at {path}  [{}]",
+            rule.access,
+            escape_for_display(&rule.text),
+            rule.origin
+        );
     }
     for (rule, path) in &resolution.left_alone {
-        let _ =
-            writeln!(out, "  {} {} → {path} left alone, git has it  [{}]", rule.access, shown(&rule.text), rule.origin);
+        let _ = writeln!(
+            out,
+            "  {} {} → {path} left alone, git has it  [{}]",
+            rule.access,
+            escape_for_display(&rule.text),
+            rule.origin
+        );
     }
     for placeholder in &compiled.plan.placeholders {
         let _ = writeln!(out, "  blocked by a placeholder: {}  [{}]", placeholder.path, placeholder.origin);
@@ -123,8 +134,13 @@ fn decisions(compiled: &Compiled, out: &mut String) {
     for (path, decision) in compiled.decisions.iter() {
         let _ = writeln!(out, "  {} {path}  [{}]", decision.access, decision.origin);
         for loser in &decision.losers {
-            let _ =
-                writeln!(out, "    over {} {}  [{}]", loser.rule.access, shown(&loser.rule.text), loser.rule.origin);
+            let _ = writeln!(
+                out,
+                "    over {} {}  [{}]",
+                loser.rule.access,
+                escape_for_display(&loser.rule.text),
+                loser.rule.origin
+            );
         }
     }
 }
@@ -149,7 +165,7 @@ fn environment(compiled: &Compiled, out: &mut String) {
             Fate::Dropped => "unset",
             Fate::Set => "set",
         };
-        let _ = writeln!(out, "  {fate} {}  [{}]", shown(name), outcome.because);
+        let _ = writeln!(out, "  {fate} {}  [{}]", escape_for_display(name), outcome.because);
     }
 }
 

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use crate::audit::effective_access::Effective;
 use crate::audit::explain::{Below, Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
 use crate::audit::rule_json::Ruling;
-use crate::cli::print::{step_for_people, words_for_people};
+use crate::cli::print::{display_args, step_for_people};
 use crate::diagnostic::exit_code;
 use crate::diagnostic::{Diagnostics, listed};
 use crate::host::Host;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::Exactness;
 
 use super::args;
@@ -82,7 +82,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     let access = explanation.access;
     let mut out = format!(
         "{}: {} ({})\n",
-        paint.heading(shown(&explanation.asked.0)),
+        paint.heading(escape_for_display(&explanation.asked.0)),
         paint.access(access.like(), access),
         access.meaning()
     );
@@ -133,7 +133,7 @@ fn titled(title: &'static str, lines: Vec<String>) -> impl Iterator<Item = (&'st
 /// What is written, what it came to, and who says so.
 fn ruling(rule: &Ruling) -> String {
     let at = rule.at.to_string();
-    let written = rule.text.as_ref().map(|text| shown(&text.0)).filter(|text| *text != at);
+    let written = rule.text.as_ref().map(|text| escape_for_display(&text.0)).filter(|text| *text != at);
     let written = written.map_or_else(|| at.clone(), |text| format!("{text} → {at}"));
     let links: String = rule.links.iter().map(|link| format!(", through {link}")).collect();
     let by = if rule.by == Exactness::Glob { ", a pattern" } else { "" };
@@ -151,7 +151,7 @@ fn losers(losers: &[Loser]) -> Vec<String> {
 
 fn step(step: &Step) -> String {
     match step {
-        Step::Bwrap(words) => words_for_people(&words.iter().map(|word| word.0.clone()).collect::<Vec<_>>()),
+        Step::Bwrap(words) => display_args(&words.iter().map(|word| word.0.clone()).collect::<Vec<_>>()),
         Step::Guard(mount) => step_for_people(mount),
     }
 }

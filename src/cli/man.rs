@@ -12,7 +12,7 @@ use clap_mangen::Man;
 
 use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::policy::path::shown;
+use crate::policy::path::escape_for_display;
 
 use super::args::{self, mistake};
 use super::output::Output;
@@ -37,7 +37,11 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
         (Some(folder), _) => match pages.iter().try_for_each(|page| page.write_to(folder)) {
             Ok(()) => output.print(written(folder, pages.len()).as_bytes()),
             Err(e) => {
-                let message = format!("cannot write manual pages to `{}`: {}", shown(folder.as_os_str()), reason(&e));
+                let message = format!(
+                    "cannot write manual pages to `{}`: {}",
+                    escape_for_display(folder.as_os_str()),
+                    reason(&e)
+                );
                 output.failed(
                     Diagnostic::new(Code::OutputFailed, message).help("name an existing folder that you can write"),
                 )
@@ -109,7 +113,7 @@ fn section(part: &str) -> String {
 }
 
 fn written(folder: &Path, pages: usize) -> String {
-    let folder = shown(folder.as_os_str());
+    let folder = escape_for_display(folder.as_os_str());
     format!("wrote {pages} manual pages to {folder}: `man -l {folder}/agent-sandbox.1` shows the first\n")
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory};
 
-use crate::cli::print::words_for_people;
+use crate::cli::print::display_args;
 
 use super::args::{Arguments, mistake};
 
@@ -28,7 +28,7 @@ pub(super) fn explained(
         to += length;
         match is_understood(&moved) {
             Ok(()) => {
-                let written = words_for_people(moved.get(1..).unwrap_or_default());
+                let written = display_args(moved.get(1..).unwrap_or_default());
                 return mistake(
                     ErrorKind::UnknownArgument,
                     format!(

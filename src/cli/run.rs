@@ -134,7 +134,7 @@ fn with_tip(diagnostic: Diagnostic, words: &[OsString]) -> Diagnostic {
     let command = words.first().filter(|_| is_not_found).and_then(|command| command.to_str());
     match command.and_then(subcommand::nearest) {
         _ if command.is_some_and(|command| ["run", "exec"].contains(&command)) => {
-            let rest = print::words_for_people(words.get(1..).unwrap_or_default());
+            let rest = print::display_args(words.get(1..).unwrap_or_default());
             let rest = if rest.is_empty() { "COMMAND".to_owned() } else { rest };
             diagnostic.help(format!("no subcommand is needed: `agent-sandbox -- {rest}`"))
         }

@@ -10,7 +10,7 @@ use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::launch::is_inside;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::trust::{self, Widening};
 
 use super::args::Options;
@@ -140,7 +140,7 @@ fn revoke(host: &Host, options: &Options, file: Option<&Path>) -> Result<(String
 /// A file that the user names, which need not exist any more. A folder stands for the project's file in it.
 fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
     let unfit = |e: std::io::Error| {
-        let message = format!("cannot tell which file `{}` is: {}", shown(file.as_os_str()), reason(&e));
+        let message = format!("cannot tell which file `{}` is: {}", escape_for_display(file.as_os_str()), reason(&e));
         Diagnostic::new(Code::TrustFailed, message).help("name it as `agent-sandbox trust --list` does")
     };
     let found = std::path::absolute(file).and_then(|absolute| host.resolve(&absolute)).map_err(unfit)?;

@@ -30,7 +30,7 @@ use crate::compile::resolve::Resolution;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 use crate::policy::rule::{IfMissing, LayerKind, Protection, Rule};
 use crate::sys::ablate::{self, Mitigation};
@@ -154,8 +154,10 @@ impl Compiled {
 fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
     for rule in policy.rules.iter().filter(blocks) {
-        let message =
-            format!("`{}` is to be blocked, and `--exec` leaves nobody to remove the placeholder", shown(&rule.text));
+        let message = format!(
+            "`{}` is to be blocked, and `--exec` leaves nobody to remove the placeholder",
+            escape_for_display(&rule.text)
+        );
         diagnostics.push(
             Diagnostic::new(Code::PlaceholderFailed, message)
                 .at(&rule.origin)

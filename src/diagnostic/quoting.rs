@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::policy::path::shown;
+use crate::policy::path::escape_for_display;
 
 /// An argument as `quote` writes it, or as `$'…'` if a terminal would obey or could not show it.
 /// Shells that know this form read the same bytes back.
 pub(crate) fn quote_for_people(word: &OsStr) -> Vec<u8> {
     let bytes = word.as_bytes();
-    if shown(word).as_bytes() == bytes {
+    if escape_for_display(word).as_bytes() == bytes {
         return quote(word);
     }
     let mut out = b"$'".to_vec();
@@ -27,7 +27,7 @@ pub(crate) fn quote_for_people(word: &OsStr) -> Vec<u8> {
 }
 
 /// An argument as text, for a command in a message that a person may copy.
-pub(crate) fn in_shell(word: &OsStr) -> String {
+pub(crate) fn shell_quote(word: &OsStr) -> String {
     String::from_utf8_lossy(&quote_for_people(word)).into_owned()
 }
 
@@ -75,6 +75,6 @@ mod tests {
         ] {
             assert_eq!(String::from_utf8_lossy(&quote(OsStr::new(word))), quoted);
         }
-        assert_eq!(in_shell(OsStr::from_bytes(b"a\n\xff")), r"$'a\n\xff'");
+        assert_eq!(shell_quote(OsStr::from_bytes(b"a\n\xff")), r"$'a\n\xff'");
     }
 }

@@ -26,7 +26,7 @@ use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet};
 use crate::compile::lower::name_of;
 use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::fd;
@@ -74,7 +74,8 @@ impl Failure {
             Self::Refused(why) => Report::Refused(why),
             Self::NoCommand => Report::CannotExecute { errno: 0, message: NO_COMMAND.to_owned() },
             Self::CannotExecute { program, error } => {
-                let message = format!("`{}` cannot be executed inside: {}", shown(&program), reason(&error));
+                let message =
+                    format!("`{}` cannot be executed inside: {}", escape_for_display(&program), reason(&error));
                 Report::CannotExecute { errno: error.raw_os_error().unwrap_or_default(), message }
             }
         }

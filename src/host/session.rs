@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 /// The calling process. The compiler asks the operating system for nothing that is in here.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ fn working_directory(named: Option<&Path>) -> Result<AbsPath, Diagnostic> {
     let found = std::fs::canonicalize(named.unwrap_or(Path::new(".")));
     found.and_then(|path| AbsPath::normalize(path).ok_or(io::ErrorKind::NotFound.into())).map_err(|e| {
         let subject = match named {
-            Some(path) => format!("the working directory `{}`", shown(path.as_os_str())),
+            Some(path) => format!("the working directory `{}`", escape_for_display(path.as_os_str())),
             None => "the working directory".to_owned(),
         };
         let problem = match e.kind() {

@@ -11,7 +11,7 @@ use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::{apparmor, features};
 
@@ -102,7 +102,7 @@ pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
 pub fn explain_refusal(said: &str, restricted: bool) -> Diagnostic {
     let diagnostic = match said {
         "" => unavailable("bwrap cannot make a sandbox here, and gives no reason"),
-        said => unavailable(&format!("bwrap cannot make a sandbox here: {}", shown(OsStr::new(said)))),
+        said => unavailable(&format!("bwrap cannot make a sandbox here: {}", escape_for_display(OsStr::new(said)))),
     };
     if restricted {
         diagnostic.help(format!(

@@ -12,7 +12,7 @@ use crate::compile::environment::Environment;
 use crate::compile::plan::Plan;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 
 /// What stands at one place where the command could be.
@@ -45,7 +45,7 @@ pub(super) fn check(
             Found::Absent => {}
         }
     }
-    let shown_name = shown(name);
+    let shown_name = escape_for_display(name);
     Err(match (not_executable, hidden, folder) {
         (Some(at), ..) => {
             Diagnostic::new(Code::CommandNotExecutable, format!("`{shown_name}` is `{at}`, which cannot be executed"))

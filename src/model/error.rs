@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 /// Neither kind is ever guessed around. A check that uses the model must fail when it cannot
 /// answer.
@@ -81,20 +81,20 @@ impl fmt::Display for ModelError {
         match self {
             Self::NotBwrap => f.write_str("the first word is not `bwrap`"),
             Self::UnknownFlag { flag } => {
-                write!(f, "`{}` is not a bwrap flag that the model knows", shown(flag))
+                write!(f, "`{}` is not a bwrap flag that the model knows", escape_for_display(flag))
             }
             Self::NotModelled { flag, value, why } => {
-                write!(f, "`{flag} {}` is not modelled: {why}", shown(value))
+                write!(f, "`{flag} {}` is not modelled: {why}", escape_for_display(value))
             }
             Self::MissingValue { flag } => write!(f, "`{flag}` lacks a value"),
             Self::InvalidValue { flag, value, expected } => {
-                write!(f, "`{flag} {}` is invalid: expected {expected}", shown(value))
+                write!(f, "`{flag} {}` is invalid: expected {expected}", escape_for_display(value))
             }
             Self::NotNormal { flag, value } => {
-                write!(f, "`{}` of `{flag}` is not an absolute path in normal form", shown(value))
+                write!(f, "`{}` of `{flag}` is not an absolute path in normal form", escape_for_display(value))
             }
             Self::StrayModifier { modifier, before } => {
-                write!(f, "`{modifier}` does not apply to `{}`", shown(before))
+                write!(f, "`{modifier}` does not apply to `{}`", escape_for_display(before))
             }
             Self::Needs { flag, needs } => write!(f, "`{flag}` needs `{needs}`"),
             Self::NoCommand => f.write_str("no command follows `--`"),

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 /// A text that people wrote: a configuration file or the data file of a built-in preset.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +84,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::File(place) => place.fmt(f),
             Origin::Preset { name, .. } => write!(f, "@{name}"),
-            Origin::Flag { flag, value } => write!(f, "{flag} {}", shown(value)),
+            Origin::Flag { flag, value } => write!(f, "{flag} {}", escape_for_display(value)),
             Origin::BuiltIn(why) => f.write_str(why),
             Origin::Alias { of, origin } => write!(f, "{origin}, the same as {of}"),
         }

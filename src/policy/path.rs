@@ -243,12 +243,12 @@ impl fmt::Debug for AbsPath {
 /// it cannot forge a line or drive the terminal.
 impl fmt::Display for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(self.0.as_os_str()))
+        f.write_str(&escape_for_display(self.0.as_os_str()))
     }
 }
 
 /// `text` as people can read it on one line: control characters and stray bytes are escaped.
-pub fn shown(text: &OsStr) -> String {
+pub fn escape_for_display(text: &OsStr) -> String {
     let mut out = String::with_capacity(text.len());
     for chunk in text.as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -341,8 +341,8 @@ pub(super) mod tests {
 
     #[test]
     fn shown_paths_stay_on_one_line_and_cannot_drive_a_terminal() {
-        assert_eq!(shown(OsStr::from_bytes(b"a\n\x1b[2J\xff")), "a\\n\\u{1b}[2J\\xff");
-        assert_eq!(shown(OsStr::new(".env\u{200b}\u{2028}\u{e0041}")), ".env\\u{200b}\\u{2028}\\u{e0041}");
-        assert_eq!(shown(OsStr::new("naïve 名前 ❤\u{fe0f}")), "naïve 名前 ❤\u{fe0f}");
+        assert_eq!(escape_for_display(OsStr::from_bytes(b"a\n\x1b[2J\xff")), "a\\n\\u{1b}[2J\\xff");
+        assert_eq!(escape_for_display(OsStr::new(".env\u{200b}\u{2028}\u{e0041}")), ".env\\u{200b}\\u{2028}\\u{e0041}");
+        assert_eq!(escape_for_display(OsStr::new("naïve 名前 ❤\u{fe0f}")), "naïve 名前 ❤\u{fe0f}");
     }
 }

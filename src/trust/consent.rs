@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use crate::compile::layers::Layers;
-use crate::diagnostic::quoting::in_shell;
+use crate::diagnostic::quoting::shell_quote;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 
@@ -24,7 +24,7 @@ fn said(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option
     let Widening { name, command, .. } = widening;
     let help = format!(
         "`{command}` records that you agree; `--config {}` uses the file this once, `--no-project-config` does without it",
-        in_shell(OsStr::new(name))
+        shell_quote(OsStr::new(name))
     );
     let grants = grants.into_iter().map(ToString::to_string);
     Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants).help(help))

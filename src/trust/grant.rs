@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::path_json::Word;
 use crate::trust::openings::Openness;
 
@@ -57,7 +57,7 @@ impl fmt::Display for Grant {
             Grant::Network => f.write_str("network: off → on"),
             Grant::Docker => f.write_str("docker: off → on, which is as good as root"),
             Grant::Nested => f.write_str("user namespaces inside: off → on"),
-            Grant::Variable { name } => write!(f, "variable `{}`: given to the command", shown(&name.0)),
+            Grant::Variable { name } => write!(f, "variable `{}`: given to the command", escape_for_display(&name.0)),
             Grant::OtherNames { path } => write!(f, "`{path}`: protected under this one of its names alone"),
             Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
             Grant::Create { path } => write!(f, "`{path}`: missing → created"),

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::compile::request::Request;
-use crate::diagnostic::quoting::in_shell;
+use crate::diagnostic::quoting::shell_quote;
 
 /// With the flags of the run: what a file opens depends on where it is and on what flags say.
 pub(super) fn command(request: &Request) -> String {
@@ -21,7 +21,7 @@ pub(super) fn command(request: &Request) -> String {
         words.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
     }
     words.push("trust".into());
-    let quoted: Vec<String> = words.iter().map(|word| in_shell(word)).collect();
+    let quoted: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
     quoted.join(" ")
 }
 

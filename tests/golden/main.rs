@@ -27,7 +27,7 @@ use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::host::session::Session;
 use agent_sandbox::model::View;
 use agent_sandbox::policy::origin::{Origin, Source};
-use agent_sandbox::policy::path::shown;
+use agent_sandbox::policy::path::escape_for_display;
 use agent_sandbox::policy::rule::{Exactness, LayerKind};
 use support::{Tree, abs, engine, model, session};
 
@@ -299,11 +299,19 @@ fn found(compiled: &Compiled, out: &mut String) {
     for (rule, path) in &compiled.resolution.missing {
         // Presets name hundreds of files that a host may have.
         if rule.layer != LayerKind::Preset {
-            writeln!(out, "  nothing at {path} for {} {} [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+            writeln!(
+                out,
+                "  nothing at {path} for {} {} [{}]",
+                rule.access,
+                escape_for_display(&rule.text),
+                rule.origin
+            )
+            .unwrap();
         }
     }
     for (rule, path) in &compiled.resolution.left_alone {
-        writeln!(out, "  {path} left alone by {} {} [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+        writeln!(out, "  {path} left alone by {} {} [{}]", rule.access, escape_for_display(&rule.text), rule.origin)
+            .unwrap();
     }
     for item in placeholder::items(&compiled.plan.placeholders) {
         let kind = match item.content {
@@ -329,7 +337,7 @@ fn decided(compiled: &Compiled, out: &mut String) {
         writeln!(out, "  {} {path}  [{}{glob}{links}]", decision.access, decision.origin).unwrap();
         for loser in &decision.losers {
             let rule = &loser.rule;
-            writeln!(out, "    over {} {}  [{}]", rule.access, shown(&rule.text), rule.origin).unwrap();
+            writeln!(out, "    over {} {}  [{}]", rule.access, escape_for_display(&rule.text), rule.origin).unwrap();
         }
     }
     if !compiled.plan.dropped.is_empty() {
@@ -353,7 +361,7 @@ fn environment(compiled: &Compiled, out: &mut String) {
         section("environment", out);
     }
     for (name, Outcome { fate, because }) in news {
-        let name = shown(name);
+        let name = escape_for_display(name);
         match (fate, environment.variables.get(OsStr::new(&name))) {
             (Fate::Passed, Some(_)) => writeln!(out, "  pass {name}  [{because}]").unwrap(),
             (Fate::Dropped, None) => writeln!(out, "  unset {name}  [{because}]").unwrap(),
@@ -367,7 +375,7 @@ fn environment(compiled: &Compiled, out: &mut String) {
 fn quoted(word: &OsStr) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(byte);
     match word.as_bytes() {
-        bytes if !bytes.is_empty() && bytes.iter().all(plain) => shown(word),
+        bytes if !bytes.is_empty() && bytes.iter().all(plain) => escape_for_display(word),
         _ => format!("{word:?}"),
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::compile::decide::{Decision, SetAside, SetAsideBecause};
 use crate::compile::plan::{Mount, Purpose};
 use crate::compile::resolve::{Match, Matching};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
 
 use super::super::rule_json::{Ruling, is_winner};
@@ -34,7 +34,7 @@ impl Loser {
     pub fn told(&self) -> String {
         let name = self.directory.as_ref().and_then(|directory| directory.file_name());
         match name {
-            Some(name) => format!("does not look into `{}`", shown(name)),
+            Some(name) => format!("does not look into `{}`", escape_for_display(name)),
             None => self.why.told().to_owned(),
         }
     }

@@ -22,7 +22,7 @@ use crate::compile::resolve::Patterns;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::launch;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::path_json::Word;
 
 use super::effective_access::{Effective, Inside};
@@ -183,7 +183,7 @@ impl<'a> Explainer<'a> {
         match self.file_around(&resolved) {
             Some(file) => Err(Diagnostic::new(
                 Code::InvalidPath,
-                format!("nothing can be at `{}`: `{file}` is no directory", shown(asked)),
+                format!("nothing can be at `{}`: `{file}` is no directory", escape_for_display(asked)),
             )
             .help("ask for the file itself")),
             None => Ok(resolved),
@@ -261,7 +261,7 @@ struct Looked<'l> {
 }
 
 fn unreadable(asked: &OsStr, error: &io::Error) -> Diagnostic {
-    let asked = shown(Path::new(asked).as_os_str());
+    let asked = escape_for_display(Path::new(asked).as_os_str());
     if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
         Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{asked}` lead in a circle"))
             .help("repair or remove the links")

@@ -10,7 +10,7 @@ use crate::audit::entry::entry;
 use crate::compile::layers::Project;
 use crate::diagnostic::listed;
 use crate::host::Host;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 use facts::{Facts, Secret};
 
@@ -179,7 +179,7 @@ fn named(files: &[AbsPath], project: &Project) -> String {
 }
 
 fn relative(path: &AbsPath, project: &Project) -> String {
-    shown(path.relative_to(&project.root).map_or(path.as_os_str(), |relative| relative.as_os_str()))
+    escape_for_display(path.relative_to(&project.root).map_or(path.as_os_str(), |relative| relative.as_os_str()))
 }
 
 /// `text` as lines of a comment. It holds no line breaks: names of files are shown without.

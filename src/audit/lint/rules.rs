@@ -10,7 +10,7 @@ use crate::compile::resolve::{self, Match};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Exactness, IfMissing, LayerKind, Rule};
 
 use super::Finding;
@@ -75,7 +75,7 @@ fn is_for_many(rule: &Rule) -> bool {
 }
 
 fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
-    let written = shown(&rule.text);
+    let written = escape_for_display(&rule.text);
     let is_pattern = resolve::looks_like_pattern(&rule.text);
     let (message, help) = if rule.shows_socket {
         (format!("no socket is at `{written}`"), "correct the path, or start the service before the sandbox")
@@ -134,7 +134,7 @@ fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     if !rule.access.is_protective() || rule.shows_socket || !can_be_made {
         return None;
     }
-    let written = shown(&rule.text);
+    let written = escape_for_display(&rule.text);
     let entry = toml_string(rule.text.to_str().unwrap_or(&written));
     Some(
         Diagnostic::new(
@@ -186,7 +186,7 @@ fn shadowed(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     if count > notes.len() {
         notes.push(format!("… and {} more", count - notes.len()));
     }
-    let written = shown(&rule.text);
+    let written = escape_for_display(&rule.text);
     let (message, help) = if says_the_same {
         (format!("`{written}` says what other rules say already"), "remove it, unless it is to stay when the others go")
     } else {
@@ -230,7 +230,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let dropped = already?;
     let message = format!(
         "`{}` changes nothing: `{}` is {} without it",
-        shown(&rule.text),
+        escape_for_display(&rule.text),
         dropped.path,
         match dropped.inherited {
             View::HostRw => "writable",
@@ -259,12 +259,15 @@ fn glob_as_name(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnos
     let escaped = entry.map(|entry| format!(": {entry}")).unwrap_or_default();
     let (message, help) = if is_whole {
         (
-            format!("`{}` is taken as the name of `{path}`, though it reads as a pattern", shown(&rule.text)),
+            format!(
+                "`{}` is taken as the name of `{path}`, though it reads as a pattern",
+                escape_for_display(&rule.text)
+            ),
             format!("to mean that name and nothing else, put `\\` before each of `* ? [ ] {{ }}`{escaped}"),
         )
     } else {
         (
-            format!("`{}` is a pattern, which does not mean what is in `{path}`", shown(&rule.text)),
+            format!("`{}` is a pattern, which does not mean what is in `{path}`", escape_for_display(&rule.text)),
             format!("if you mean that folder, put `\\` before each of `* ? [ ] {{ }}` in its name{escaped}"),
         )
     };

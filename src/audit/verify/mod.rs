@@ -239,7 +239,7 @@ fn why_not_testable(asked: &Asked, host: &Answer) -> Option<String> {
 
 /// Names for people, in one line.
 fn listed(names: &[Word]) -> String {
-    let shown: Vec<String> = names.iter().map(|Word(name)| crate::policy::path::shown(name)).collect();
+    let shown: Vec<String> = names.iter().map(|Word(name)| crate::policy::path::escape_for_display(name)).collect();
     shown.join(", ")
 }
 

@@ -17,7 +17,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::origin::Origin;
-use crate::policy::path::shown;
+use crate::policy::path::escape_for_display;
 
 use super::args::{self, Options};
 use super::debug;
@@ -178,7 +178,7 @@ fn subject(what: &Subject) -> String {
         Subject::Nested => "user namespaces inside".to_owned(),
         Subject::Inherit => "variables that nothing names".to_owned(),
         Subject::Requirement { protection } => format!("protection `{protection}`"),
-        Subject::Variable { name } => format!("variable `{}`", shown(&name.0)),
+        Subject::Variable { name } => format!("variable `{}`", escape_for_display(&name.0)),
         Subject::Preset { name } => format!("preset `@{name}`"),
         Subject::OtherNames { path } => format!("other names of {path}"),
         Subject::Created { path } => format!("folder {path}"),

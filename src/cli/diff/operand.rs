@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::origin::Source;
-use crate::policy::path::shown;
+use crate::policy::path::escape_for_display;
 
 /// Where operands are looked for.
 pub(super) struct Place<'a> {
@@ -70,7 +70,7 @@ impl Place<'_> {
         if let Some(source) = revision::source_at(self.host, self.session, self.project, revision)? {
             return Ok(Operand::of(source));
         }
-        let name = format!("git:{}", shown(revision));
+        let name = format!("git:{}", escape_for_display(revision));
         if self.allow_missing {
             let note = format!("there is no `{PROJECT_FILE}` at `{name}`: it stands for the policy without one");
             return Ok(Operand::nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
@@ -83,7 +83,7 @@ impl Place<'_> {
 
 /// Any file that the caller names, also the pipe of `<(command)`.
 fn file(path: &Path) -> Result<Source, Diagnostic> {
-    let name = shown(path.as_os_str());
+    let name = escape_for_display(path.as_os_str());
     match std::fs::File::open(path) {
         Ok(file) => text(&name, file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Quote, json_word, quote_all, quote_for_people};
 use crate::compile::environment::{Environment, Fate};
 use crate::diagnostic::listed;
-use crate::policy::path::shown;
+use crate::policy::path::escape_for_display;
 
 /// Variables that a shell keeps to itself, or looks for the next program with: in front of a command it would refuse
 /// them, or not find `env`.
@@ -97,7 +97,9 @@ pub(super) fn annotated(environment: &Environment) -> Vec<(Vec<u8>, String)> {
 
 /// What someone who has the words alone must see to.
 pub(super) fn needs(environment: &Environment) -> Vec<String> {
-    let names = |names: &mut dyn Iterator<Item = &OsStr>| listed(names.map(|name| format!("`{}`", shown(name))), "and");
+    let names = |names: &mut dyn Iterator<Item = &OsStr>| {
+        listed(names.map(|name| format!("`{}`", escape_for_display(name))), "and")
+    };
     let mut needs = Vec::new();
     let dropped = names(&mut environment.with(Fate::Dropped).map(|(name, _)| name));
     if !dropped.is_empty() && environment.only_named {

@@ -152,7 +152,7 @@ fn quote_all(words: &[OsString], quote: Quote) -> Vec<u8> {
 }
 
 /// Some arguments on one line.
-pub fn words_for_people(words: &[OsString]) -> String {
+pub fn display_args(words: &[OsString]) -> String {
     String::from_utf8_lossy(&quote_all(words, quote_for_people)).into_owned()
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::audit::effective_access::Effective;
 use crate::audit::show::Node;
 use crate::cli::style::Paint;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::Exactness;
 
 /// What is left out.
@@ -102,7 +102,7 @@ fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, foldin
                 children(below, &node.path, depth + 1, &format!("{indent}{bar}"), folding, lines);
             }
             Item::Many(node, count) => {
-                let text = node.rule.text.as_ref().map(|text| shown(&text.0)).unwrap_or_default();
+                let text = node.rule.text.as_ref().map(|text| escape_for_display(&text.0)).unwrap_or_default();
                 lines.push(line(branch, format!("{text} ({count} paths)"), node));
             }
         }
@@ -160,5 +160,5 @@ fn counts(nodes: &[Node]) -> String {
 }
 
 fn relative(path: &AbsPath, around: &AbsPath) -> String {
-    path.relative_to(around).map_or_else(|| path.to_string(), |below| shown(below.as_os_str()))
+    path.relative_to(around).map_or_else(|| path.to_string(), |below| escape_for_display(below.as_os_str()))
 }

@@ -17,7 +17,7 @@ use crate::compile::resolve::NamePattern;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::session::Session;
 use crate::policy::origin::{Origin, Sourced};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 use crate::policy::rule::LayerKind;
 use crate::sys::ablate::{self, Mitigation};
@@ -200,7 +200,7 @@ impl<'a> Level<'a> {
         let allowed = |(name, given): &(&String, &Sourced<String>)| match reserved(name) {
             None => true,
             Some(found) => {
-                let message = format!("`{}` {}", shown(OsStr::new(name)), found.why);
+                let message = format!("`{}` {}", escape_for_display(OsStr::new(name)), found.why);
                 diagnostics.push(Diagnostic::new(Code::ReservedVariable, message).at(&given.origin).help(found.help));
                 false
             }
@@ -234,7 +234,7 @@ fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(Na
         match NamePattern::parse(OsStr::new(value)) {
             Ok(pattern) => patterns.push((pattern, origin.clone())),
             Err(problem) => {
-                let message = format!("`{}` is not a valid pattern: {problem}", shown(OsStr::new(value)));
+                let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(OsStr::new(value)));
                 let help =
                     "`*`, `?`, `[…]` and `{a,b}` have a meaning; put `\\` before a character to take it as it is";
                 diagnostics.push(Diagnostic::new(Code::InvalidPattern, message).at(origin).help(help));

@@ -60,7 +60,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
 fn value(written: &[Written]) -> Option<String> {
     let (environment, diagnostics) = filtered(written, &[("A", "caller")], false);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    environment.var("A").map(shown)
+    environment.var("A").map(escape_for_display)
 }
 
 #[test]
@@ -132,7 +132,8 @@ fn each_outcome_says_which_entry_decided_it() {
     let caller = [("A", "x"), ("B", "x"), ("C", "x"), ("DISPLAY", "x"), ("E", "x")];
     let (environment, _) = filtered(&[(USER, "pass = ['A']\nunset = ['B']\nset = { C = 'c' }")], &caller, false);
     let outcomes = environment.outcomes.iter();
-    let said: Vec<String> = outcomes.map(|(name, o)| format!("{} {:?} {}", shown(name), o.fate, o.because)).collect();
+    let said: Vec<String> =
+        outcomes.map(|(name, o)| format!("{} {:?} {}", escape_for_display(name), o.fate, o.because)).collect();
     assert_eq!(
         said,
         [
@@ -162,8 +163,11 @@ fn an_entry_of_a_user_beats_the_built_in_ones() {
     let caller = [("SSH_AUTH_SOCK", "/s"), ("PATH", "/bin"), ("XDG_RUNTIME_DIR", "/r"), ("TMPDIR", "/nowhere")];
     let entries = "pass = ['SSH_*']\nunset = ['PATH']\nset = { XDG_RUNTIME_DIR = '/own', TMPDIR = '/own' }";
     let (environment, _) = filtered(&[(USER, entries)], &caller, false);
-    let found: Vec<(String, String)> =
-        environment.variables.iter().map(|(name, value)| (shown(name), shown(value))).collect();
+    let found: Vec<(String, String)> = environment
+        .variables
+        .iter()
+        .map(|(name, value)| (escape_for_display(name), escape_for_display(value)))
+        .collect();
     let expected = [("SSH_AUTH_SOCK", "/s"), ("TMPDIR", "/own"), ("XDG_RUNTIME_DIR", "/own")];
     assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
@@ -177,7 +181,11 @@ fn the_runtime_directory_is_the_private_one() {
         ("unset = ['XDG_RUNTIME_DIR']", "/home/u/.runtime", None),
     ] {
         let (environment, _) = filtered(&[(USER, written)], &[("XDG_RUNTIME_DIR", outside)], false);
-        assert_eq!(environment.var("XDG_RUNTIME_DIR").map(shown).as_deref(), inside, "{outside}, {written}");
+        assert_eq!(
+            environment.var("XDG_RUNTIME_DIR").map(escape_for_display).as_deref(),
+            inside,
+            "{outside}, {written}"
+        );
     }
     assert_eq!(filtered(&[], &[], false).0.var("XDG_RUNTIME_DIR"), None);
 }

@@ -18,7 +18,7 @@ use crate::host::git;
 use crate::host::session::Session;
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::origin::{Origin, Source, Sourced};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::LayerKind;
 use crate::sys::ablate::{self, Mitigation};
 
@@ -334,8 +334,11 @@ impl Reader<'_> {
         let base = file.parent().unwrap_or_else(AbsPath::root);
         if let Outcome::Absent = self.read(LayerKind::Project, &file, &base) {
             self.diagnostics.push(
-                Diagnostic::new(Code::MissingConfig, format!("`{}` does not exist", shown(path.as_os_str())))
-                    .help("name an existing file"),
+                Diagnostic::new(
+                    Code::MissingConfig,
+                    format!("`{}` does not exist", escape_for_display(path.as_os_str())),
+                )
+                .help("name an existing file"),
             );
         }
         // What leads there is as much ours as the file.
@@ -427,7 +430,7 @@ fn flag_setting(flag: &'static str, on: bool) -> Sourced<bool> {
 
 /// On the command line `@` may be left out: `--preset git`, `--preset '!git'`.
 fn preset_reference(written: &OsStr) -> String {
-    let text = shown(written);
+    let text = escape_for_display(written);
     let (bang, name) = match text.strip_prefix('!') {
         Some(name) => ("!", name),
         None => ("", text.as_str()),

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::policy::origin::Source;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::{MAX_CONFIG_BYTES, PROJECT_FILE, Project};
 
@@ -43,7 +43,7 @@ fn is_link(host: &Host, file: &AbsPath) -> bool {
 /// Relative to the working directory where that is shorter, as compilers do.
 pub(super) fn shown_name(file: &AbsPath, cwd: &AbsPath) -> String {
     match file.relative_to(cwd) {
-        Some(relative) => shown(relative.as_os_str()),
+        Some(relative) => escape_for_display(relative.as_os_str()),
         None => file.to_string(),
     }
 }

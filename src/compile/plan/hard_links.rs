@@ -1,7 +1,7 @@
 //! Files that have other names: a mount covers a name, and the file is the same under all of them.
 
 use crate::compile::decide::{Decision, Decisions};
-use crate::diagnostic::quoting::in_shell;
+use crate::diagnostic::quoting::shell_quote;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
@@ -44,7 +44,7 @@ pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
 
 /// The command that shows all names of the file at `path`.
 pub(crate) fn find_names(path: &AbsPath) -> String {
-    format!("find ~ -xdev -samefile {}", in_shell(path.as_os_str()))
+    format!("find ~ -xdev -samefile {}", shell_quote(path.as_os_str()))
 }
 
 fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {

@@ -6,7 +6,7 @@ use crate::compile::decide::Decisions;
 use crate::compile::placeholder::{Placeholder, ignore_line};
 use crate::compile::resolve::GitExclude;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{LayerKind, Rule};
 
 use super::{Mount, Plan, Planner, View};
@@ -54,7 +54,7 @@ impl Planner {
 /// blocks is refused; of those that presets block it is said.
 pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
     for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
-        let written = shown(&rule.text);
+        let written = escape_for_display(&rule.text);
         let message =
             format!("`{written}` leads through the symlink `{link}` to nothing, and a command can replace the link");
         let help = "remove the link, or create what it leads to: no placeholder is put up through a symlink";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Resolved};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Exactness, IfMissing, LayerKind, Rule};
 
 use super::{Match, Resolver, pattern};
@@ -15,7 +15,8 @@ impl Resolver<'_> {
         let Resolved { path, links, kind, names } = resolved;
         let Some(kind) = self.kind_at_start(rule, &path, kind) else { return self.nothing_at(rule, path, &links) };
         if rule.shows_socket && kind == FileKind::Directory {
-            let message = format!("`{}` is a folder, and no socket, so nothing is shown", shown(&rule.text));
+            let message =
+                format!("`{}` is a folder, and no socket, so nothing is shown", escape_for_display(&rule.text));
             let help = "name the socket in it, or write a pattern for several, such as `/run/service/*.sock`";
             self.diagnostics.push(Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help));
         }
@@ -72,7 +73,7 @@ impl Resolver<'_> {
             (IfMissing::Create, Some(link)) => self.diagnostics.push(
                 Diagnostic::new(
                     Code::MissingPath,
-                    format!("`{}` leads through the symlink `{link}` to nothing", shown(&rule.text)),
+                    format!("`{}` leads through the symlink `{link}` to nothing", escape_for_display(&rule.text)),
                 )
                 .at(&rule.origin)
                 .help("a directory is not created through a symlink; create its target, or name the target"),
@@ -96,7 +97,7 @@ impl Resolver<'_> {
         let home_inside = |text: &[u8]| text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/']));
         let literal = matches!(text, [b'$', ..] | [b'~', 0..=b'.' | b'0'.., ..]) || home_inside(text);
         if literal && !rule.shows_socket && rule.layer > LayerKind::Preset {
-            let written = shown(&rule.text);
+            let written = escape_for_display(&rule.text);
             self.diagnostics.push(
                 Diagnostic::new(Code::LiteralPath, format!("`{written}` is taken as it is written, and {so}"))
                     .at(&rule.origin)
@@ -107,7 +108,7 @@ impl Resolver<'_> {
 }
 
 pub(super) fn missing_path(rule: &Rule) -> Diagnostic {
-    let written = shown(&rule.text);
+    let written = escape_for_display(&rule.text);
     let (what, help) = if pattern::has_metacharacter(&rule.text) {
         ("matches nothing", "correct the pattern, or choose `if-missing = \"skip\"`")
     } else if rule.access.is_protective() {

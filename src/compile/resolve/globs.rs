@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Resolved};
-use crate::policy::path::{AbsPath, PathMap, shown};
+use crate::policy::path::{AbsPath, PathMap, escape_for_display};
 use crate::policy::rule::{Access, Exactness, IfMissing, Precedence};
 
 use super::exact::missing_path;
@@ -105,7 +105,10 @@ impl Resolver<'_> {
             self.diagnostics.push(
                 Diagnostic::new(
                     Code::BroadSymlink,
-                    format!("`{}` matches the symlink `{link}`, which leads to `{path}`", shown(&rule.text)),
+                    format!(
+                        "`{}` matches the symlink `{link}`, which leads to `{path}`",
+                        escape_for_display(&rule.text)
+                    ),
                 )
                 .at(&rule.origin)
                 .help(format!(
@@ -137,7 +140,7 @@ impl Resolver<'_> {
 
     fn warn_if_ambiguous(&mut self, pattern: &WalkPattern, hit: &Hit) {
         if pattern.literal.as_ref().is_some_and(|literal| literal.path != hit.path) {
-            let text = shown(&pattern.rule.text);
+            let text = escape_for_display(&pattern.rule.text);
             self.diagnostics.push(
                 Diagnostic::new(
                     Code::AmbiguousPattern,

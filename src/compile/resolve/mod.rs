@@ -34,7 +34,7 @@ use crate::host::journal;
 use crate::host::session::Session;
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Exactness, IfMissing, Rule};
 
 use mounts::Mounts;
@@ -355,7 +355,7 @@ impl<'a> Resolver<'a> {
 }
 
 fn invalid_pattern(rule: &Rule, problem: &str) -> Diagnostic {
-    let message = format!("`{}` is not a valid pattern: {problem}", shown(&rule.text));
+    let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(&rule.text));
     let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; put `\\` before a character to take it as it is";
     Diagnostic::new(Code::InvalidPattern, message).at(&rule.origin).help(help)
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 /// Pointers, `HEAD` and the configuration are a few lines; a `.git` of gigabytes is no pointer.
 pub(crate) const SMALL_FILE: u64 = 1 << 20;
@@ -175,7 +175,7 @@ impl Pointer {
             Doubt::new(format!("points to `{target}`, which has no `gitdir` that points back"), &help)
         })?;
         if !self.names(host, &back, &dot_git)? {
-            let named = shown(OsStr::from_bytes(&back));
+            let named = escape_for_display(OsStr::from_bytes(&back));
             return Err(Doubt::new(format!("points to `{target}`, whose `gitdir` names `{named}` instead"), help));
         }
 
@@ -212,7 +212,7 @@ impl Pointer {
             )),
             Some(back) if self.names(host, &back, folder)? => Ok(target.clone()),
             Some(back) => {
-                let named = shown(OsStr::from_bytes(&back));
+                let named = escape_for_display(OsStr::from_bytes(&back));
                 Err(Doubt::new(format!("points to `{target}`, whose `core.worktree` names `{named}` instead"), help))
             }
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 /// The state of an agent that has been used for years is a few megabytes.
 const LARGEST: u64 = 64 << 20;
@@ -88,7 +88,7 @@ fn compare(parts: &[&str], at: &str, before: &Value, after: &Value, found: &mut 
     };
     for key in keys {
         let below = |value: &Value| value.get(&key).cloned().unwrap_or(Value::Null);
-        let name = shown(key.as_ref());
+        let name = escape_for_display(key.as_ref());
         let at = if at.is_empty() { name } else { format!("{at}.{name}") };
         compare(rest, &at, &below(before), &below(after), found);
     }

@@ -163,7 +163,7 @@ impl Watch {
     /// As people know it: relative to the project where it lies there.
     fn named(&self, path: &AbsPath) -> String {
         match path.relative_to(&self.root) {
-            Some(relative) => crate::policy::path::shown(relative.as_os_str()),
+            Some(relative) => crate::policy::path::escape_for_display(relative.as_os_str()),
             None => path.to_string(),
         }
     }

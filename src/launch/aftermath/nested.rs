@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
 use crate::host::git::nested::{self, Form, FoundBy};
 use crate::host::git::{Nested, NestedRepositories, Repository, config, read_config, read_path};
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::modules::Modules;
 use super::planted::Planted;
@@ -154,7 +154,7 @@ impl NestedWatch {
         let has = some(doubts);
         let dot_git = folder.child(".git");
         let name = match folder.relative_to(&self.root) {
-            Some(relative) => shown(relative.as_os_str()),
+            Some(relative) => escape_for_display(relative.as_os_str()),
             None => folder.to_string(),
         };
         let begin = format!("git would enter `{name}`, which is a repository since this run, and has {has}");
@@ -265,7 +265,7 @@ fn section(entry: &config::Entry) -> &[u8] {
 }
 
 fn key(entry: &config::Entry) -> String {
-    let plain = |text: &[u8]| shown(std::ffi::OsStr::new(&*String::from_utf8_lossy(text)));
+    let plain = |text: &[u8]| escape_for_display(std::ffi::OsStr::new(&*String::from_utf8_lossy(text)));
     format!("{}.{}", plain(section(entry)), plain(&entry.name))
 }
 

@@ -16,7 +16,7 @@ use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, Keys, PRESET, TOP_L
 use super::{BuiltinPreset, Choice, ConfigFile, Entry, OnlyBuiltIn, PresetDefinition, RelativeTo, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::policy::origin::{Origin, Place, Source, Sourced};
-use crate::policy::path::shown;
+use crate::policy::path::escape_for_display;
 
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
             Ok(table) => read(&mut walk, &table),
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);
-                walk.note(&span, Code::InvalidToml, shown(OsStr::new(error.message())), None);
+                walk.note(&span, Code::InvalidToml, escape_for_display(OsStr::new(error.message())), None);
             }
         }
         // The parser keeps keys by name; people read from top to bottom.
@@ -347,7 +347,7 @@ fn kind(value: &Value<'_>) -> &'static str {
 }
 
 fn printable(text: &str) -> String {
-    shown(OsStr::new(text))
+    escape_for_display(OsStr::new(text))
 }
 
 #[cfg(test)]

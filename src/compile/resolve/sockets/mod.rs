@@ -19,7 +19,7 @@ use crate::host::session::Session;
 use crate::host::unix_sockets;
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, shown};
+use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
 use crate::sys::ablate::{self, Mitigation};
@@ -217,7 +217,8 @@ impl Resolver<'_> {
         if names.is_empty() {
             return;
         }
-        let spelled = names.iter().take(NAMES_IN_A_WARNING).map(|name| format!("`{}`", shown(name.as_os_str())));
+        let spelled =
+            names.iter().take(NAMES_IN_A_WARNING).map(|name| format!("`{}`", escape_for_display(name.as_os_str())));
         let more = names.len().saturating_sub(NAMES_IN_A_WARNING);
         let others = (more > 0).then(|| format!("{more} more"));
         self.diagnostics.push(
@@ -277,7 +278,7 @@ impl Resolver<'_> {
         self.diagnostics.push(
             Diagnostic::new(
                 Code::UnreadablePath,
-                format!("cannot look for sockets at `{}`: {}", shown(name), reason(error)),
+                format!("cannot look for sockets at `{}`: {}", escape_for_display(name), reason(error)),
             )
             .help("make it readable: a socket that is not seen cannot be hidden"),
         );
