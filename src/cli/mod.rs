@@ -13,7 +13,6 @@ mod man;
 mod misplaced;
 mod output;
 pub mod print;
-mod probe;
 mod progress;
 mod run;
 mod schema;
@@ -117,7 +116,6 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     match &arguments.subcommand {
         Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
         Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
-        Some(Subcommand::Probe) => probe::run(&output),
         Some(Subcommand::DoctorProbe) => doctor::answer(&output),
         Some(Subcommand::VerifyProbe { on_host }) => verify::answer(*on_host, &output),
         Some(Subcommand::Check { file }) => check::run(&host, &arguments, file.as_deref(), &output),

@@ -35,9 +35,6 @@ pub(super) enum Subcommand {
     Sweep,
     Completions(completions::Arguments),
     Man(man::Arguments),
-    /// Report what can be read and written, for paths given on standard input, each ended by a NUL byte
-    #[command(name = "__probe", hide = true)]
-    Probe,
     /// Try what only a process that ends thereafter can try, for `doctor`
     #[command(name = "__doctor", hide = true)]
     DoctorProbe,
@@ -75,7 +72,6 @@ impl Subcommand {
             | Subcommand::Sweep
             | Subcommand::Completions(_)
             | Subcommand::Man(_)
-            | Subcommand::Probe
             | Subcommand::DoctorProbe
             | Subcommand::VerifyProbe { .. } => false,
         }

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::random::{Case, Generator, POLICIES};
-use crate::sandbox::{answers, policy, probe, sandbox, write};
-use crate::support::{Place, binary, stderr, stdout};
+use crate::sandbox::{PROBE, answers, policy, probe, sandbox, write};
+use crate::support::{Place, stderr, stdout};
 use crate::undo::Waiting;
 
 everywhere!(a_pasted_command_gives_the_view_of_a_run, a_pasted_command_of_the_defaults_gives_the_view_of_a_run);
 
 /// The printed command that starts the probe, in a shell of the caller.
 fn pasted(place: &Place) -> Command {
-    let output = sandbox(place).arg("--print-args").arg("--").arg(binary()).arg("__probe").output().unwrap();
+    let output = sandbox(place).arg("--print-args").arg("--").args(PROBE).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let mut shell = place.command("bash");
     shell.args(["-c", &stdout(&output)]).current_dir(place.project());

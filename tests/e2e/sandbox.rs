@@ -141,10 +141,13 @@ impl Found {
     }
 }
 
+/// A command that reports the access at the paths on its standard input.
+pub const PROBE: [&str; 5] = ["/usr/bin/python3", "-I", "-S", "-c", include_str!("probe.py")];
+
 /// Asks the probe inside about each path.
 pub fn probe<F: AsRef<OsStr>>(place: &Place, flags: &[F], paths: &[PathBuf]) -> Vec<Found> {
     let mut command = sandbox(place);
-    command.args(flags).arg("--").arg(binary()).arg("__probe");
+    command.args(flags).arg("--").args(PROBE);
     answers(&mut command, paths)
 }
 
