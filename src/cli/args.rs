@@ -1,17 +1,15 @@
-//! The one definition of all flags. Help, and whatever else describes them, is generated from it.
+//! The one definition of all flags. Help, manual pages and completions are generated from it.
 
 use std::ffi::OsString;
-use std::ops::Deref;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand as _, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
 
-use crate::cli::print::Form;
+use crate::cli::print::PrintForm;
 use crate::compile::request::Request;
 
-use super::misplaced;
 use super::subcommand::Subcommand;
 
 /// Run a command in a sandbox compiled from a policy file
@@ -29,27 +27,12 @@ use super::subcommand::Subcommand;
 )]
 pub(super) struct Arguments {
     #[command(flatten)]
-    pub run: Run,
-    #[command(subcommand)]
-    pub subcommand: Option<Subcommand>,
-}
-
-impl Deref for Arguments {
-    type Target = Run;
-
-    fn deref(&self) -> &Run {
-        &self.run
-    }
-}
-
-// All but subcommands. A comment for documentation would become the help's.
-#[derive(Debug, Args)]
-pub(super) struct Run {
-    #[command(flatten)]
     pub options: Options,
     /// The command to run, with its arguments. Everything from here on belongs to it
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+    #[command(subcommand)]
+    pub subcommand: Option<Subcommand>,
 }
 
 const AFTER_HELP: &str = "\
@@ -62,13 +45,13 @@ Examples:
 Exit codes: that of the command; 125 if agent-sandbox itself failed, 126 if the command
 cannot be executed, 127 if it was not found, 2 for a mistake on the command line.";
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(super) struct Options {
     /// Start in DIR instead of the current directory
     #[arg(short = 'C', long, value_name = "DIR", global = true)]
     pub cwd: Option<PathBuf>,
     #[command(flatten)]
-    pub policy: Policy,
+    pub policy: PolicyArgs,
     /// Print what would be executed, and execute nothing
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
     pub print_args: Option<PrintForm>,
@@ -76,15 +59,8 @@ pub(super) struct Options {
     /// cleaned up or reported after it, and what presets keep from being made (`.vscode`) can be made
     #[arg(long, conflicts_with = "print_args")]
     pub exec: bool,
-    /// Make one mount for each rule in force, also where it changes nothing
-    #[arg(long)]
-    pub no_optimize: bool,
-    /// Run on bwrap alone, without the guard that compares and locks the mounts
-    ///
-    /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the check that the mounts are
-    /// those that were printed, more than some 2,000 rules, and handlers of the command for Ctrl-C and SIGTERM.
-    #[arg(long)]
-    pub no_guard: bool,
+    #[command(flatten)]
+    pub mounts: MountArgs,
     /// Say whether this is inside a sandbox (exit code 0) or outside (1)
     #[arg(long, conflicts_with_all = ["command", "print_args"])]
     pub check: bool,
@@ -108,15 +84,28 @@ pub(super) struct Options {
     pub color: ColorChoice,
 }
 
-/// What a policy consists of besides its files, and which of these count. Also `check` takes them.
-#[derive(Debug, Default, Args)]
-pub(super) struct Policy {
+// Flags that subcommands take, too. A documentation comment here would become the help of these.
+
+#[derive(Debug, Args)]
+pub(super) struct PolicyArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    #[command(flatten)]
+    pub rules: RuleArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FileArgs {
     /// Use FILE instead of the project's `.agent-sandbox.toml`
     #[arg(short, long, value_name = "FILE", conflicts_with = "no_project_config")]
     pub config: Option<PathBuf>,
     /// Do not read the project's `.agent-sandbox.toml`
     #[arg(long)]
     pub no_project_config: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RuleArgs {
     /// Make PATH (or what the pattern matches) read-only; repeatable
     #[arg(long, value_name = "PATH")]
     pub ro: Vec<OsString>,
@@ -137,40 +126,23 @@ pub(super) struct Policy {
     pub docker: Option<bool>,
 }
 
-/// [`Form`], as it is written and explained on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum PrintForm {
-    /// One bwrap command, one operation on each line; comments before it say what else a run does
-    Shell,
-    /// The operations in groups, each with its reason, and the rules that need no mount
-    Annotated,
-    /// A complete script for a POSIX shell
-    Script,
-    /// An object with the arguments, the environment, and all that must exist before the start
-    Json,
-    /// The arguments alone, one on each line; newline and backslash as `\n` and `\\`
-    Lines,
-    /// The arguments alone, as they are, each ended by a NUL byte
-    Nul,
+#[derive(Debug, Args)]
+pub(super) struct MountArgs {
+    /// Make one mount for each rule in force, also where it changes nothing
+    #[arg(long)]
+    pub no_optimize: bool,
+    /// Run on bwrap alone, without the guard that compares and locks the mounts
+    ///
+    /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the check
+    /// that the mounts are those that were printed, more than some 2,000 rules, and handlers of the
+    /// command for Ctrl-C and SIGTERM.
+    #[arg(long)]
+    pub no_guard: bool,
 }
 
-impl From<PrintForm> for Form {
-    fn from(form: PrintForm) -> Self {
-        match form {
-            PrintForm::Shell => Form::Shell,
-            PrintForm::Script => Form::Script,
-            PrintForm::Json => Form::Json,
-            PrintForm::Lines => Form::Lines,
-            PrintForm::Nul => Form::Nul,
-            PrintForm::Annotated => Form::Annotated,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum MessageFormat {
     /// For people
-    #[default]
     Text,
     /// One JSON object on each line
     Json,
@@ -178,82 +150,89 @@ pub(super) enum MessageFormat {
 
 impl Options {
     pub(super) fn request(&self) -> Request {
-        let policy = &self.policy;
+        let PolicyArgs { file, rules } = &self.policy;
         Request {
-            config: policy.config.clone(),
-            no_project_config: policy.no_project_config,
+            config: file.config.clone(),
+            no_project_config: file.no_project_config,
             names_from: None,
             supposed: None,
-            ro: policy.ro.clone(),
-            rw: policy.rw.clone(),
-            exclude: policy.exclude.clone(),
-            presets: policy.presets.clone(),
-            network: policy.network,
-            docker: policy.docker,
-            no_optimize: self.no_optimize,
-            no_guard: self.no_guard,
+            ro: rules.ro.clone(),
+            rw: rules.rw.clone(),
+            exclude: rules.exclude.clone(),
+            presets: rules.presets.clone(),
+            network: rules.network,
+            docker: rules.docker,
+            no_optimize: self.mounts.no_optimize,
+            no_guard: self.mounts.no_guard,
             no_placeholders: self.exec,
             cwd: self.cwd.clone(),
         }
     }
 }
 
-/// All of `words` understood, or a mistake: nothing that was written is dropped in silence.
-pub(super) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+// `merge` adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has refused
+// a flag that is in both places and may be given once only.
+
+impl PolicyArgs {
+    pub(super) fn merge(&mut self, behind: &Self) {
+        self.file.config = self.file.config.take().or_else(|| behind.file.config.clone());
+        self.file.no_project_config |= behind.file.no_project_config;
+        self.rules.merge(&behind.rules);
+    }
+}
+
+impl RuleArgs {
+    pub(super) fn merge(&mut self, behind: &Self) {
+        self.ro.extend_from_slice(&behind.ro);
+        self.rw.extend_from_slice(&behind.rw);
+        self.exclude.extend_from_slice(&behind.exclude);
+        self.presets.extend_from_slice(&behind.presets);
+        self.network = self.network.or(behind.network);
+        self.docker = self.docker.or(behind.docker);
+    }
+}
+
+impl MountArgs {
+    pub(super) fn merge(&mut self, behind: &Self) {
+        self.no_optimize |= behind.no_optimize;
+        self.no_guard |= behind.no_guard;
+    }
+}
+
+/// The definition of the command line. Flags of the policy can stand before a subcommand or behind
+/// it; the help of the program lists them, and those of the subcommands would repeat them.
+pub(super) fn definition() -> Command {
+    let program = Arguments::command();
+    let of_run: Vec<_> = program.get_arguments().map(|flag| flag.get_id().clone()).collect();
+    program.mut_subcommands(|subcommand| {
+        subcommand.mut_args(|flag| if of_run.contains(flag.get_id()) { flag.hide(true) } else { flag })
+    })
+}
+
+/// Parses all of `args`, or fails: no argument is ignored.
+pub(super) fn parse(args: &[OsString]) -> Result<Arguments, clap::Error> {
     // clap's own `help` takes names alone.
-    if let [program, help, flag] = words
+    if let [program, help, flag] = args
         && help == "help"
         && (flag == "--help" || flag == "-h")
     {
-        return understand(&[program.clone(), flag.clone()]);
+        return parse(&[program.clone(), flag.clone()]);
     }
-    understand(words).map_err(|e| misplaced::explained(words, e, |moved| understand(moved).map(|_| ())))
-}
-
-fn understand(words: &[OsString]) -> Result<Arguments, clap::Error> {
-    if let Some(arguments) = without_flags(words) {
-        return Ok(arguments);
+    let matches = definition().color(requested_color(args)).try_get_matches_from(args)?;
+    let mut arguments = Arguments::from_arg_matches(&matches)?;
+    refuse_misplaced_value(args, &arguments)?;
+    refuse_misplaced_flag(&matches)?;
+    if let Some(subcommand) = &arguments.subcommand {
+        subcommand.merge_into(&mut arguments.options);
     }
-    if let Some(arguments) = understand_run(words) {
-        refuse_misplaced_value(words, &arguments)?;
-        return Ok(arguments);
-    }
-    let (arguments, matches) = understand_all(words)?;
-    refuse_misplaced_value(words, &arguments)?;
-    refuse_misplaced_flag(&matches, &arguments)?;
     Ok(arguments)
 }
 
-fn understand_all(words: &[OsString]) -> Result<(Arguments, ArgMatches), clap::Error> {
-    let matches = Arguments::command().color(color_asked(words)).try_get_matches_from(words)?;
-    Ok((Arguments::from_arg_matches(&matches)?, matches))
-}
-
-/// The same for `agent-sandbox -- COMMAND`, which is how most start: to define all flags takes a sixth of a millisecond, in a process that has just begun, before
-/// bwrap can be started.
-fn without_flags(words: &[OsString]) -> Option<Arguments> {
-    let [_, separator, command @ ..] = words else { return None };
-    let run = || Run { options: Options::default(), command: command.to_vec() };
-    (separator == "--").then(|| Arguments { run: run(), subcommand: None })
-}
-
-/// The same where no word is the name of a subcommand. Each of these has all global flags once more: a start without them takes a
-/// hundred kilobytes less. `None` also for mistakes and requests for help, which are to name them.
-fn understand_run(words: &[OsString]) -> Option<Arguments> {
-    let is_subcommand = |word: &str| word == "help" || Subcommand::has_subcommand(word);
-    if words.iter().filter_map(|word| word.to_str()).any(is_subcommand) {
-        return None;
-    }
-    let definition = Run::augment_args(clap::Command::new(env!("CARGO_PKG_NAME")));
-    let matches = definition.try_get_matches_from(words).ok()?;
-    Some(Arguments { run: Run::from_arg_matches(&matches).ok()?, subcommand: None })
-}
-
-/// Help and mistakes are shown before all words are understood, and in colours that `--color` chooses.
-fn color_asked(words: &[OsString]) -> ColorChoice {
-    let ours = words.iter().take_while(|word| *word != "--");
+/// clap prints help and mistakes before it knows the value of `--color`.
+fn requested_color(args: &[OsString]) -> ColorChoice {
+    let ours = args.iter().take_while(|arg| *arg != "--");
     let values =
-        ours.zip(words.iter().skip(1)).filter_map(|(word, next)| match word.to_str()?.strip_prefix("--color")? {
+        ours.zip(args.iter().skip(1)).filter_map(|(arg, next)| match arg.to_str()?.strip_prefix("--color")? {
             "" => next.to_str(),
             value => value.strip_prefix('='),
         });
@@ -262,104 +241,62 @@ fn color_asked(words: &[OsString]) -> ColorChoice {
 
 /// A mistake that clap does not know.
 pub(super) fn mistake(kind: ErrorKind, message: impl std::fmt::Display) -> clap::Error {
-    Arguments::command().error(kind, message)
+    definition().error(kind, message)
 }
 
-/// `--network false` would run a command called `false`, with the network on. A value that stands where the command should
-/// is refused; after `--` it is the command.
-fn refuse_misplaced_value(words: &[OsString], arguments: &Arguments) -> Result<(), clap::Error> {
-    match misplaced_value(words, arguments) {
-        None => Ok(()),
-        Some((flag, value)) => Err(mistake(
-            ErrorKind::InvalidValue,
-            format!(
-                "`{flag} {value}` would run the command `{value}`\n\n  tip: write `{flag}={value}`, or `{flag} -- {value}` to run it"
-            ),
-        )),
-    }
-}
-
-fn misplaced_value<'w>(words: &'w [OsString], arguments: &'w Arguments) -> Option<(&'w str, &'w str)> {
-    let value = arguments.command.first()?.to_str()?;
-    let before = words.len().checked_sub(arguments.command.len() + 1)?;
-    let flag = words.get(before)?.to_str()?;
-    let is_value = match flag {
-        "--network" | "--docker" => ["true", "false"].contains(&value),
-        "--print-args" => PrintForm::from_str(value, false).is_ok(),
-        _ => false,
+/// `--network false` would run a command called `false`, with the network on, and `explain --network
+/// false` would look at a file of that name. After `--` such an argument is meant.
+fn refuse_misplaced_value(args: &[OsString], arguments: &Arguments) -> Result<(), clap::Error> {
+    let ours = args.len().saturating_sub(arguments.command.len());
+    let mut pairs = args.iter().zip(args.iter().skip(1)).take(ours).take_while(|(flag, _)| *flag != "--");
+    let found = pairs.find_map(|(flag, value)| {
+        let (flag, value) = (flag.to_str()?, value.to_str()?);
+        let is_value = match flag {
+            "--network" | "--docker" => ["true", "false"].contains(&value),
+            "--print-args" => PrintForm::from_str(value, false).is_ok(),
+            _ => false,
+        };
+        is_value.then_some((flag, value))
+    });
+    let Some((flag, value)) = found else { return Ok(()) };
+    let message = match arguments.subcommand {
+        None => format!(
+            "`{flag} {value}` would run the command `{value}`\n\n  tip: write `{flag}={value}`, or `{flag} -- {value}` to run it"
+        ),
+        Some(_) => format!("`{value}` is no value of `{flag}`\n\n  tip: write `{flag}={value}`"),
     };
-    is_value.then_some((flag, value))
+    Err(mistake(ErrorKind::InvalidValue, message))
 }
 
-/// Flags that belong to a run, before a word that we took for a subcommand.
-fn refuse_misplaced_flag(matches: &ArgMatches, arguments: &Arguments) -> Result<(), clap::Error> {
-    let Some(subcommand) = &arguments.subcommand else { return Ok(()) };
-    let definition = Arguments::command();
-    let written = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let misplaced = definition
-        .get_arguments()
-        .filter(|flag| !flag.is_global_set() && written(flag.get_id().as_str()))
-        .find(|flag| !subcommand.takes(flag.get_id().as_str()));
-    let Some(flag) = misplaced.and_then(|flag| flag.get_long()) else { return Ok(()) };
-    let name = matches.subcommand_name().unwrap_or_default();
-    let usage = if let Subcommand::Check { file: Some(_) } = subcommand { "check FILE" } else { name };
-    let message = format!(
-        "`--{flag}` does not go with the subcommand `{usage}`\n\n  tip: write `-- {name}` for a command of that name"
-    );
-    Err(mistake(ErrorKind::ArgumentConflict, message))
-}
-
-pub(super) fn is_of_policy(flag: &str) -> bool {
-    Policy::augment_args(clap::Command::new("")).get_arguments().any(|of_policy| of_policy.get_id() == flag)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_mean_the_same_whether_or_not_subcommands_are_looked_for() {
-        for line in [
-            "",
-            "true",
-            "-- true",
-            "make test --quiet -C x",
-            "-q -C x --debug make -q",
-            "--print-args -- a",
-            "--print-args=json a -- b",
-            "--ro a --rw b --ro c --exclude=d --preset !caches -- x",
-            "--network=false --docker --color never --message-format json a",
-            "-c file --no-guard --no-optimize --allow-root chekc",
-            "--check",
-        ] {
-            let quickly = understand_run(&words(line)).unwrap();
-            let (fully, _) = understand_all(&words(line)).unwrap();
-            assert_eq!(format!("{quickly:?}"), format!("{fully:?}"), "{line}");
-        }
-        for line in ["--", "-- true", "-- check", "-- help --help", "-- -q -C x -- --network false"] {
-            let at_once = without_flags(&words(line)).unwrap();
-            let (fully, _) = understand_all(&words(line)).unwrap();
-            assert_eq!(format!("{at_once:?}"), format!("{fully:?}"), "{line}");
-        }
-        for line in ["", "true", "-q -- true", "--print-args -- a", "--- a"] {
-            assert!(without_flags(&words(line)).is_none(), "{line}");
-        }
-        // Mistakes, requests for help, and what may be a subcommand.
-        for line in [
-            "--check -- true",
-            "--exec --print-args a",
-            "--no-such-flag a",
-            "--help",
-            "-V",
-            "-- check",
-            "check",
-            "help",
-        ] {
-            assert!(understand_run(&words(line)).is_none(), "{line}");
-        }
+/// Refuses a flag before a subcommand that does not take it, or not with the arguments behind it.
+fn refuse_misplaced_flag(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some((name, behind)) = matches.subcommand() else { return Ok(()) };
+    let program = definition();
+    let Some(subcommand) = program.find_subcommand(name) else { return Ok(()) };
+    let is_written =
+        |matches: &ArgMatches, arg: &Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    for flag in program.get_arguments().filter(|flag| !flag.is_global_set() && is_written(matches, flag)) {
+        let taken = subcommand.get_arguments().find(|known| known.get_id() == flag.get_id());
+        let excludes = |one: &Arg, other: &Arg| subcommand.get_arg_conflicts_with(one).contains(&other);
+        let rival = taken.and_then(|taken| {
+            subcommand.get_arguments().filter(|other| is_written(behind, other)).find(|other| {
+                let is_second = *other == taken && !matches!(taken.get_action(), ArgAction::Append);
+                is_second || excludes(taken, other) || excludes(other, taken)
+            })
+        });
+        let usage = match rival {
+            _ if taken.is_none() => name.to_owned(),
+            None => continue,
+            Some(rival) => match rival.get_long() {
+                Some(long) => format!("{name} --{long}"),
+                None => format!("{name} {}", rival.get_id().as_str().to_uppercase()),
+            },
+        };
+        let flag = flag.get_long().unwrap_or_default();
+        let message = format!(
+            "`--{flag}` does not go with the subcommand `{usage}`\n\n  tip: write `-- {name}` for a command of that name"
+        );
+        return Err(mistake(ErrorKind::ArgumentConflict, message));
     }
-
-    fn words(line: &str) -> Vec<OsString> {
-        ["agent-sandbox"].into_iter().chain(line.split_whitespace()).map(Into::into).collect()
-    }
+    Ok(())
 }

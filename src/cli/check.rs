@@ -1,49 +1,59 @@
-//! `agent-sandbox check [FILE]`: every mistake at once, for people and for CI.
+//! `agent-sandbox check [FILE]`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use crate::audit::lint;
-use crate::compile;
+use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
 use crate::compile::request::Request;
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::trust;
 
-use super::args::{Arguments, Options};
+use super::answer::{Answered, CliError};
+use super::args::{Options, PolicyArgs};
 use super::debug;
 use super::output::Output;
 
-pub(super) fn run(host: &Host, arguments: &Arguments, file: Option<&Path>, output: &Output) -> ExitCode {
-    let (session, request) = match situation(&arguments.options, file) {
-        Ok(situation) => situation,
-        Err(diagnostic) => {
-            // A file that is not there is what was asked about; everything else kept us from looking.
-            let code = if diagnostic.code == Code::MissingConfig { 1 } else { exit_code::OWN_FAILURE };
-            output.report_one(diagnostic);
-            return ExitCode::from(code);
+/// Validate configuration files and show everything that is wrong at once
+///
+/// Without FILE: the files that a run here would use. Exit code 1 when there are errors.
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArgs {
+    /// A project file to validate, as it would apply in its own folder; a folder stands for its
+    /// `.agent-sandbox.toml`. With `--cwd DIR` it is relative to DIR, and applies there
+    #[arg(conflicts_with = "FileArgs")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+}
+
+pub(super) fn run(host: &Host, options: &Options, arguments: &CheckArgs, output: &Output) -> Answered {
+    let (session, request) = match situation(options, arguments.file.as_deref()) {
+        // The user asked about this file, so that it is missing is an answer.
+        Err(missing) if missing.code == Code::MissingConfig => {
+            output.report_one(missing);
+            return Ok(false);
         }
+        found => found.map_err(CliError::from)?,
     };
     let mut diagnostics = Diagnostics::default();
     let judged = trust::compile(host, &session, &request, &mut diagnostics);
     judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| diagnostics.push(warning));
     output.report(&diagnostics);
-    let Some(judged) = judged.filter(|_| !diagnostics.has_errors()) else {
-        return ExitCode::FAILURE;
-    };
-    if arguments.options.debug {
+    let Some(judged) = judged.filter(|_| !diagnostics.has_errors()) else { return Ok(false) };
+    if options.debug {
         output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
     }
-    output.print(summary(&judged.compiled).as_bytes())
+    output.print(summary(&judged.compiled).as_bytes())?;
+    Ok(true)
 }
 
-/// Who asks, and for what. FILE is relative to `--cwd`, as that of `--config` is, and read as it would apply in its own folder, unless
-/// `--cwd` names another.
+/// The session and the request to check. FILE is relative to `--cwd`, like that of `--config`. It is
+/// compiled as the file of its own folder, unless `--cwd` names another.
 fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request), Diagnostic> {
     let mut request = options.request();
     let mut session = super::session(options.cwd.as_deref())?;
@@ -58,8 +68,8 @@ fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request
     Ok((session, request))
 }
 
-/// The folder that holds `file`, and its name there. The kernel follows it: what `link/..` means cannot be told from its spelling. A
-/// folder stands for the project's file in it, as with `trust --revoke`.
+/// The folder that holds `file`, and its name there. The kernel resolves the folder, because `link/..`
+/// cannot be resolved by its spelling. A folder stands for the project's file in it.
 fn place_of(cwd: &AbsPath, file: &Path) -> Result<(PathBuf, OsString), Diagnostic> {
     let whole = cwd.as_path().join(file);
     let (folder, name) = match (whole.parent(), whole.file_name()) {
@@ -74,9 +84,9 @@ fn place_of(cwd: &AbsPath, file: &Path) -> Result<(PathBuf, OsString), Diagnosti
     Ok((folder, name.to_owned()))
 }
 
-fn summary(compiled: &compile::Compiled) -> String {
-    let files: Vec<String> =
-        compiled.layers.layers.iter().filter_map(|layer| layer.file.as_ref()).map(|file| file.to_string()).collect();
+fn summary(compiled: &Compiled) -> String {
+    let files = compiled.layers.layers.iter().filter_map(|layer| layer.file.as_ref());
+    let files: Vec<String> = files.map(ToString::to_string).collect();
     let read = if files.is_empty() { "no configuration file, defaults only".to_owned() } else { files.join(", ") };
     let idle = match lint::idle_rules(compiled) {
         0 => String::new(),

@@ -1,10 +1,8 @@
 //! `agent-sandbox completions SHELL`, from the one definition of all flags.
 
-use std::process::ExitCode;
-
-use clap::{CommandFactory, ValueEnum};
 use clap_complete::aot;
 
+use super::answer::Answered;
 use super::args;
 use super::output::Output;
 
@@ -17,12 +15,12 @@ use super::output::Output;
 /// For fish: `agent-sandbox completions fish > ~/.config/fish/completions/agent-sandbox.fish`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Arguments {
+pub(super) struct CompletionsArgs {
     /// The shell that is to complete
     shell: Shell,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Shell {
     Bash,
     Zsh,
@@ -31,23 +29,24 @@ enum Shell {
 
 const NAME: &str = "agent-sandbox";
 
-pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
+pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Answered {
     let shell = match arguments.shell {
         Shell::Bash => aot::Shell::Bash,
         Shell::Zsh => aot::Shell::Zsh,
         Shell::Fish => aot::Shell::Fish,
     };
-    let mut definition = for_people(&args::Arguments::command());
+    let mut definition = without_hidden(&args::definition());
     let mut text = Vec::new();
     aot::generate(shell, &mut definition, NAME, &mut text);
-    // For bash, clap_complete 4.6 writes the dash of our name as it joins subcommands, and in half of the places takes `sandbox` for
-    // a subcommand of `agent`: nothing after a subcommand would be completed.
+    // For bash, clap_complete 4.6 takes `sandbox` for a subcommand of `agent` in half of the places.
+    // Without this, bash completes nothing after a subcommand.
     let text = String::from_utf8_lossy(&text).replace("agent__subcmd__sandbox", "agent__sandbox");
-    output.print(text.as_bytes())
+    output.print(text.as_bytes())?;
+    Ok(true)
 }
 
-/// Without the words that are for other programs: completions would offer them, although the help hides them.
-fn for_people(all: &clap::Command) -> clap::Command {
+/// Leaves out hidden subcommands, which completions would offer.
+fn without_hidden(all: &clap::Command) -> clap::Command {
     clap::Command::new(NAME)
         .version(env!("CARGO_PKG_VERSION"))
         .args(all.get_arguments().cloned())

@@ -1,12 +1,12 @@
-//! `agent-sandbox doctor`: what this machine can enforce.
+//! `agent-sandbox doctor`.
 
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use crate::audit::doctor::{self, Diagnosis, Feature, Finding, Status, probe};
 use crate::host::Host;
 
-use super::args;
+use super::answer::Answered;
+use super::args::Options;
 use super::output::Output;
 use super::style::Paint;
 
@@ -17,10 +17,12 @@ use super::style::Paint;
 /// policy does not count, but it is said if it has errors: `agent-sandbox check` and `agent-sandbox verify` are for that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct DoctorArgs {
     /// Print one JSON object: `agent-sandbox schema doctor` describes it
     #[arg(long)]
     json: bool,
+    #[arg(long)]
+    pub(super) allow_root: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -31,27 +33,20 @@ Examples:
 
 Exit codes: 0 if `agent-sandbox -- true` works here, 1 if it does not.";
 
-pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let session = match super::session_or_code(options, output) {
-        Ok(session) => session,
-        Err(code) => return code,
-    };
-    let diagnosis = doctor::diagnose(host, &session, options.allow_root);
-    let printed = if arguments.json {
-        output.print_json(&diagnosis)
-    } else {
-        output.print(in_words(&diagnosis, output.paint()).as_bytes())
-    };
-    if diagnosis.works { printed } else { ExitCode::FAILURE }
+pub(super) fn run(host: &Host, options: &Options, arguments: &DoctorArgs, output: &Output) -> Answered {
+    let diagnosis = doctor::diagnose(host, &super::session(options.cwd.as_deref())?, options.allow_root);
+    output.print_value(&diagnosis, arguments.json, text)?;
+    Ok(diagnosis.works)
 }
 
-/// The probe: see [`probe`].
-pub(super) fn answer(output: &Output) -> ExitCode {
-    output.print_json(&probe::attempt())
+/// The subcommand `__doctor`: see [`probe`].
+pub(super) fn answer(output: &Output) -> Answered {
+    output.print_json(&probe::attempt())?;
+    Ok(true)
 }
 
-/// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
-fn in_words(diagnosis: &Diagnosis, paint: Paint) -> String {
+// Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
+fn text(diagnosis: &Diagnosis, paint: Paint) -> String {
     let mut out = String::new();
     let names = diagnosis.findings.iter().map(|finding| &finding.name);
     let names = names.chain(diagnosis.bwrap_features.iter().map(|feature| &feature.flag));
@@ -63,9 +58,9 @@ fn in_words(diagnosis: &Diagnosis, paint: Paint) -> String {
             Status::Missing => write!(out, "{:7}", paint.bad("missing")),
         };
         let _ = writeln!(out, "  {:width$}  {found}", paint.heading(name));
-        for (what, text) in [("effect", effect), ("remedy", remedy)] {
+        for (title, text) in [("effect", effect), ("remedy", remedy)] {
             if let Some(text) = text {
-                let _ = writeln!(out, "{:7}  {:width$}  {}: {text}", "", "", paint.aside(what));
+                let _ = writeln!(out, "{:7}  {:width$}  {}: {text}", "", "", paint.aside(title));
             }
         }
     }
@@ -124,10 +119,10 @@ without  --overlay  something
 
 ok: `agent-sandbox -- COMMAND` works here
 ";
-        assert_eq!(in_words(&diagnosis, Paint(false)), expected);
+        assert_eq!(text(&diagnosis, Paint(false)), expected);
         diagnosis.policy_is_valid = false;
         let last = "the default policy works here; the policy here has errors: `agent-sandbox check`\n";
-        assert!(in_words(&diagnosis, Paint(false)).ends_with(last));
+        assert!(text(&diagnosis, Paint(false)).ends_with(last));
         diagnosis.works = false;
         diagnosis.findings = vec![finding("trial start", Status::Missing, "no", Some(("nothing runs", "do this")))];
         diagnosis.bwrap_features.clear();
@@ -138,8 +133,8 @@ missing  trial start  no
 
 missing: `agent-sandbox -- COMMAND` does not work here
 ";
-        assert_eq!(in_words(&diagnosis, Paint(false)), expected);
-        let colours = in_words(&diagnosis, Paint(true));
+        assert_eq!(text(&diagnosis, Paint(false)), expected);
+        let colours = text(&diagnosis, Paint(true));
         assert!(colours.contains("missing") && colours.contains('\u{1b}'));
     }
 }

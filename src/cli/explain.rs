@@ -1,37 +1,40 @@
-//! `agent-sandbox explain`: the text, and the exit code.
+//! `agent-sandbox explain PATH…`.
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use crate::audit::effective_access::Effective;
 use crate::audit::explain::{Below, Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
 use crate::audit::rule_json::Ruling;
 use crate::cli::print::{display_args, step_for_people};
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Diagnostics, listed};
 use crate::host::Host;
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::path::escape_for_display;
 use crate::policy::rule::Exactness;
 
-use super::args;
+use super::answer::{Answered, CliError};
+use super::args::{MountArgs, Options, PolicyArgs};
 use super::output::Output;
 use super::style::Paint;
 
 /// Say what a command may do at a path, by which rule, and why other rules lost
 ///
 /// PATH is relative to the working directory. Symlinks are followed as rules follow them. It need not exist: then it is
-/// said what would govern it, and whether the command can make it. Flags of a policy (`--rw`, `--preset`, …) stand before
-/// the subcommand and count as in a run. Nothing is started, and nothing on the host is changed.
+/// said what would govern it, and whether the command can make it. Flags of a policy (`--rw`, `--preset`, …) count as
+/// in a run, before the subcommand or behind it. Nothing is started, and nothing on the host is changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct ExplainArgs {
     /// What to look at
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<OsString>,
     /// Print one JSON object: see `agent-sandbox schema explain`
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) mounts: MountArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -43,11 +46,8 @@ Examples:
 
 Exit codes: 0 whatever the access is; 125 where a PATH cannot be looked at, or the policy has mistakes.";
 
-pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let compiled = match super::compile(host, options, output) {
-        Ok(compiled) => compiled,
-        Err(code) => return code,
-    };
+pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, output: &Output) -> Answered {
+    let compiled = super::compile(host, options, output)?;
     let mut diagnostics = Diagnostics::default();
     let explainer = Explainer::new(host, &compiled);
     let mut paths = Vec::new();
@@ -58,21 +58,15 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
         }
     }
     output.report(&diagnostics);
-    let explained = Explained { paths };
-    let code = if arguments.json {
-        output.print_json(&explained)
-    } else {
-        output.print(text(&explained, output.paint()).as_bytes())
-    };
-    if diagnostics.has_errors() { ExitCode::from(exit_code::OWN_FAILURE) } else { code }
+    output.print_value(&Explained { paths }, arguments.json, text)?;
+    if diagnostics.has_errors() { Err(CliError::Reported) } else { Ok(true) }
 }
 
-/// For people, without colours.
+/// The text without colours.
 pub fn plain(explained: &Explained) -> String {
     text(explained, Paint(false))
 }
 
-/// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
 fn text(explained: &Explained, paint: Paint) -> String {
     let parts: Vec<String> = explained.paths.iter().map(|explanation| one(explanation, paint)).collect();
     parts.join("\n")
@@ -87,6 +81,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         access.meaning()
     );
     let mut line = |title: &str, text: &str| {
+        // Writing to a `String` cannot fail.
         let _ = writeln!(out, "  {} {text}", paint.aside(format!("{title:<7}")));
     };
     let state = match explanation.kind {
@@ -94,43 +89,29 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         Some(Kind::Symlink) => ", where the host has a symlink, which is not seen inside",
         _ => "",
     };
-    line("path", &format!("{}{state}", explanation.path));
-    for (title, link) in titled("through", explanation.links.iter().map(|link| format!("{link}, a symlink")).collect())
-    {
-        line(title, &link);
-    }
-    let same = explanation.same_as.iter().map(|other| format!("{other}, by another mount")).collect();
-    for (title, other) in titled("same as", same) {
-        line(title, &other);
-    }
-    line("rule", &ruling(&explanation.rule));
-    for (title, text) in titled("over", losers(&explanation.losers)) {
-        line(title, &text);
-    }
-    for (title, text) in titled("mount", explanation.mounts.iter().map(step).collect()) {
-        line(title, &text);
-    }
-    for (title, text) in titled("pins", explanation.pins.iter().map(step).collect()) {
-        line(title, &text);
-    }
+    // The title stands before the first line only.
+    let mut lines = |title: &str, lines: Vec<String>| {
+        lines.iter().enumerate().for_each(|(at, text)| line(if at == 0 { title } else { "" }, text));
+    };
+    lines("path", vec![format!("{}{state}", explanation.path)]);
+    lines("through", explanation.links.iter().map(|link| format!("{link}, a symlink")).collect());
+    lines("same as", explanation.same_as.iter().map(|other| format!("{other}, by another mount")).collect());
+    lines("rule", vec![ruling(&explanation.rule)]);
+    lines("over", losers(&explanation.losers));
+    lines("mount", explanation.mounts.iter().map(step).collect());
+    lines("pins", explanation.pins.iter().map(step).collect());
     if !explanation.below.is_empty() {
         let counts = explanation.below.iter().map(|Below { access, count }| format!("{count} {access}"));
         let them = if let [Below { count: 1, .. }] = explanation.below.as_slice() { "it" } else { "them" };
-        line("below", &format!("{}: `agent-sandbox show` has {them}", counts.collect::<Vec<_>>().join(", ")));
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        lines("below", vec![format!("{counts}: `agent-sandbox show` has {them}")]);
     }
-    let painted = |one: &Durability| painted(one, explanation.below.is_empty(), paint);
-    for (title, text) in titled("holds", explanation.durability.iter().map(painted).collect()) {
-        line(title, &text);
-    }
+    let is_uniform = explanation.below.is_empty();
+    lines("holds", explanation.durability.iter().map(|one| painted(one, is_uniform, paint)).collect());
     out
 }
 
-/// The title once, before the first line.
-fn titled(title: &'static str, lines: Vec<String>) -> impl Iterator<Item = (&'static str, String)> {
-    lines.into_iter().enumerate().map(move |(at, line)| (if at == 0 { title } else { "" }, line))
-}
-
-/// What is written, what it came to, and who says so.
+/// The rule as it is written, the path that it came to, and its origin.
 fn ruling(rule: &Ruling) -> String {
     let at = rule.at.to_string();
     let written = rule.text.as_ref().map(|text| escape_for_display(&text.0)).filter(|text| *text != at);
@@ -140,7 +121,7 @@ fn ruling(rule: &Ruling) -> String {
     format!("{} {written}  [{}{by}{links}]", rule.access, rule.origin)
 }
 
-/// Aligned as far as that is readable.
+/// One line for each rule that lost. Reasons are aligned, except behind very long rules.
 fn losers(losers: &[Loser]) -> Vec<String> {
     const WIDEST: usize = 96;
     let rules: Vec<(String, &Loser)> = losers.iter().map(|loser| (ruling(&loser.rule), loser)).collect();
@@ -156,7 +137,7 @@ fn step(step: &Step) -> String {
     }
 }
 
-/// The colour says how far it holds.
+/// Green: nothing the command does ends this protection. Yellow: something may. Red: it is incomplete.
 fn painted(one: &Durability, is_uniform: bool, paint: Paint) -> String {
     let text = durability(one, is_uniform);
     match one {
@@ -172,9 +153,8 @@ fn painted(one: &Durability, is_uniform: bool, paint: Paint) -> String {
     }
 }
 
-/// `is_uniform`: nothing differs below.
+/// `is_uniform`: all paths below have the same access.
 fn durability(one: &Durability, is_uniform: bool) -> String {
-    let all = |paths: &[AbsPath]| listed(paths.iter().map(|path| path.to_string()), "and");
     match one {
         Durability::Directory { path } if is_uniform => format!("for all of {path}, and what comes to be there"),
         Durability::Directory { path } => format!("for all else of {path}, and what comes to be there"),
@@ -202,7 +182,8 @@ fn durability(one: &Durability, is_uniform: bool) -> String {
         Durability::Creatable { reported: false } => "nothing stops the command from creating it".to_owned(),
         Durability::NotCreatable => "the command cannot create it".to_owned(),
         Durability::Movable { directories } => {
-            format!("the command can rename {}: the rule goes along, and the old place is free", all(directories))
+            let directories = listed(directories.iter().map(ToString::to_string), "and");
+            format!("the command can rename {directories}: the rule goes along, and the old place is free")
         }
         Durability::Pinned { keeps } => {
             format!("the directory stays where it is: it cannot be renamed or removed, because {keeps} lies in it")

@@ -1,10 +1,9 @@
-//! `agent-sandbox init`: a policy file to start from.
+//! `agent-sandbox init`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::process::ExitCode;
 
 use crate::audit::init;
 use crate::compile::layers::{PROJECT_FILE, Project, is_unsafe_root};
@@ -14,7 +13,8 @@ use crate::host::Host;
 use crate::launch::is_inside;
 use crate::policy::path::AbsPath;
 
-use super::args;
+use super::answer::Answered;
+use super::args::Options;
 use super::output::Output;
 
 /// Write a commented `.agent-sandbox.toml` for this project
@@ -25,7 +25,7 @@ use super::output::Output;
 /// directory. A file that is there is never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct InitArgs {
     /// Print it instead of writing a file
     #[arg(long)]
     stdout: bool,
@@ -36,29 +36,27 @@ Examples:
   agent-sandbox init
   agent-sandbox init --stdout | diff .agent-sandbox.toml -    what would be proposed today";
 
-pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    start(host, options, arguments, output).unwrap_or_else(|diagnostic| output.failed(diagnostic))
-}
-
-fn start(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> Result<ExitCode, Diagnostic> {
+pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: &Output) -> Answered {
     let project = project(host, options)?;
     if arguments.stdout {
-        return Ok(output.print(init::propose(host, &project).as_bytes()));
+        output.print(init::propose(host, &project).as_bytes())?;
+        return Ok(true);
     }
     let file = project.root.child(PROJECT_FILE);
-    // Before the work, for who does it twice. The write itself decides.
+    // Saves the search through the project. The write itself decides.
     if host.exists(&file).unwrap_or(false) {
-        return Err(already_there(&file));
+        return Err(already_there(&file).into());
     }
     let text = init::propose(host, &project);
     write(&host.real(&file), &text).map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => already_there(&file),
         _ => cannot_write(&file, &e, is_inside(host)),
     })?;
-    Ok(output.print(format!("wrote {file}: read it, and change it\n").as_bytes()))
+    output.print(format!("wrote {file}: read it, and change it\n").as_bytes())?;
+    Ok(true)
 }
 
-fn project(host: &Host, options: &args::Options) -> Result<Project, Diagnostic> {
+fn project(host: &Host, options: &Options) -> Result<Project, Diagnostic> {
     let session = super::session(options.cwd.as_deref())?;
     let project = super::project(host, &session, &Request::default())?;
     if is_unsafe_root(&project.root, &project.home) {
@@ -69,11 +67,11 @@ fn project(host: &Host, options: &args::Options) -> Result<Project, Diagnostic> 
     Ok(project)
 }
 
-/// Neither overwrites nor follows a symlink, whoever is quicker (O_EXCL).
+/// O_EXCL neither overwrites a file nor follows a symlink.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
     file.write_all(text.as_bytes()).inspect_err(|_| {
-        // Half a policy must not count. If that fails as well, the error tells of the file.
+        // Half a policy must not apply. If this fails as well, the error names the file.
         let _ = fs::remove_file(path);
     })
 }

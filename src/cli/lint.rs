@@ -1,7 +1,6 @@
-//! `agent-sandbox lint`: what is suspicious about a policy.
+//! `agent-sandbox lint`.
 
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use clap::ValueEnum;
 
@@ -10,7 +9,8 @@ use crate::diagnostic::{Code, Diagnostics, Format, Severity, listed, nearest, re
 use crate::host::Host;
 use crate::trust;
 
-use super::args;
+use super::answer::Answered;
+use super::args::{Options, PolicyArgs};
 use super::debug;
 use super::output::Output;
 use super::style::Paint;
@@ -25,7 +25,7 @@ use super::style::Paint;
 /// Exit code 1 when something has to be mended (warnings, errors), 0 when there are notes at most.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct LintArgs {
     /// How to show the findings
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: FindingsFormat,
@@ -35,6 +35,8 @@ pub(super) struct Arguments {
     /// Leave out findings with this code, such as `unused-rule`; repeatable
     #[arg(long, value_name = "CODE", value_parser = code)]
     allow: Vec<Code>,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -54,7 +56,7 @@ enum FindingsFormat {
     Sarif,
 }
 
-/// Nobody reads more than this.
+/// The text shows this many findings.
 const MOST_SHOWN: usize = 100;
 
 fn code(written: &str) -> Result<Code, String> {
@@ -66,11 +68,8 @@ fn code(written: &str) -> Result<Code, String> {
     })
 }
 
-pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let session = match super::session_or_code(options, output) {
-        Ok(session) => session,
-        Err(code) => return code,
-    };
+pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: &Output) -> Answered {
+    let session = super::session(options.cwd.as_deref())?;
     let mut diagnostics = Diagnostics::default();
     let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
     let mut lint = Lint::of_stages(&diagnostics);
@@ -85,17 +84,17 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
     }
     lint.allow(&arguments.allow);
     let format = if arguments.json { FindingsFormat::Json } else { arguments.format };
-    let printed = match format {
+    match format {
         FindingsFormat::Text => output.print(text(&lint, output.paint()).as_bytes()),
         FindingsFormat::Json => output.print_json(&lint.report()),
         FindingsFormat::Sarif => {
             output.print_json(&sarif::sarif(&lint, judged.as_ref().map(|judged| &judged.compiled.layers)))
         }
-    };
-    if printed != ExitCode::SUCCESS || lint.is_clean() { printed } else { ExitCode::FAILURE }
+    }?;
+    Ok(lint.is_clean())
 }
 
-/// What was said and is no finding.
+/// The diagnostics that are no findings.
 fn about_the_machine(diagnostics: &Diagnostics, lint: &Lint) -> Diagnostics {
     let mut others = Diagnostics::default();
     for diagnostic in diagnostics.iter().filter(|said| !lint.findings.iter().any(|found| found.diagnostic == **said)) {

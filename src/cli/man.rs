@@ -1,19 +1,17 @@
-//! `agent-sandbox man`: manual pages, from the one definition of all flags.
+//! `agent-sandbox man`.
 
 use std::fs;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 use clap_mangen::Man;
 
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::policy::path::escape_for_display;
 
+use super::answer::Answered;
 use super::args::{self, mistake};
 use super::output::Output;
 
@@ -22,7 +20,7 @@ use super::output::Output;
 /// `agent-sandbox man | man -l -` shows the page of the program, `agent-sandbox man explain | man -l -` that of a subcommand.
 /// `agent-sandbox man --dir ~/.local/share/man/man1` installs all of them, for `man agent-sandbox` and `man agent-sandbox-explain`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct ManArgs {
     /// The subcommand that the page is about
     #[arg(value_name = "SUBCOMMAND")]
     about: Option<String>,
@@ -31,33 +29,26 @@ pub(super) struct Arguments {
     dir: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
+pub(super) fn run(arguments: &ManArgs, output: &Output) -> Answered {
     let pages = pages();
-    match (&arguments.dir, &arguments.about) {
-        (Some(folder), _) => match pages.iter().try_for_each(|page| page.write_to(folder)) {
-            Ok(()) => output.print(written(folder, pages.len()).as_bytes()),
-            Err(e) => {
-                let message = format!(
-                    "cannot write manual pages to `{}`: {}",
-                    escape_for_display(folder.as_os_str()),
-                    reason(&e)
-                );
-                output.failed(
-                    Diagnostic::new(Code::OutputFailed, message).help("name an existing folder that you can write"),
-                )
-            }
-        },
-        (None, about) => match pages.iter().find(|page| page.about == *about) {
-            Some(page) => output.print(page.text().as_bytes()),
-            None => {
-                let about = about.as_deref().unwrap_or_default();
-                let message = format!("there is no subcommand `{about}`\n\n  tip: `agent-sandbox --help` lists them");
-                // Nothing can be done about a closed stream here, and the exit code stays true.
-                let _ = mistake(ErrorKind::InvalidValue, message).print();
-                ExitCode::from(exit_code::USAGE)
-            }
-        },
+    if let Some(folder) = &arguments.dir {
+        let name = escape_for_display(folder.as_os_str());
+        pages.iter().try_for_each(|page| page.write_to(folder)).map_err(|e| {
+            Diagnostic::new(Code::OutputFailed, format!("cannot write manual pages to `{name}`: {}", reason(&e)))
+                .help("name an existing folder that you can write")
+        })?;
+        let count = pages.len();
+        let text = format!("wrote {count} manual pages to {name}: `man -l {name}/agent-sandbox.1` shows the first\n");
+        output.print(text.as_bytes())?;
+        return Ok(true);
     }
+    let page = pages.iter().find(|page| page.about == arguments.about).ok_or_else(|| {
+        let about = arguments.about.as_deref().unwrap_or_default();
+        let message = format!("there is no subcommand `{about}`\n\n  tip: `agent-sandbox --help` lists them");
+        mistake(ErrorKind::InvalidValue, message)
+    })?;
+    output.print(page.text().as_bytes())?;
+    Ok(true)
 }
 
 const SOURCE: &str = concat!("agent-sandbox ", env!("CARGO_PKG_VERSION"));
@@ -70,10 +61,10 @@ struct Page {
     after: String,
 }
 
-/// One for the program, and one for each subcommand that is for people.
+/// The page of the program, and one for each subcommand that is not hidden.
 fn pages() -> Vec<Page> {
-    let mut program = args::Arguments::command().disable_help_subcommand(true);
-    // Pages of subcommands carry the name of the program, and the flags that go with all of them.
+    let mut program = args::definition().disable_help_subcommand(true);
+    // Gives subcommands the name of the program and the global flags.
     program.build();
     let subcommands: Vec<clap::Command> =
         program.get_subcommands().filter(|known| !known.is_hide_set()).cloned().collect();
@@ -91,7 +82,7 @@ impl Page {
         fs::write(folder.join(self.man.get_filename()), self.text())
     }
 
-    /// In ASCII, whatever the locale of who reads it.
+    /// In ASCII, so that the locale of the reader does not matter.
     fn text(&self) -> String {
         let mut page = Vec::new();
         // Writing to memory does not fail.
@@ -102,7 +93,7 @@ impl Page {
     }
 }
 
-/// `Title: …` as a section whose lines stay as they are.
+/// Makes `Title: …` a section whose lines are not filled.
 fn section(part: &str) -> String {
     let (title, text) = part.split_once(':').unwrap_or(("Notes", part));
     let text = text.trim_start_matches(' ').trim_start_matches('\n');
@@ -110,11 +101,6 @@ fn section(part: &str) -> String {
     // `\&` keeps a dot at the beginning of a line from being a request.
     let lines: String = escaped.lines().map(|line| format!("\\&{line}\n")).collect();
     format!(".SH {}\n.nf\n{lines}.fi\n", title.to_uppercase())
-}
-
-fn written(folder: &Path, pages: usize) -> String {
-    let folder = escape_for_display(folder.as_os_str());
-    format!("wrote {pages} manual pages to {folder}: `man -l {folder}/agent-sandbox.1` shows the first\n")
 }
 
 fn in_ascii(character: char) -> String {

@@ -1,5 +1,6 @@
-//! The command line: arguments in, exit code out.
+//! The command-line interface.
 
+mod answer;
 mod args;
 mod check;
 mod completions;
@@ -10,7 +11,6 @@ mod explain;
 mod init;
 mod lint;
 mod man;
-mod misplaced;
 mod output;
 pub mod print;
 mod progress;
@@ -32,7 +32,6 @@ use crate::compile::Compiled;
 use crate::compile::guard_plan;
 use crate::compile::layers::{self, Project};
 use crate::compile::request::Request;
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::guard;
 use crate::host::Host;
@@ -41,6 +40,7 @@ use crate::launch::is_inside;
 use crate::policy::path::AbsPath;
 use crate::trust as judging;
 
+use answer::{Answered, CliError};
 use args::Options;
 pub use explain::plain as explained;
 use output::Output;
@@ -53,12 +53,7 @@ fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
     Ok(Session { executable, ..Session::of_this_process(cwd)? })
 }
 
-/// The same, or what is left to do where that cannot be told: the reason has been shown.
-fn session_or_code(options: &Options, output: &Output) -> Result<Session, ExitCode> {
-    session(options.cwd.as_deref()).map_err(|diagnostic| output.failed(diagnostic))
-}
-
-/// The project here, whatever its own file says, and whatever mistakes there are in other files.
+/// The project that the working directory belongs to. Mistakes in policy files do not matter.
 fn project(host: &Host, session: &Session, request: &Request) -> Result<Project, Diagnostic> {
     let request = Request { no_project_config: true, ..request.clone() };
     let mut diagnostics = Diagnostics::default();
@@ -69,10 +64,9 @@ fn project(host: &Host, session: &Session, request: &Request) -> Result<Project,
     })
 }
 
-/// The policy that these options give here, for who looks and starts nothing, with everything said that is to be said about it.
-/// `Err` where it cannot be run.
-fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, ExitCode> {
-    let session = session_or_code(options, output)?;
+/// Compiles the policy for commands that start no sandbox, and prints all diagnostics.
+fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, CliError> {
+    let session = session(options.cwd.as_deref())?;
     let mut diagnostics = Diagnostics::default();
     let judged = judging::compile(host, &session, &options.request(), &mut diagnostics);
     if let Some(judged) = &judged {
@@ -81,59 +75,62 @@ fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, 
     let judged = judged.filter(|_| !diagnostics.has_errors());
     judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| diagnostics.push(warning));
     output.report(&diagnostics);
-    let judged = judged.ok_or(ExitCode::from(exit_code::OWN_FAILURE))?;
+    let judged = judged.ok_or(CliError::Reported)?;
     if options.debug {
         output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
     }
     Ok(judged.compiled)
 }
 
-/// What a command line asks for. `words` are those that `main` takes: the name of the program comes first.
-pub fn request(words: &[OsString]) -> Result<Request, clap::Error> {
-    Ok(args::parse(words)?.options.request())
+/// The request that a command line makes. As for `main`, the name of the program comes first.
+pub fn request(args: &[OsString]) -> Result<Request, clap::Error> {
+    Ok(args::parse(args)?.options.request())
 }
 
-pub fn main(words: Vec<OsString>) -> ExitCode {
+pub fn main(args: Vec<OsString>) -> ExitCode {
     #[cfg(feature = "ablate")]
     crate::sys::ablate::check_names();
-    // Not a subcommand for people, and not worth the time that it takes to understand flags.
-    if let [_, first, rest @ ..] = words.as_slice()
+    // Only agent-sandbox itself starts the guard, so clap does not know it.
+    if let [_, first, rest @ ..] = args.as_slice()
         && first == guard_plan::SUBCOMMAND
     {
         return guard::main(rest);
     }
-    let arguments = match args::parse(&words) {
+    let arguments = match args::parse(&args) {
         Ok(arguments) => arguments,
-        Err(e) => {
-            // Nothing can be done about a closed stream here, and the exit code stays true.
-            let _ = e.print();
-            return ExitCode::from(if e.use_stderr() { exit_code::USAGE } else { 0 });
-        }
+        Err(error) => return answer::usage(&error),
     };
-    let options = &arguments.options;
-    let output = Output::new(options);
+    let output = Output::new(&arguments.options);
     let host = output.watch(Host::system());
-    match &arguments.subcommand {
-        Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
-        Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
-        Some(Subcommand::DoctorProbe) => doctor::answer(&output),
+    let options = &arguments.options;
+    let report = |error: CliError| error.report(&output);
+    let answered = match &arguments.subcommand {
+        None if options.check => inside(&host, &output),
+        None => return run::run(&host, &arguments, &output).unwrap_or_else(report),
+        Some(Subcommand::Verify(arguments)) => {
+            return verify::run(&host, options, arguments, &output).unwrap_or_else(report);
+        }
         Some(Subcommand::VerifyProbe { on_host }) => verify::answer(*on_host, &output),
-        Some(Subcommand::Check { file }) => check::run(&host, &arguments, file.as_deref(), &output),
+        Some(Subcommand::DoctorProbe) => doctor::answer(&output),
+        Some(Subcommand::Check(arguments)) => check::run(&host, options, arguments, &output),
         Some(Subcommand::Explain(arguments)) => explain::run(&host, options, arguments, &output),
         Some(Subcommand::Show(arguments)) => show::run(&host, options, arguments, &output),
         Some(Subcommand::Diff(arguments)) => diff::run(&host, options, arguments, &output),
-        Some(Subcommand::Verify(arguments)) => verify::run(&host, options, arguments, &output),
         Some(Subcommand::Doctor(arguments)) => doctor::run(&host, options, arguments, &output),
         Some(Subcommand::Init(arguments)) => init::run(&host, options, arguments, &output),
         Some(Subcommand::Trust(arguments)) => trust::run(&host, options, arguments, &output),
         Some(Subcommand::Lint(arguments)) => lint::run(&host, options, arguments, &output),
+        Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
+        Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
         Some(Subcommand::Completions(arguments)) => completions::run(arguments, &output),
         Some(Subcommand::Man(arguments)) => man::run(arguments, &output),
-        None if options.check => {
-            let (answer, code) = if is_inside(&host) { ("inside sandbox\n", 0) } else { ("outside sandbox\n", 1) };
-            output.print(answer.as_bytes());
-            ExitCode::from(code)
-        }
-        None => run::run(&host, &arguments, &output),
-    }
+    };
+    answered.map_or_else(report, answer::exit_code)
+}
+
+/// `--check`.
+fn inside(host: &Host, output: &Output) -> Answered {
+    let is_inside = is_inside(host);
+    output.print(if is_inside { b"inside sandbox\n" } else { b"outside sandbox\n" })?;
+    Ok(is_inside)
 }

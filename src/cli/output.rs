@@ -1,15 +1,13 @@
-//! Where text goes: results to standard output, everything else to standard error.
+//! Results go to standard output, everything else to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::diagnostic::exit_code;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, reason, render};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 use crate::host::Host;
 
 use super::args::{MessageFormat, Options};
@@ -43,66 +41,66 @@ impl Output {
         }
     }
 
-    /// The same host; whoever looks on is told if reading it takes long.
+    /// Makes reading of `host` show progress on a terminal.
     pub(super) fn watch(&self, host: Host) -> Host {
-        match &self.progress {
+        match self.progress.clone() {
             None => host,
-            Some(progress) => {
-                let progress = Arc::clone(progress);
-                host.telling(Arc::new(move |folder| progress.note(folder)))
-            }
+            Some(progress) => host.telling(Arc::new(move |folder| progress.note(folder))),
         }
     }
 
-    /// For results.
+    /// The colours of results.
     pub(super) fn paint(&self) -> Paint {
         self.paint
     }
 
-    /// Whether programs read what we say.
+    /// Whether diagnostics are JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.format, Format::Json)
     }
 
-    /// Writes a result. A reader that has gone away (`| head`) is no failure of ours.
-    pub(super) fn print(&self, text: &[u8]) -> ExitCode {
+    /// Writes a result. A reader that has gone away (`| head`) is no error.
+    pub(super) fn print(&self, text: &[u8]) -> Result<(), Diagnostic> {
         self.end_progress();
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(e) => self.failed(
-                Diagnostic::new(Code::OutputFailed, format!("cannot write the result: {}", reason(&e)))
-                    .help("make room, or write it somewhere else; what was written so far is not complete"),
-            ),
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Diagnostic::new(Code::OutputFailed, format!("cannot write the result: {}", reason(&e)))
+                    .help("make room, or write it somewhere else; what was written so far is not complete"))
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Writes a result for tools.
-    pub(super) fn print_json(&self, value: &impl Serialize) -> ExitCode {
-        match json_text(value) {
-            Ok(text) => self.print(text.as_bytes()),
-            Err(diagnostic) => self.failed(diagnostic),
-        }
+    /// Writes `value` as JSON, or as the text that `describe` makes of it.
+    pub(super) fn print_value<T: Serialize>(
+        &self,
+        value: &T,
+        json: bool,
+        describe: impl FnOnce(&T, Paint) -> String,
+    ) -> Result<(), Diagnostic> {
+        if json { self.print_json(value) } else { self.print(describe(value, self.paint).as_bytes()) }
     }
 
-    /// Shows why we could not do what was asked.
-    pub(super) fn failed(&self, diagnostic: Diagnostic) -> ExitCode {
-        self.report_one(diagnostic);
-        ExitCode::from(exit_code::OWN_FAILURE)
+    pub(super) fn print_json(&self, value: &impl Serialize) -> Result<(), Diagnostic> {
+        // An empty answer must not pass for one.
+        let text = serde_json::to_string_pretty(value).map_err(|e| {
+            Diagnostic::new(Code::OutputFailed, format!("cannot write the result as JSON: {e}"))
+                .help("ask without `--json`, and report this as a bug")
+        })?;
+        self.print((text + "\n").as_bytes())
     }
 
-    /// Shows what the stages had to say; warnings unless the caller wants quiet.
-    ///
-    /// All reading of the host that takes time is done before.
+    /// Prints diagnostics, with `--quiet` only errors. This ends the progress line, so callers read
+    /// the host before.
     pub(super) fn report(&self, diagnostics: &Diagnostics) {
         self.end_progress();
-        let mut shown = Diagnostics::default();
-        for diagnostic in diagnostics.iter().filter(|d| !self.quiet || d.severity() == Severity::Error) {
-            shown.push(diagnostic.clone());
+        let mut diagnostics = diagnostics.clone();
+        if self.quiet {
+            diagnostics.keep_errors();
         }
-        if !shown.is_empty() {
-            self.say(&render(&shown, self.format));
+        if !diagnostics.is_empty() {
+            self.print_error(&render(&diagnostics, self.format));
         }
     }
 
@@ -112,18 +110,19 @@ impl Output {
         self.report(&diagnostics);
     }
 
-    /// Shows what `--debug` asks for. Where tools read standard error, it stays one object on each line.
+    /// Prints the output of `--debug`. In JSON each line becomes an object, as programs expect it.
     pub(super) fn debug(&self, text: &str) {
         match self.format {
-            Format::Text { .. } => self.say(text),
+            Format::Text { .. } => self.print_error(text),
             Format::Json => {
-                self.say(&text.lines().map(|line| json!({ "debug": line }).to_string() + "\n").collect::<String>())
+                let objects = text.lines().map(|line| json!({ "debug": line }).to_string() + "\n");
+                self.print_error(&objects.collect::<String>());
             }
         }
     }
 
-    /// Standard error is the last resort: if it is closed, there is nobody to tell.
-    fn say(&self, text: &str) {
+    /// If standard error is closed, the exit code is all that the caller gets.
+    fn print_error(&self, text: &str) {
         self.end_progress();
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
@@ -133,14 +132,4 @@ impl Output {
             progress.end();
         }
     }
-}
-
-/// A result for tools.
-pub(super) fn json_text(value: &impl Serialize) -> Result<String, Diagnostic> {
-    // Every type of ours can be written as JSON. If one could not, an empty answer must not pass for one.
-    let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(|e| {
-        Diagnostic::new(Code::OutputFailed, format!("cannot write the result as JSON: {e}"))
-            .help("ask without `--json`, and report this as a bug")
-    })
 }

@@ -6,59 +6,50 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::audit::lint;
-use crate::cli::print::{self, Form};
+use crate::cli::print::{self, PrintForm};
 use crate::compile::Compiled;
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::launch::{Conclusion, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::trust::Judged;
 
+use super::answer::CliError;
 use super::args::{Arguments, Options, mistake};
 use super::debug;
 use super::output::Output;
 use super::subcommand;
 
-pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> ExitCode {
+pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result<ExitCode, CliError> {
     let options = &arguments.options;
-    let form = options.print_args.map(Form::from);
-    if arguments.command.is_empty() && form.is_none() {
+    if arguments.command.is_empty() && options.print_args.is_none() {
         let message = "no command to run\n\n  tip: `agent-sandbox -- COMMAND [ARGS]…`; `--help` shows all that can stand before it";
-        let _ = mistake(ErrorKind::MissingRequiredArgument, message).print();
-        return ExitCode::from(exit_code::USAGE);
+        return Err(mistake(ErrorKind::MissingRequiredArgument, message).into());
     }
-    let sandbox = match sandbox(host, options, output) {
-        Ok(sandbox) => sandbox,
-        Err(diagnostic) => return output.failed(diagnostic),
-    };
+    let sandbox = sandbox(host, options, output)?;
+    let with_tips = |refusal| with_tips(refusal, &arguments.command);
     let command = |_: &Compiled| arguments.command.clone();
     let streams = &mut |_: &Prepared| Ok(GivenStreams::default());
     let mut terminal = Terminal { host, options, output, command: &command, streams };
-    if let Some(form) = form {
-        return match sandbox.lower(&mut terminal) {
-            Ok(prepared) => print_as(form, &prepared, output),
-            Err(refusal) => refused(refusal, &arguments.command, output),
-        };
+    if let Some(form) = options.print_args {
+        print_as(form, &sandbox.lower(&mut terminal).map_err(with_tips)?, output)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if options.exec {
-        return refused(sandbox.exec(&mut terminal), &arguments.command, output);
+        return Err(with_tips(sandbox.exec(&mut terminal)).into());
     }
-    let Ran { conclusion, supervisor, .. } = match sandbox.run(&mut terminal) {
-        Ok(ran) => ran,
-        Err(refusal) => return refused(refusal, &arguments.command, output),
-    };
+    let Ran { conclusion, supervisor, .. } = sandbox.run(&mut terminal).map_err(with_tips)?;
     let failure = match conclusion {
-        Conclusion::Ended(ending) => return supervisor.conclude(ending),
+        Conclusion::Ended(ending) => return Ok(supervisor.conclude(ending)),
         Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => diagnostic,
         Conclusion::Unavailable(why) => Diagnostic::new(Code::StartFailed, why),
     };
-    refused(failure.into(), &arguments.command, output)
+    Err(with_tips(failure.into()).into())
 }
 
 /// The sandbox that these options ask for.
 pub(super) fn sandbox(host: &Host, options: &Options, output: &Output) -> Result<Sandbox, Diagnostic> {
     let session = super::session(options.cwd.as_deref())?;
-    if session.executable.is_none() && !options.no_guard {
+    if session.executable.is_none() && !options.mounts.no_guard {
         return Err(Diagnostic::new(
             Code::GuardUnavailable,
             "the guard is this program, and `/proc` does not say where it is",
@@ -113,19 +104,17 @@ impl FrontEnd for Terminal<'_> {
     }
 }
 
-fn print_as(form: Form, prepared: &Prepared, output: &Output) -> ExitCode {
+fn print_as(form: PrintForm, prepared: &Prepared, output: &Output) -> Result<(), Diagnostic> {
     if let Some(warning) = print::incomplete(&prepared.argv, form) {
         output.report_one(warning);
     }
     output.print(&print::print(&prepared.argv, form))
 }
 
-/// Shows why nothing was started.
-pub(super) fn refused(Refusal(diagnostics): Refusal, command: &[OsString], output: &Output) -> ExitCode {
-    let mut said = Diagnostics::default();
-    said.extend(diagnostics.iter().cloned().map(|diagnostic| with_tip(diagnostic, command)));
-    output.report(&said);
-    ExitCode::from(exit_code::of_all(&said))
+fn with_tips(Refusal(diagnostics): Refusal, command: &[OsString]) -> Refusal {
+    let mut tipped = Diagnostics::default();
+    tipped.extend(diagnostics.iter().cloned().map(|diagnostic| with_tip(diagnostic, command)));
+    Refusal(tipped)
 }
 
 /// A mistyped subcommand looks like a command that does not exist.

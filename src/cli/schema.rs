@@ -1,12 +1,11 @@
-//! `agent-sandbox schema`: what the configuration file and the answers for tools look like.
-
-use std::process::ExitCode;
+//! `agent-sandbox schema`.
 
 use clap::ValueEnum;
 
 use crate::audit;
 use crate::compile::config;
 
+use super::answer::Answered;
 use super::output::Output;
 
 /// Print the JSON schema of the configuration file, or of an answer in JSON
@@ -14,7 +13,7 @@ use super::output::Output;
 /// An editor that knows the schema of `.agent-sandbox.toml` completes its keys and shows what they mean: put `#:schema FILE` in its first line,
 /// with what `agent-sandbox schema > FILE` has written. The others say what a program can rely on in the answers of `--json`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct SchemaArgs {
     /// What the schema is to describe
     #[arg(value_name = "WHAT", default_value = "config")]
     of: Described,
@@ -40,7 +39,7 @@ enum Described {
     Verify,
 }
 
-pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
+pub(super) fn run(arguments: &SchemaArgs, output: &Output) -> Answered {
     let schema = match arguments.of {
         Described::Config => config::schema(),
         Described::Diff => audit::schema::<audit::diff::Diff>(),
@@ -51,5 +50,6 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> ExitCode {
         Described::Trust => audit::schema::<audit::consents::Consents>(),
         Described::Verify => audit::schema::<audit::verify::Verification>(),
     };
-    output.print(format!("{schema:#}\n").as_bytes())
+    output.print(format!("{schema:#}\n").as_bytes())?;
+    Ok(true)
 }

@@ -1,21 +1,20 @@
-//! `agent-sandbox trust`: agree to what the project's file opens.
+//! `agent-sandbox trust`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use crate::audit::consents::{Consent, Status, Unusable, consents};
+use crate::audit::consents::{Consent, Consents, Status, Unusable, consents};
 use crate::compile::layers;
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::launch::is_inside;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::trust::{self, Widening};
 
-use super::args::Options;
+use super::answer::{Answered, CliError};
+use super::args::{Options, RuleArgs};
 use super::debug;
-use super::output::{Output, json_text};
+use super::output::Output;
 use super::style::Paint;
 
 /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
@@ -25,16 +24,18 @@ use super::style::Paint;
 /// that go with the run go here, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct TrustArgs {
     /// Show all that you have agreed to, in all projects, and whether it is still in force
-    #[arg(long, conflicts_with = "revoke")]
+    #[arg(long, conflicts_with_all = ["revoke", "RuleArgs"])]
     list: bool,
     /// Take back the consent to FILE; without FILE, to the project's file here
-    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "RuleArgs")]
     revoke: Option<Option<PathBuf>>,
     /// With `--list`: print one JSON object, see `agent-sandbox schema trust`
     #[arg(long, requires = "list")]
     json: bool,
+    #[command(flatten)]
+    pub(super) rules: RuleArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -46,56 +47,37 @@ Examples:
 
 Exit codes: 0; 1 if there was no consent to revoke; 125 if it could not be done.";
 
-impl Arguments {
-    /// Whether the policy here matters, and so do flags of it.
-    pub(super) fn is_about_policy(&self) -> bool {
-        !self.list && self.revoke.is_none()
+pub(super) fn run(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
+    // The records can be read inside, but they say little about the sandbox, and cannot be changed.
+    if is_inside(host) {
+        return Err(refuse_inside(arguments).into());
+    }
+    match &arguments.revoke {
+        Some(file) => revoke(host, options, file.as_deref(), output),
+        None if arguments.list => list(host, options, arguments, output),
+        None => agree(host, options, output),
     }
 }
 
-pub(super) fn run(host: &Host, options: &Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let said = match &arguments.revoke {
-        // What is recorded can be read inside, but what is so inside says little about the host, and nothing can be changed.
-        _ if is_inside(host) => Err(Some(inside(arguments))),
-        Some(file) => revoke(host, options, file.as_deref()).map_err(Some),
-        None if arguments.list => list(host, options, arguments, output.paint()).map(answered).map_err(Some),
-        None => agree(host, options, output).map(answered),
-    };
-    match said {
-        Ok((said, code)) => {
-            let printed = output.print(said.as_bytes());
-            if printed == ExitCode::SUCCESS { code } else { printed }
-        }
-        Err(diagnostic) => {
-            if let Some(diagnostic) = diagnostic {
-                output.report_one(diagnostic);
-            }
-            ExitCode::from(exit_code::OWN_FAILURE)
-        }
-    }
-}
-
-fn answered(said: String) -> (String, ExitCode) {
-    (said, ExitCode::SUCCESS)
-}
-
-fn inside(arguments: &Arguments) -> Diagnostic {
-    let (message, words) = match &arguments.revoke {
+fn refuse_inside(arguments: &TrustArgs) -> Diagnostic {
+    let (message, command) = match &arguments.revoke {
         Some(_) => ("nothing can be revoked from inside a sandbox", "trust --revoke"),
         None if arguments.list => ("consents are not listed inside a sandbox", "trust --list"),
         None => ("nothing can be trusted from inside a sandbox", "trust"),
     };
-    Diagnostic::new(Code::AlreadyInside, message).help(format!("run `agent-sandbox {words}` outside"))
+    Diagnostic::new(Code::AlreadyInside, message).help(format!("run `agent-sandbox {command}` outside"))
 }
 
-fn list(host: &Host, options: &Options, arguments: &Arguments, paint: Paint) -> Result<String, Diagnostic> {
+fn list(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
     let found = consents(host, &layers::state_folder(host, &session)?)?;
-    if arguments.json {
-        return json_text(&found);
-    }
+    output.print_value(&found, arguments.json, text)?;
+    Ok(true)
+}
+
+// Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
+fn text(found: &Consents, paint: Paint) -> String {
     let mut out = String::new();
-    // Writing to a `String` cannot fail.
     for Consent { file, status, grants, .. } in &found.consents {
         let status = match status {
             Status::InForce => paint.good("in force"),
@@ -118,11 +100,11 @@ fn list(host: &Host, options: &Options, arguments: &Arguments, paint: Paint) -> 
         1 => writeln!(out, "1 consent, {in_force} in force"),
         more => writeln!(out, "{more} consents, {in_force} in force"),
     };
-    Ok(out)
+    out
 }
 
-/// Where there was nothing to take back, the answer is no.
-fn revoke(host: &Host, options: &Options, file: Option<&Path>) -> Result<(String, ExitCode), Diagnostic> {
+/// The answer is no if there was no consent.
+fn revoke(host: &Host, options: &Options, file: Option<&Path>, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
     let file = match file {
         Some(file) => named(host, file)?,
@@ -131,13 +113,16 @@ fn revoke(host: &Host, options: &Options, file: Option<&Path>) -> Result<(String
             host.resolve(own.as_path()).map_or(own, |found| found.path)
         }
     };
-    Ok(match trust::revoke(host, &layers::state_folder(host, &session)?, &file)? {
-        Some(at) => answered(format!("revoked: the consent to {file} was removed from {at}\n")),
-        None => (format!("there was no consent to {file}\n"), ExitCode::FAILURE),
-    })
+    let revoked = trust::revoke(host, &layers::state_folder(host, &session)?, &file)?;
+    let text = match &revoked {
+        Some(at) => format!("revoked: the consent to {file} was removed from {at}\n"),
+        None => format!("there was no consent to {file}\n"),
+    };
+    output.print(text.as_bytes())?;
+    Ok(revoked.is_some())
 }
 
-/// A file that the user names, which need not exist any more. A folder stands for the project's file in it.
+/// The file that the user names. It need not exist. A folder stands for the project's file in it.
 fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
     let unfit = |e: std::io::Error| {
         let message = format!("cannot tell which file `{}` is: {}", escape_for_display(file.as_os_str()), reason(&e));
@@ -151,27 +136,27 @@ fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
     Ok(host.resolve(own.as_path()).map_err(unfit)?.path)
 }
 
-/// What to tell the user. `Err(None)` where everything has been said.
-fn agree(host: &Host, options: &Options, output: &Output) -> Result<String, Option<Diagnostic>> {
+fn agree(host: &Host, options: &Options, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
     let mut diagnostics = Diagnostics::default();
     let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
     output.report(&diagnostics);
-    let judged = judged.filter(|_| !diagnostics.has_errors()).ok_or(None)?;
+    let judged = judged.filter(|_| !diagnostics.has_errors()).ok_or(CliError::Reported)?;
     if options.debug {
         output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
     }
-    match &judged.widening {
-        None => Ok("there is no project file here that says anything: nothing to trust\n".to_owned()),
-        Some(widening) if widening.grants.is_empty() => Ok(format!(
-            "{} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n",
-            widening.name
-        )),
+    let text = match &judged.widening {
+        None => "there is no project file here that says anything: nothing to trust\n".to_owned(),
+        Some(Widening { name, grants, .. }) if grants.is_empty() => {
+            format!("{name} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n")
+        }
         Some(widening) => {
             trust::record(host, &judged.compiled.layers, widening)?;
-            Ok(recorded(widening))
+            recorded(widening)
         }
-    }
+    };
+    output.print(text.as_bytes())?;
+    Ok(true)
 }
 
 fn recorded(widening: &Widening) -> String {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::process::Stdio;
 
-use agent_sandbox::cli::print::{Form, incomplete};
+use agent_sandbox::cli::print::{PrintForm, incomplete};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::lower::{Argv, Engine, Features, Kernel};
 use agent_sandbox::compile::request::Request;
@@ -122,28 +122,28 @@ cases! {
     };
 
     IncompleteForm arguments_alone_do_not_open_a_descriptor
-        one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), Form::Nul).unwrap());
+        one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), PrintForm::Nul).unwrap());
     IncompleteForm words_alone_do_not_make_a_directory one(incomplete(
         &needing(&tree([]), "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n"),
-        Form::Lines,
+        PrintForm::Lines,
     ).unwrap());
     IncompleteForm words_alone_do_not_drop_a_variable one(incomplete(
         &started_with("", &[("CI", "1"), ("DISPLAY", ":0"), ("TMPDIR", "/var/tmp")]),
-        Form::Nul,
+        PrintForm::Nul,
     ).unwrap());
     IncompleteForm words_alone_do_not_drop_all_others one(incomplete(
         &started_with("[env]\ninherit = false\n", &[("CI", "1"), ("PATH", "/bin")]),
-        Form::Nul,
+        PrintForm::Nul,
     ).unwrap());
     IncompleteForm all_that_the_words_need_is_named one(incomplete(
         &needing(
             &tree(["home/u/.netrc", "home/u/.pypirc"]),
             "[filesystem]\nrw = [{ path = \"a\", if-missing = \"create\" }, { path = \"b\", if-missing = \"create\" }]\n",
         ),
-        Form::Nul,
+        PrintForm::Nul,
     ).unwrap());
     IncompleteForm a_script_is_not_confined_before_bwrap_starts
-        one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), Form::Shell).unwrap());
+        one(incomplete(&needing(&tree(["home/u/.netrc"]), ""), PrintForm::Shell).unwrap());
 
     SandboxLost bwrap_is_not_to_be_killed killed_bwrap();
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::audit::diff::diff;
 use agent_sandbox::cli;
-use agent_sandbox::cli::print::{Form, print, step_for_people};
+use agent_sandbox::cli::print::{PrintForm, print, step_for_people};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::environment::{Fate, Outcome};
 use agent_sandbox::compile::lower::{MountContent, MountFile};
@@ -52,7 +52,7 @@ fn every_case_is_printed_as_a_command_that_a_shell_reads_back() {
     for name in cases() {
         let Some(compiled) = Case::read(&name).compiled() else { continue };
         let argv = compiled.argv(&engine(), &["true".into()], &mut Diagnostics::default());
-        let printed = String::from_utf8(print(&argv, Form::Shell)).unwrap();
+        let printed = String::from_utf8(print(&argv, PrintForm::Shell)).unwrap();
         let command: Vec<&str> = printed.lines().filter(|line| !line.starts_with('#')).collect();
         let script = format!("set -- {}\nprintf '%s\\0' \"$@\"", command.join("\n"));
         let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::Command;
 
-use agent_sandbox::cli::print::{Form, print};
+use agent_sandbox::cli::print::{PrintForm, print};
 use agent_sandbox::compile::environment::{Environment, Fate, Outcome};
 use agent_sandbox::compile::lower::{Argv, Before, Data, Operation};
 use agent_sandbox::compile::plan::Purpose;
@@ -66,7 +66,7 @@ proptest! {
     #[test]
     fn the_shell_form_is_read_back_as_the_words((operations, command) in parts(text_word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
-        let printed = String::from_utf8(print(&argv, Form::Script)).unwrap();
+        let printed = String::from_utf8(print(&argv, PrintForm::Script)).unwrap();
         let words: Vec<OsString> = shell_words::split(&printed).unwrap().into_iter().map(OsString::from).collect();
         prop_assert_eq!(words, owned(&argv));
     }
@@ -74,7 +74,7 @@ proptest! {
     #[test]
     fn the_nul_form_is_split_into_the_words((operations, command) in parts(word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
-        let printed = print(&argv, Form::Nul);
+        let printed = print(&argv, PrintForm::Nul);
         let all = printed.strip_suffix(b"\0").unwrap();
         let words: Vec<OsString> = all.split(|byte| *byte == 0).map(|w| OsStr::from_bytes(w).to_owned()).collect();
         prop_assert_eq!(words, owned(&argv));
@@ -83,7 +83,7 @@ proptest! {
     #[test]
     fn the_lines_form_is_unescaped_into_the_words((operations, command) in parts(word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
-        let printed = print(&argv, Form::Lines);
+        let printed = print(&argv, PrintForm::Lines);
         let all = printed.strip_suffix(b"\n").unwrap();
         let words: Vec<OsString> = all.split(|byte| *byte == b'\n').map(unescape).collect();
         prop_assert_eq!(words, owned(&argv));
@@ -92,7 +92,7 @@ proptest! {
     #[test]
     fn the_json_form_is_decoded_into_the_words((operations, command) in parts(word)) {
         let argv = argv(Path::new(PROGRAM), operations, command);
-        let printed: serde_json::Value = serde_json::from_slice(&print(&argv, Form::Json)).unwrap();
+        let printed: serde_json::Value = serde_json::from_slice(&print(&argv, PrintForm::Json)).unwrap();
         let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(decode).collect();
         prop_assert_eq!(words, owned(&argv));
     }
@@ -109,7 +109,7 @@ fn the_shell_form_is_executed_as_the_words() {
     let result = runner.run(&(parts(word), 3..10_i32), |((operations, command), end)| {
         let mut argv = argv(&program, operations, command);
         argv.data = (3..end).map(|descriptor| Data { descriptor, content: Vec::new() }).collect();
-        let script = OsString::from_vec(print(&argv, Form::Script));
+        let script = OsString::from_vec(print(&argv, PrintForm::Script));
         let output = Command::new("sh").arg("-c").arg(script).env_clear().output().unwrap();
         prop_assert!(output.status.success(), "{output:?}");
         let all = output.stdout.strip_suffix(b"\0").unwrap();
@@ -177,7 +177,7 @@ fn the_shell_form_gives_the_environment() {
         let expected = environment.variables.clone();
         let mut argv = argv(Path::new("/usr/bin/env"), vec![vec!["-0".into()]], Vec::new());
         argv.environment = environment;
-        let script = OsString::from_vec(print(&argv, Form::Script));
+        let script = OsString::from_vec(print(&argv, PrintForm::Script));
         let output = Command::new("/bin/sh").arg("-c").arg(&script).env_clear().envs(&caller).output().unwrap();
         prop_assert!(output.status.success(), "{output:?} of {script:?}");
         let lines = output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty());

@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use agent_sandbox::audit::verify::model_files;
-use agent_sandbox::cli::print::{Form, print};
+use agent_sandbox::cli::print::{PrintForm, print};
 use agent_sandbox::compile;
 use agent_sandbox::compile::lower::{Engine, Kernel, MountFiles};
 use agent_sandbox::compile::request::Request;
@@ -116,7 +116,7 @@ impl Target {
         if diagnostics.has_errors() {
             return Outcome::Refused;
         }
-        for form in [Form::Shell, Form::Script, Form::Json, Form::Lines, Form::Annotated] {
+        for form in [PrintForm::Shell, PrintForm::Script, PrintForm::Json, PrintForm::Lines, PrintForm::Annotated] {
             assert!(!print(&argv, form).is_empty());
         }
         let words = argv.words();

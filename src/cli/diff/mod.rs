@@ -1,10 +1,9 @@
-//! `agent-sandbox diff OLD [NEW]`: what a change of the project's file means on this host.
+//! `agent-sandbox diff OLD [NEW]`.
 
 mod operand;
 
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
@@ -12,18 +11,18 @@ use clap::error::ErrorKind;
 use crate::audit::diff::{Change, Diff, Subject, diff};
 use crate::compile::request::Request;
 use crate::compile::{self, Compiled};
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::origin::Origin;
 use crate::policy::path::escape_for_display;
 
-use super::args::{self, Options};
+use super::answer::{Answered, CliError};
+use super::args::{Options, RuleArgs, mistake};
 use super::debug;
 use super::output::Output;
 use super::style::Paint;
-use operand::{Operand, Place};
+use operand::{Operand, Operands};
 
 /// Compare two policies on this host: what is wider, what is narrower, by which rules
 ///
@@ -34,7 +33,7 @@ use operand::{Operand, Place};
 /// Each line ends with the rule that decides by OLD and the one that decides by NEW.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct DiffArgs {
     /// A file, `git:REV` (the project's file at that revision), `-` (standard input), or `/dev/null` (no project file)
     old: OsString,
     /// The same; the project's file as it is now, if left out
@@ -48,6 +47,8 @@ pub(super) struct Arguments {
     /// Print one JSON object: see `agent-sandbox schema diff`
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub(super) rules: RuleArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -59,40 +60,28 @@ Examples:
 
 Exit codes: 0; 1 with --exit-code if something is wider; 125 if the two could not be compared.";
 
-pub(super) fn run(host: &Host, options: &Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let found = match compared(host, options, arguments, output) {
-        Ok(found) => found,
-        Err(code) => return code,
-    };
-    let printed =
-        if arguments.json { output.print_json(&found) } else { output.print(text(&found, output.paint()).as_bytes()) };
-    let is_wider = arguments.exit_code && !found.widened.is_empty();
-    if printed == ExitCode::SUCCESS && is_wider { ExitCode::FAILURE } else { printed }
+pub(super) fn run(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output) -> Answered {
+    let found = compare(host, options, arguments, output)?;
+    output.print_value(&found, arguments.json, text)?;
+    Ok(!arguments.exit_code || found.widened.is_empty())
 }
 
-/// `Err` where everything has been said.
-fn compared(host: &Host, options: &Options, arguments: &Arguments, output: &Output) -> Result<Diff, ExitCode> {
+fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output) -> Result<Diff, CliError> {
     if arguments.old == "-" && arguments.new.as_ref().is_some_and(|new| new == "-") {
-        // Nothing can be done about a closed stream here.
-        let _ =
-            args::mistake(ErrorKind::ValueValidation, "standard input can be read once: name a file for OLD or NEW")
-                .print();
-        return Err(ExitCode::from(exit_code::USAGE));
+        let message = "standard input can be read once: name a file for OLD or NEW";
+        return Err(mistake(ErrorKind::ValueValidation, message).into());
     }
-    let failed = |diagnostic| output.failed(diagnostic);
-    let session = super::session_or_code(options, output)?;
+    let session = super::session(options.cwd.as_deref())?;
     let request = options.request();
-    // What is wrong with the other files is said when the two are compiled.
-    let project = super::project(host, &session, &request).map_err(failed)?;
-    let place = Place { host, session: &session, project: &project, allow_missing: arguments.allow_missing };
-    let old = place.named(&arguments.old).map_err(failed)?;
-    let new = arguments.new.as_deref().map_or_else(|| place.current(), |new| place.named(new)).map_err(failed)?;
+    // Compiling the two reports mistakes in the other files.
+    let project = super::project(host, &session, &request)?;
+    let operands = Operands { host, session: &session, project: &project, allow_missing: arguments.allow_missing };
+    let old = operands.named(&arguments.old)?;
+    let new = arguments.new.as_deref().map_or_else(|| operands.current(), |new| operands.named(new))?;
     let compiler = Compiler { host, session: &session, request: &request, debug: options.debug, output };
     // Both are compiled even if the first has mistakes: one run shows all of them.
     let (before, after) = (compiler.compile("OLD", &old), compiler.compile("NEW", &new));
-    let (Some(before), Some(after)) = (before, after) else {
-        return Err(ExitCode::from(exit_code::OWN_FAILURE));
-    };
+    let (Some(before), Some(after)) = (before, after) else { return Err(CliError::Reported) };
     let mut found = diff((&old.source.name, &before), (&new.source.name, &after));
     found.notes.extend([old.note, new.note].into_iter().flatten());
     Ok(found)
@@ -107,7 +96,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// `None` where there are errors, which have been shown. Warnings are shown of NEW: that is the one that will be used.
+    /// Returns `None` after printing errors. Prints warnings of NEW only, because a run will use NEW.
     fn compile(&self, which: &str, operand: &Operand) -> Option<Compiled> {
         let request = Request { supposed: Some(Arc::clone(&operand.source)), ..self.request.clone() };
         let mut diagnostics = Diagnostics::default();
@@ -165,7 +154,7 @@ struct Row {
 
 fn row(Change { what, old, new }: &Change) -> Row {
     let (was, is) = (old.is.shown(), new.is.shown());
-    // A variable that is given on both sides.
+    // A variable that both policies set.
     let how = if was == is { "another value".to_owned() } else { format!("{was} → {is}") };
     let rule = |origin: &Option<Origin>| origin.as_ref().map_or_else(|| "no rule".to_owned(), ToString::to_string);
     Row { what: subject(what), how, rules: format!("{} → {}", rule(&old.origin), rule(&new.origin)) }

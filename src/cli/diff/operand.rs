@@ -1,4 +1,4 @@
-//! What can be compared: a file, standard input, a revision, or nothing at all.
+//! The operands of `diff`: a file, standard input, a revision, or no project file.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -14,16 +14,16 @@ use crate::host::session::Session;
 use crate::policy::origin::Source;
 use crate::policy::path::escape_for_display;
 
-/// Where operands are looked for.
-pub(super) struct Place<'a> {
+/// Reads operands.
+pub(super) struct Operands<'a> {
     pub(super) host: &'a Host,
     pub(super) session: &'a Session,
     pub(super) project: &'a Project,
-    /// A revision without the file is no mistake.
+    /// A revision without the file stands for no project file.
     pub(super) allow_missing: bool,
 }
 
-/// A text to be compiled in the place of the project's file, and what there is to know about it.
+/// A text to compile instead of the project's file, and a note for the reader.
 pub(super) struct Operand {
     pub(super) source: Arc<Source>,
     pub(super) note: Option<String>,
@@ -34,13 +34,13 @@ impl Operand {
         Self { source: Arc::new(source), note: None }
     }
 
-    /// A file that says nothing means the same as no file.
+    /// An empty file and no file give the same policy.
     fn nothing(name: String, note: Option<String>) -> Self {
         Self { source: Arc::new(Source { name, text: String::new() }), note }
     }
 }
 
-impl Place<'_> {
+impl Operands<'_> {
     /// The project's file as it is now.
     pub(super) fn current(&self) -> Result<Operand, Diagnostic> {
         let current = layers::project_source(self.host, self.project)?;
@@ -81,7 +81,7 @@ impl Place<'_> {
     }
 }
 
-/// Any file that the caller names, also the pipe of `<(command)`.
+/// Reads any file that the caller names, also the pipe of `<(command)`.
 fn file(path: &Path) -> Result<Source, Diagnostic> {
     let name = escape_for_display(path.as_os_str());
     match std::fs::File::open(path) {

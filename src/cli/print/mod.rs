@@ -10,6 +10,7 @@ mod script;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::compile::guard_plan::Tightening;
@@ -20,16 +21,16 @@ use crate::diagnostic::quoting::{quote, quote_for_people};
 use crate::diagnostic::{Code, Diagnostic, listed};
 use crate::policy::path_json::value as json_word;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// One bwrap command, one operation on each line
+/// The comments are the help of `--print-args`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrintForm {
+    /// One bwrap command, one operation on each line; comments before it say what else a run does
     Shell,
     /// The operations in groups, each with its reason, and the rules that need no mount
     Annotated,
-    /// A script for a POSIX shell that does all that a run does
+    /// A complete script for a POSIX shell
     Script,
-    /// An object with the arguments, the environment, and everything that must exist before the
-    /// start
+    /// An object with the arguments, the environment, and all that must exist before the start
     Json,
     /// The arguments alone, one on each line; newline and backslash as `\n` and `\\`
     Lines,
@@ -37,51 +38,39 @@ pub enum Form {
     Nul,
 }
 
-impl Form {
-    fn name(self) -> &'static str {
-        match self {
-            Form::Shell => "shell",
-            Form::Annotated => "annotated",
-            Form::Script => "script",
-            Form::Json => "json",
-            Form::Lines => "lines",
-            Form::Nul => "nul",
-        }
-    }
-}
-
-pub fn print(argv: &Argv, form: Form) -> Vec<u8> {
+pub fn print(argv: &Argv, form: PrintForm) -> Vec<u8> {
     match form {
-        Form::Shell => command::command(argv),
-        Form::Annotated => annotated::annotated(argv),
-        Form::Script => script::script(argv),
-        Form::Json => json_form(argv),
-        Form::Lines => words(argv, b"\n", escape_line),
-        Form::Nul => words(argv, b"\0", |word| word.as_bytes().to_vec()),
+        PrintForm::Shell => command::command(argv),
+        PrintForm::Annotated => annotated::annotated(argv),
+        PrintForm::Script => script::script(argv),
+        PrintForm::Json => json_form(argv),
+        PrintForm::Lines => words(argv, b"\n", escape_line),
+        PrintForm::Nul => words(argv, b"\0", |word| word.as_bytes().to_vec()),
     }
 }
 
 /// A process that executes the arguments alone gets another sandbox, or none, if they need more
 /// than a process has anyway. A script cannot prepare the process that becomes bwrap.
-pub fn incomplete(argv: &Argv, form: Form) -> Option<Diagnostic> {
+pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
     let before = before(argv);
     let (what, needs, help) = match form {
-        Form::Lines | Form::Nul => {
+        PrintForm::Lines | PrintForm::Nul => {
             let complete = if before.is_empty() { " or `--print-args=script`, which carry" } else { ", which carries" };
             let help = format!("use `--print-args=json`{complete} everything");
             ("prints the arguments alone, and these need more", [needs(argv), before].concat(), help)
         }
-        Form::Shell | Form::Script => {
+        PrintForm::Shell | PrintForm::Script => {
             let help =
                 "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this";
             ("prints shell text, and a run does more than a shell can", before, help.to_owned())
         }
-        Form::Json | Form::Annotated => return None,
+        PrintForm::Json | PrintForm::Annotated => return None,
     };
     if needs.is_empty() {
         return None;
     }
-    let message = format!("`{}` {what}: {}", form.name(), needs.join(", and "));
+    let name = form.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let message = format!("`{name}` {what}: {}", needs.join(", and "));
     Some(Diagnostic::new(Code::IncompleteForm, message).help(help))
 }
 
@@ -214,6 +203,6 @@ fn json_form(argv: &Argv) -> Vec<u8> {
 impl Argv {
     /// One bwrap command for a POSIX shell, one operation on each line.
     pub fn to_shell(&self) -> String {
-        String::from_utf8_lossy(&print(self, Form::Shell)).into_owned()
+        String::from_utf8_lossy(&print(self, PrintForm::Shell)).into_owned()
     }
 }

@@ -1,16 +1,15 @@
-//! `agent-sandbox show`: the text, and the exit code.
+//! `agent-sandbox show`.
 
 mod tree;
 
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use crate::audit::show::{self, Shown, Value};
 use crate::compile::config::Tmp;
 use crate::host::Host;
-use crate::policy::path::AbsPath;
 
-use super::args;
+use super::answer::Answered;
+use super::args::{MountArgs, Options, PolicyArgs};
 use super::output::Output;
 use super::style::Paint;
 
@@ -23,7 +22,7 @@ pub use tree::Folding;
 /// Nothing is started, and nothing on the host is changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct ShowArgs {
     /// Show N levels of the tree, and count what is below them
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
@@ -33,6 +32,10 @@ pub(super) struct Arguments {
     /// Print one JSON object, always with all paths: see `agent-sandbox schema show`
     #[arg(long, conflicts_with_all = ["depth", "all"])]
     json: bool,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) mounts: MountArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -42,28 +45,22 @@ Examples:
   agent-sandbox --preset '!caches' show        what would this flag change?
   agent-sandbox show --json | jq -r '.paths[] | select(.access == \"rw\").path'";
 
-pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let compiled = match super::compile(host, options, output) {
-        Ok(compiled) => compiled,
-        Err(code) => return code,
-    };
-    let shown = show::show(&compiled);
-    if arguments.json {
-        return output.print_json(&shown);
-    }
+pub(super) fn run(host: &Host, options: &Options, arguments: &ShowArgs, output: &Output) -> Answered {
+    let compiled = super::compile(host, options, output)?;
     let folding = Folding { depth: arguments.depth, all: arguments.all };
-    output.print(text(&shown, folding, output.paint()).as_bytes())
+    output.print_value(&show::show(&compiled), arguments.json, |shown, paint| text(shown, folding, paint))?;
+    Ok(true)
 }
 
-/// For people, without colours.
+/// The text without colours.
 pub fn plain(shown: &Shown, folding: Folding) -> String {
     text(shown, folding, Paint(false))
 }
 
-/// Writing to a `String` cannot fail, so the results of `writeln!` are not looked at.
 fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     let mut out = String::new();
     let mut line = |title: &str, text: String| {
+        // Writing to a `String` cannot fail.
         let _ = writeln!(out, "{} {text}", paint.heading(format!("{title:<11}")));
     };
     line("project", project(shown));
@@ -89,7 +86,7 @@ fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     let others = if variables.inherit.value { "others pass" } else { "others do not pass" };
     line("environment", format!("{passed} pass, {unset} unset, {set} set; {others} ({})", variables.inherit.origin));
     if !shown.created.is_empty() {
-        line("created", listed(&shown.created));
+        line("created", or_none(shown.created.iter().map(ToString::to_string).collect()));
     }
     out.push('\n');
     out.push_str(&tree::text(&shown.paths, folding, paint));
@@ -111,8 +108,4 @@ fn on(setting: &Value<bool>) -> String {
 
 fn or_none(parts: Vec<String>) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
-}
-
-fn listed(paths: &[AbsPath]) -> String {
-    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

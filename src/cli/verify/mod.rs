@@ -17,7 +17,6 @@ use crate::audit::verify::probe::{self, Answers, Questions};
 use crate::audit::verify::{self, Examination, Verification};
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
-use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::session::Session;
@@ -27,7 +26,8 @@ use crate::policy::places;
 use crate::sys::fd;
 use crate::trust::Judged;
 
-use super::args;
+use super::answer::{self, Answered, CliError};
+use super::args::{self, MountArgs, PolicyArgs};
 use super::output::Output;
 use super::run::{self, Terminal};
 
@@ -40,10 +40,16 @@ use super::run::{self, Terminal};
 /// on the host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Arguments {
+pub(super) struct VerifyArgs {
     /// Print one JSON object: `agent-sandbox schema verify` describes it
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) mounts: MountArgs,
+    #[arg(long)]
+    pub(super) allow_root: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -56,11 +62,13 @@ Examples:
 Exit codes: 0 if all that could be tested is as the policy says, 1 if something is not or the
 sandbox was refused because its mounts are not those that were planned, 125 if there was no sandbox.";
 
-pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, output: &Output) -> ExitCode {
-    let sandbox = match run::sandbox(host, options, output) {
-        Ok(sandbox) => Sandbox { residue: Residue::Nothing, ..sandbox },
-        Err(diagnostic) => return output.failed(diagnostic),
-    };
+pub(super) fn run(
+    host: &Host,
+    options: &args::Options,
+    arguments: &VerifyArgs,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
+    let sandbox = Sandbox { residue: Residue::Nothing, ..run::sandbox(host, options, output)? };
     let mut attempt = None;
     let mut streams = |prepared: &Prepared| {
         // An earlier attempt, which could not have a guard, still listens under the same name.
@@ -69,44 +77,28 @@ pub(super) fn run(host: &Host, options: &args::Options, arguments: &Arguments, o
         attempt = Some(running);
         Ok(streams)
     };
-    let ran = sandbox.run(&mut Terminal { host, options, output, command: &probe_command, streams: &mut streams });
-    let Ran { conclusion, supervisor, .. } = match ran {
-        Ok(ran) => ran,
-        Err(refusal) => return run::refused(refusal, &[], output),
-    };
+    let mut terminal = Terminal { host, options, output, command: &probe_command, streams: &mut streams };
+    let Ran { conclusion, supervisor, .. } = sandbox.run(&mut terminal)?;
     match conclusion {
         Conclusion::Ended(Ending::Exited(0)) => {}
         Conclusion::Ended(Ending::Exited(code)) => {
-            let why = format!("the probe ended with the exit code {code}");
-            return fail(cannot_verify(&why), exit_code::OWN_FAILURE, output);
+            return Err(cannot_verify(&format!("the probe ended with the exit code {code}")).into());
         }
-        Conclusion::Ended(killed) => return supervisor.conclude(killed),
-        Conclusion::Unavailable(why) => {
-            return fail(Diagnostic::new(Code::StartFailed, why), exit_code::OWN_FAILURE, output);
-        }
+        Conclusion::Ended(killed) => return Ok(supervisor.conclude(killed)),
+        Conclusion::Unavailable(why) => return Err(Diagnostic::new(Code::StartFailed, why).into()),
         Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => {
-            // The mounts are not those of the policy: that is an answer, and not a failure to get one.
-            let code = if diagnostic.code == Code::GuardRefused { 1 } else { exit_code::of(diagnostic.code) };
-            return fail(diagnostic, code, output);
+            if diagnostic.code != Code::GuardRefused {
+                return Err(diagnostic.into());
+            }
+            // The mounts are not those of the policy, so the answer is no.
+            output.report_one(diagnostic);
+            return Ok(ExitCode::FAILURE);
         }
     }
-    let Some(attempt) = attempt else { return ExitCode::from(exit_code::OWN_FAILURE) };
-    match attempt.conclude() {
-        Err(diagnostic) => fail(diagnostic, exit_code::OWN_FAILURE, output),
-        Ok(verification) => {
-            let printed = if arguments.json {
-                output.print_json(&verification)
-            } else {
-                output.print(table::verification(&verification, options.quiet, output.paint()).as_bytes())
-            };
-            if verification.holds { printed } else { ExitCode::FAILURE }
-        }
-    }
-}
-
-fn fail(diagnostic: Diagnostic, code: u8, output: &Output) -> ExitCode {
-    output.report_one(diagnostic);
-    ExitCode::from(code)
+    let verification = attempt.ok_or(CliError::Reported)?.conclude()?;
+    let text = |found: &Verification, paint| table::verification(found, options.quiet, paint);
+    output.print_value(&verification, arguments.json, text)?;
+    Ok(answer::exit_code(verification.holds))
 }
 
 fn cannot_verify(why: &str) -> Diagnostic {
@@ -189,15 +181,13 @@ fn read_from<T: DeserializeOwned>(file: &mut File) -> io::Result<T> {
 }
 
 /// What the probe is given on its standard input, answered on its standard output.
-pub(super) fn answer(on_host: bool, output: &Output) -> ExitCode {
+pub(super) fn answer(on_host: bool, output: &Output) -> Answered {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);
     let answers = read
         .and_then(|_| serde_json::from_slice::<Questions>(&text).map_err(io::Error::from))
         .and_then(|questions| probe::answer(&questions, on_host))
         .and_then(|answers| serde_json::to_vec(&answers).map_err(io::Error::from));
-    match answers {
-        Ok(answers) => output.print(&answers),
-        Err(e) => fail(cannot_verify(&reason(&e)), exit_code::OWN_FAILURE, output),
-    }
+    output.print(&answers.map_err(|e| cannot_verify(&reason(&e)))?)?;
+    Ok(true)
 }
