@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use crate::cli::print::command_for_people;
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;
 use crate::compile::lower::{Argv, Engine};
@@ -38,7 +37,7 @@ pub(super) fn engine(engine: &Engine, compiled: &Compiled) -> String {
 }
 
 pub(super) fn argv(argv: &Argv) -> String {
-    format!("argv:\n{}", command_for_people(argv))
+    format!("argv:\n{}", argv.to_shell())
 }
 
 fn files(compiled: &Compiled, out: &mut String) {

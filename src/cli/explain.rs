@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::audit::effective_access::Effective;
 use crate::audit::explain::{Below, Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
 use crate::audit::rule_json::Ruling;
-use crate::cli::print::{display_args, step_for_people};
+use crate::cli::print::{display_args, display_step};
 use crate::diagnostic::{Diagnostics, listed};
 use crate::host::Host;
 use crate::policy::path::escape_for_display;
@@ -133,7 +133,7 @@ fn losers(losers: &[Loser]) -> Vec<String> {
 fn step(step: &Step) -> String {
     match step {
         Step::Bwrap(words) => display_args(&words.iter().map(|word| word.0.clone()).collect::<Vec<_>>()),
-        Step::Guard(mount) => step_for_people(mount),
+        Step::Guard(mount) => display_step(mount),
     }
 }
 

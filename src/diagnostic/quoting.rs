@@ -5,33 +5,23 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::policy::path::escape_for_display;
 
-/// An argument as `quote` writes it, or as `$'…'` if a terminal would obey or could not show it.
-/// Shells that know this form read the same bytes back.
-pub(crate) fn quote_for_people(word: &OsStr) -> Vec<u8> {
-    let bytes = word.as_bytes();
-    if escape_for_display(word).as_bytes() == bytes {
-        return quote(word);
-    }
-    let mut out = b"$'".to_vec();
-    for byte in bytes {
-        match byte {
-            b'\n' => out.extend(b"\\n"),
-            b'\t' => out.extend(b"\\t"),
-            b'\'' | b'\\' => out.extend([b'\\', *byte]),
-            b' '..=b'~' => out.push(*byte),
-            byte => out.extend(format!("\\x{byte:02x}").bytes()),
-        }
-    }
-    out.push(b'\'');
-    out
-}
-
-/// An argument as text, for a command in a message that a person may copy.
+/// Quotes an argument on one line, for a command that a person may copy. Bytes that a terminal would
+/// obey or could not show are escaped in `$'…'`, which bash, zsh and ksh read.
 pub(crate) fn shell_quote(word: &OsStr) -> String {
-    String::from_utf8_lossy(&quote_for_people(word)).into_owned()
+    if let Some(text) = word.to_str().filter(|text| escape_for_display(word) == **text) {
+        return quote_text(text);
+    }
+    let escaped = word.as_bytes().iter().map(|byte| match byte {
+        b'\n' => "\\n".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        byte => format!("\\x{byte:02x}"),
+    });
+    format!("$'{}'", escaped.collect::<String>())
 }
 
-/// An argument as a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and
+/// Quotes an argument so that a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and
 /// paths are bytes.
 pub(crate) fn quote(word: &OsStr) -> Vec<u8> {
     if let Some(text) = word.to_str() {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::audit::diff::diff;
 use agent_sandbox::cli;
-use agent_sandbox::cli::print::{PrintForm, print, step_for_people};
+use agent_sandbox::cli::print::{PrintForm, display_step, print};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::environment::{Fate, Outcome};
 use agent_sandbox::compile::lower::{MountContent, MountFile};
@@ -235,7 +235,7 @@ impl Case {
                     writeln!(out, "  {}  # {}", without_hash(&words.join(" ")), operation.why()).unwrap();
                 }
                 for step in argv.guard.iter().flat_map(|guard| &guard.plan.overflow) {
-                    writeln!(out, "  {}", step_for_people(step)).unwrap();
+                    writeln!(out, "  {}", display_step(step)).unwrap();
                 }
                 for MountFile { path, content } in &argv.files {
                     if let MountContent::Bytes(content) = content

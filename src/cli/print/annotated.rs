@@ -2,21 +2,21 @@
 
 use std::ffi::OsStr;
 
-use crate::compile::lower::{Argv, Operation};
+use crate::compile::lower::Argv;
 use crate::compile::plan::Purpose;
+use crate::diagnostic::quoting::shell_quote;
 use crate::policy::path::AbsPath;
 use crate::policy::rule::Access;
 
-use super::{environment, quote_all, quote_for_people, step_for_people};
+use super::{display_args, display_step, environment};
 
-/// A line and its reason.
-type Line = (Vec<u8>, String);
+/// A text and its reason, which may be empty.
+pub(super) type Annotated = (String, String);
 
-/// A heading, and the operations that stand below it.
-type Group = (&'static str, fn(&Purpose) -> bool);
+/// A heading, and which operations stand below it.
+type Grouping = (&'static str, fn(&Purpose) -> bool);
 
-/// In the order in which they are printed.
-const GROUPS: [Group; 5] = [
+const GROUPS: [Grouping; 5] = [
     ("plumbing", |purpose| *purpose == Purpose::Base),
     ("kept in place", |purpose| matches!(purpose, Purpose::Pin { .. })),
     ("writable", |purpose| *purpose == Purpose::Rule(Access::Rw)),
@@ -24,56 +24,46 @@ const GROUPS: [Group; 5] = [
     ("hidden", |purpose| *purpose == Purpose::Rule(Access::Exclude)),
 ];
 
-pub(super) fn annotated(argv: &Argv) -> Vec<u8> {
-    let mut sections: Vec<(String, Vec<Line>)> = Vec::new();
-    sections.push(("before the start".to_owned(), before(argv)));
-    let program = (quote_for_people(argv.program.as_os_str()), String::new());
+pub(super) fn annotated(argv: &Argv) -> String {
+    let mut sections = vec![("before the start", before(argv))];
     for (name, holds) in GROUPS {
-        let operations = argv.operations.iter().filter(|operation| holds(&operation.purpose)).map(operation);
-        let lines: Vec<Line> = match name {
-            "plumbing" => std::iter::once(program.clone()).chain(operations).collect(),
-            _ => operations.collect(),
-        };
-        sections.push((name.to_owned(), lines));
+        let program = (name == "plumbing").then(|| (shell_quote(argv.program.as_os_str()), String::new()));
+        let operations = argv.operations.iter().filter(|operation| holds(&operation.purpose));
+        let lines = operations.map(|operation| (format!("  {}", display_args(&operation.words)), operation.why()));
+        sections.push((name, program.into_iter().chain(lines).collect()));
     }
     let inside = argv.inside();
     if !inside.is_empty() {
-        let command = [b"  -- ".to_vec(), quote_all(&inside, quote_for_people)].concat();
-        sections.push(("the command".to_owned(), vec![(command, String::new())]));
+        sections.push(("the command", vec![(format!("  -- {}", display_args(&inside)), String::new())]));
     }
     let overflow = argv.guard.iter().flat_map(|guard| guard.plan.overflow.iter().zip(&guard.because));
-    let overflow = overflow
-        .map(|(step, (purpose, because))| comment(step_for_people(step).into_bytes(), purpose.explained(because)));
-    sections.push(("made by the guard".to_owned(), overflow.collect()));
+    let overflow =
+        overflow.map(|(step, (purpose, because))| (format!("# {}", display_step(step)), purpose.explained(because)));
+    sections.push(("made by the guard", overflow.collect()));
     let dropped = argv.dropped.iter().map(|dropped| {
         let why = format!("{}: {}; it is {} already", dropped.access, dropped.because, dropped.inherited);
-        comment(quote_for_people(dropped.path.as_os_str()), why)
+        path(&dropped.path, why)
     });
-    sections.push(("rules that need no mount".to_owned(), dropped.collect()));
+    sections.push(("rules that need no mount", dropped.collect()));
     sections.retain(|(_, lines)| !lines.is_empty());
-    written(&sections)
+    aligned(&sections)
 }
 
-fn operation(operation: &Operation) -> Line {
-    ([b"  ".to_vec(), quote_all(&operation.words, quote_for_people)].concat(), operation.why())
-}
-
-fn comment(text: Vec<u8>, why: String) -> Line {
-    ([b"# ".to_vec(), text].concat(), why)
+fn path(path: &AbsPath, why: String) -> Annotated {
+    (format!("# {}", shell_quote(path.as_os_str())), why)
 }
 
 /// What must be there before bwrap starts.
-fn before(argv: &Argv) -> Vec<Line> {
-    let path = |path: &AbsPath, why: String| comment(quote_for_people(path.as_os_str()), why);
+fn before(argv: &Argv) -> Vec<Annotated> {
     let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
-    let mut lines: Vec<Line> = created.map(|at| path(at, "created before the start".to_owned())).collect();
+    let mut lines: Vec<_> = created.map(|at| path(at, "created before the start".to_owned())).collect();
     lines.extend(environment::annotated(&argv.environment));
     lines.extend(argv.placeholders.iter().map(|placeholder| {
-        let what = match is_second_place(argv, placeholder.path.as_os_str()) {
+        let purpose = match is_second_place(argv, placeholder.path.as_os_str()) {
             true => "stands there during the run, for a file to be mounted on",
             false => "stands there during the run, so that it cannot be created",
         };
-        path(&placeholder.path, format!("{}: {what}", placeholder.origin))
+        path(&placeholder.path, format!("{}: {purpose}", placeholder.origin))
     }));
     lines
 }
@@ -86,19 +76,18 @@ fn is_second_place(argv: &Argv, path: &OsStr) -> bool {
     })
 }
 
-fn written(sections: &[(String, Vec<Line>)]) -> Vec<u8> {
-    let lengths = sections.iter().flat_map(|(_, lines)| lines).map(|(words, _)| words.len());
+fn aligned(sections: &[(&str, Vec<Annotated>)]) -> String {
+    let lengths = sections.iter().flat_map(|(_, lines)| lines).map(|(text, _)| text.len());
     let width = lengths.filter(|length| *length <= 72).max().unwrap_or(0);
-    let mut out = b"# grouped for reading; bwrap gets the operations in the order of `--print-args`\n".to_vec();
+    let mut out = "# grouped for reading; bwrap gets the operations in the order of `--print-args`\n".to_owned();
     for (name, lines) in sections {
-        out.extend(format!("\n# {name}\n").bytes());
-        for (words, why) in lines {
-            out.extend(words);
+        out.push_str(&format!("\n# {name}\n"));
+        for (text, why) in lines {
+            out.push_str(text);
             if !why.is_empty() {
-                out.extend(std::iter::repeat_n(b' ', width.saturating_sub(words.len()) + 2));
-                out.extend(format!("# {why}").bytes());
+                out.push_str(&format!("{}  # {why}", " ".repeat(width.saturating_sub(text.len()))));
             }
-            out.push(b'\n');
+            out.push('\n');
         }
     }
     out

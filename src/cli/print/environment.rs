@@ -1,29 +1,30 @@
-//! The environment in the printed forms. Values of the caller are in none of them, only names; values of the policy are, as
-//! they are in its file.
+//! The environment in the printed forms. They hold names of the caller's variables and no values.
+//! Values that the policy sets are in its file, so they are printed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Map, Value, json};
 
-use super::{Quote, json_word, quote_all, quote_for_people};
+use super::annotated::Annotated;
+use super::{json_word, quote_all};
 use crate::compile::environment::{Environment, Fate};
 use crate::diagnostic::listed;
+use crate::diagnostic::quoting::{quote, shell_quote};
 use crate::policy::path::escape_for_display;
 
-/// Variables that a shell keeps to itself, or looks for the next program with: in front of a command it would refuse
-/// them, or not find `env`.
+/// Variables that a shell does not let a command line assign, and `PATH`, by which it finds `env`.
 const NOT_IN_FRONT: [&str; 9] =
     ["BASHOPTS", "BASH_VERSINFO", "EUID", "LINENO", "OPTIND", "PATH", "PPID", "SHELLOPTS", "UID"];
 
-/// Prints an option of `env` for each variable that is not among its arguments. Names alone: a value in an argument could be read
-/// by every user of the machine. POSIX has `ENVIRON` in awk, and no other way to list names alone.
+/// Prints an option of `env` for each variable that is not among its arguments. It prints names only,
+/// because every user of the machine can read arguments. In POSIX only awk's `ENVIRON` lists names.
 const ALL_BUT: &str =
     r#"BEGIN { for (i = 1; i < ARGC; i++) pass[ARGV[i]]; for (name in ENVIRON) if (!(name in pass)) print "-u" name }"#;
 
-/// What stands before bwrap so that a POSIX shell starts it with this environment: nothing, where the caller's is right.
-/// The shell that reads it keeps its own.
-pub(super) fn in_front(environment: &Environment, quote: Quote) -> Vec<u8> {
+/// The beginning of a POSIX command line that starts bwrap with this environment. Empty if bwrap can
+/// have the caller's environment.
+pub(super) fn prefix(environment: &Environment) -> Vec<u8> {
     let mut line = Vec::new();
     let mut operands: Vec<OsString> = Vec::new();
     let mut passed: Vec<OsString> = environment.with(Fate::Passed).map(|(name, _)| name.to_owned()).collect();
@@ -39,9 +40,8 @@ pub(super) fn in_front(environment: &Environment, quote: Quote) -> Vec<u8> {
     if environment.only_named {
         passed.sort();
         // Without awk this must fail, and not let everything pass.
-        let all_but =
-            [b"$(awk ".to_vec(), quote(OsStr::new(ALL_BUT)), b" ".to_vec(), quote_all(&passed, quote)].concat();
-        line.extend([b"env ".to_vec(), all_but, b" || echo --awk-failed)".to_vec()].concat());
+        let (awk, passed) = (quote(OsStr::new(ALL_BUT)), quote_all(&passed));
+        line.extend([b"env $(awk ", &awk[..], b" ", &passed, b" || echo --awk-failed)"].concat());
     } else {
         options = environment.with(Fate::Dropped).flat_map(|(name, _)| ["-u".into(), name.to_owned()]).collect();
         if !options.is_empty() || !operands.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn in_front(environment: &Environment, quote: Quote) -> Vec<u8> {
     }
     if !options.is_empty() {
         line.push(b' ');
-        line.extend(quote_all(&options, quote));
+        line.extend(quote_all(&options));
     }
     while line.last() == Some(&b' ') {
         line.pop();
@@ -82,20 +82,17 @@ pub(super) fn json_form(environment: &Environment) -> Value {
     json!({ key: names, "set": set.collect::<Map<_, _>>() })
 }
 
-/// Lines with their reasons, as in `annotated`.
-pub(super) fn annotated(environment: &Environment) -> Vec<(Vec<u8>, String)> {
+pub(super) fn annotated(environment: &Environment) -> Vec<Annotated> {
     let (word, fate) = if environment.only_named { ("pass", Fate::Passed) } else { ("unset", Fate::Dropped) };
-    let names = environment.with(fate).map(|(name, because)| {
-        ([format!("# {word} ").as_bytes(), &quote_for_people(name)].concat(), format!("env: {because}"))
-    });
+    let names = environment.with(fate);
+    let names = names.map(|(name, because)| (format!("# {word} {}", shell_quote(name)), format!("env: {because}")));
     let set = environment.set().map(|(name, value, because)| {
-        let words = [b"# set ", quote_for_people(name).as_slice(), b" ", &quote_for_people(value)].concat();
-        (words, format!("env: {because}"))
+        (format!("# set {} {}", shell_quote(name), shell_quote(value)), format!("env: {because}"))
     });
     names.chain(set).collect()
 }
 
-/// What someone who has the words alone must see to.
+/// The environment that the caller must provide to execute the arguments alone.
 pub(super) fn needs(environment: &Environment) -> Vec<String> {
     let names = |names: &mut dyn Iterator<Item = &OsStr>| {
         listed(names.map(|name| format!("`{}`", escape_for_display(name))), "and")

@@ -1,5 +1,5 @@
-//! The forms in which an argv is printed for audit. All of them carry every byte of every argument;
-//! those that people read in a terminal escape bytes that could forge a line.
+//! The forms of `--print-args`. All of them carry every byte of every argument; those for people
+//! escape bytes that could forge a line on a terminal.
 
 mod annotated;
 mod command;
@@ -14,11 +14,12 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::compile::guard_plan::Tightening;
-use crate::compile::lower::{Argv, MountContent, MountFile};
-use crate::compile::placeholder;
+use crate::compile::lower::{Argv, Data, MountContent, MountFile};
+use crate::compile::placeholder::{self, Item};
 use crate::compile::resolve::NewFile;
-use crate::diagnostic::quoting::{quote, quote_for_people};
+use crate::diagnostic::quoting::{quote, shell_quote};
 use crate::diagnostic::{Code, Diagnostic, listed};
+use crate::policy::path::AbsPath;
 use crate::policy::path_json::value as json_word;
 
 /// The comments are the help of `--print-args`.
@@ -40,17 +41,17 @@ pub enum PrintForm {
 
 pub fn print(argv: &Argv, form: PrintForm) -> Vec<u8> {
     match form {
-        PrintForm::Shell => command::command(argv),
-        PrintForm::Annotated => annotated::annotated(argv),
+        PrintForm::Shell => argv.to_shell().into_bytes(),
+        PrintForm::Annotated => annotated::annotated(argv).into_bytes(),
         PrintForm::Script => script::script(argv),
         PrintForm::Json => json_form(argv),
-        PrintForm::Lines => words(argv, b"\n", escape_line),
-        PrintForm::Nul => words(argv, b"\0", |word| word.as_bytes().to_vec()),
+        PrintForm::Lines => args(argv, b"\n", escape_line),
+        PrintForm::Nul => args(argv, b"\0", |arg| arg.as_bytes().to_vec()),
     }
 }
 
-/// A process that executes the arguments alone gets another sandbox, or none, if they need more
-/// than a process has anyway. A script cannot prepare the process that becomes bwrap.
+/// Warns if `form` leaves something out that the sandbox needs. `lines` and `nul` are arguments alone,
+/// and a shell cannot prepare the process that becomes bwrap.
 pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
     let before = before(argv);
     let (what, needs, help) = match form {
@@ -74,7 +75,7 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::IncompleteForm, message).help(help))
 }
 
-/// Done to the process itself (see [`Before`](crate::compile::lower::Before)).
+/// What `launch` does to the process that becomes bwrap.
 fn before(argv: &Argv) -> Vec<String> {
     let mut before = Vec::new();
     if argv.before.scope {
@@ -87,106 +88,84 @@ fn before(argv: &Argv) -> Vec<String> {
 }
 
 fn needs(argv: &Argv) -> Vec<String> {
+    let descriptors = argv.data.iter().map(|data| data.descriptor.to_string()).collect();
+    let descriptors = counted("file descriptor", "file descriptors", descriptors);
+    let create = argv.create.iter().map(|path| format!("`{path}`")).collect();
+    let files = argv.new_files.iter().map(|file| format!("`{}`", file.path)).collect();
+    let mut placeholders: Vec<String> = argv.placeholders.iter().map(|one| format!("`{}`", one.path)).collect();
+    if placeholders.len() > 3 {
+        let more = placeholders.split_off(2).len();
+        placeholders.push(format!("{more} more"));
+    }
     let mut needs = Vec::new();
-    let numbers: Vec<String> = argv.data.iter().map(|data| data.descriptor.to_string()).collect();
-    if !numbers.is_empty() {
-        let noun = if numbers.len() == 1 { "file descriptor" } else { "file descriptors" };
-        let numbers = listed(numbers.into_iter(), "and");
-        needs.push(format!("{noun} {numbers} open on the content that `json` shows"));
-    }
-    if !argv.create.is_empty() {
-        let noun = if argv.create.len() == 1 { "directory" } else { "directories" };
-        let paths = listed(argv.create.iter().map(|path| format!("`{path}`")), "and");
-        needs.push(format!("the {noun} {paths}"));
-    }
-    if !argv.new_files.is_empty() {
-        let noun = if argv.new_files.len() == 1 { "file" } else { "files" };
-        let paths = listed(argv.new_files.iter().map(|file| format!("`{}`", file.path)), "and");
-        needs.push(format!("the {noun} {paths}"));
-    }
+    needs.extend(descriptors.map(|list| format!("{list} open on the content that `json` shows")));
+    needs.extend(counted("the directory", "the directories", create));
+    needs.extend(counted("the file", "the files", files));
     needs.extend(environment::needs(&argv.environment));
-    if !argv.placeholders.is_empty() {
-        let noun = if argv.placeholders.len() == 1 { "placeholder" } else { "placeholders" };
-        let mut paths: Vec<String> = argv.placeholders.iter().map(|one| format!("`{}`", one.path)).collect();
-        if paths.len() > 3 {
-            let more = paths.split_off(2).len();
-            paths.push(format!("{more} more"));
-        }
-        needs.push(format!("the {noun} {}", listed(paths.into_iter(), "and")));
-    }
+    needs.extend(counted("the placeholder", "the placeholders", placeholders));
     needs
 }
 
-fn words(argv: &Argv, end: &[u8], spell: impl Fn(&OsStr) -> Vec<u8>) -> Vec<u8> {
-    argv.words().iter().flat_map(|word| [spell(word), end.to_vec()].concat()).collect()
+fn counted(one: &str, many: &str, list: Vec<String>) -> Option<String> {
+    let noun = if list.len() == 1 { one } else { many };
+    (!list.is_empty()).then(|| format!("{noun} {}", listed(list.into_iter(), "and")))
 }
 
-fn escape_line(word: &OsStr) -> Vec<u8> {
-    let mut out = Vec::with_capacity(word.len());
-    for byte in word.as_bytes() {
-        match byte {
-            b'\\' => out.extend(b"\\\\"),
-            b'\n' => out.extend(b"\\n"),
-            byte => out.push(*byte),
-        }
+fn args(argv: &Argv, end: &[u8], spell: impl Fn(&OsStr) -> Vec<u8>) -> Vec<u8> {
+    argv.words().iter().flat_map(|arg| [&spell(arg), end].concat()).collect()
+}
+
+fn escape_line(arg: &OsStr) -> Vec<u8> {
+    let escaped = arg.as_bytes().iter().flat_map(|byte| match byte {
+        b'\\' => b"\\\\".to_vec(),
+        b'\n' => b"\\n".to_vec(),
+        byte => vec![*byte],
+    });
+    escaped.collect()
+}
+
+fn quote_all(args: &[OsString]) -> Vec<u8> {
+    args.iter().map(|arg| quote(arg)).collect::<Vec<_>>().join(&b' ')
+}
+
+/// Arguments on one line, for people.
+pub fn display_args(args: &[OsString]) -> String {
+    args.iter().map(|arg| shell_quote(arg)).collect::<Vec<_>>().join(" ")
+}
+
+/// A mount of the guard on one line, for people.
+pub fn display_step(step: &Tightening) -> String {
+    format!("guard: {} {}", step.name(), shell_quote(step.path().as_os_str()))
+}
+
+impl Argv {
+    /// One bwrap command for a POSIX shell, one operation on each line.
+    pub fn to_shell(&self) -> String {
+        command::command(self)
     }
-    out
-}
-
-/// How one argument is written.
-type Quote = fn(&OsStr) -> Vec<u8>;
-
-fn quote_all(words: &[OsString], quote: Quote) -> Vec<u8> {
-    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(&b' ')
-}
-
-/// Some arguments on one line.
-pub fn display_args(words: &[OsString]) -> String {
-    String::from_utf8_lossy(&quote_all(words, quote_for_people)).into_owned()
-}
-
-/// A mount of the guard on one line.
-pub fn step_for_people(step: &Tightening) -> String {
-    let path = quote_for_people(step.path().as_os_str());
-    format!("guard: {} {}", step.name(), String::from_utf8_lossy(&path))
-}
-
-/// The default form for a terminal, for `--debug`.
-pub(crate) fn command_for_people(argv: &Argv) -> String {
-    String::from_utf8_lossy(&command::command(argv)).into_owned()
 }
 
 fn json_form(argv: &Argv) -> Vec<u8> {
-    let words: Vec<Value> = argv.words().iter().map(|word| json_word(word)).collect();
-    let create: Vec<Value> = argv.create.iter().map(|path| json_word(path.as_os_str())).collect();
+    let path = |path: &AbsPath| json_word(path.as_os_str());
     let content = |content: &[u8]| json_word(OsStr::from_bytes(content));
-    let new_file = |file: &NewFile| json!({ "path": json_word(file.path.as_os_str()), "content": file.content });
-    let new_files: Vec<Value> = argv.new_files.iter().map(new_file).collect();
-    let placeholders: Vec<Value> = placeholder::items(&argv.placeholders)
-        .iter()
-        .map(|item| match item.content {
-            None => json!({ "path": json_word(item.path.as_os_str()), "kind": "directory" }),
-            Some(held) => json!({ "path": json_word(item.path.as_os_str()), "kind": "file", "content": content(held) }),
-        })
-        .collect();
-    let data: Vec<Value> = argv
-        .data
-        .iter()
-        .map(|data| json!({ "descriptor": data.descriptor, "content": content(&data.content) }))
-        .collect();
-    let file = |MountFile { path, content: held }: &MountFile| match held {
-        MountContent::Bytes(held) => json!({ "path": json_word(path.as_os_str()), "content": content(held) }),
-        MountContent::Unreadable => json!({ "path": json_word(path.as_os_str()), "kind": "unreadable" }),
+    let placeholder = |item: &Item| match item.content {
+        None => json!({ "path": path(&item.path), "kind": "directory" }),
+        Some(held) => json!({ "path": path(&item.path), "kind": "file", "content": content(held) }),
     };
-    let files: Vec<Value> = argv.files.iter().map(file).collect();
+    let file = |file: &MountFile| match &file.content {
+        MountContent::Bytes(held) => json!({ "path": path(&file.path), "content": content(held) }),
+        MountContent::Unreadable => json!({ "path": path(&file.path), "kind": "unreadable" }),
+    };
+    let new_file = |file: &NewFile| json!({ "path": path(&file.path), "content": file.content });
+    let data = |data: &Data| json!({ "descriptor": data.descriptor, "content": content(&data.content) });
     let mut all = json!({
-        "argv": words,
+        "argv": argv.words().iter().map(|arg| json_word(arg)).collect::<Value>(),
         "environment": environment::json_form(&argv.environment),
-        "create": create,
-        "new-files": new_files,
-        "placeholders": placeholders,
-        "files": files,
-        "data": data,
+        "create": argv.create.iter().map(path).collect::<Value>(),
+        "new-files": argv.new_files.iter().map(new_file).collect::<Value>(),
+        "placeholders": placeholder::items(&argv.placeholders).iter().map(placeholder).collect::<Value>(),
+        "files": argv.files.iter().map(file).collect::<Value>(),
+        "data": argv.data.iter().map(data).collect::<Value>(),
     });
     if let Some(guard) = &argv.guard {
         all["guard"] = json!({ "plan": guard.plan });
@@ -198,11 +177,4 @@ fn json_form(argv: &Argv) -> Vec<u8> {
         all["private-mounts"] = json!(true);
     }
     format!("{all:#}\n").into_bytes()
-}
-
-impl Argv {
-    /// One bwrap command for a POSIX shell, one operation on each line.
-    pub fn to_shell(&self) -> String {
-        String::from_utf8_lossy(&print(self, PrintForm::Shell)).into_owned()
-    }
 }

@@ -1,23 +1,24 @@
-//! What stands at blocked paths, as far as a script can do it: without the journal by which a killed run is swept.
+//! Placeholders in a script, which has no journal by which a later run could sweep them.
 //!
-//! A shell that a signal ends would leave them. So it only notes the signals that come: Ctrl-C reaches the command by itself, and the
-//! rest waits, as POSIX has it, until the command has ended. A trap with a command in it is not inherited, so the command has
-//! the dispositions of the caller. There is no subshell around it all: who kills the shell would not reach the command in it.
+//! A signal that ended the shell would leave the placeholders, so the shell only notes signals. Ctrl-C
+//! reaches the command by itself; POSIX shells run other traps when the command has ended. A command
+//! does not inherit a trap, so it has the dispositions of the caller. The script has no subshell
+//! around all of it, because a signal sent to the shell would not reach the command.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::compile::placeholder::Item;
+use crate::diagnostic::quoting::quote;
 
-use super::Quote;
-
-/// Each with the exit status that stands for it.
+/// Signals, and the exit status that a shell has for each.
 const SIGNALS: [(&str, u8); 4] = [("HUP", 129), ("INT", 130), ("QUIT", 131), ("TERM", 143)];
 
-/// Ends the list of commands that began with what is put up.
+/// Ends the list of commands that `put_up` begins.
 pub(super) const NOTE_STATUS: &[u8] = b" && sandbox_status=0 || sandbox_status=$?\n";
 
-/// Comes first. `sandbox_made` counts what this script has made itself: nothing else is removed.
+/// The beginning of the script. `sandbox_made` counts the placeholders of this script, which alone are
+/// removed.
 pub(super) fn wait_for_signals() -> Vec<u8> {
     let mut out = "sandbox_made=0 sandbox_signal=0\n".to_owned();
     for (name, status) in SIGNALS {
@@ -26,12 +27,12 @@ pub(super) fn wait_for_signals() -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Makes one after the other, and starts nothing if one is there already, or if a signal has come.
-pub(super) fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
+/// Makes the placeholders in order. The script goes on only if all were made and no signal came.
+pub(super) fn put_up(items: &[Item]) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let path = quote(item.path.as_os_str());
-        // What has been made must be counted, so nothing may end the one who makes it.
+        // A signal between `mkdir` and the count would leave a placeholder.
         out.extend(format!("(trap '' {} && ", names()).bytes());
         match item.content {
             None => out.extend([&b"mkdir -- "[..], &path].concat()),
@@ -46,15 +47,15 @@ pub(super) fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
     out
 }
 
-/// Takes away what is as it was, and ends as the command did.
-pub(super) fn take_away(items: &[Item], quote: Quote) -> Vec<u8> {
+/// Removes unchanged placeholders, and exits with the status of the command.
+pub(super) fn take_away(items: &[Item]) -> Vec<u8> {
     let mut out = format!("trap '' {}\n", names()).into_bytes();
     for (at, item) in items.iter().enumerate().rev() {
         let path = quote(item.path.as_os_str());
         out.extend(format!("test $sandbox_made -le {at} || ").bytes());
         match item.content {
             None => out.extend([&b"rmdir -- "[..], &path, b" 2>/dev/null || :\n"].concat()),
-            // Not by its content: one that cannot be read would seem empty.
+            // By its size: the content of an unreadable file would seem empty.
             Some(b"") => out.extend([&b"test -s "[..], &path, b" || rm -f ", &path, b" || :\n"].concat()),
             Some(content) => {
                 let content = quote(OsStr::from_bytes(content.trim_ascii_end()));
