@@ -41,8 +41,7 @@ pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Answered {
     // For bash, clap_complete 4.6 takes `sandbox` for a subcommand of `agent` in half of the places.
     // Without this, bash completes nothing after a subcommand.
     let text = String::from_utf8_lossy(&text).replace("agent__subcmd__sandbox", "agent__sandbox");
-    output.print(text.as_bytes())?;
-    Ok(true)
+    output.print(text.as_bytes())
 }
 
 /// Leaves out hidden subcommands, which completions would offer.

@@ -39,8 +39,7 @@ Examples:
 pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: &Output) -> Answered {
     let project = project(host, options)?;
     if arguments.stdout {
-        output.print(init::propose(host, &project).as_bytes())?;
-        return Ok(true);
+        return output.print(init::propose(host, &project).as_bytes());
     }
     let file = project.root.child(PROJECT_FILE);
     // Saves the search through the project. The write itself decides.
@@ -52,8 +51,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: 
         io::ErrorKind::AlreadyExists => already_there(&file),
         _ => cannot_write(&file, &e, is_inside(host)),
     })?;
-    output.print(format!("wrote {file}: read it, and change it\n").as_bytes())?;
-    Ok(true)
+    output.print(format!("wrote {file}: read it, and change it\n").as_bytes())
 }
 
 fn project(host: &Host, options: &Options) -> Result<Project, Diagnostic> {

@@ -39,16 +39,14 @@ pub(super) fn run(arguments: &ManArgs, output: &Output) -> Answered {
         })?;
         let count = pages.len();
         let text = format!("wrote {count} manual pages to {name}: `man -l {name}/agent-sandbox.1` shows the first\n");
-        output.print(text.as_bytes())?;
-        return Ok(true);
+        return output.print(text.as_bytes());
     }
     let page = pages.iter().find(|page| page.about == arguments.about).ok_or_else(|| {
         let about = arguments.about.as_deref().unwrap_or_default();
         let message = format!("there is no subcommand `{about}`\n\n  tip: `agent-sandbox --help` lists them");
         mistake(ErrorKind::InvalidValue, message)
     })?;
-    output.print(page.text().as_bytes())?;
-    Ok(true)
+    output.print(page.text().as_bytes())
 }
 
 const SOURCE: &str = concat!("agent-sandbox ", env!("CARGO_PKG_VERSION"));

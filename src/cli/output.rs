@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
 use crate::host::Host;
 
+use super::answer::Answered;
 use super::args::{MessageFormat, Options};
 use super::progress::Progress;
 use super::style::Paint;
@@ -59,16 +60,17 @@ impl Output {
         matches!(self.format, Format::Json)
     }
 
-    /// Writes a result. A reader that has gone away (`| head`) is no error.
-    pub(super) fn print(&self, text: &[u8]) -> Result<(), Diagnostic> {
+    /// Writes a result, and answers yes. A reader that has gone away (`| head`) is no error.
+    pub(super) fn print(&self, text: &[u8]) -> Answered {
         self.end_progress();
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text).and_then(|()| stdout.flush()) {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Diagnostic::new(Code::OutputFailed, format!("cannot write the result: {}", reason(&e)))
-                    .help("make room, or write it somewhere else; what was written so far is not complete"))
+                let help = "make room, or write it somewhere else; what was written so far is not complete";
+                let message = format!("cannot write the result: {}", reason(&e));
+                Err(Diagnostic::new(Code::OutputFailed, message).help(help).into())
             }
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 
@@ -78,11 +80,11 @@ impl Output {
         value: &T,
         json: bool,
         describe: impl FnOnce(&T, Paint) -> String,
-    ) -> Result<(), Diagnostic> {
+    ) -> Answered {
         if json { self.print_json(value) } else { self.print(describe(value, self.paint).as_bytes()) }
     }
 
-    pub(super) fn print_json(&self, value: &impl Serialize) -> Result<(), Diagnostic> {
+    pub(super) fn print_json(&self, value: &impl Serialize) -> Answered {
         // An empty answer must not pass for one.
         let text = serde_json::to_string_pretty(value).map_err(|e| {
             Diagnostic::new(Code::OutputFailed, format!("cannot write the result as JSON: {e}"))

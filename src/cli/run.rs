@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::launch::{Conclusion, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::trust::Judged;
 
-use super::answer::CliError;
+use super::answer::{self, Answered, CliError};
 use super::args::{Arguments, Options, mistake};
 use super::debug;
 use super::output::Output;
@@ -31,8 +31,8 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result
     let streams = &mut |_: &Prepared| Ok(GivenStreams::default());
     let mut terminal = Terminal { host, options, output, command: &command, streams };
     if let Some(form) = options.print_args {
-        print_as(form, &sandbox.lower(&mut terminal).map_err(with_tips)?, output)?;
-        return Ok(ExitCode::SUCCESS);
+        let prepared = sandbox.lower(&mut terminal).map_err(with_tips)?;
+        return print_as(form, &prepared, output).map(answer::exit_code);
     }
     if options.exec {
         return Err(with_tips(sandbox.exec(&mut terminal)).into());
@@ -104,7 +104,7 @@ impl FrontEnd for Terminal<'_> {
     }
 }
 
-fn print_as(form: PrintForm, prepared: &Prepared, output: &Output) -> Result<(), Diagnostic> {
+fn print_as(form: PrintForm, prepared: &Prepared, output: &Output) -> Answered {
     if let Some(warning) = print::incomplete(&prepared.argv, form) {
         output.report_one(warning);
     }

@@ -71,8 +71,7 @@ fn refuse_inside(arguments: &TrustArgs) -> Diagnostic {
 fn list(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
     let found = consents(host, &layers::state_folder(host, &session)?)?;
-    output.print_value(&found, arguments.json, text)?;
-    Ok(true)
+    output.print_value(&found, arguments.json, text)
 }
 
 // Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
@@ -155,8 +154,7 @@ fn agree(host: &Host, options: &Options, output: &Output) -> Answered {
             recorded(widening)
         }
     };
-    output.print(text.as_bytes())?;
-    Ok(true)
+    output.print(text.as_bytes())
 }
 
 fn recorded(widening: &Widening) -> String {

@@ -25,45 +25,32 @@ const ALL_BUT: &str =
 /// The beginning of a POSIX command line that starts bwrap with this environment. Empty if bwrap can
 /// have the caller's environment.
 pub(super) fn prefix(environment: &Environment) -> Vec<u8> {
-    let mut line = Vec::new();
-    let mut operands: Vec<OsString> = Vec::new();
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    let mut operands: Vec<Vec<u8>> = Vec::new();
     let mut passed: Vec<OsString> = environment.with(Fate::Passed).map(|(name, _)| name.to_owned()).collect();
     for (name, value, _) in environment.set() {
         passed.push(name.to_owned());
         if is_identifier(name) && !NOT_IN_FRONT.iter().any(|reserved| name == *reserved) {
-            line.extend([name.as_bytes(), b"=", &quote(value), b" "].concat());
+            parts.push([name.as_bytes(), b"=", &quote(value)].concat());
         } else {
-            operands.push([name, value].join(OsStr::new("=")));
+            operands.push(quote(&[name, value].join(OsStr::new("="))));
         }
     }
-    let mut options: Vec<OsString> = Vec::new();
     if environment.only_named {
         passed.sort();
         // Without awk this must fail, and not let everything pass.
         let (awk, passed) = (quote(OsStr::new(ALL_BUT)), quote_all(&passed));
-        line.extend([b"env $(awk ", &awk[..], b" ", &passed, b" || echo --awk-failed)"].concat());
-    } else {
-        options = environment.with(Fate::Dropped).flat_map(|(name, _)| ["-u".into(), name.to_owned()]).collect();
-        if !options.is_empty() || !operands.is_empty() {
-            line.extend(b"env");
-        }
+        parts.push([b"env $(awk ", &awk[..], b" ", &passed, b" || echo --awk-failed)"].concat());
+    } else if !operands.is_empty() || environment.with(Fate::Dropped).next().is_some() {
+        parts.push(b"env".to_vec());
+        parts.extend(environment.with(Fate::Dropped).flat_map(|(name, _)| [b"-u".to_vec(), quote(name)]));
     }
     if !operands.is_empty() {
         // A name may begin with a dash.
-        options.push("--".into());
-        options.append(&mut operands);
+        parts.push(b"--".to_vec());
+        parts.append(&mut operands);
     }
-    if !options.is_empty() {
-        line.push(b' ');
-        line.extend(quote_all(&options));
-    }
-    while line.last() == Some(&b' ') {
-        line.pop();
-    }
-    if !line.is_empty() {
-        line.extend(b" \\\n");
-    }
-    line
+    if parts.is_empty() { Vec::new() } else { [parts.join(&b' '), b" \\\n".to_vec()].concat() }
 }
 
 /// A name that a shell can assign to.

@@ -48,8 +48,7 @@ Examples:
 pub(super) fn run(host: &Host, options: &Options, arguments: &ShowArgs, output: &Output) -> Answered {
     let compiled = super::compile(host, options, output)?;
     let folding = Folding { depth: arguments.depth, all: arguments.all };
-    output.print_value(&show::show(&compiled), arguments.json, |shown, paint| text(shown, folding, paint))?;
-    Ok(true)
+    output.print_value(&show::show(&compiled), arguments.json, |shown, paint| text(shown, folding, paint))
 }
 
 /// The text without colours.
