@@ -14,9 +14,10 @@ use super::subcommand::Subcommand;
 
 /// Run a command in a sandbox compiled from a policy file
 ///
-/// Reads `.agent-sandbox.toml` (and the user's and the system's file), compiles it to a bubblewrap command line, and
-/// executes that. Without any file the defaults apply: the project is writable, the rest of the host is read-only,
-/// secrets are hidden, `/tmp` and `/run` are private, the network is on.
+/// Reads `.agent-sandbox.toml` (and the user's and the system's file), compiles it to a bubblewrap
+/// command line, and executes that. Without any file the defaults apply: the project is writable,
+/// the rest of the host is read-only, secrets are hidden, `/tmp` and `/run` are private, the
+/// network is on.
 #[derive(Debug, Parser)]
 #[command(
     name = "agent-sandbox",
@@ -55,8 +56,9 @@ pub(super) struct Options {
     /// Print what would be executed, and execute nothing
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "shell")]
     pub print_args: Option<PrintForm>,
-    /// Become the sandbox instead of staying to supervise it: signals sent to this process end the command, nothing is
-    /// cleaned up or reported after it, and what presets keep from being made (`.vscode`) can be made
+    /// Become the sandbox instead of staying to supervise it: signals sent to this process end the
+    /// command, nothing is cleaned up or reported after it, and what presets keep from being made
+    /// (`.vscode`) can be made
     #[arg(long, conflicts_with = "print_args")]
     pub exec: bool,
     #[command(flatten)]
@@ -66,8 +68,8 @@ pub(super) struct Options {
     pub check: bool,
     /// Run although the caller is root
     ///
-    /// In a container (`/.dockerenv`, `/run/.containerenv`) and where `CI` is set, root needs no flag. There this flag
-    /// silences the warning.
+    /// In a container (`/.dockerenv`, `/run/.containerenv`) and where `CI` is set, root needs no
+    /// flag. There this flag silences the warning.
     #[arg(long)]
     pub allow_root: bool,
     /// Show what each stage came to, on standard error
@@ -133,9 +135,9 @@ pub(super) struct MountArgs {
     pub no_optimize: bool,
     /// Run on bwrap alone, without the guard that compares and locks the mounts
     ///
-    /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the check
-    /// that the mounts are those that were printed, more than some 2,000 rules, and handlers of the
-    /// command for Ctrl-C and SIGTERM.
+    /// Gives up: locked mounts (a directory handed from one sandbox to another outlives them), the
+    /// check that the mounts are those that were printed, more than some 2,000 rules, and handlers
+    /// of the command for Ctrl-C and SIGTERM.
     #[arg(long)]
     pub no_guard: bool,
 }
@@ -170,8 +172,8 @@ impl Options {
     }
 }
 
-// `merge` adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has refused
-// a flag that is in both places and may be given once only.
+// `merge` adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has
+// refused a flag that is in both places and may be given once only.
 
 impl PolicyArgs {
     pub(super) fn merge(&mut self, behind: &Self) {
@@ -244,8 +246,8 @@ pub(super) fn mistake(kind: ErrorKind, message: impl std::fmt::Display) -> clap:
     definition().error(kind, message)
 }
 
-/// `--network false` would run a command called `false`, with the network on, and `explain --network
-/// false` would look at a file of that name. After `--` such an argument is meant.
+/// `--network false` would run a command called `false`, with the network on, and `explain
+/// --network false` would look at a file of that name. After `--` such an argument is meant.
 fn refuse_misplaced_value(args: &[OsString], arguments: &Arguments) -> Result<(), clap::Error> {
     let ours = args.len().saturating_sub(arguments.command.len());
     let mut pairs = args.iter().zip(args.iter().skip(1)).take(ours).take_while(|(flag, _)| *flag != "--");

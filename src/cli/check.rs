@@ -42,7 +42,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &CheckArgs, output:
     };
     let mut diagnostics = Diagnostics::default();
     let judged = trust::compile(host, &session, &request, &mut diagnostics);
-    judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| diagnostics.push(warning));
+    diagnostics.extend(judged.iter().filter_map(|judged| judged.warning(host)));
     output.report(&diagnostics);
     let Some(judged) = judged.filter(|_| !diagnostics.has_errors()) else { return Ok(false) };
     if options.debug {
@@ -51,8 +51,8 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &CheckArgs, output:
     output.print(summary(&judged.compiled).as_bytes())
 }
 
-/// The session and the request to check. FILE is relative to `--cwd`, like that of `--config`. It is
-/// compiled as the file of its own folder, unless `--cwd` names another.
+/// The session and the request to check. FILE is relative to `--cwd`, like that of `--config`. It
+/// is compiled as the file of its own folder, unless `--cwd` names another.
 fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request), Diagnostic> {
     let mut request = options.request();
     let mut session = super::session(options.cwd.as_deref())?;
@@ -67,8 +67,8 @@ fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request
     Ok((session, request))
 }
 
-/// The folder that holds `file`, and its name there. The kernel resolves the folder, because `link/..`
-/// cannot be resolved by its spelling. A folder stands for the project's file in it.
+/// The folder that holds `file`, and its name there. The kernel resolves the folder, because
+/// `link/..` cannot be resolved by its spelling. A folder stands for the project's file in it.
 fn place_of(cwd: &AbsPath, file: &Path) -> Result<(PathBuf, OsString), Diagnostic> {
     let whole = cwd.as_path().join(file);
     let (folder, name) = match (whole.parent(), whole.file_name()) {

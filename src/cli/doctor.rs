@@ -12,9 +12,11 @@ use super::style::Paint;
 
 /// Say what this machine can enforce, and what to do about the rest
 ///
-/// Looks at bwrap, the kernel and the surroundings, and starts a real sandbox with the smallest command. Each line is `ok`, `limited` (it
-/// works, with less protection or comfort) or `missing` (nothing runs), with what follows from it and what to do. The project's own
-/// policy does not count, but it is said if it has errors: `agent-sandbox check` and `agent-sandbox verify` are for that.
+/// Looks at bwrap, the kernel and the surroundings, and starts a real sandbox with the smallest
+/// command. Each line is `ok`, `limited` (it works, with less protection or comfort) or `missing`
+/// (nothing runs), with what follows from it and what to do. The project's own policy does not
+/// count, but it is said if it has errors: `agent-sandbox check` and `agent-sandbox verify` are for
+/// that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct DoctorArgs {

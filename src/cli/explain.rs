@@ -19,9 +19,10 @@ use super::style::Paint;
 
 /// Say what a command may do at a path, by which rule, and why other rules lost
 ///
-/// PATH is relative to the working directory. Symlinks are followed as rules follow them. It need not exist: then it is
-/// said what would govern it, and whether the command can make it. Flags of a policy (`--rw`, `--preset`, …) count as
-/// in a run, before the subcommand or behind it. Nothing is started, and nothing on the host is changed.
+/// PATH is relative to the working directory. Symlinks are followed as rules follow them. It need
+/// not exist: then it is said what would govern it, and whether the command can make it. Flags of a
+/// policy (`--rw`, `--preset`, …) count as in a run, before the subcommand or behind it. Nothing is
+/// started, and nothing on the host is changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
@@ -132,12 +133,12 @@ fn losers(losers: &[Loser]) -> Vec<String> {
 
 fn step(step: &Step) -> String {
     match step {
-        Step::Bwrap(words) => display_args(&words.iter().map(|word| word.0.clone()).collect::<Vec<_>>()),
+        Step::Bwrap(args) => display_args(&args.iter().map(|arg| arg.0.clone()).collect::<Vec<_>>()),
         Step::Guard(mount) => display_step(mount),
     }
 }
 
-/// Green: nothing the command does ends this protection. Yellow: something may. Red: it is incomplete.
+/// Green: the command cannot end this protection. Yellow: it may. Red: it is incomplete.
 fn painted(one: &Durability, is_uniform: bool, paint: Paint) -> String {
     let text = durability(one, is_uniform);
     match one {

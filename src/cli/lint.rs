@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::ValueEnum;
 
 use crate::audit::lint::{CODES, Lint, sarif};
-use crate::diagnostic::{Code, Diagnostics, Format, Severity, listed, nearest, render};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, listed, nearest, render};
 use crate::host::Host;
 use crate::trust;
 
@@ -17,10 +17,10 @@ use super::style::Paint;
 
 /// Look for rules that do nothing, and for secrets that no rule covers
 ///
-/// Compiles the policy that a run here would use, looks at the project and at well-known places of the home, and lists what
-/// somebody should look at: rules that match nothing or always lose, protected paths that the command could create,
-/// protections that hang on a link, files that look like secrets and stay readable, writable folders on PATH. The contents
-/// of files are never shown.
+/// Compiles the policy that a run here would use, looks at the project and at well-known places of
+/// the home, and lists what somebody should look at: rules that match nothing or always lose,
+/// protected paths that the command could create, protections that hang on a link, files that look
+/// like secrets and stay readable, writable folders on PATH. The contents of files are never shown.
 ///
 /// Exit code 1 when something has to be mended (warnings, errors), 0 when there are notes at most.
 #[derive(Debug, clap::Args)]
@@ -73,8 +73,10 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: 
     let mut diagnostics = Diagnostics::default();
     let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
     let mut lint = Lint::of_stages(&diagnostics);
-    let mut others = about_the_machine(&diagnostics, &lint);
-    judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| others.push(warning));
+    let is_finding = |diagnostic: &Diagnostic| lint.findings.iter().any(|found| found.diagnostic == *diagnostic);
+    let mut others = Diagnostics::default();
+    others.extend(diagnostics.iter().filter(|diagnostic| !is_finding(diagnostic)).cloned());
+    others.extend(judged.iter().filter_map(|judged| judged.warning(host)));
     output.report(&others);
     if let Some(judged) = judged.as_ref().filter(|_| !diagnostics.has_errors()) {
         if options.debug {
@@ -94,21 +96,10 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: 
     Ok(lint.is_clean())
 }
 
-/// The diagnostics that are no findings.
-fn about_the_machine(diagnostics: &Diagnostics, lint: &Lint) -> Diagnostics {
-    let mut others = Diagnostics::default();
-    for diagnostic in diagnostics.iter().filter(|said| !lint.findings.iter().any(|found| found.diagnostic == **said)) {
-        others.push(diagnostic.clone());
-    }
-    others
-}
-
 fn text(lint: &Lint, paint: Paint) -> String {
-    let mut shown = Diagnostics::default();
-    for found in lint.findings.iter().take(MOST_SHOWN) {
-        shown.push(found.diagnostic.clone());
-    }
-    let mut text = render(&shown, Format::Text { color: paint.0 });
+    let mut first = Diagnostics::default();
+    first.extend(lint.findings.iter().take(MOST_SHOWN).map(|found| found.diagnostic.clone()));
+    let mut text = render(&first, Format::Text { color: paint.0 });
     if !text.is_empty() {
         text.push('\n');
     }
@@ -118,11 +109,8 @@ fn text(lint: &Lint, paint: Paint) -> String {
         let _ = writeln!(text, "… and {more} more; `--format json` shows all\n");
     }
     if lint.is_partial {
-        let _ = writeln!(
-            text,
-            "{}",
-            paint.aside("the project is too large to be looked at as a whole: some files were not seen")
-        );
+        let partial = "the project is too large to be looked at as a whole: some files were not seen";
+        let _ = writeln!(text, "{}", paint.aside(partial));
     }
     let _ = writeln!(text, "{}", summary(lint, paint));
     text
@@ -134,11 +122,11 @@ fn summary(lint: &Lint, paint: Paint) -> String {
         1 => Some(format!("1 {}", severity.name())),
         many => Some(format!("{many} {}s", severity.name())),
     };
-    let counts: Vec<String> =
-        [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(counted).collect();
-    if counts.is_empty() {
-        return paint.good("nothing found").to_string();
+    let counts = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(counted);
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    match lint.is_clean() {
+        _ if counts.is_empty() => paint.good("nothing found").to_string(),
+        true => paint.good(counts).to_string(),
+        false => paint.warning(counts).to_string(),
     }
-    let counts = counts.join(", ");
-    if lint.is_clean() { paint.good(counts).to_string() } else { paint.warning(counts).to_string() }
 }

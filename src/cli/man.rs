@@ -17,8 +17,9 @@ use super::output::Output;
 
 /// Print a manual page
 ///
-/// `agent-sandbox man | man -l -` shows the page of the program, `agent-sandbox man explain | man -l -` that of a subcommand.
-/// `agent-sandbox man --dir ~/.local/share/man/man1` installs all of them, for `man agent-sandbox` and `man agent-sandbox-explain`.
+/// `agent-sandbox man | man -l -` shows the page of the program, `agent-sandbox man explain | man
+/// -l -` that of a subcommand. `agent-sandbox man --dir ~/.local/share/man/man1` installs all of
+/// them, for `man agent-sandbox` and `man agent-sandbox-explain`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ManArgs {
     /// The subcommand that the page is about

@@ -73,7 +73,7 @@ fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, 
         audit::lint::idle_flags(host, &judged.compiled, &mut diagnostics);
     }
     let judged = judged.filter(|_| !diagnostics.has_errors());
-    judged.iter().filter_map(|judged| judged.warning(host)).for_each(|warning| diagnostics.push(warning));
+    diagnostics.extend(judged.iter().filter_map(|judged| judged.warning(host)));
     output.report(&diagnostics);
     let judged = judged.ok_or(CliError::Reported)?;
     if options.debug {

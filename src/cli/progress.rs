@@ -1,4 +1,4 @@
-//! A sign of life, on a terminal, while patterns are looked for in a large tree.
+//! A progress line on the terminal while globs search a large tree.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use crate::policy::path::AbsPath;
 
-/// Who gets an answer within this time does not ask whether there will be one.
+/// A shorter search shows no progress.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// More often nobody can read it.
+/// The time between two updates.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Where a terminal does not say how wide it is.
+/// For a terminal that does not report its width.
 const USUAL_WIDTH: u16 = 80;
 
 pub(super) struct Progress<W> {
     folders: AtomicUsize,
     width: usize,
-    state: Mutex<State<W>>,
+    state: Mutex<ProgressState<W>>,
 }
 
-struct State<W> {
+struct ProgressState<W> {
     to: W,
     next: Instant,
     is_shown: bool,
@@ -37,11 +37,12 @@ impl Progress<io::Stderr> {
 
 impl<W: Write> Progress<W> {
     fn new(to: W, width: u16, first: Instant) -> Self {
-        let state = Mutex::new(State { to, next: first, is_shown: false, has_ended: false });
+        let state = Mutex::new(ProgressState { to, next: first, is_shown: false, has_ended: false });
         Self { folders: AtomicUsize::new(0), width: usize::from(width), state }
     }
 
-    /// A folder is being read. Whoever finds another thread writing goes on.
+    /// Counts a folder that is being read. If another thread holds the lock, that thread shows
+    /// progress.
     pub(super) fn note(&self, folder: &AbsPath) {
         let folders = self.folders.fetch_add(1, Ordering::Relaxed) + 1;
         let Ok(mut state) = self.state.try_lock() else { return };
@@ -51,13 +52,13 @@ impl<W: Write> Progress<W> {
         }
         let said = format!("looking for what patterns match: {folders} folders, {folder}");
         let line: String = said.chars().take(self.width.saturating_sub(1)).collect();
-        // A terminal that has gone is no reason to stop.
+        // A closed terminal does not stop the search.
         let _ = write!(state.to, "\r\x1b[K{line}").and_then(|()| state.to.flush());
         state.next = now + INTERVAL;
         state.is_shown = true;
     }
 
-    /// From now on the line belongs to others.
+    /// Clears the line, for ever.
     pub(super) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_shown {
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_quick_says_nothing() {
+    fn a_short_search_shows_nothing() {
         let progress = Progress::new(Vec::new(), 80, Instant::now() + Duration::from_secs(3600));
         progress.note(&folder("a"));
         progress.end();
@@ -89,10 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn who_is_slow_says_how_far_it_is_on_one_line_that_goes_again() {
+    fn a_long_search_shows_one_line_and_clears_it() {
         let progress = Progress::new(Vec::new(), 60, Instant::now());
         progress.note(&folder("home/ada/project/node_modules"));
-        // Too soon after the first.
+        // Comes before the interval has passed.
         progress.note(&folder("b"));
         progress.end();
         progress.note(&folder("c"));

@@ -10,8 +10,9 @@ use super::output::Output;
 
 /// Print the JSON schema of the configuration file, or of an answer in JSON
 ///
-/// An editor that knows the schema of `.agent-sandbox.toml` completes its keys and shows what they mean: put `#:schema FILE` in its first line,
-/// with what `agent-sandbox schema > FILE` has written. The others say what a program can rely on in the answers of `--json`.
+/// An editor that knows the schema of `.agent-sandbox.toml` completes its keys and shows what they
+/// mean: put `#:schema FILE` in its first line, with what `agent-sandbox schema > FILE` has
+/// written. The others say what a program can rely on in the answers of `--json`.
 #[derive(Debug, clap::Args)]
 pub(super) struct SchemaArgs {
     /// What the schema is to describe

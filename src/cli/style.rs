@@ -1,4 +1,4 @@
-//! Colours on a terminal. What they say is also said in words.
+//! Colours on a terminal. The text says the same without them.
 
 use std::fmt::{self, Display};
 
@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::policy::rule::Access;
 
-/// Whether a stream is to be coloured.
+/// Whether a stream gets colours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paint(pub(super) bool);
 
@@ -36,7 +36,7 @@ impl Paint {
         self.with(Style::new().bold(), text)
     }
 
-    /// What is good to know, and not the answer.
+    /// For text that is not part of the answer itself.
     pub(super) fn aside<T: Display>(self, text: T) -> Painted<T> {
         self.with(Style::new().dimmed(), text)
     }
@@ -46,7 +46,7 @@ impl Paint {
     }
 }
 
-/// Pads like the text itself: the codes take no room.
+/// A format width counts the text alone, without the escape codes.
 pub(super) struct Painted<T> {
     style: Option<Style>,
     text: T,

@@ -19,9 +19,10 @@ use super::style::Paint;
 
 /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
 ///
-/// Shows what the file opens, and records that you agree: to this much, and to the file as it is now, to the byte. It asks nothing. A
-/// file that only tightens needs no consent. A run of a file that opens more than was agreed to is refused, with the same list. Flags
-/// that go with the run go here, too.
+/// Shows what the file opens, and records that you agree: to this much, and to the file as it is
+/// now, to the byte. It asks nothing. A file that only tightens needs no consent. A run of a file
+/// that opens more than was agreed to is refused, with the same list. Flags that go with the run go
+/// here, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct TrustArgs {

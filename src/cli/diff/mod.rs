@@ -9,11 +9,10 @@ use std::sync::Arc;
 use clap::error::ErrorKind;
 
 use crate::audit::diff::{Change, Diff, Subject, diff};
+use crate::compile;
 use crate::compile::request::Request;
-use crate::compile::{self, Compiled};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::host::session::Session;
 use crate::policy::origin::Origin;
 use crate::policy::path::escape_for_display;
 
@@ -26,15 +25,17 @@ use operand::{Operand, Operands};
 
 /// Compare two policies on this host: what is wider, what is narrower, by which rules
 ///
-/// OLD and NEW stand for the project's `.agent-sandbox.toml`. Both are compiled here, with your own files and the flags of this command
-/// line, and the two effective policies are compared at every path. A path in the list is a witness: what a command may do there
-/// differs as said. A folder stands for all below it that differs in the same way.
+/// OLD and NEW stand for the project's `.agent-sandbox.toml`. Both are compiled here, with your own
+/// files and the flags of this command line, and the two effective policies are compared at every
+/// path. A path in the list is a witness: what a command may do there differs as said. A folder
+/// stands for all below it that differs in the same way.
 ///
 /// Each line ends with the rule that decides by OLD and the one that decides by NEW.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct DiffArgs {
-    /// A file, `git:REV` (the project's file at that revision), `-` (standard input), or `/dev/null` (no project file)
+    /// A file, `git:REV` (the project's file at that revision), `-` (standard input), or
+    /// `/dev/null` (no project file)
     old: OsString,
     /// The same; the project's file as it is now, if left out
     new: Option<OsString>,
@@ -73,60 +74,46 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
     }
     let session = super::session(options.cwd.as_deref())?;
     let request = options.request();
-    // Compiling the two reports mistakes in the other files.
     let project = super::project(host, &session, &request)?;
     let operands = Operands { host, session: &session, project: &project, allow_missing: arguments.allow_missing };
     let old = operands.named(&arguments.old)?;
     let new = arguments.new.as_deref().map_or_else(|| operands.current(), |new| operands.named(new))?;
-    let compiler = Compiler { host, session: &session, request: &request, debug: options.debug, output };
+    let compiled = |which: &str, operand: &Operand| {
+        let request = Request { supposed: Some(Arc::clone(&operand.source)), ..request.clone() };
+        let mut diagnostics = Diagnostics::default();
+        let compiled = compile::compile(host, &session, &request, &mut diagnostics);
+        let compiled = compiled.filter(|_| !diagnostics.has_errors());
+        if compiled.is_none() {
+            let message = format!("{which}, `{}`, cannot be compiled here: nothing was compared", operand.source.name);
+            let help = "correct what is said above, or compare another file";
+            diagnostics.push(Diagnostic::new(Code::NoComparison, message).help(help));
+        }
+        // A run will use NEW, so warnings about OLD do not matter.
+        if which == "NEW" || compiled.is_none() {
+            output.report(&diagnostics);
+        }
+        if let Some(compiled) = compiled.as_ref().filter(|_| options.debug) {
+            output.debug(&format!("{which}:\n{}", debug::stages(compiled, None)));
+        }
+        compiled
+    };
     // Both are compiled even if the first has mistakes: one run shows all of them.
-    let (before, after) = (compiler.compile("OLD", &old), compiler.compile("NEW", &new));
+    let (before, after) = (compiled("OLD", &old), compiled("NEW", &new));
     let (Some(before), Some(after)) = (before, after) else { return Err(CliError::Reported) };
     let mut found = diff((&old.source.name, &before), (&new.source.name, &after));
     found.notes.extend([old.note, new.note].into_iter().flatten());
     Ok(found)
 }
 
-struct Compiler<'a> {
-    host: &'a Host,
-    session: &'a Session,
-    request: &'a Request,
-    debug: bool,
-    output: &'a Output,
-}
-
-impl Compiler<'_> {
-    /// Returns `None` after printing errors. Prints warnings of NEW only, because a run will use NEW.
-    fn compile(&self, which: &str, operand: &Operand) -> Option<Compiled> {
-        let request = Request { supposed: Some(Arc::clone(&operand.source)), ..self.request.clone() };
-        let mut diagnostics = Diagnostics::default();
-        let compiled = compile::compile(self.host, self.session, &request, &mut diagnostics);
-        let compiled = compiled.filter(|_| !diagnostics.has_errors());
-        if compiled.is_none() {
-            let name = &operand.source.name;
-            let message = format!("{which}, `{name}`, cannot be compiled here: nothing was compared");
-            diagnostics.push(
-                Diagnostic::new(Code::NoComparison, message)
-                    .help("correct what is said above, or compare another file"),
-            );
-        }
-        if which == "NEW" || compiled.is_none() {
-            self.output.report(&diagnostics);
-        }
-        if let Some(compiled) = compiled.as_ref().filter(|_| self.debug) {
-            self.output.debug(&format!("{which}:\n{}", debug::stages(compiled, None)));
-        }
-        compiled
-    }
-}
-
 fn text(found: &Diff, paint: Paint) -> String {
     let rows = |changes: &[Change]| changes.iter().map(row).collect::<Vec<_>>();
     let (widened, narrowed) = (rows(&found.widened), rows(&found.narrowed));
-    let width = |column: fn(&Row) -> usize, most: usize| {
-        widened.iter().chain(&narrowed).map(column).filter(|width| *width <= most).max().unwrap_or(0)
+    // Longer cells do not move the columns of all other rows.
+    let width = |column: usize, most: usize| {
+        let widths = widened.iter().chain(&narrowed).map(|row| row[column].chars().count());
+        widths.filter(|width| *width <= most).max().unwrap_or(0)
     };
-    let widths = (width(|row| row.what.chars().count(), 60), width(|row| row.how.chars().count(), 40));
+    let widths = (width(0, 60), width(1, 40));
     let mut out = String::new();
     // Writing to a `String` cannot fail.
     for (rows, heading) in [(&widened, paint.bad("widened")), (&narrowed, paint.good("narrowed"))] {
@@ -134,8 +121,8 @@ fn text(found: &Diff, paint: Paint) -> String {
             continue;
         }
         let _ = writeln!(out, "{heading}");
-        for Row { what, how, rules } in rows {
-            let _ = writeln!(out, "  {what:0$}  {how:1$}  {2}", widths.0, widths.1, paint.aside(rules));
+        for [subject, change, rules] in rows {
+            let _ = writeln!(out, "  {subject:0$}  {change:1$}  {2}", widths.0, widths.1, paint.aside(rules));
         }
         out.push('\n');
     }
@@ -146,18 +133,13 @@ fn text(found: &Diff, paint: Paint) -> String {
     out
 }
 
-struct Row {
-    what: String,
-    how: String,
-    rules: String,
-}
-
-fn row(Change { what, old, new }: &Change) -> Row {
+/// The subject, the change, and the rules that decide.
+fn row(Change { what, old, new }: &Change) -> [String; 3] {
     let (was, is) = (old.is.shown(), new.is.shown());
     // A variable that both policies set.
-    let how = if was == is { "another value".to_owned() } else { format!("{was} → {is}") };
+    let change = if was == is { "another value".to_owned() } else { format!("{was} → {is}") };
     let rule = |origin: &Option<Origin>| origin.as_ref().map_or_else(|| "no rule".to_owned(), ToString::to_string);
-    Row { what: subject(what), how, rules: format!("{} → {}", rule(&old.origin), rule(&new.origin)) }
+    [subject(what), change, format!("{} → {}", rule(&old.origin), rule(&new.origin))]
 }
 
 fn subject(what: &Subject) -> String {

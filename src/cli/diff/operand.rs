@@ -30,45 +30,40 @@ pub(super) struct Operand {
 }
 
 impl Operand {
-    fn of(source: Source) -> Self {
-        Self { source: Arc::new(source), note: None }
-    }
-
     /// An empty file and no file give the same policy.
     fn nothing(name: String, note: Option<String>) -> Self {
         Self { source: Arc::new(Source { name, text: String::new() }), note }
     }
 }
 
+impl From<Source> for Operand {
+    fn from(source: Source) -> Self {
+        Self { source: Arc::new(source), note: None }
+    }
+}
+
 impl Operands<'_> {
     /// The project's file as it is now.
     pub(super) fn current(&self) -> Result<Operand, Diagnostic> {
-        let current = layers::project_source(self.host, self.project)?;
-        Ok(current.map_or_else(
-            || {
-                let note = format!("there is no `{PROJECT_FILE}` here now: NEW is the policy without one");
-                Operand::nothing(PROJECT_FILE.to_owned(), Some(note))
-            },
-            Operand::of,
-        ))
+        if let Some(source) = layers::project_source(self.host, self.project)? {
+            return Ok(source.into());
+        }
+        let note = format!("there is no `{PROJECT_FILE}` here now: NEW is the policy without one");
+        Ok(Operand::nothing(PROJECT_FILE.to_owned(), Some(note)))
     }
 
     pub(super) fn named(&self, operand: &OsStr) -> Result<Operand, Diagnostic> {
-        if operand == "-" {
-            return text("standard input", io::stdin().lock()).map(Operand::of);
-        }
-        if operand == "/dev/null" {
-            return Ok(Operand::nothing("/dev/null".to_owned(), None));
-        }
-        match operand.as_bytes().strip_prefix(b"git:") {
-            Some(revision) => self.revision(OsStr::from_bytes(revision)),
-            None => file(Path::new(operand)).map(Operand::of),
+        match operand.as_bytes() {
+            b"-" => text("standard input", io::stdin().lock()).map(Operand::from),
+            b"/dev/null" => Ok(Operand::nothing("/dev/null".to_owned(), None)),
+            [b'g', b'i', b't', b':', revision @ ..] => self.revision(OsStr::from_bytes(revision)),
+            _ => file(Path::new(operand)).map(Operand::from),
         }
     }
 
     fn revision(&self, revision: &OsStr) -> Result<Operand, Diagnostic> {
         if let Some(source) = revision::source_at(self.host, self.session, self.project, revision)? {
-            return Ok(Operand::of(source));
+            return Ok(source.into());
         }
         let name = format!("git:{}", escape_for_display(revision));
         if self.allow_missing {

@@ -1,5 +1,5 @@
-//! The default form: one bwrap command that a person can read and paste. Comments before it list the
-//! other things that a run does.
+//! The default form: one bwrap command that a person can read and paste. Comments before it list
+//! the other things that a run does.
 
 use std::ffi::OsStr;
 

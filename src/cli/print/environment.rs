@@ -17,13 +17,14 @@ use crate::policy::path::escape_for_display;
 const NOT_IN_FRONT: [&str; 9] =
     ["BASHOPTS", "BASH_VERSINFO", "EUID", "LINENO", "OPTIND", "PATH", "PPID", "SHELLOPTS", "UID"];
 
-/// Prints an option of `env` for each variable that is not among its arguments. It prints names only,
-/// because every user of the machine can read arguments. In POSIX only awk's `ENVIRON` lists names.
+/// Prints an option of `env` for each variable that is not among its arguments. It prints names
+/// only, because every user of the machine can read arguments. In POSIX only awk's `ENVIRON` lists
+/// names.
 const ALL_BUT: &str =
     r#"BEGIN { for (i = 1; i < ARGC; i++) pass[ARGV[i]]; for (name in ENVIRON) if (!(name in pass)) print "-u" name }"#;
 
-/// The beginning of a POSIX command line that starts bwrap with this environment. Empty if bwrap can
-/// have the caller's environment.
+/// The beginning of a POSIX command line that starts bwrap with this environment. Empty if bwrap
+/// can have the caller's environment.
 pub(super) fn prefix(environment: &Environment) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     let mut operands: Vec<Vec<u8>> = Vec::new();

@@ -50,8 +50,8 @@ pub fn print(argv: &Argv, form: PrintForm) -> Vec<u8> {
     }
 }
 
-/// Warns if `form` leaves something out that the sandbox needs. `lines` and `nul` are arguments alone,
-/// and a shell cannot prepare the process that becomes bwrap.
+/// Warns if `form` leaves something out that the sandbox needs. `lines` and `nul` are arguments
+/// alone, and a shell cannot prepare the process that becomes bwrap.
 pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
     let before = before(argv);
     let (what, needs, help) = match form {

@@ -1,9 +1,9 @@
 //! Placeholders in a script, which has no journal by which a later run could sweep them.
 //!
-//! A signal that ended the shell would leave the placeholders, so the shell only notes signals. Ctrl-C
-//! reaches the command by itself; POSIX shells run other traps when the command has ended. A command
-//! does not inherit a trap, so it has the dispositions of the caller. The script has no subshell
-//! around all of it, because a signal sent to the shell would not reach the command.
+//! A signal that ended the shell would leave the placeholders, so the shell only notes signals.
+//! Ctrl-C reaches the command by itself; POSIX shells run other traps when the command has ended. A
+//! command does not inherit a trap, so it has the dispositions of the caller. The script has no
+//! subshell around all of it, because a signal sent to the shell would not reach the command.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,8 +17,8 @@ const SIGNALS: [(&str, u8); 4] = [("HUP", 129), ("INT", 130), ("QUIT", 131), ("T
 /// Ends the list of commands that `put_up` begins.
 pub(super) const NOTE_STATUS: &[u8] = b" && sandbox_status=0 || sandbox_status=$?\n";
 
-/// The beginning of the script. `sandbox_made` counts the placeholders of this script, which alone are
-/// removed.
+/// The beginning of the script. `sandbox_made` counts the placeholders of this script, which alone
+/// are removed.
 pub(super) fn wait_for_signals() -> Vec<u8> {
     let mut out = "sandbox_made=0 sandbox_signal=0\n".to_owned();
     for (name, status) in SIGNALS {

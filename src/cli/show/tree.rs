@@ -1,4 +1,4 @@
-//! Paths as a tree that stays readable when it is long.
+//! The tree of paths that `show` prints.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use crate::cli::style::Paint;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::Exactness;
 
-/// What is left out.
+/// Which parts of the tree are left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Folding {
     /// How many levels are shown below `/`.
@@ -18,45 +18,43 @@ pub struct Folding {
     pub all: bool,
 }
 
-/// So many matches of one rule beside each other are still shown one by one.
+/// Up to this many matches of one rule in one folder are shown one by one.
 const FEW: usize = 4;
 
-/// Lines that are longer than this do not move the columns of all others.
+/// Longer lines do not move the columns of all other lines.
 const WIDEST: usize = 60;
 
-/// One line: the tree on the left, then the columns.
-struct Line {
+/// One line: the tree on the left, then the columns, if any.
+struct TreeLine {
     branch: String,
     name: String,
-    access: Option<Effective>,
-    note: String,
+    columns: Option<(Effective, String)>,
 }
 
 /// `nodes` stand parents first.
 pub(super) fn text(nodes: &[Node], folding: Folding, paint: Paint) -> String {
     let mut lines = Vec::new();
-    let roots = tops(nodes);
-    for (top, below) in roots {
+    for (top, below) in tops(nodes) {
         lines.push(line(String::new(), top.path.to_string(), top));
         children(below, &top.path, 1, "", folding, &mut lines);
     }
-    let width = |line: &Line| (line.branch.chars().count() + line.name.chars().count(), line.access);
-    let widths = lines.iter().map(width).filter(|(_, access)| access.is_some()).map(|(width, _)| width);
-    let names = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
-    let accesses = lines.iter().filter_map(|line| line.access).map(|access| access.to_string().len()).max();
-    let accesses = accesses.unwrap_or(0);
+    let width = |line: &TreeLine| line.branch.chars().count() + line.name.chars().count();
+    let with_columns = || lines.iter().filter(|line| line.columns.is_some());
+    let names = with_columns().map(width).filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    let accesses = lines.iter().filter_map(|line| line.columns.as_ref()).map(|(access, _)| access.to_string().len());
+    let accesses = accesses.max().unwrap_or(0);
     let mut out = String::new();
-    for line in lines {
-        let pad = " ".repeat(names.saturating_sub(line.branch.chars().count() + line.name.chars().count()));
+    for line in &lines {
         // Writing to a `String` cannot fail.
-        let _ = match line.access {
-            Some(access) => writeln!(
+        let _ = match &line.columns {
+            Some((access, note)) => writeln!(
                 out,
-                "{}{}{pad}  {}  {}",
+                "{}{}{}  {}  {}",
                 paint.aside(&line.branch),
                 line.name,
+                " ".repeat(names.saturating_sub(width(line))),
                 paint.access(access.like(), format!("{access:<accesses$}")),
-                paint.aside(&line.note)
+                paint.aside(note)
             ),
             None => writeln!(out, "{}{}", paint.aside(&line.branch), paint.aside(&line.name)),
         };
@@ -64,7 +62,7 @@ pub(super) fn text(nodes: &[Node], folding: Folding, paint: Paint) -> String {
     out
 }
 
-/// Each node that none of these is around, with those that lie in it.
+/// The nodes that lie in no other of `nodes`, each with the nodes below it.
 fn tops(nodes: &[Node]) -> Vec<(&Node, &[Node])> {
     let mut tops = Vec::new();
     let mut rest = nodes;
@@ -76,19 +74,19 @@ fn tops(nodes: &[Node]) -> Vec<(&Node, &[Node])> {
     tops
 }
 
-/// What one line stands for: a node with those in it, or many matches of one rule.
-enum Item<'n> {
+/// One line: a node with the nodes below it, or many matches of one rule.
+enum TreeItem<'n> {
     One(&'n Node, &'n [Node]),
     Many(&'n Node, usize),
 }
 
-fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, folding: Folding, lines: &mut Vec<Line>) {
+fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, folding: Folding, lines: &mut Vec<TreeLine>) {
     if below.is_empty() {
         return;
     }
     if folding.depth.is_some_and(|most| depth > most) {
         let name = format!("… {} below: {}", below.len(), counts(below));
-        lines.push(Line { branch: format!("{indent}└─ "), name, access: None, note: String::new() });
+        lines.push(TreeLine { branch: format!("{indent}└─ "), name, columns: None });
         return;
     }
     let items = items(tops(below), folding);
@@ -97,11 +95,11 @@ fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, foldin
         let (turn, bar) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let branch = format!("{indent}{turn}");
         match item {
-            Item::One(node, below) => {
+            TreeItem::One(node, below) => {
                 lines.push(line(branch, relative(&node.path, around), node));
                 children(below, &node.path, depth + 1, &format!("{indent}{bar}"), folding, lines);
             }
-            Item::Many(node, count) => {
+            TreeItem::Many(node, count) => {
                 let text = node.rule.text.as_ref().map(|text| escape_for_display(&text.0)).unwrap_or_default();
                 lines.push(line(branch, format!("{text} ({count} paths)"), node));
             }
@@ -109,8 +107,8 @@ fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, foldin
     }
 }
 
-/// Matches of one pattern, with nothing in them, become one item where there are many.
-fn items<'n>(tops: Vec<(&'n Node, &'n [Node])>, folding: Folding) -> Vec<Item<'n>> {
+/// Folds matches of one pattern that have no nodes below them, if they are many.
+fn items<'n>(tops: Vec<(&'n Node, &'n [Node])>, folding: Folding) -> Vec<TreeItem<'n>> {
     let may_fold = |node: &Node, below: &[Node]| {
         let is_plain = below.is_empty() && node.pinned_for.is_none() && !node.placeholder;
         !folding.all && is_plain && node.rule.by == Exactness::Glob && node.rule.at == node.path
@@ -125,22 +123,18 @@ fn items<'n>(tops: Vec<(&'n Node, &'n [Node])>, folding: Folding) -> Vec<Item<'n
     }
     many.retain(|_, count| *count > FEW);
     let mut items = Vec::new();
-    let mut said = Vec::new();
     for (node, below) in tops {
-        let key = key(node);
-        match many.get(&key).filter(|_| may_fold(node, below)) {
-            None => items.push(Item::One(node, below)),
-            Some(_) if said.contains(&key) => {}
-            Some(count) => {
-                items.push(Item::Many(node, *count));
-                said.push(key);
-            }
+        match many.get_mut(&key(node)).filter(|_| may_fold(node, below)) {
+            None => items.push(TreeItem::One(node, below)),
+            // The first match has stood for all of them.
+            Some(0) => {}
+            Some(count) => items.push(TreeItem::Many(node, std::mem::take(count))),
         }
     }
     items
 }
 
-fn line(branch: String, name: String, node: &Node) -> Line {
+fn line(branch: String, name: String, node: &Node) -> TreeLine {
     let mut note = node.rule.origin.to_string();
     if node.placeholder {
         note.push_str(" (placeholder)");
@@ -148,7 +142,7 @@ fn line(branch: String, name: String, node: &Node) -> Line {
     if node.pinned_for.is_some() {
         note.push_str(" (pinned)");
     }
-    Line { branch, name, access: Some(node.access), note }
+    TreeLine { branch, name, columns: Some((node.access, note)) }
 }
 
 fn counts(nodes: &[Node]) -> String {

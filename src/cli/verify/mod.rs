@@ -1,4 +1,4 @@
-//! `agent-sandbox verify`: a real sandbox, with a probe for a command, and what it found.
+//! `agent-sandbox verify`: runs a probe in a real sandbox and judges its answers.
 
 mod table;
 
@@ -33,11 +33,12 @@ use super::run::{self, Terminal};
 
 /// Start a real sandbox and test each rule in it against the kernel
 ///
-/// The sandbox is the one that `agent-sandbox -- COMMAND` would start here, with a probe for a command. It tries to read and write at the
-/// path of each rule, to move what is pinned, and to undo what confines it. The answers are compared with the policy and with an
-/// independent model of bwrap's command line. A refusal counts only where the host itself would have allowed the same; otherwise it is
-/// reported as not testable. `--quiet` shows only what does not hold or cannot be tested, and the total. Nothing is written, and nothing stays
-/// on the host.
+/// The sandbox is the one that `agent-sandbox -- COMMAND` would start here, with a probe for a
+/// command. It tries to read and write at the path of each rule, to move what is pinned, and to
+/// undo what confines it. The answers are compared with the policy and with an independent model of
+/// bwrap's command line. A refusal counts only where the host itself would have allowed the same;
+/// otherwise it is reported as not testable. `--quiet` shows only what does not hold or cannot be
+/// tested, and the total. Nothing is written, and nothing stays on the host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct VerifyArgs {
@@ -106,7 +107,7 @@ fn cannot_verify(why: &str) -> Diagnostic {
         .help("`agent-sandbox doctor` says what this machine can do; `--debug` shows what was started")
 }
 
-/// Our own executable: inside at the place of the guard, or without a guard as it is on the host.
+/// The probe is this executable. With a guard, the sandbox has it at the place of the guard.
 fn probe_command(compiled: &Compiled) -> Vec<OsString> {
     let on_host = || super::session(None).ok().and_then(|session| session.executable);
     let program = if compiled.guard { None } else { on_host() };
@@ -114,15 +115,15 @@ fn probe_command(compiled: &Compiled) -> Vec<OsString> {
     vec![program, probe::SUBCOMMAND.into()]
 }
 
-/// One sandbox that was started for the sake of a probe.
+/// One sandbox that runs the probe.
 struct Attempt {
     examination: Examination,
     compiled: Compiled,
     argv: Argv,
     on_host: Answers,
-    /// What the probe inside writes to. In memory: nobody has to read it while the probe runs, and it leaves no file.
+    /// A file in memory that takes the answers of the probe.
     report: File,
-    /// Held open while the probe runs.
+    /// The probe tries to reach this socket of the host.
     _listener: UnixListener,
 }
 
@@ -152,7 +153,7 @@ impl Attempt {
     }
 }
 
-/// The same program, as the same user, without a sandbox.
+/// Runs the probe on the host, as the same user, for comparison.
 fn ask_on_host(session: &Session, questions: &Questions) -> io::Result<Answers> {
     let executable = session.executable.as_ref().map(AbsPath::as_path).ok_or(io::ErrorKind::NotFound)?;
     let mut report = in_memory()?;
@@ -180,7 +181,7 @@ fn read_from<T: DeserializeOwned>(file: &mut File) -> io::Result<T> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// What the probe is given on its standard input, answered on its standard output.
+/// The subcommand `__verify`: reads questions from standard input and writes the answers.
 pub(super) fn answer(on_host: bool, output: &Output) -> Answered {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);

@@ -7,13 +7,13 @@ use crate::audit::verify::{Check, Effect, Outcome, Verification};
 
 use super::super::style::Paint;
 
-/// `only_findings`: without what is as it must be. Writing to a `String` cannot fail, so the
-/// results of `writeln!` are not looked at.
+/// `only_findings` leaves out the checks that hold.
+// Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
 pub(super) fn verification(verification: &Verification, only_findings: bool, paint: Paint) -> String {
     let mut out = String::new();
     let is_told = |result: Outcome| !only_findings || result != Outcome::Ok;
     let checks: Vec<&Check> = verification.checks.iter().filter(|check| is_told(check.result)).collect();
-    // The sentence at the end says that they agree; a column is for where they do not.
+    // The model has a column only if it disagrees with the policy somewhere.
     let has_model = checks.iter().any(|check| check.model != check.expected);
     let model: &[&str] = if has_model { &["model"] } else { &[] };
     let head = [&["path", "rule", "test", "expected", "kernel"], model].concat();
@@ -64,7 +64,7 @@ fn effect(effect: Effect) -> &'static str {
     }
 }
 
-/// A table and an empty line; nothing where there is no row.
+/// Writes a table and an empty line, or nothing if there are no rows.
 fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(Outcome, Option<&str>)], paint: Paint) {
     if rows.is_empty() {
         return;
