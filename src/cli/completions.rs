@@ -1,6 +1,7 @@
 //! `agent-sandbox completions SHELL`, from the one definition of all flags.
 
-use clap_complete::aot;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap_complete::aot::{self, Shell};
 
 use super::answer::Answered;
 use super::args;
@@ -17,27 +18,16 @@ use super::output::Output;
 #[command(verbatim_doc_comment)]
 pub(super) struct CompletionsArgs {
     /// The shell that is to complete
+    #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>()))]
     shell: Shell,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
 }
 
 const NAME: &str = "agent-sandbox";
 
 pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Answered {
-    let shell = match arguments.shell {
-        Shell::Bash => aot::Shell::Bash,
-        Shell::Zsh => aot::Shell::Zsh,
-        Shell::Fish => aot::Shell::Fish,
-    };
     let mut definition = without_hidden(&args::definition());
     let mut text = Vec::new();
-    aot::generate(shell, &mut definition, NAME, &mut text);
+    aot::generate(arguments.shell, &mut definition, NAME, &mut text);
     // For bash, clap_complete 4.6 takes `sandbox` for a subcommand of `agent` in half of the places.
     // Without this, bash completes nothing after a subcommand.
     let text = String::from_utf8_lossy(&text).replace("agent__subcmd__sandbox", "agent__sandbox");
