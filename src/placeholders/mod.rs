@@ -8,16 +8,16 @@
 //! a journal, or not ours.
 
 mod leaving;
+mod messages;
 mod parked;
 mod place;
 mod removal;
+mod run_placeholders;
 mod runs;
-mod standing;
 mod temporary;
 #[cfg(test)]
 mod tests;
 mod trees;
-mod words;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -36,22 +36,22 @@ use crate::host::journal::{Record, stands};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
+use messages::{cannot_put_up, held, left};
 use parked::Parked;
 use removal::{Removal, remove_all, sweep_dead};
-use standing::{Failed, Standing};
-use words::{cannot_put_up, held, left};
+use run_placeholders::{Failed, RunPlaceholders};
 
-pub use place::Outcome;
+pub use place::RemovalOutcome;
 pub use temporary::{Traces, leave_nothing};
 
 /// Of a thread that only closes descriptors.
 const SMALL_STACK: usize = 64 << 10;
 
 /// The placeholders and reports of one run. Dropping it removes the placeholders silently.
-pub struct Undo {
+pub struct ActivePlaceholders {
     host: Host,
     state: AbsPath,
-    standing: Option<Standing>,
+    standing: Option<RunPlaceholders>,
     /// What is taken away is kept for the next run.
     keeps: bool,
     said: Diagnostics,
@@ -68,7 +68,12 @@ pub enum Removed {
 
 /// Puts up the placeholders, and removes those of runs that were killed. To be called directly
 /// before the start.
-pub fn put_up_for(host: &Host, compiled: &Compiled, argv: &Argv, removed: Removed) -> Result<Undo, Diagnostic> {
+pub fn put_up(
+    host: &Host,
+    compiled: &Compiled,
+    argv: &Argv,
+    removed: Removed,
+) -> Result<ActivePlaceholders, Diagnostic> {
     let keeps = removed == Removed::Kept;
     let state = compiled.layers.state.clone();
     let mut said = Diagnostics::default();
@@ -77,10 +82,10 @@ pub fn put_up_for(host: &Host, compiled: &Compiled, argv: &Argv, removed: Remove
     let items = placeholder::items(&argv.placeholders);
     let standing = with_own_rights(|umask| {
         let mut parked = (keeps && !items.is_empty()).then(|| Parked::open(host, &state, umask)).flatten();
-        put_up(host, &state, &items, &relied_on, parked.as_mut(), &mut said)
+        put_up_items(host, &state, &items, &relied_on, parked.as_mut(), &mut said)
     });
     let standing = standing.map_err(|(path, e)| cannot_put_up(compiled, &path, &e))?;
-    Ok(Undo { host: host.clone(), state, standing, keeps, said })
+    Ok(ActivePlaceholders { host: host.clone(), state, standing, keeps, said })
 }
 
 /// What a caller's umask takes away from himself as well, he could neither remove afterwards nor
@@ -94,7 +99,7 @@ fn with_own_rights<T>(work: impl FnOnce(Mode) -> T) -> T {
     done
 }
 
-impl Undo {
+impl ActivePlaceholders {
     /// Takes away what was put up.
     pub fn finish(mut self) -> Diagnostics {
         let mut said = std::mem::take(&mut self.said);
@@ -115,10 +120,10 @@ impl Undo {
     /// The same, for a run beside which another one may live, in which somebody may hold something
     /// of this one open. `close` must keep him from writing there; if it cannot, what stands stays
     /// until no other run lives.
-    pub fn finish_beside(mut self, close: &dyn Fn() -> io::Result<()>) -> Diagnostics {
+    pub fn finish_while_others_run(mut self, close: &dyn Fn() -> io::Result<()>) -> Diagnostics {
         let has_placeholders = self.standing.as_ref().is_some_and(|standing| !standing.records.is_empty());
-        let has_company = has_placeholders && self.has_company() && !ablate::is_off(Mitigation::ClosedMounts);
-        let Err(error) = (if has_company { close() } else { Ok(()) }) else { return self.finish() };
+        let must_close = has_placeholders && self.another_run_is_alive() && !ablate::is_off(Mitigation::ClosedMounts);
+        let Err(error) = (if must_close { close() } else { Ok(()) }) else { return self.finish() };
         let noted = self.standing.take().map(|standing| standing.hold(&self.host, &self.state));
         let mut said = self.finish();
         said.push(held(&error, noted.and_then(Result::err).as_ref()));
@@ -127,14 +132,14 @@ impl Undo {
 
     /// Whether there is another run of this user that may be alive: one that has put something up.
     /// What killed runs left was swept when this one was prepared. Who cannot tell is not alone.
-    pub fn has_company(&self) -> bool {
+    pub fn another_run_is_alive(&self) -> bool {
         let own = self.standing.as_ref().map(|standing| &standing.journal.path);
         let names = crate::host::journal::read_names(&self.host, &self.state);
         names.map_or(true, |names| names.iter().any(|name| Some(name) != own))
     }
 
     /// What became of each placeholder; and, where some are to be freed, what still holds them.
-    fn take_away(&mut self) -> (Vec<(AbsPath, Outcome)>, Option<Vec<OwnedFd>>) {
+    fn take_away(&mut self) -> (Vec<(AbsPath, RemovalOutcome)>, Option<Vec<OwnedFd>>) {
         let Some(mut standing) = self.standing.take() else { return Default::default() };
         let held = std::mem::take(&mut standing.held);
         let mut parked = self.keeps.then(|| Parked::make(&self.host, &self.state)).flatten();
@@ -148,17 +153,17 @@ impl Undo {
 fn take_away(
     host: &Host,
     state: &AbsPath,
-    standing: Standing,
+    standing: RunPlaceholders,
     mut parked: Option<&mut Parked>,
-) -> (Vec<(AbsPath, Outcome)>, bool) {
-    let Standing { journal, records, .. } = standing;
+) -> (Vec<(AbsPath, RemovalOutcome)>, bool) {
+    let RunPlaceholders { journal, records, .. } = standing;
     let locked =
         runs::lock(host, state).and_then(|locked| Ok((locked, runs::others(host, state, Some(&journal.path))?)));
     let (_locked, others) = match locked {
         Ok(locked) => locked,
         // Who cannot tell what others rely on removes nothing.
         Err(e) => {
-            let stuck = || Outcome::Stuck(format!("the journals in `{state}` cannot be read: {}", reason(&e)));
+            let stuck = || RemovalOutcome::Stuck(format!("the journals in `{state}` cannot be read: {}", reason(&e)));
             return (records.iter().filter_map(Record::path).map(|path| (path, stuck())).collect(), false);
         }
     };
@@ -170,14 +175,14 @@ fn take_away(
     (outcomes, frees)
 }
 
-impl Drop for Undo {
+impl Drop for ActivePlaceholders {
     fn drop(&mut self) {
         self.take_away();
     }
 }
 
 /// Removes what runs that were killed have left: each path, and what became of it.
-pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, Outcome)>> {
+pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, RemovalOutcome)>> {
     if crate::host::journal::names(host, state).is_empty() {
         return Ok(Vec::new());
     }
@@ -188,14 +193,14 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, Outcome)>
 
 /// Puts up `items`, or joins those of other runs; and joins what another run has put up since we
 /// looked, where the policy relies on it as if it had always been there.
-fn put_up(
+fn put_up_items(
     host: &Host,
     state: &AbsPath,
     items: &[Item],
     relied_on: &BTreeSet<&AbsPath>,
     parked: Option<&mut Parked>,
     said: &mut Diagnostics,
-) -> Result<Option<Standing>, Failed> {
+) -> Result<Option<RunPlaceholders>, Failed> {
     // Every run has a journal, also one without placeholders: other runs must know that it is
     // alive.
     let in_state = |e| (state.clone(), e);
@@ -220,7 +225,7 @@ fn put_up(
         }
     }
     let needs_none = items.is_empty() && joined.is_empty();
-    let standing = match Standing::new(host, state, items, joined, &others, parked) {
+    let standing = match RunPlaceholders::new(host, state, items, joined, &others, parked) {
         // Without placeholders a run does without a journal where none can be written.
         Err(_) if needs_none => None,
         standing => Some(standing?),

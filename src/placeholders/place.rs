@@ -79,7 +79,7 @@ fn is_elsewhere(error: &io::Error) -> bool {
 
 /// What became of something that a run had made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RemovalOutcome {
     Removed,
     /// Nothing is there any more.
     Gone,
@@ -94,33 +94,33 @@ pub enum Outcome {
 }
 
 /// Removes what `record` names, if it is still that, and as it was.
-pub(crate) fn remove(host: &Host, record: &Record, folders: &mut Folders) -> Outcome {
+pub(crate) fn remove(host: &Host, record: &Record, folders: &mut Folders) -> RemovalOutcome {
     match try_remove(host, record, folders) {
         Ok(outcome) => outcome,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Outcome::Gone,
-        Err(e) if is_elsewhere(&e) => Outcome::Left("a folder on the way is none any more".to_owned()),
-        Err(e) => Outcome::Stuck(reason(&e)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => RemovalOutcome::Gone,
+        Err(e) if is_elsewhere(&e) => RemovalOutcome::Left("a folder on the way is none any more".to_owned()),
+        Err(e) => RemovalOutcome::Stuck(reason(&e)),
     }
 }
 
-fn try_remove(host: &Host, record: &Record, folders: &mut Folders) -> io::Result<Outcome> {
-    let Some(path) = record.path() else { return Ok(Outcome::Left("its name is not a path".to_owned())) };
+fn try_remove(host: &Host, record: &Record, folders: &mut Folders) -> io::Result<RemovalOutcome> {
+    let Some(path) = record.path() else { return Ok(RemovalOutcome::Left("its name is not a path".to_owned())) };
     let (folder, name) = folders.parent(host, &path)?;
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if Identity::of_stat(&found) != record.identity {
-        return Ok(Outcome::Left("something else stands there now".to_owned()));
+        return Ok(RemovalOutcome::Left("something else stands there now".to_owned()));
     }
     match record.content() {
         None => match unlinkat(folder, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST) if record.is_parent => Ok(Outcome::Filled),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Outcome::Left("it is not empty any more".to_owned())),
+            Err(Errno::NOTEMPTY | Errno::EXIST) if record.is_parent => Ok(RemovalOutcome::Filled),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(RemovalOutcome::Left("it is not empty any more".to_owned())),
             Err(e) => Err(e.into()),
-            Ok(()) => Ok(Outcome::Removed),
+            Ok(()) => Ok(RemovalOutcome::Removed),
         },
         Some(content) if holds(folder, name, &found, content)? => {
             unlinkat(folder, name, AtFlags::empty())?;
-            Ok(Outcome::Removed)
+            Ok(RemovalOutcome::Removed)
         }
-        Some(_) => Ok(Outcome::Left("its content has changed".to_owned())),
+        Some(_) => Ok(RemovalOutcome::Left("its content has changed".to_owned())),
     }
 }

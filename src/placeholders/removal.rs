@@ -6,10 +6,10 @@ use crate::host::nofollow::Folders;
 use crate::policy::path::AbsPath;
 
 use super::parked::Parked;
-use super::place::{self, Outcome};
-use super::runs::Other;
+use super::place::{self, RemovalOutcome};
+use super::runs::OtherRun;
 
-pub(crate) fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(AbsPath, Outcome)> {
+pub(crate) fn sweep_dead(host: &Host, others: &[OtherRun], own: &[Record]) -> Vec<(AbsPath, RemovalOutcome)> {
     let mut outcomes = Vec::new();
     for dead in others.iter().filter(|other| !other.is_live && !must_stay(other, others)) {
         let is_clean = remove_temporary(host, &dead.journal.intents);
@@ -25,7 +25,7 @@ pub(crate) fn sweep_dead(host: &Host, others: &[Other], own: &[Record]) -> Vec<(
 }
 
 /// What it has put up is held in place for the sake of a run that may still live.
-fn must_stay(dead: &Other, others: &[Other]) -> bool {
+fn must_stay(dead: &OtherRun, others: &[OtherRun]) -> bool {
     dead.journal.is_held && others.iter().any(|other| other.is_live)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn remove_temporary(host: &Host, intents: &[Intent]) -> bool {
 
 /// What became of records, and which of them still stand only because they could not be removed now, parents first.
 pub(crate) struct Removal {
-    pub outcomes: Vec<(AbsPath, Outcome)>,
+    pub outcomes: Vec<(AbsPath, RemovalOutcome)>,
     pub unfinished: Vec<Record>,
     /// Some of it was not kept: the kernel frees it when the last descriptor is closed.
     pub frees: bool,
@@ -47,11 +47,11 @@ pub(crate) struct Removal {
 pub(crate) fn remove_all(
     host: &Host,
     records: &[Record],
-    others: &[Other],
+    others: &[OtherRun],
     own: &[Record],
     mut parked: Option<&mut Parked>,
 ) -> Removal {
-    let counts = |other: &&Other| other.is_live || must_stay(other, others);
+    let counts = |other: &&OtherRun| other.is_live || must_stay(other, others);
     let live = || others.iter().filter(counts).flat_map(|other| &other.journal.records);
     let is_used = |record: &Record| live().chain(own).any(|used| is_same(used, record));
     // A run that was killed before it put its own in place met one that another run had put there, or made room for it.
@@ -72,9 +72,9 @@ pub(crate) fn remove_all(
     for record in records.iter().rev() {
         let Some(path) = record.path() else { continue };
         let mut outcome = match is_used(record) {
-            true => Outcome::InUse,
-            false if is_of_another(record) => Outcome::Gone,
-            false if is_kept(&path, record, &mut folders) => Outcome::Removed,
+            true => RemovalOutcome::InUse,
+            false if is_of_another(record) => RemovalOutcome::Gone,
+            false if is_kept(&path, record, &mut folders) => RemovalOutcome::Removed,
             false => {
                 removal.frees = true;
                 place::remove(host, record, &mut folders)
@@ -82,10 +82,10 @@ pub(crate) fn remove_all(
         };
         // It is not empty because of what is stuck in it, and goes with that.
         let holds_stuck = removal.unfinished.iter().filter_map(Record::path).any(|stuck| stuck.is_below(&path));
-        if holds_stuck && matches!(outcome, Outcome::Filled | Outcome::Left(_)) {
-            outcome = Outcome::Stuck("something in it could not be removed".to_owned());
+        if holds_stuck && matches!(outcome, RemovalOutcome::Filled | RemovalOutcome::Left(_)) {
+            outcome = RemovalOutcome::Stuck("something in it could not be removed".to_owned());
         }
-        if matches!(outcome, Outcome::Stuck(_)) {
+        if matches!(outcome, RemovalOutcome::Stuck(_)) {
             removal.unfinished.push(record.clone());
         }
         removal.outcomes.push((path, outcome));

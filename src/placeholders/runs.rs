@@ -75,14 +75,14 @@ fn is_at(host: &Host, path: &AbsPath, file: &File) -> io::Result<bool> {
 }
 
 /// The journal of this run.
-pub(crate) struct Own {
+pub(crate) struct RunJournal {
     pub path: AbsPath,
     /// No other run has it: process ids come back, in a container soon.
     pub tag: String,
     file: File,
 }
 
-impl Own {
+impl RunJournal {
     /// A new one, locked. The lock of the folder must be held.
     pub(crate) fn create(host: &Host, state: &AbsPath, parked: Option<&Parked>) -> io::Result<Self> {
         let process = std::process::id();
@@ -132,7 +132,7 @@ impl Own {
 }
 
 /// The journal of another run.
-pub(crate) struct Other {
+pub(crate) struct OtherRun {
     pub path: AbsPath,
     pub journal: Journal,
     pub is_live: bool,
@@ -140,7 +140,7 @@ pub(crate) struct Other {
     file: Option<File>,
 }
 
-impl Other {
+impl OtherRun {
     /// Notes that only this still stands.
     pub(crate) fn note(&self, unfinished: Vec<Record>) {
         if let (Some(mut file), Ok(mut text)) = (self.file.as_ref(), serde_json::to_vec(&Line::Made(unfinished))) {
@@ -155,28 +155,28 @@ impl Other {
 /// All journals but `own`. The lock of the folder must be held.
 ///
 /// An error where one cannot be read now: whoever took it for absent would remove what another run relies on.
-pub(crate) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> io::Result<Vec<Other>> {
+pub(crate) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> io::Result<Vec<OtherRun>> {
     let names = journal::read_names(host, state)?.into_iter().filter(|name| Some(name) != own);
     names.filter_map(|name| other(host, name).transpose()).collect()
 }
 
 /// `None` for one that has gone meanwhile. One that belongs to somebody else counts as alive, whatever it holds.
-fn other(host: &Host, path: AbsPath) -> io::Result<Option<Other>> {
+fn other(host: &Host, path: AbsPath) -> io::Result<Option<OtherRun>> {
     match read_other(host, path.clone()) {
         Ok(other) => Ok(Some(other)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) if is_for_now(&e) => Err(e),
         Err(_) => {
             let text = fs::read(host.real(&path)).unwrap_or_default();
-            Ok(Some(Other { journal: Journal::parse(&text), path, is_live: true, file: None }))
+            Ok(Some(OtherRun { journal: Journal::parse(&text), path, is_live: true, file: None }))
         }
     }
 }
 
-fn read_other(host: &Host, path: AbsPath) -> io::Result<Other> {
+fn read_other(host: &Host, path: AbsPath) -> io::Result<OtherRun> {
     let mut file = options().open(host.real(&path))?;
     let is_live = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
-    Ok(Other { path, journal: Journal::parse(&text), is_live, file: Some(file) })
+    Ok(OtherRun { path, journal: Journal::parse(&text), is_live, file: Some(file) })
 }

@@ -16,7 +16,7 @@ use super::runs;
 
 const ONLY_FOR_THIS_RUN: Origin = Origin::BuiltIn("is there as long as this run");
 
-/// What was missing of the folder of our state before a run. Goes at the end: drop it after [`super::Undo`].
+/// What was missing of the folder of our state before a run. Goes at the end: drop it after [`super::ActivePlaceholders`].
 pub struct Traces {
     host: Host,
     state: AbsPath,

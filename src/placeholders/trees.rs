@@ -14,7 +14,7 @@ use crate::policy::path::AbsPath;
 use super::parked::{Found, Parked};
 use super::place;
 use super::removal;
-use super::standing::Failed;
+use super::run_placeholders::Failed;
 
 /// Something to make in an existing folder, with all that belongs into it.
 pub(crate) struct Tree<'i> {

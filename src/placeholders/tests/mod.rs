@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use super::runs::Own;
+use super::runs::RunJournal;
 use super::trees::{Tree, trees};
 use super::*;
 use crate::host::identity::Identity;
@@ -48,18 +48,19 @@ impl Scene {
         Self { host: Host::at(folder.path()), folder, state: abs("/state") }
     }
 
-    fn start(&self, items: &[Item]) -> Standing {
+    fn start(&self, items: &[Item]) -> RunPlaceholders {
         let mut said = Diagnostics::default();
-        let standing = put_up(&self.host, &self.state, items, &BTreeSet::new(), None, &mut said).unwrap().unwrap();
+        let standing =
+            put_up_items(&self.host, &self.state, items, &BTreeSet::new(), None, &mut said).unwrap().unwrap();
         assert_eq!(said, Diagnostics::default());
         standing
     }
 
-    fn end(&self, standing: Standing) -> Vec<(AbsPath, Outcome)> {
+    fn end(&self, standing: RunPlaceholders) -> Vec<(AbsPath, RemovalOutcome)> {
         take_away(&self.host, &self.state, standing, None).0
     }
 
-    fn sweep(&self) -> Vec<(AbsPath, Outcome)> {
+    fn sweep(&self) -> Vec<(AbsPath, RemovalOutcome)> {
         sweep(&self.host, &self.state).unwrap()
     }
 
@@ -90,9 +91,9 @@ impl Scene {
 }
 
 #[track_caller]
-fn assert_left(outcomes: &[(AbsPath, Outcome)], path: &str, why: &str) {
+fn assert_left(outcomes: &[(AbsPath, RemovalOutcome)], path: &str, why: &str) {
     let outcome = outcomes.iter().find(|(at, _)| *at == abs(path)).map(|(_, outcome)| outcome);
-    assert_eq!(outcome, Some(&Outcome::Left(why.to_owned())), "{outcomes:?}");
+    assert_eq!(outcome, Some(&RemovalOutcome::Left(why.to_owned())), "{outcomes:?}");
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn what_is_put_up_is_taken_away() {
     assert_eq!(scene.project(), ["a", "a/f.json", "d"]);
     assert_eq!(fs::read(scene.real("/p/a/f.json")).unwrap(), b"{}\n");
     let outcomes = scene.end(run);
-    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Removed), "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::Removed), "{outcomes:?}");
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));
 }
 
@@ -112,7 +113,7 @@ fn a_run_that_was_killed_is_swept() {
     drop(scene.start(&usual()));
     assert_eq!(scene.project().len(), 3);
     let outcomes = scene.sweep();
-    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Removed), "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::Removed), "{outcomes:?}");
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));
     assert_eq!(scene.sweep(), []);
 }
@@ -135,8 +136,8 @@ fn killed_after(scene: &Scene, steps: usize) {
     let items = usual();
     let wanted: Vec<&Item> = items.iter().collect();
     let lock = runs::lock(&scene.host, &scene.state).unwrap();
-    let journal = Own::create(&scene.host, &scene.state, None).unwrap();
-    let mut standing = Standing { journal, records: vec![], intents: vec![], held: vec![] };
+    let journal = RunJournal::create(&scene.host, &scene.state, None).unwrap();
+    let mut standing = RunPlaceholders { journal, records: vec![], intents: vec![], held: vec![] };
     let trees = trees(&scene.host, &wanted, &standing.journal.tag).unwrap();
     let mut folders = Folders::default();
     if steps > 0 {
@@ -186,7 +187,10 @@ fn a_run_after_any_kill_works_and_says_nothing() {
         fs::rename(scene.real("/p/x"), scene.real("/p/d")).unwrap();
         drop(run);
         let outcomes = scene.sweep();
-        assert!(!outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Left(_))), "{steps}: {outcomes:?}");
+        assert!(
+            !outcomes.iter().any(|(_, outcome)| matches!(outcome, RemovalOutcome::Left(_))),
+            "{steps}: {outcomes:?}"
+        );
         assert_eq!((scene.project(), scene.journals()), (vec![], 0), "{steps}");
     }
 }
@@ -201,10 +205,10 @@ fn two_runs_share_a_placeholder_until_the_last_one_ends() {
             if killed {
                 drop(early);
                 let outcomes = scene.sweep();
-                assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::InUse), "{outcomes:?}");
+                assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::InUse), "{outcomes:?}");
             } else {
                 let outcomes = scene.end(early);
-                assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::InUse), "{outcomes:?}");
+                assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::InUse), "{outcomes:?}");
             }
             assert_eq!(scene.project(), ["a", "a/f.json", "d"]);
             scene.end(late);
@@ -242,7 +246,7 @@ fn what_the_host_changed_or_replaced_is_left() {
     assert_left(&outcomes, "/p/e", "something else stands there now");
     assert_left(&outcomes, "/p/f", "its content has changed");
     assert_left(&outcomes, "/p/g", "something else stands there now");
-    assert_eq!(outcomes.iter().find(|(path, _)| *path == abs("/p/h")).unwrap().1, Outcome::Gone);
+    assert_eq!(outcomes.iter().find(|(path, _)| *path == abs("/p/h")).unwrap().1, RemovalOutcome::Gone);
     assert_eq!(scene.project(), ["d", "d/mine", "e", "f", "g"]);
 }
 
@@ -252,7 +256,7 @@ fn a_directory_on_the_way_stays_where_the_command_has_filled_it() {
     let run = scene.start(&usual());
     fs::write(scene.real("/p/a/work"), "").unwrap();
     let outcomes = scene.end(run);
-    assert!(outcomes.contains(&(abs("/p/a"), Outcome::Filled)), "{outcomes:?}");
+    assert!(outcomes.contains(&(abs("/p/a"), RemovalOutcome::Filled)), "{outcomes:?}");
     assert_eq!(scene.project(), ["a", "a/work"]);
 }
 
@@ -272,7 +276,7 @@ fn nothing_is_put_up_or_taken_away_through_a_symlink() {
     symlink("../elsewhere", scene.real("/p/l")).unwrap();
     symlink("../elsewhere/x", scene.real("/p/dangling")).unwrap();
     for item in [file("/p/l/x"), file("/p/dangling")] {
-        let failed = put_up(
+        let failed = put_up_items(
             &scene.host,
             &scene.state,
             &[directory("/p/d"), item],
@@ -307,7 +311,8 @@ fn a_forged_or_broken_journal_removes_nothing_of_ours() {
 #[test]
 fn a_run_without_placeholders_is_known_to_be_alive_while_it_lasts() {
     let scene = Scene::new();
-    let run = put_up(&scene.host, &scene.state, &[], &BTreeSet::new(), None, &mut Diagnostics::default()).unwrap();
+    let run =
+        put_up_items(&scene.host, &scene.state, &[], &BTreeSet::new(), None, &mut Diagnostics::default()).unwrap();
     assert_eq!(scene.journals(), 1);
     take_away(&scene.host, &scene.state, run.unwrap(), None);
     assert_eq!((scene.project(), scene.journals()), (Vec::new(), 0));

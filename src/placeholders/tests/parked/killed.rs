@@ -7,7 +7,7 @@ fn killed(scene: &Scene, steps: usize) {
     let items = items();
     if steps > 3 {
         let run = scene.start_again(&items);
-        let others: [runs::Other; 0] = [];
+        let others: [runs::OtherRun; 0] = [];
         let taken = if steps > 4 { &run.records[..] } else { &run.records[1..] };
         let mut parked = scene.parked();
         parked.make_room(taken.len());
@@ -19,8 +19,8 @@ fn killed(scene: &Scene, steps: usize) {
     }
     let lock = runs::lock(&scene.host, &scene.state).unwrap();
     let mut parked = scene.parked();
-    let journal = Own::create(&scene.host, &scene.state, Some(&parked)).unwrap();
-    let mut standing = Standing { journal, records: vec![], intents: vec![], held: vec![] };
+    let journal = RunJournal::create(&scene.host, &scene.state, Some(&parked)).unwrap();
+    let mut standing = RunPlaceholders { journal, records: vec![], intents: vec![], held: vec![] };
     let mut folders = Folders::default();
     let found: Vec<_> = items.iter().map(|item| parked.find(&scene.host, item, &mut folders).unwrap()).collect();
     if steps > 0 {
@@ -73,7 +73,7 @@ fn what_another_run_relies_on_is_not_taken_in() {
     let first = scene.once(&items());
     let (one, two) = (scene.start_again(&items()), scene.start_again(&items()));
     let (outcomes, _) = scene.end_and_keep(one);
-    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::InUse), "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::InUse), "{outcomes:?}");
     assert_eq!((scene.project(), mode(&scene.real("/p/d"))), (vec!["d".into(), "f.json".into(), "g".into()], 0o750));
     scene.end_and_keep(two);
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));

@@ -43,16 +43,17 @@ impl Scene {
         Parked::read(&self.host, &self.state, Mode::from_raw_mode(0o027)).unwrap()
     }
 
-    fn start_again(&self, items: &[Item]) -> Standing {
+    fn start_again(&self, items: &[Item]) -> RunPlaceholders {
         let mut said = Diagnostics::default();
         let standing =
-            put_up(&self.host, &self.state, items, &BTreeSet::new(), Some(&mut self.parked()), &mut said).unwrap();
+            put_up_items(&self.host, &self.state, items, &BTreeSet::new(), Some(&mut self.parked()), &mut said)
+                .unwrap();
         assert_eq!(said, Diagnostics::default());
         standing.unwrap()
     }
 
     /// What became of each, and whether something is to be freed.
-    fn end_and_keep(&self, standing: Standing) -> (Vec<(AbsPath, Outcome)>, bool) {
+    fn end_and_keep(&self, standing: RunPlaceholders) -> (Vec<(AbsPath, RemovalOutcome)>, bool) {
         take_away(&self.host, &self.state, standing, Some(&mut self.parked()))
     }
 
@@ -62,7 +63,7 @@ impl Scene {
         let run = self.start_again(items);
         let made = items.iter().map(|item| made(&self.real(item.path.as_path().to_str().unwrap()))).collect();
         let (outcomes, _) = self.end_and_keep(run);
-        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Removed), "{outcomes:?}");
+        assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::Removed), "{outcomes:?}");
         assert_eq!((self.project(), self.journals()), (vec![], 0));
         made
     }
@@ -324,10 +325,10 @@ fn on_another_file_system_all_is_made_and_removed() {
     for _ in 0..2 {
         let mut parked = Parked::read(&host, &state, Mode::empty()).unwrap();
         let (items, said) = (std::slice::from_ref(&item), &mut Diagnostics::default());
-        let run = put_up(&host, &state, items, &BTreeSet::new(), Some(&mut parked), said).unwrap().unwrap();
+        let run = put_up_items(&host, &state, items, &BTreeSet::new(), Some(&mut parked), said).unwrap().unwrap();
         assert!(elsewhere.path().join("d").is_dir());
         let (outcomes, frees) = take_away(&host, &state, run, Some(&mut parked));
-        assert_eq!((outcomes, frees), (vec![(item.path.clone(), Outcome::Removed)], true));
+        assert_eq!((outcomes, frees), (vec![(item.path.clone(), RemovalOutcome::Removed)], true));
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
         assert_eq!(scene.kept(), Vec::<std::path::PathBuf>::new());
     }

@@ -6,7 +6,7 @@ use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::policy::path::AbsPath;
 
-use super::place::Outcome;
+use super::place::RemovalOutcome;
 
 pub(crate) fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Error) -> Diagnostic {
     let concerned =
@@ -25,17 +25,17 @@ pub(crate) fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Err
 }
 
 /// What to say of something that is still there.
-pub(crate) fn left(path: &AbsPath, outcome: &Outcome) -> Option<Diagnostic> {
+pub(crate) fn left(path: &AbsPath, outcome: &RemovalOutcome) -> Option<Diagnostic> {
     let (message, help) = match outcome {
-        Outcome::Left(why) => (
+        RemovalOutcome::Left(why) => (
             format!("`{path}`, where a placeholder stood during a run, is left as it is: {why}"),
             "look at it, and remove it if it is not yours",
         ),
-        Outcome::Stuck(why) => (
+        RemovalOutcome::Stuck(why) => (
             format!("the placeholder at `{path}` could not be removed after the run: {why}"),
             "see to the cause: the next start removes it, or `agent-sandbox sweep`",
         ),
-        Outcome::Removed | Outcome::Gone | Outcome::InUse | Outcome::Filled => return None,
+        RemovalOutcome::Removed | RemovalOutcome::Gone | RemovalOutcome::InUse | RemovalOutcome::Filled => return None,
     };
     Some(Diagnostic::new(Code::PlaceholderLeft, message).help(help))
 }

@@ -12,15 +12,15 @@ use crate::policy::path::AbsPath;
 use super::parked::Parked;
 use super::place;
 use super::removal::{remove_all, remove_temporary};
-use super::runs::{self, Other, Own};
+use super::runs::{self, OtherRun, RunJournal};
 use super::trees::{Tree, trees};
 
 /// What could not be put up or noted, and why.
 pub(crate) type Failed = (AbsPath, io::Error);
 
 /// The placeholders of this run.
-pub(crate) struct Standing {
-    pub journal: Own,
+pub(crate) struct RunPlaceholders {
+    pub journal: RunJournal,
     pub records: Vec<Record>,
     /// What was made under another name first.
     pub intents: Vec<Intent>,
@@ -28,7 +28,7 @@ pub(crate) struct Standing {
     pub held: Vec<OwnedFd>,
 }
 
-impl Standing {
+impl RunPlaceholders {
     /// Leaves all of it, until no other run lives.
     pub(crate) fn hold(mut self, host: &Host, state: &AbsPath) -> io::Result<()> {
         let _locked = runs::lock(host, state)?;
@@ -40,7 +40,7 @@ impl Standing {
         state: &AbsPath,
         items: &[Item],
         joined: Vec<Record>,
-        others: &[Other],
+        others: &[OtherRun],
         parked: Option<&mut Parked>,
     ) -> Result<Self, Failed> {
         let mut records = joined;
@@ -58,7 +58,7 @@ impl Standing {
             }
         }
         let in_state = |e| (state.clone(), e);
-        let journal = Own::create(host, state, parked.as_deref()).map_err(in_state)?;
+        let journal = RunJournal::create(host, state, parked.as_deref()).map_err(in_state)?;
         if let Some(parked) = &parked {
             // It stands as it is where that fails.
             records.iter().for_each(|record| drop(parked.open_again(host, record)));
