@@ -1,4 +1,4 @@
-//! `agent-sandbox sweep`: what killed runs have left at blocked paths.
+//! `agent-sandbox sweep`: removes the leftovers of killed runs at blocked paths.
 
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::guard::report::{Answer, Report, refusal};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::placeholders::{self, ActivePlaceholders, Removed, Traces};
+use crate::placeholders::{self, ActivePlaceholders, Traces};
 use crate::policy::path::AbsPath;
 use crate::policy::rule::Protection;
 use crate::sys::ablate::{self, Mitigation, Point};
@@ -228,18 +228,17 @@ impl Sandbox {
     }
 
     /// Runs the command under a supervisor. When this returns, no process inside is alive, and the
-    /// placeholders are gone. Signals wait meanwhile, so that none leaves placeholders behind.
+    /// placeholders and traces are gone. Signals wait meanwhile, so that none leaves them behind.
     fn supervise(
         &self,
         prepared: &Prepared,
-        traces: Option<Traces>,
+        _traces: Option<Traces>,
         supervisor: &Supervisor,
         front: &mut dyn FrontEnd,
     ) -> Result<Conclusion, Diagnostic> {
         let Prepared { session, judged: Judged { compiled, .. }, engine, argv } = prepared;
         let host = &self.host;
-        let removed = if traces.is_none() { Removed::Kept } else { Removed::Freed };
-        let placeholders = placeholders::put_up(host, compiled, argv, removed)?;
+        let placeholders = placeholders::put_up(host, compiled, argv)?;
         let look = super::look(host, argv)?;
         if let Some(path) = look.missing() {
             return Ok(Conclusion::Changed(refusal(&format!("`{path}` is gone"))));

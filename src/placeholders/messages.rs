@@ -1,46 +1,51 @@
-//! What is said of placeholders.
+//! Diagnostics about placeholders.
 
 use std::io;
 
 use crate::compile::Compiled;
-use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::policy::path::AbsPath;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 
 use super::place::RemovalOutcome;
+use super::removal::Outcomes;
+use super::run_placeholders::PutUpError;
 
-pub(crate) fn cannot_put_up(compiled: &Compiled, path: &AbsPath, error: &io::Error) -> Diagnostic {
-    let concerned =
-        |path: &AbsPath| compiled.plan.placeholders.iter().find(|one| one.path == *path || one.parents.contains(path));
-    let message = format!("cannot put a placeholder at `{path}`: {}", reason(error));
-    match concerned(path) {
-        Some(placeholder) => Diagnostic::new(Code::PlaceholderFailed, message)
-            .at(&placeholder.origin)
-            .help("see that the folder can be written, or take `if-missing = \"block\"` out of the rule"),
+pub(crate) fn cannot_put_up(compiled: &Compiled, PutUpError { path, error }: &PutUpError) -> Diagnostic {
+    let why = reason(error);
+    let mut placeholders = compiled.plan.placeholders.iter();
+    match placeholders.find(|placeholder| placeholder.path == *path || placeholder.parents.contains(path)) {
+        Some(placeholder) => {
+            Diagnostic::new(Code::PlaceholderFailed, format!("cannot put a placeholder at `{path}`: {why}"))
+                .at(&placeholder.origin)
+                .help("see that the folder can be written, or take `if-missing = \"block\"` out of the rule")
+        }
         None => {
-            let message = format!("cannot note what is put up for the run in `{path}`: {}", reason(error));
+            let message = format!("cannot note what is put up for the run in `{path}`: {why}");
             Diagnostic::new(Code::PlaceholderFailed, message)
                 .help("make the folder writable, or name another with XDG_STATE_HOME")
         }
     }
 }
 
-/// What to say of something that is still there.
-pub(crate) fn left(path: &AbsPath, outcome: &RemovalOutcome) -> Option<Diagnostic> {
-    let (message, help) = match outcome {
-        RemovalOutcome::Left(why) => (
-            format!("`{path}`, where a placeholder stood during a run, is left as it is: {why}"),
-            "look at it, and remove it if it is not yours",
-        ),
-        RemovalOutcome::Stuck(why) => (
-            format!("the placeholder at `{path}` could not be removed after the run: {why}"),
-            "see to the cause: the next start removes it, or `agent-sandbox sweep`",
-        ),
-        RemovalOutcome::Removed | RemovalOutcome::Gone | RemovalOutcome::InUse | RemovalOutcome::Filled => return None,
-    };
-    Some(Diagnostic::new(Code::PlaceholderLeft, message).help(help))
+/// Reports the paths that are not as they were before the run.
+pub(crate) fn report_left(outcomes: &Outcomes, said: &mut Diagnostics) {
+    for (path, outcome) in outcomes {
+        let (message, help) = match outcome {
+            RemovalOutcome::Left(why) => (
+                format!("`{path}`, where a placeholder stood during a run, is left as it is: {why}"),
+                "look at it, and remove it if it is not yours",
+            ),
+            RemovalOutcome::Stuck(why) => (
+                format!("the placeholder at `{path}` could not be removed after the run: {why}"),
+                "see to the cause: the next start removes it, or `agent-sandbox sweep`",
+            ),
+            RemovalOutcome::Removed | RemovalOutcome::Gone | RemovalOutcome::InUse | RemovalOutcome::Filled => continue,
+        };
+        said.push(Diagnostic::new(Code::PlaceholderLeft, message).help(help));
+    }
 }
 
-/// What to say of what stays for the sake of others. `unnoted`: why it could not be noted that it has to.
+/// Placeholders stay because the mounts could not be closed. `unnoted`: the journal could not be
+/// written either.
 pub(crate) fn held(error: &io::Error, unnoted: Option<&io::Error>) -> Diagnostic {
     let mut message = format!(
         "placeholders of this run stay: somebody in another sandbox may write where they stand ({})",

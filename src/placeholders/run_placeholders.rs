@@ -1,150 +1,198 @@
-//! The placeholders of one run, from what is missing to what stands.
+//! The placeholders of one run.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::compile::placeholder::Item;
-use crate::host::Host;
-use crate::host::journal::{Intent, Line, Record, stands};
-use crate::host::nofollow::Folders;
-use crate::policy::path::AbsPath;
+use rustix::fs::fstat;
 
-use super::parked::Parked;
-use super::place;
-use super::removal::{remove_all, remove_temporary};
+use crate::compile::placeholder::PlaceholderItem;
+use crate::diagnostic::reason;
+use crate::host::Host;
+use crate::host::identity::Identity;
+use crate::host::journal::{Intent, JournalLine, PlaceholderRecord, is_in_place};
+use crate::host::nofollow::open_itself;
+use crate::policy::path::AbsPath;
+use crate::sys::ablate::{self, Point};
+
+use super::place::{self, RemovalOutcome};
+use super::removal::{Outcomes, Removal, remove_all, remove_temporary};
 use super::runs::{self, OtherRun, RunJournal};
 use super::trees::{Tree, trees};
 
-/// What could not be put up or noted, and why.
-pub(crate) type Failed = (AbsPath, io::Error);
+/// The path that could not be put up or written, and the reason.
+#[derive(Debug)]
+pub(crate) struct PutUpError {
+    pub path: AbsPath,
+    pub error: io::Error,
+}
 
-/// The placeholders of this run.
+impl PutUpError {
+    pub(crate) fn at(path: &AbsPath) -> impl Fn(io::Error) -> Self {
+        |error| Self { path: path.clone(), error }
+    }
+}
+
+/// The placeholders of this run and their journal.
 pub(crate) struct RunPlaceholders {
     pub journal: RunJournal,
-    pub records: Vec<Record>,
-    /// What was made under another name first.
+    pub records: Vec<PlaceholderRecord>,
+    /// Everything that was made under a temporary name.
     pub intents: Vec<Intent>,
-    /// Each of them, open: as long as it is, its inode is not given to another file.
+    /// A descriptor of each placeholder. The kernel gives the inode number of an open file to no
+    /// other file.
     pub held: Vec<OwnedFd>,
 }
 
 impl RunPlaceholders {
-    /// Leaves all of it, until no other run lives.
-    pub(crate) fn hold(mut self, host: &Host, state: &AbsPath) -> io::Result<()> {
-        let _locked = runs::lock(host, state)?;
-        self.journal.write(&Line::Held)
-    }
-
     pub(crate) fn new(
         host: &Host,
         state: &AbsPath,
-        items: &[Item],
-        joined: Vec<Record>,
+        items: &[PlaceholderItem],
+        joined: Vec<PlaceholderRecord>,
         others: &[OtherRun],
-        parked: Option<&mut Parked>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, PutUpError> {
         let mut records = joined;
         let mut missing = Vec::new();
         for item in items {
-            let known = others.iter().flat_map(|other| &other.journal.records);
-            let mut known = known.filter(|record| record.path().as_ref() == Some(&item.path));
-            let standing = known.find_map(|record| match stands(host, record) {
-                Ok(false) => None,
-                stands => Some(stands.map(|_| record)),
-            });
-            match standing.transpose().map_err(|e| (item.path.clone(), e))? {
+            match find_in_place(host, &item.path, others).map_err(PutUpError::at(&item.path))? {
                 Some(record) => records.push(record.joined(item.is_parent)),
                 None => missing.push(item),
             }
         }
-        let in_state = |e| (state.clone(), e);
-        let journal = RunJournal::create(host, state, parked.as_deref()).map_err(in_state)?;
-        if let Some(parked) = &parked {
-            // It stands as it is where that fails.
-            records.iter().for_each(|record| drop(parked.open_again(host, record)));
-        }
-        let joined = records.iter().filter_map(Record::path);
-        let held = joined.filter_map(|path| place::hold(host, &path).ok()).collect();
-        let mut standing = Self { journal, records, intents: Vec::new(), held };
-        if let Err(failed) = standing.make(host, &missing, parked) {
-            let Self { journal, records, intents, .. } = standing;
-            let unfinished = remove_all(host, &records, others, &[], None).unfinished;
-            if remove_temporary(host, &intents) {
-                journal.close(host, unfinished, None);
+        let journal = RunJournal::create(host, state).map_err(PutUpError::at(state))?;
+        ablate::pause(Point::Placeholders("journal-created"));
+        let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
+        let mut run = Self { journal, records, intents: Vec::new(), held };
+        if let Err(error) = run.put_up(host, &missing) {
+            let unfinished = remove_all(host, &run.records, others, &[]).unfinished;
+            if remove_temporary(host, &run.intents) {
+                run.journal.close(host, unfinished);
             }
-            return Err(failed);
+            return Err(error);
         }
-        Ok(standing)
+        Ok(run)
     }
 
-    /// Puts up what is missing. What appeared since we looked stays as it is.
-    fn make(&mut self, host: &Host, missing: &[&Item], parked: Option<&mut Parked>) -> Result<(), Failed> {
+    fn put_up(&mut self, host: &Host, missing: &[&PlaceholderItem]) -> Result<(), PutUpError> {
         let trees = trees(host, missing, &self.journal.tag)?;
-        let mut folders = Folders::default();
-        let rest = match parked {
-            Some(parked) => self.use_again(host, &trees, parked, &mut folders)?,
-            None => trees.iter().collect(),
-        };
-        // What was joined is to be noted, too.
-        if trees.is_empty() { self.note() } else { self.make_new(host, &rest, &mut folders) }
-    }
-
-    /// Moves into place what stood there before. It has its identity already, so it is noted, and needs no other name. What else is to be made
-    /// is returned.
-    fn use_again<'t, 'i>(
-        &mut self,
-        host: &Host,
-        trees: &'t [Tree<'i>],
-        parked: &mut Parked,
-        folders: &mut Folders,
-    ) -> Result<Vec<&'t Tree<'i>>, Failed> {
-        let (mut kept, mut rest) = (Vec::new(), Vec::new());
-        for tree in trees {
-            match tree.alone().and_then(|item| Some((item, parked.find(host, item, folders)?))) {
-                Some((item, found)) => {
-                    self.records.push(Record::new(&item.path, found.identity, item.content, false));
-                    kept.push((tree, found));
-                }
-                None => rest.push(tree),
-            }
-        }
-        if kept.is_empty() {
-            return Ok(rest);
-        }
-        self.note()?;
-        let noted = self.records.len();
-        for (tree, found) in kept {
-            if tree.put(host, (parked, &found), &mut self.records, &mut self.held, folders)?.is_none() {
-                rest.push(tree);
-            }
-        }
-        if self.records.len() == noted { Ok(rest) } else { self.note().map(|()| rest) }
-    }
-
-    /// Makes each tree under a temporary name first.
-    fn make_new(&mut self, host: &Host, trees: &[&Tree], folders: &mut Folders) -> Result<(), Failed> {
         if trees.is_empty() {
-            return Ok(());
+            return self.note();
         }
-        self.intents = trees.iter().map(|tree| tree.intent()).collect();
-        self.write(&Line::WillMake(self.intents.clone()))?;
-        let made = trees.iter().try_for_each(|tree| tree.make(host, &mut self.records, folders));
-        // Also what was made before a failure, so that it can be taken away.
+        self.announce(&trees)?;
+        ablate::pause(Point::Placeholders("announced"));
+        let made = trees.iter().try_for_each(|tree| self.make(host, tree));
+        ablate::pause(Point::Placeholders("made"));
+        // Even after a failure: the records tell what to remove.
         self.note()?;
+        ablate::pause(Point::Placeholders("noted"));
         let noted = self.records.clone();
-        let place = |tree: &&Tree| tree.place(host, &mut self.records, &mut self.held, folders);
-        let placed = made.and_then(|()| trees.iter().try_for_each(place));
+        let placed = made.and_then(|()| trees.iter().try_for_each(|tree| self.place(host, tree)));
         if self.records != noted {
             self.note()?;
         }
         placed
     }
 
-    fn note(&mut self) -> Result<(), Failed> {
-        self.write(&Line::Made(self.records.clone()))
+    /// Notes the temporary names before anything is made.
+    pub(crate) fn announce(&mut self, trees: &[Tree]) -> Result<(), PutUpError> {
+        self.intents = trees.iter().map(Tree::intent).collect();
+        self.write(&JournalLine::WillMake(self.intents.clone()))
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), Failed> {
-        self.journal.write(line).map_err(|e| (self.journal.path.clone(), e))
+    /// Makes `tree` under its temporary name.
+    pub(crate) fn make(&mut self, host: &Host, tree: &Tree) -> Result<(), PutUpError> {
+        tree.items.iter().try_for_each(|item| self.make_item(host, item, &tree.temporary_path(item)))
     }
+
+    fn make_item(&mut self, host: &Host, item: &PlaceholderItem, at: &AbsPath) -> Result<(), PutUpError> {
+        let identity = place::make(host, at, item.content).map_err(PutUpError::at(&item.path))?;
+        self.records.push(PlaceholderRecord::new(&item.path, identity, item.content, item.is_parent));
+        Ok(())
+    }
+
+    /// Notes all placeholders.
+    pub(crate) fn note(&mut self) -> Result<(), PutUpError> {
+        self.write(&JournalLine::Made(self.records.clone()))
+    }
+
+    /// Renames `tree` to its path. If a file has appeared there since the policy was compiled, that
+    /// file stays, and is mounted like everything that exists.
+    pub(crate) fn place(&mut self, host: &Host, tree: &Tree) -> Result<(), PutUpError> {
+        let top = tree.top();
+        let failed = PutUpError::at(top);
+        let error = match place::rename_without_replacing(host, &tree.temporary, top) {
+            Ok(()) => {
+                ablate::pause(Point::Placeholders("first-placed"));
+                return self.hold(host, tree).map_err(failed);
+            }
+            Err(error) => error,
+        };
+        let exists = error.kind() == io::ErrorKind::AlreadyExists;
+        if !exists && !place::is_unsupported(&error) {
+            return Err(failed(error));
+        }
+        self.records.retain(|record| !record.path.is_within(top));
+        // A temporary file that stays is in the journal.
+        remove_temporary(host, &[tree.intent()]);
+        if exists {
+            return Ok(());
+        }
+        // A file system without RENAME_NOREPLACE.
+        for item in &tree.items {
+            self.make_item(host, item, &item.path)?;
+            self.held.extend(open_itself(host, &item.path));
+        }
+        Ok(())
+    }
+
+    /// Holds the placeholders of `tree`, unless a command of another run has replaced them after
+    /// the rename.
+    fn hold(&mut self, host: &Host, tree: &Tree) -> io::Result<()> {
+        let top = open_itself(host, tree.top())?;
+        let found = Identity::of_stat(&fstat(&top)?);
+        if !self.records.iter().any(|record| record.path == *tree.top() && record.identity == found) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.held.push(top);
+        self.held.extend(tree.items.iter().skip(1).filter_map(|item| open_itself(host, &item.path).ok()));
+        Ok(())
+    }
+
+    fn write(&self, line: &JournalLine) -> Result<(), PutUpError> {
+        self.journal.write(line).map_err(PutUpError::at(&self.journal.path))
+    }
+
+    /// Ends the run and leaves its placeholders until no other run is alive.
+    pub(crate) fn leave_held(self, host: &Host, state: &AbsPath) -> io::Result<()> {
+        let _locked = runs::lock(host, state)?;
+        self.journal.write(&JournalLine::Held)
+    }
+
+    /// Ends the run and removes its placeholders, except those that other runs rely on. Those that
+    /// cannot be removed stay in the journal, for the next run or sweep.
+    pub(crate) fn remove(self, host: &Host, state: &AbsPath) -> Outcomes {
+        let others = |locked| Ok((locked, runs::others(host, state, Some(&self.journal.path))?));
+        let (_locked, others) = match runs::lock(host, state).and_then(others) {
+            Ok(locked) => locked,
+            Err(e) => {
+                let why = format!("the journals in `{state}` cannot be read: {}", reason(&e));
+                let stuck = |record: &PlaceholderRecord| (record.path.clone(), RemovalOutcome::Stuck(why.clone()));
+                return self.records.iter().map(stuck).collect();
+            }
+        };
+        let Removal { outcomes, unfinished } = remove_all(host, &self.records, &others, &[]);
+        ablate::pause(Point::Placeholders("all-removed"));
+        self.journal.close(host, unfinished);
+        outcomes
+    }
+}
+
+/// A record of another run whose placeholder is at `path`.
+fn find_in_place<'o>(host: &Host, path: &AbsPath, others: &'o [OtherRun]) -> io::Result<Option<&'o PlaceholderRecord>> {
+    for record in others.iter().flat_map(|other| &other.journal.records).filter(|record| record.path == *path) {
+        if is_in_place(host, record)? {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
 }

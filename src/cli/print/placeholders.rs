@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::compile::placeholder::Item;
+use crate::compile::placeholder::PlaceholderItem;
 
 use super::Quote;
 
@@ -27,7 +27,7 @@ pub(super) fn wait_for_signals() -> Vec<u8> {
 }
 
 /// Makes one after the other, and starts nothing if one is there already, or if a signal has come.
-pub(super) fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
+pub(super) fn put_up(items: &[PlaceholderItem], quote: Quote) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let path = quote(item.path.as_os_str());
@@ -47,7 +47,7 @@ pub(super) fn put_up(items: &[Item], quote: Quote) -> Vec<u8> {
 }
 
 /// Takes away what is as it was, and ends as the command did.
-pub(super) fn take_away(items: &[Item], quote: Quote) -> Vec<u8> {
+pub(super) fn take_away(items: &[PlaceholderItem], quote: Quote) -> Vec<u8> {
     let mut out = format!("trap '' {}\n", names()).into_bytes();
     for (at, item) in items.iter().enumerate().rev() {
         let path = quote(item.path.as_os_str());
