@@ -15,14 +15,14 @@ use crate::host::Host;
 use crate::policy::path::AbsPath;
 
 /// Files of one kind, in a folder of their own in the state folder.
-pub(crate) struct Kind {
+pub(crate) struct StateFiles {
     pub(crate) folder: &'static str,
     pub(crate) max_bytes: u64,
 }
 
-impl Kind {
+impl StateFiles {
     /// The path of the file with this name.
-    pub(crate) fn place(&self, state: &AbsPath, name: impl AsRef<OsStr>) -> AbsPath {
+    pub(crate) fn path(&self, state: &AbsPath, name: impl AsRef<OsStr>) -> AbsPath {
         state.child(self.folder).child(name)
     }
 

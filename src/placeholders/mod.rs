@@ -32,7 +32,7 @@ use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::host::journal::{self, PlaceholderRecord, is_in_place};
-use crate::host::state_dir::Kind;
+use crate::host::state_dir::StateFiles;
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
@@ -130,7 +130,7 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, RemovalOu
 /// that is not empty stays.
 fn remove_parked(host: &Host, state: &AbsPath) {
     let _ = std::fs::remove_file(host.real(&state.child(journal::RUNS).child("spare")));
-    const PARKED: Kind = Kind { folder: "parked", max_bytes: 0 };
+    const PARKED: StateFiles = StateFiles { folder: "parked", max_bytes: 0 };
     let Ok(folder) = PARKED.open_folder(host, state) else { return };
     for entry in Dir::read_from(&folder).into_iter().flatten().flatten() {
         let remove = |flags| unlinkat(&folder, entry.file_name(), flags);
