@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
@@ -12,7 +12,7 @@ use crate::policy::path::AbsPath;
 
 /// Opens a directory.
 pub(crate) fn open_folder(host: &Host, folder: &AbsPath) -> io::Result<OwnedFd> {
-    Ok(open(host, folder, OFlags::DIRECTORY).map_err(loop_is_not_dir)?)
+    Ok(open(host, folder, OFlags::DIRECTORY)?)
 }
 
 /// Opens the directory that holds `path`, and returns it with the name of `path` in it.
@@ -25,46 +25,14 @@ pub(crate) fn open_parent<'p>(host: &Host, path: &'p AbsPath) -> io::Result<(Own
 
 /// Opens the file at `path`, which may itself be a symlink, without access to its content.
 pub(crate) fn open_itself(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
-    Ok(open(host, path, OFlags::NOFOLLOW).map_err(loop_is_not_dir)?)
-}
-
-fn open(host: &Host, path: &AbsPath, more: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | more;
-    openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    Ok(open(host, path, OFlags::NOFOLLOW)?)
 }
 
 /// A symlink on the way means that the directory is no longer there.
-fn loop_is_not_dir(errno: Errno) -> Errno {
-    if errno == Errno::LOOP { Errno::NOTDIR } else { errno }
-}
-
-/// Directories that stay open, for callers that look at many files in few directories. A directory
-/// that is replaced meanwhile stays the one that was opened.
-#[derive(Default)]
-pub(crate) struct Folders {
-    open: Vec<(AbsPath, OwnedFd)>,
-}
-
-impl Folders {
-    /// Leaves descriptors for others.
-    const MAX_OPEN: usize = 16;
-
-    /// The directory that holds `path`, and the name of `path` in it. `/` lies in itself.
-    pub(crate) fn parent<'p>(&mut self, host: &Host, path: &'p AbsPath) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
-        let folder = path.parent().unwrap_or_else(AbsPath::root);
-        let at = match self.open.iter().position(|(known, _)| *known == folder) {
-            Some(at) => at,
-            None => {
-                if self.open.len() == Self::MAX_OPEN {
-                    self.open.clear();
-                }
-                let opened = open(host, &folder, OFlags::DIRECTORY)?;
-                self.open.push((folder, opened));
-                self.open.len() - 1
-            }
-        };
-        Ok((self.open[at].1.as_fd(), path.file_name().unwrap_or(OsStr::new("."))))
-    }
+fn open(host: &Host, path: &AbsPath, more: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | more;
+    openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        .map_err(|e| if e == Errno::LOOP { Errno::NOTDIR } else { e })
 }
 
 /// The status of the file at `path`, which may be a symlink; `None` if there is none.

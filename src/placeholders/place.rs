@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fstat, mkdirat, openat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
@@ -14,22 +15,28 @@ use crate::host::journal::PlaceholderRecord;
 use crate::host::nofollow::{holds, open_parent};
 use crate::policy::path::AbsPath;
 
-/// Makes a new directory, or a new file with `content`.
-pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::Result<Identity> {
+/// Makes a new directory, or a new file with `content`. The descriptor gives no access to it.
+pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::Result<(Identity, OwnedFd)> {
     let (folder, name) = open_parent(host, path)?;
-    let found = match content {
+    let made = match content {
         None => {
             mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
-            statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?
+            None
         }
         Some(content) => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file = File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o644))?);
             file.write_all(content)?;
-            fstat(&file)?
+            Some(Identity::of_stat(&fstat(&file)?))
         }
     };
-    Ok(Identity::of_stat(&found))
+    let held = openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let identity = Identity::of_stat(&fstat(&held)?);
+    // A command of another run may have replaced it meanwhile.
+    if made.is_some_and(|made| made != identity) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    Ok((identity, held))
 }
 
 /// Renames `from` to `to`, which is in the same directory.

@@ -15,12 +15,13 @@ pub(crate) fn sweep_dead(host: &Host, others: &[OtherRun], own: &[PlaceholderRec
     let mut outcomes = Vec::new();
     for dead in others.iter().filter(|other| !other.is_alive && !must_stay(other, others)) {
         let is_clean = remove_temporary(host, &dead.journal.intents);
-        let removal = remove_all(host, &dead.journal.records, others, own);
-        outcomes.extend(removal.outcomes);
-        if is_clean && removal.unfinished.is_empty() {
+        let removed = remove_all(host, &dead.journal.records, others, own);
+        let unfinished = unfinished(&dead.journal.records, &removed);
+        outcomes.extend(removed);
+        if is_clean && unfinished.is_empty() {
             let _ = std::fs::remove_file(host.real(&dead.path));
-        } else if removal.unfinished.len() < dead.journal.records.len() {
-            dead.note(removal.unfinished);
+        } else if unfinished.len() < dead.journal.records.len() {
+            dead.note(unfinished);
         }
     }
     outcomes
@@ -37,10 +38,14 @@ pub(crate) fn remove_temporary(host: &Host, intents: &[Intent]) -> bool {
     paths.fold(true, |is_clean, (path, is_directory)| place::remove_named(host, &path, is_directory) && is_clean)
 }
 
-pub(crate) struct Removal {
-    pub outcomes: Outcomes,
-    /// The records of placeholders that could not be removed, parents first.
-    pub unfinished: Vec<PlaceholderRecord>,
+/// The records of placeholders that could not be removed.
+pub(crate) fn unfinished(records: &[PlaceholderRecord], outcomes: &Outcomes) -> Vec<PlaceholderRecord> {
+    let is_stuck = |record: &&PlaceholderRecord| stuck(outcomes).any(|path| *path == record.path);
+    records.iter().filter(is_stuck).cloned().collect()
+}
+
+fn stuck(outcomes: &Outcomes) -> impl Iterator<Item = &AbsPath> {
+    outcomes.iter().filter(|(_, outcome)| matches!(outcome, RemovalOutcome::Stuck(_))).map(|(path, _)| path)
 }
 
 /// Removes the placeholders of `records`, children first, except those that a live run or this run
@@ -50,7 +55,7 @@ pub(crate) fn remove_all(
     records: &[PlaceholderRecord],
     others: &[OtherRun],
     own: &[PlaceholderRecord],
-) -> Removal {
+) -> Outcomes {
     let counts = |other: &&OtherRun| other.is_alive || must_stay(other, others);
     let used = || others.iter().filter(counts).flat_map(|other| &other.journal.records).chain(own);
     let is_used =
@@ -62,7 +67,7 @@ pub(crate) fn remove_all(
         let mut others = all.filter(|other| other.path == record.path && other.identity != record.identity);
         others.any(|other| is_unchanged(host, other))
     };
-    let mut removal = Removal { outcomes: Vec::new(), unfinished: Vec::new() };
+    let mut outcomes = Vec::new();
     for record in records.iter().rev() {
         let mut outcome = if is_used(record) {
             RemovalOutcome::InUse
@@ -73,15 +78,11 @@ pub(crate) fn remove_all(
         };
         ablate::pause(Point::Placeholders("first-removed"));
         // The directory is not empty because of the stuck placeholder in it, and goes with that.
-        let holds_stuck = removal.unfinished.iter().any(|stuck| stuck.path.is_below(&record.path));
-        if holds_stuck && matches!(outcome, RemovalOutcome::Filled | RemovalOutcome::Left(_)) {
+        let is_kept = matches!(outcome, RemovalOutcome::Filled | RemovalOutcome::Left(_));
+        if is_kept && stuck(&outcomes).any(|path| path.is_below(&record.path)) {
             outcome = RemovalOutcome::Stuck("something in it could not be removed".to_owned());
         }
-        if matches!(outcome, RemovalOutcome::Stuck(_)) {
-            removal.unfinished.push(record.clone());
-        }
-        removal.outcomes.push((record.path.clone(), outcome));
+        outcomes.push((record.path.clone(), outcome));
     }
-    removal.unfinished.reverse();
-    removal
+    outcomes
 }

@@ -3,19 +3,17 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::fstat;
-
 use crate::compile::placeholder::PlaceholderItem;
 use crate::diagnostic::reason;
 use crate::host::Host;
 use crate::host::identity::Identity;
 use crate::host::journal::{Intent, JournalLine, PlaceholderRecord, is_in_place};
-use crate::host::nofollow::open_itself;
+use crate::host::nofollow::{look, open_itself};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Point};
 
 use super::place::{self, RemovalOutcome};
-use super::removal::{Outcomes, Removal, remove_all, remove_temporary};
+use super::removal::{Outcomes, remove_all, remove_temporary, unfinished};
 use super::runs::{self, OtherRun, RunJournal};
 use super::trees::{Tree, trees};
 
@@ -64,9 +62,9 @@ impl RunPlaceholders {
         let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
         let mut run = Self { journal, records, intents: Vec::new(), held };
         if let Err(error) = run.put_up(host, &missing) {
-            let unfinished = remove_all(host, &run.records, others, &[]).unfinished;
+            let outcomes = remove_all(host, &run.records, others, &[]);
             if remove_temporary(host, &run.intents) {
-                run.journal.close(host, unfinished);
+                run.journal.close(host, unfinished(&run.records, &outcomes));
             }
             return Err(error);
         }
@@ -105,8 +103,9 @@ impl RunPlaceholders {
     }
 
     fn make_item(&mut self, host: &Host, item: &PlaceholderItem, at: &AbsPath) -> Result<(), PutUpError> {
-        let identity = place::make(host, at, item.content).map_err(PutUpError::at(&item.path))?;
+        let (identity, held) = place::make(host, at, item.content).map_err(PutUpError::at(&item.path))?;
         self.records.push(PlaceholderRecord::new(&item.path, identity, item.content, item.is_parent));
+        self.held.push(held);
         Ok(())
     }
 
@@ -123,7 +122,7 @@ impl RunPlaceholders {
         let error = match place::rename_without_replacing(host, &tree.temporary, top) {
             Ok(()) => {
                 ablate::pause(Point::Placeholders("first-placed"));
-                return self.hold(host, tree).map_err(failed);
+                return self.check_placed(host, top).map_err(failed);
             }
             Err(error) => error,
         };
@@ -138,24 +137,14 @@ impl RunPlaceholders {
             return Ok(());
         }
         // A file system without RENAME_NOREPLACE.
-        for item in &tree.items {
-            self.make_item(host, item, &item.path)?;
-            self.held.extend(open_itself(host, &item.path));
-        }
-        Ok(())
+        tree.items.iter().try_for_each(|item| self.make_item(host, item, &item.path))
     }
 
-    /// Holds the placeholders of `tree`, unless a command of another run has replaced them after
-    /// the rename.
-    fn hold(&mut self, host: &Host, tree: &Tree) -> io::Result<()> {
-        let top = open_itself(host, tree.top())?;
-        let found = Identity::of_stat(&fstat(&top)?);
-        if !self.records.iter().any(|record| record.path == *tree.top() && record.identity == found) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        self.held.push(top);
-        self.held.extend(tree.items.iter().skip(1).filter_map(|item| open_itself(host, &item.path).ok()));
-        Ok(())
+    /// A command of another run may have replaced the file before or after the rename.
+    fn check_placed(&self, host: &Host, top: &AbsPath) -> io::Result<()> {
+        let found = look(host, top)?.map(|found| Identity::of_stat(&found));
+        let is_ours = self.records.iter().any(|record| record.path == *top && Some(record.identity) == found);
+        if is_ours { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     }
 
     fn write(&self, line: &JournalLine) -> Result<(), PutUpError> {
@@ -180,9 +169,9 @@ impl RunPlaceholders {
                 return self.records.iter().map(stuck).collect();
             }
         };
-        let Removal { outcomes, unfinished } = remove_all(host, &self.records, &others, &[]);
+        let outcomes = remove_all(host, &self.records, &others, &[]);
         ablate::pause(Point::Placeholders("all-removed"));
-        self.journal.close(host, unfinished);
+        self.journal.close(host, unfinished(&self.records, &outcomes));
         outcomes
     }
 }

@@ -148,21 +148,18 @@ pub(crate) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> io:
 /// `None` for a journal that has gone meanwhile. A journal of another user counts as one of a live
 /// run.
 fn other(host: &Host, path: AbsPath) -> io::Result<Option<OtherRun>> {
-    match read_other(host, path.clone()) {
-        Ok(other) => Ok(Some(other)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) if is_for_now(&e) => Err(e),
-        Err(_) => {
-            let text = fs::read(host.real(&path)).unwrap_or_default();
-            Ok(Some(OtherRun { journal: Journal::parse(&text), path, is_alive: true, file: None }))
-        }
-    }
-}
-
-fn read_other(host: &Host, path: AbsPath) -> io::Result<OtherRun> {
-    let mut file = write_options(0).read(true).open(host.real(&path))?;
-    let is_alive = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok(OtherRun { path, journal: Journal::parse(&text), is_alive, file: Some(file) })
+    let read = || -> io::Result<_> {
+        let mut file = write_options(0).read(true).open(host.real(&path))?;
+        let is_alive = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        Ok((text, is_alive, Some(file)))
+    };
+    let (text, is_alive, file) = match read() {
+        Ok(read) => read,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if is_for_now(&e) => return Err(e),
+        Err(_) => (fs::read(host.real(&path)).unwrap_or_default(), true, None),
+    };
+    Ok(Some(OtherRun { path, journal: Journal::parse(&text), is_alive, file }))
 }

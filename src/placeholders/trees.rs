@@ -1,6 +1,5 @@
 //! Placeholders that are made together and renamed at once.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use rustix::fs::FileType;
@@ -22,10 +21,9 @@ pub(crate) struct Tree<'i> {
 
 /// Groups the missing items, which stand parents first, by the outermost that has to be made.
 pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str) -> Result<Vec<Tree<'i>>, PutUpError> {
-    let mut trees: BTreeMap<AbsPath, Tree<'i>> = BTreeMap::new();
+    let mut trees: Vec<Tree<'i>> = Vec::new();
     for item in missing {
-        let top = item.path.ancestors().skip(1).find(|ancestor| trees.contains_key(ancestor));
-        if let Some(tree) = top.and_then(|top| trees.get_mut(&top)) {
+        if let Some(tree) = trees.iter_mut().find(|tree| item.path.is_below(tree.top())) {
             tree.items.push(item);
             continue;
         }
@@ -34,7 +32,7 @@ pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str)
             None => {
                 let name = format!("{TEMPORARY}{tag}-{}", trees.len());
                 let temporary = item.path.parent().unwrap_or_else(AbsPath::root).child(name);
-                trees.insert(item.path.clone(), Tree { temporary, items: vec![item] });
+                trees.push(Tree { temporary, items: vec![item] });
             }
             Some(found) if FileType::from_raw_mode(found.st_mode).is_symlink() => {
                 return Err(failed(Errno::LOOP.into()));
@@ -43,7 +41,7 @@ pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str)
             Some(_) => {}
         }
     }
-    Ok(trees.into_values().collect())
+    Ok(trees)
 }
 
 impl Tree<'_> {
