@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::compile::layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::placeholders::{self, Outcome};
+use crate::placeholders::{self, RemovalOutcome};
 
 use super::answer::Answered;
 use super::args::Options;
@@ -17,17 +17,17 @@ pub(super) fn run(host: &Host, options: &Options, output: &Output) -> Answered {
         Diagnostic::new(Code::PlaceholderFailed, format!("cannot sweep `{state}`: {}", reason(&e)))
             .help("make the folder writable for you")
     })?;
-    let is_stuck = outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Stuck(_)));
+    let is_stuck = outcomes.iter().any(|(_, outcome)| matches!(outcome, RemovalOutcome::Stuck(_)));
     let mut text = String::new();
     for (path, outcome) in outcomes {
         // Writing to a `String` cannot fail.
         let _ = match outcome {
-            Outcome::Removed => writeln!(text, "removed {path}"),
-            Outcome::Left(why) => writeln!(text, "left {path}: {why}"),
-            Outcome::Stuck(why) => writeln!(text, "could not remove {path}: {why}"),
-            Outcome::InUse => writeln!(text, "left {path}: another run relies on it"),
-            Outcome::Filled => writeln!(text, "left {path}: it was made on the way, and holds something now"),
-            Outcome::Gone => Ok(()),
+            RemovalOutcome::Removed => writeln!(text, "removed {path}"),
+            RemovalOutcome::Left(why) => writeln!(text, "left {path}: {why}"),
+            RemovalOutcome::Stuck(why) => writeln!(text, "could not remove {path}: {why}"),
+            RemovalOutcome::InUse => writeln!(text, "left {path}: another run relies on it"),
+            RemovalOutcome::Filled => writeln!(text, "left {path}: it was made on the way, and holds something now"),
+            RemovalOutcome::Gone => Ok(()),
         };
     }
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Which file something is, whatever its name.
+//! The identity of a file, independent of its name.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::Host;
 use crate::policy::path::AbsPath;
 
-/// A file as the kernel knows it. Only while it exists: afterwards its number may be given to another.
+/// Device and inode number. Once a file is gone, the kernel may give its number to another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub device: u64,
@@ -29,7 +29,7 @@ impl Identity {
     }
 }
 
-/// A file and its content: whoever changes that changes one of these.
+/// A file at one moment. A change of its content changes one of the fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub path: AbsPath,
@@ -39,12 +39,12 @@ pub struct Snapshot {
     mode: u32,
     /// Seconds and nanoseconds.
     modified: (i64, i64),
-    /// The same, and no program can set it.
+    /// Seconds and nanoseconds. No program can set it.
     changed: (i64, i64),
 }
 
 impl Snapshot {
-    /// Of what is at `path` now, after symlinks.
+    /// The file at `path`, after symlinks.
     pub fn at(host: &Host, path: &AbsPath) -> io::Result<Self> {
         let found = fs::metadata(host.real(path))?;
         Ok(Self {

@@ -1,61 +1,21 @@
-//! Looking at the host where a command may have been: never through a symlink.
+//! Access to the host that follows no symlink, for directories where a command may have been.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat, fstat, openat, openat2, seek};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
 
 use crate::host::Host;
 use crate::policy::path::AbsPath;
 
-/// An open folder that no symlink led to.
+/// Opens a directory.
 pub(crate) fn open_folder(host: &Host, folder: &AbsPath) -> io::Result<OwnedFd> {
     Ok(open(host, folder, OFlags::DIRECTORY)?)
 }
 
-/// One call, which fails at a symlink on the way. Then what is there is not the directory that was meant.
-fn open(host: &Host, path: &AbsPath, more: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC | more;
-    openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
-        .map_err(|e| if e == Errno::LOOP { Errno::NOTDIR } else { e })
-}
-
-/// Folders that stay open, for who looks at many files in a few of them. What becomes of a folder meanwhile is not seen: it is the one
-/// that had the name.
-#[derive(Default)]
-pub(crate) struct Folders {
-    open: Vec<(AbsPath, OwnedFd)>,
-}
-
-impl Folders {
-    /// Others may need descriptors, too.
-    const MOST: usize = 16;
-
-    /// The folder that `path` lies in, and its name there. Fails at a symlink on the way. `/` lies in itself.
-    pub(crate) fn parent<'p>(&mut self, host: &Host, path: &'p AbsPath) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
-        let folder = path.parent().unwrap_or_else(AbsPath::root);
-        let known = self.open.iter().position(|(at, _)| *at == folder);
-        let at = match known {
-            Some(at) => at,
-            None => {
-                if self.open.len() == Self::MOST {
-                    self.open.clear();
-                }
-                let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
-                let opened = openat2(CWD, host.real(&folder), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-                self.open.push((folder, opened));
-                self.open.len() - 1
-            }
-        };
-        Ok((self.open[at].1.as_fd(), path.file_name().unwrap_or(OsStr::new("."))))
-    }
-}
-
-/// The folder that `path` lies in, and its name there.
+/// Opens the directory that holds `path`, and returns it with the name of `path` in it.
 pub(crate) fn open_parent<'p>(host: &Host, path: &'p AbsPath) -> io::Result<(OwnedFd, &'p OsStr)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -63,17 +23,28 @@ pub(crate) fn open_parent<'p>(host: &Host, path: &'p AbsPath) -> io::Result<(Own
     Ok((open_folder(host, &parent)?, name))
 }
 
-/// What is at `path`, itself; `None` when nothing is.
+/// Opens the file at `path`, which may itself be a symlink, without access to its content.
+pub(crate) fn open_itself(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
+    Ok(open(host, path, OFlags::NOFOLLOW)?)
+}
+
+/// A symlink on the way means that the directory is no longer there.
+fn open(host: &Host, path: &AbsPath, more: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | more;
+    openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        .map_err(|e| if e == Errno::LOOP { Errno::NOTDIR } else { e })
+}
+
+/// The status of the file at `path`, which may be a symlink; `None` if there is none.
 pub(crate) fn look(host: &Host, path: &AbsPath) -> io::Result<Option<Stat>> {
-    // The last component may be a symlink, which is then what is opened. Most of what is asked for is not there: one call.
-    match open(host, path, OFlags::NOFOLLOW) {
+    match open_itself(host, path) {
         Ok(opened) => Ok(Some(fstat(&opened)?)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(e) => Err(e.into()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
     }
 }
 
-/// Whether the regular file `found` has this content.
+/// Whether the file with the status `found` is a regular file with this content.
 pub(crate) fn holds(folder: impl AsFd, name: &OsStr, found: &Stat, content: &[u8]) -> io::Result<bool> {
     if !FileType::from_raw_mode(found.st_mode).is_file() || usize::try_from(found.st_size) != Ok(content.len()) {
         return Ok(false);
@@ -88,25 +59,13 @@ pub(crate) fn holds(folder: impl AsFd, name: &OsStr, found: &Stat, content: &[u8
     Ok(read == content)
 }
 
-/// Whether nothing is in this directory.
-pub(crate) fn is_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+/// Whether the directory `name` in `folder` has no entries.
+pub(crate) fn is_empty(folder: impl AsFd, name: &OsStr) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(names(openat(folder, name, flags, Mode::empty())?, 1)?.is_empty())
-}
-
-/// The names in a directory that is open for reading, in no order: all of them, or as many as are `enough`.
-pub(crate) fn names(directory: impl AsFd, enough: usize) -> io::Result<Vec<OsString>> {
-    // It may have been read before.
-    seek(&directory, SeekFrom::Start(0))?;
-    let mut buffer = [MaybeUninit::uninit(); 4096];
-    let mut entries = RawDir::new(directory, &mut buffer);
-    let mut names = Vec::new();
-    while names.len() < enough {
-        let Some(entry) = entries.next() else { break };
-        match entry?.file_name().to_bytes() {
-            b"." | b".." => {}
-            name => names.push(OsStr::from_bytes(name).to_owned()),
+    for entry in Dir::new(openat(folder, name, flags, Mode::empty())?)? {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
         }
     }
-    Ok(names)
+    Ok(true)
 }

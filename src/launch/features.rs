@@ -15,10 +15,10 @@ use crate::diagnostic::Diagnostic;
 use crate::host::Host;
 use crate::host::identity::Snapshot;
 use crate::host::session::Session;
-use crate::host::state_dir::{Kind, must_be_elsewhere};
+use crate::host::state_dir::{StateFiles, must_be_elsewhere};
 use crate::policy::path::AbsPath;
 
-const KIND: Kind = Kind { folder: "probes", max_bytes: 1 << 16 };
+const KIND: StateFiles = StateFiles { folder: "probes", max_bytes: 1 << 16 };
 const NAME: &str = "bwrap.json";
 /// Of the format, and of the list of flags that are asked for.
 const VERSION: u32 = 2;

@@ -6,13 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use rustix::fs::{AtFlags, Stat, statat};
-use rustix::io::Errno;
-
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
 use crate::host::Host;
 use crate::host::identity::Identity;
-use crate::host::nofollow::Folders;
+use crate::host::nofollow;
 use crate::policy::path::AbsPath;
 use crate::policy::places;
 
@@ -44,15 +41,14 @@ pub(super) enum Difference<'l> {
 impl Look {
     /// A symlink on the way to a path is an error: there was none when the rule was resolved.
     pub fn now(host: &Host, plan: &GuardPlan) -> Result<Self, (AbsPath, io::Error)> {
-        let mut folders = Folders::default();
         let closed = plan.expect.iter().filter(|expected| expected.required).map(host_path);
         let mut look = Self { closed: closed.chain(&plan.pins).cloned().collect(), ..Self::default() };
         for path in targets(plan) {
-            let found = stat(host, path, &mut folders).map_err(|e| (path.clone(), e))?;
+            let found = nofollow::look(host, path).map_err(|e| (path.clone(), e))?;
             look.targets.insert(path.clone(), found.map(|found| Identity::of_stat(&found)));
         }
         for path in directories(plan) {
-            let found = stat(host, &path, &mut folders).map_err(|e| (path.clone(), e))?;
+            let found = nofollow::look(host, &path).map_err(|e| (path.clone(), e))?;
             if let Some(found) = found {
                 look.directories.insert(path, (found.st_ctime, found.st_ctime_nsec.cast_signed()));
             }
@@ -127,15 +123,6 @@ fn directories(plan: &GuardPlan) -> BTreeSet<AbsPath> {
         }
     }
     directories
-}
-
-fn stat(host: &Host, path: &AbsPath, folders: &mut Folders) -> io::Result<Option<Stat>> {
-    let found = folders.parent(host, path).and_then(|(folder, name)| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(e) => Err(e.into()),
-    }
 }
 
 #[cfg(test)]

@@ -21,10 +21,10 @@ use rustix::process::geteuid;
 use crate::compile::layers::Layers;
 use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::host::Host;
-use crate::host::state_dir::Kind;
+use crate::host::state_dir::StateFiles;
 use crate::policy::path::AbsPath;
 
-const KIND: Kind = Kind { folder: Layers::MOUNT_FILES, max_bytes: 0 };
+const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
 /// A command that writes to such a file inside gets EROFS from the mount, as for every read-only
 /// file.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);

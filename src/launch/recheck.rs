@@ -16,7 +16,7 @@ use crate::policy::places;
 use crate::sys::ablate::{self, Mitigation};
 
 use super::look::{Difference, Look};
-use crate::placeholders::Undo;
+use crate::placeholders::ActivePlaceholders;
 
 /// How often the supervisor compares while another process changes the same directories.
 const COMPARISONS: usize = 20;
@@ -38,7 +38,7 @@ impl<'a> Recheck<'a> {
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
     /// C12). An error says what has changed.
-    pub fn after_mounting(&mut self, argv: &Argv, undo: &Undo) -> Result<Answer, Report> {
+    pub fn after_mounting(&mut self, argv: &Argv, undo: &ActivePlaceholders) -> Result<Answer, Report> {
         if ablate::is_off(Mitigation::LookAgain) {
             return Ok(Answer::Go);
         }
@@ -52,14 +52,14 @@ impl<'a> Recheck<'a> {
                 self.look = look;
                 return Ok(Answer::VerifyAgain);
             }
-            Some(Difference::Directory(path)) if undo.has_company() => {
+            Some(Difference::Directory(path)) if undo.another_run_is_alive() => {
                 let why = format!("`{path}` keeps changing, and another sandbox may be the cause");
                 return Err(Report::Changed(why));
             }
             // Without another sandbox, the user's own programs change the directory.
             Some(Difference::Directory(_)) | None => {}
         }
-        if undo.has_company() {
+        if undo.another_run_is_alive() {
             self.compile_again(argv).map_err(Report::Changed)?;
         }
         Ok(Answer::Go)

@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::guard::report::{Answer, Report, refusal};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::placeholders::{self, Removed, Traces, Undo};
+use crate::placeholders::{self, ActivePlaceholders, Traces};
 use crate::policy::path::AbsPath;
 use crate::policy::rule::Protection;
 use crate::sys::ablate::{self, Mitigation, Point};
@@ -228,18 +228,17 @@ impl Sandbox {
     }
 
     /// Runs the command under a supervisor. When this returns, no process inside is alive, and the
-    /// placeholders are gone. Signals wait meanwhile, so that none leaves placeholders behind.
+    /// placeholders and traces are gone. Signals wait meanwhile, so that none leaves them behind.
     fn supervise(
         &self,
         prepared: &Prepared,
-        traces: Option<Traces>,
+        _traces: Option<Traces>,
         supervisor: &Supervisor,
         front: &mut dyn FrontEnd,
     ) -> Result<Conclusion, Diagnostic> {
         let Prepared { session, judged: Judged { compiled, .. }, engine, argv } = prepared;
         let host = &self.host;
-        let removed = if traces.is_none() { Removed::Kept } else { Removed::Freed };
-        let placeholders = placeholders::put_up_for(host, compiled, argv, removed)?;
+        let placeholders = placeholders::put_up(host, compiled, argv)?;
         let look = super::look(host, argv)?;
         if let Some(path) = look.missing() {
             return Ok(Conclusion::Changed(refusal(&format!("`{path}` is gone"))));
@@ -265,7 +264,7 @@ pub(crate) struct RunHooks<'a> {
     argv: &'a Argv,
     recheck: Recheck<'a>,
     /// Until the end.
-    placeholders: Option<Undo>,
+    placeholders: Option<ActivePlaceholders>,
     /// What the reports compare with.
     watch: Option<Watch>,
     /// Reports for the end.
@@ -273,7 +272,7 @@ pub(crate) struct RunHooks<'a> {
 }
 
 impl<'a> RunHooks<'a> {
-    fn new(compiled: &'a Compiled, argv: &'a Argv, recheck: Recheck<'a>, placeholders: Undo) -> Self {
+    fn new(compiled: &'a Compiled, argv: &'a Argv, recheck: Recheck<'a>, placeholders: ActivePlaceholders) -> Self {
         let placeholders = Some(placeholders);
         Self { compiled, argv, recheck, placeholders, watch: None, said: Diagnostics::default() }
     }
@@ -300,7 +299,7 @@ impl<'a> RunHooks<'a> {
     /// When no process inside is alive any more. `close` makes all mounts of the sandbox read-only
     /// for processes elsewhere that hold a directory of it open.
     pub(super) fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
-        self.said = self.placeholders.take().map(|active| active.finish_beside(close)).unwrap_or_default();
+        self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
         if let Some(watch) = &self.watch {
             watch.finish(self.recheck.host, &mut self.said);
         }

@@ -1,126 +1,117 @@
-//! Making and removing single files on the host, where a command may have been: never through a symlink, and nothing
-//! that is not ours.
+//! Operations on single files of the host, in directories where a command may have been. They follow
+//! no symlink, and touch only files that a run has made.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, fstat, mkdirat, openat, openat2, renameat_with, statat,
-    unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fstat, mkdirat, openat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::diagnostic::reason;
 use crate::host::Host;
 use crate::host::identity::Identity;
-use crate::host::journal::Record;
-use crate::host::nofollow::{Folders, holds, open_parent};
+use crate::host::journal::PlaceholderRecord;
+use crate::host::nofollow::{holds, open_parent};
 use crate::policy::path::AbsPath;
 
-/// What is at `path`, kept from being forgotten by the kernel. No symlink leads there.
-pub(crate) fn hold(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
-}
-
-/// Makes a new directory, or a new file with `content`.
-pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>, folders: &mut Folders) -> io::Result<Identity> {
-    let (folder, name) = folders.parent(host, path)?;
-    let found = match content {
+/// Makes a new directory, or a new file with `content`. The descriptor gives no access to it.
+pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::Result<(Identity, OwnedFd)> {
+    let (folder, name) = open_parent(host, path)?;
+    let made = match content {
         None => {
-            mkdirat(folder, name, Mode::from_raw_mode(0o755))?;
-            statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?
+            mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
+            None
         }
         Some(content) => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(folder, name, flags, Mode::from_raw_mode(0o644))?);
+            let mut file = File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o644))?);
             file.write_all(content)?;
-            fstat(&file)?
+            Some(Identity::of_stat(&fstat(&file)?))
         }
     };
-    Ok(Identity::of_stat(&found))
+    let held = openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let identity = Identity::of_stat(&fstat(&held)?);
+    // A command of another run may have replaced it meanwhile.
+    if made.is_some_and(|made| made != identity) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    Ok((identity, held))
 }
 
-/// Moves `from` to `to`, in the same folder, unless something is there.
-pub(crate) fn put_in_place(host: &Host, from: &AbsPath, to: &AbsPath, folders: &mut Folders) -> io::Result<()> {
-    let (folder, name) = folders.parent(host, from)?;
+/// Renames `from` to `to`, which is in the same directory.
+pub(crate) fn rename_without_replacing(host: &Host, from: &AbsPath, to: &AbsPath) -> io::Result<()> {
+    let (folder, name) = open_parent(host, from)?;
     let target = to.file_name().unwrap_or_default();
-    Ok(renameat_with(folder, name, folder, target, RenameFlags::NOREPLACE)?)
+    Ok(renameat_with(&folder, name, &folder, target, RenameFlags::NOREPLACE)?)
 }
 
-/// Whether the file system does not know how to move without replacing.
+/// Whether the file system lacks RENAME_NOREPLACE.
 pub(crate) fn is_unsupported(error: &io::Error) -> bool {
-    let number = error.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(number, Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP))
+    matches!(Errno::from_io_error(error), Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP))
 }
 
-/// Removes what has a name that only we use.
+/// Removes a file or directory with a temporary name, which only one run uses.
 ///
-/// `false` where it may go at the next attempt. What was put there by somebody who wants it stays for good.
+/// Returns `false` if the next attempt may succeed. A file that another process has put there
+/// stays.
 pub(crate) fn remove_named(host: &Host, path: &AbsPath, is_directory: bool) -> bool {
-    let removed = open_parent(host, path).and_then(|(folder, name)| {
-        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        Ok(unlinkat(&folder, name, flags)?)
-    });
-    match removed {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotFound};
+    let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    match open_parent(host, path).and_then(|(folder, name)| Ok(unlinkat(&folder, name, flags)?)) {
         Ok(()) => true,
-        Err(e) => {
-            use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotFound};
-            matches!(e.kind(), NotFound | DirectoryNotEmpty | AlreadyExists | IsADirectory) || is_elsewhere(&e)
-        }
+        Err(e) => matches!(e.kind(), NotFound | DirectoryNotEmpty | AlreadyExists | IsADirectory) || is_elsewhere(&e),
     }
 }
 
-/// A folder on the way has become a link or a file: what was made is not to be found under its name any more.
+/// Whether a directory on the way has become a symlink or a file, so that the path no longer leads
+/// to what the run has made.
 fn is_elsewhere(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotADirectory || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+    matches!(Errno::from_io_error(error), Some(Errno::NOTDIR | Errno::LOOP))
 }
 
-/// What became of something that a run had made.
+/// The result of removing a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RemovalOutcome {
     Removed,
-    /// Nothing is there any more.
+    /// Nothing is at the path.
     Gone,
     /// Another run relies on it.
     InUse,
-    /// A directory that was made on the way, and that now holds something.
+    /// A directory on the way to a placeholder, which is not empty any more.
     Filled,
-    /// It is not ours any more, and why.
+    /// It is not ours any more, for this reason.
     Left(String),
-    /// It is ours, and could not be removed now, and why: it stays in the journal.
+    /// It could not be removed, for this reason, and stays in the journal.
     Stuck(String),
 }
 
-/// Removes what `record` names, if it is still that, and as it was.
-pub(crate) fn remove(host: &Host, record: &Record, folders: &mut Folders) -> Outcome {
-    match try_remove(host, record, folders) {
+/// Removes the placeholder of `record`, if it is the same file and unchanged.
+pub(crate) fn remove(host: &Host, record: &PlaceholderRecord) -> RemovalOutcome {
+    match try_remove(host, record) {
         Ok(outcome) => outcome,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Outcome::Gone,
-        Err(e) if is_elsewhere(&e) => Outcome::Left("a folder on the way is none any more".to_owned()),
-        Err(e) => Outcome::Stuck(reason(&e)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => RemovalOutcome::Gone,
+        Err(e) if is_elsewhere(&e) => RemovalOutcome::Left("a folder on the way is none any more".to_owned()),
+        Err(e) => RemovalOutcome::Stuck(reason(&e)),
     }
 }
 
-fn try_remove(host: &Host, record: &Record, folders: &mut Folders) -> io::Result<Outcome> {
-    let Some(path) = record.path() else { return Ok(Outcome::Left("its name is not a path".to_owned())) };
-    let (folder, name) = folders.parent(host, &path)?;
-    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+fn try_remove(host: &Host, record: &PlaceholderRecord) -> io::Result<RemovalOutcome> {
+    let left = |why: &str| Ok(RemovalOutcome::Left(why.to_owned()));
+    let (folder, name) = open_parent(host, &record.path)?;
+    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if Identity::of_stat(&found) != record.identity {
-        return Ok(Outcome::Left("something else stands there now".to_owned()));
+        return left("something else stands there now");
     }
-    match record.content() {
-        None => match unlinkat(folder, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY | Errno::EXIST) if record.is_parent => Ok(Outcome::Filled),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Outcome::Left("it is not empty any more".to_owned())),
-            Err(e) => Err(e.into()),
-            Ok(()) => Ok(Outcome::Removed),
-        },
-        Some(content) if holds(folder, name, &found, content)? => {
-            unlinkat(folder, name, AtFlags::empty())?;
-            Ok(Outcome::Removed)
-        }
-        Some(_) => Ok(Outcome::Left("its content has changed".to_owned())),
+    let flags = match record.content() {
+        None => AtFlags::REMOVEDIR,
+        Some(content) if holds(&folder, name, &found, content)? => AtFlags::empty(),
+        Some(_) => return left("its content has changed"),
+    };
+    match unlinkat(&folder, name, flags) {
+        Ok(()) => Ok(RemovalOutcome::Removed),
+        Err(Errno::NOTEMPTY | Errno::EXIST) if record.is_parent => Ok(RemovalOutcome::Filled),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => left("it is not empty any more"),
+        Err(e) => Err(e.into()),
     }
 }

@@ -1,5 +1,5 @@
-//! A run that must leave nothing behind: what an ordinary run makes and leaves (`if-missing = "create"`, folders for agents, the folder
-//! of our state) is taken away, too.
+//! Runs that must leave nothing behind. An ordinary run makes directories and files that stay
+//! (`if-missing = "create"`, folders of agents, the state folder); here they are removed as well.
 
 use std::fs;
 
@@ -16,7 +16,8 @@ use super::runs;
 
 const ONLY_FOR_THIS_RUN: Origin = Origin::BuiltIn("is there as long as this run");
 
-/// What was missing of the folder of our state before a run. Goes at the end: drop it after [`super::Undo`].
+/// The parts of the state folder that were missing before a run. Dropping the value removes them;
+/// drop it after [`super::ActivePlaceholders`].
 pub struct Traces {
     host: Host,
     state: AbsPath,
@@ -24,10 +25,10 @@ pub struct Traces {
     missing: Vec<AbsPath>,
 }
 
-/// Lets `argv` make nothing that stays: what it would make is put up and taken away as placeholders are, so that a run that is
-/// killed is swept like any other. To be called before [`crate::launch::ready`].
+/// Turns everything that `argv` would make and leave into placeholders, so that a killed run is
+/// swept like any other. To be called before [`crate::launch::ready`].
 pub fn leave_nothing(host: &Host, state: &AbsPath, argv: &mut Argv) -> Traces {
-    // Journals are kept there, so it cannot be noted in one.
+    // The journals are in the state folder, so no journal can note the folder itself.
     let is_of_state = |path: &AbsPath| path.is_within(state) || state.is_within(path);
     let directories = argv.create.extract_if(.., |path| !is_of_state(path)).map(|path| (path, FileKind::Directory));
     let files = argv.new_files.drain(..).map(|NewFile { path, .. }| (path, FileKind::File));
@@ -36,19 +37,18 @@ pub fn leave_nothing(host: &Host, state: &AbsPath, argv: &mut Argv) -> Traces {
         let layer = LayerKind::Base;
         argv.placeholders.push(Placeholder { path, kind, parents, layer, origin: ONLY_FOR_THIS_RUN });
     }
-    let lock = state.child(RUNS).child(runs::LOCK);
-    Traces { host: host.clone(), state: state.clone(), missing: missing(host, &lock) }
+    Traces { host: host.clone(), state: state.clone(), missing: missing(host, &lock_file(state)) }
 }
 
 impl Drop for Traces {
-    /// What another run has begun to use meanwhile stays.
+    /// Leaves everything that another run uses by now.
     fn drop(&mut self) {
         let host = &self.host;
-        let lock = self.state.child(RUNS).child(runs::LOCK);
+        let lock = lock_file(&self.state);
         if self.missing.contains(&lock) && fs::symlink_metadata(host.real(&lock)).is_ok() {
-            // Who waits for the lock that goes sees that it went, and makes another.
+            // A process that waits for this lock sees that its file is gone, and makes another.
             let Ok(_locked) = runs::lock(host, &self.state) else { return };
-            if !journal::names(host, &self.state).is_empty() {
+            if journal::journals(host, &self.state).is_ok_and(|journals| !journals.is_empty()) {
                 return;
             }
             let _ = fs::remove_file(host.real(&lock));
@@ -59,7 +59,11 @@ impl Drop for Traces {
     }
 }
 
-/// What has to be made so that there is something at `path`, outermost first.
+fn lock_file(state: &AbsPath) -> AbsPath {
+    state.child(RUNS).child(runs::LOCK)
+}
+
+/// `path` and its ancestors, as far as they do not exist, outermost first.
 fn missing(host: &Host, path: &AbsPath) -> Vec<AbsPath> {
     let is_missing = |path: &AbsPath| matches!(host.kind(path), Ok(None));
     let mut missing: Vec<AbsPath> = path.ancestors().take_while(is_missing).collect();

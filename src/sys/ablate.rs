@@ -124,6 +124,8 @@ pub(crate) fn check_names() {
 pub(crate) enum Point<'a> {
     /// Before this folder of the host is listed.
     ReadFolder(&'a AbsPath),
+    /// After this step of putting up or removing placeholders.
+    Placeholders(&'static str),
     /// The policy is compiled, the placeholders are up and the identities are noted. Nothing that a
     /// rule names is mounted.
     BeforeBwrap,
@@ -133,7 +135,7 @@ pub(crate) enum Point<'a> {
 }
 
 /// The pauses that a test asks for: on each line a point, a space, and a file. The points are
-/// `read-folder:PATH`, `before-bwrap` and `before-go`.
+/// `read-folder:PATH`, `placeholders:STEP`, `before-bwrap` and `before-go`.
 #[cfg(feature = "ablate")]
 const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
 
@@ -147,6 +149,7 @@ pub(crate) fn pause(point: Point<'_>) {
     }
     let name = match point {
         Point::ReadFolder(path) => format!("{READ_FOLDER}{path}"),
+        Point::Placeholders(step) => format!("{PLACEHOLDERS}{step}"),
         Point::BeforeBwrap => BEFORE_BWRAP.to_owned(),
         Point::BeforeGo => BEFORE_GO.to_owned(),
     };
@@ -169,6 +172,8 @@ pub(crate) const fn pause(_: Point<'_>) {}
 #[cfg(feature = "ablate")]
 const READ_FOLDER: &str = "read-folder:";
 #[cfg(feature = "ablate")]
+const PLACEHOLDERS: &str = "placeholders:";
+#[cfg(feature = "ablate")]
 const BEFORE_BWRAP: &str = "before-bwrap";
 #[cfg(feature = "ablate")]
 const BEFORE_GO: &str = "before-go";
@@ -186,7 +191,8 @@ fn pauses() -> &'static [Pause] {
     static PAUSES: OnceLock<Vec<Pause>> = OnceLock::new();
     PAUSES.get_or_init(|| {
         let text = std::env::var(PAUSE).unwrap_or_default();
-        let is_known = |point: &str| point.starts_with(READ_FOLDER) || [BEFORE_BWRAP, BEFORE_GO].contains(&point);
+        let has_prefix = |point: &str| [READ_FOLDER, PLACEHOLDERS].iter().any(|prefix| point.starts_with(prefix));
+        let is_known = |point: &str| has_prefix(point) || [BEFORE_BWRAP, BEFORE_GO].contains(&point);
         let read = |line: &str| {
             let Some((point, file)) = line.split_once(' ').filter(|(point, _)| is_known(point)) else {
                 eprintln!("{PAUSE}: no pause is written like `{line}`");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::host::state_dir::{Kind, must_be_elsewhere, unfit};
+use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
 use crate::policy::path::AbsPath;
 
 use super::grant::Grant;
@@ -18,7 +18,7 @@ use super::{Widening, hex};
 
 const VERSION: u32 = 1;
 /// Larger than any list that somebody has read.
-const KIND: Kind = Kind { folder: "trust", max_bytes: 16 << 20 };
+const KIND: StateFiles = StateFiles { folder: "trust", max_bytes: 16 << 20 };
 
 /// What the user agreed to, as it is written: `trust/<SHA-256 of the path of the project's file>.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ pub struct Found {
 /// All records, by their names. None where the folder is missing; an error where it cannot be believed.
 pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<Found>> {
     let found = |(name, content): (OsString, io::Result<Vec<u8>>)| Found {
-        at: KIND.place(state, &name),
+        at: KIND.path(state, &name),
         record: content.and_then(|content| understood(&content, &name)),
     };
     Ok(KIND.read_all(host, state)?.into_iter().map(found).collect())
@@ -105,7 +105,7 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
 
 /// Where the record for `file` is.
 pub(super) fn place(state: &AbsPath, file: &AbsPath) -> AbsPath {
-    KIND.place(state, name_of(file))
+    KIND.path(state, name_of(file))
 }
 
 fn name_of(file: &AbsPath) -> String {

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::launch::aftermath::Watch;
-use agent_sandbox::placeholders::{self, Removed};
+use agent_sandbox::placeholders;
 
 use crate::support::Tree;
 use crate::{one, rendered, tree};
@@ -67,7 +67,7 @@ cases! {
         let argv = compiled.argv(&crate::support::engine(), &[], &mut diagnostics);
         // What was free while compiling is a link now.
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
-        one(placeholders::put_up_for(&tree.host(), &compiled, &argv, Removed::Kept).err().unwrap())
+        one(placeholders::put_up(&tree.host(), &compiled, &argv).err().unwrap())
     };
 }
 
@@ -110,7 +110,7 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     let compiled = compiled.unwrap();
     let argv = compiled.argv(&crate::support::engine(), &[], &mut Diagnostics::default());
     let host = tree.host();
-    let undo = placeholders::put_up_for(&host, &compiled, &argv, Removed::Kept).unwrap();
+    let undo = placeholders::put_up(&host, &compiled, &argv).unwrap();
     let watch = Watch::start(&host, &compiled);
     change(tree);
     let mut said = undo.finish();

@@ -16,7 +16,6 @@ mod git;
 mod guard;
 mod init;
 mod inputs;
-mod kept;
 mod levels;
 mod mounts;
 mod names;

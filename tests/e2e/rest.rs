@@ -1,19 +1,20 @@
-//! What was put up is taken away as soon as nobody inside lives, although bwrap still ends: so nobody may live then.
+//! Processes that outlive the command. Placeholders are removed before bwrap has ended, so no process
+//! inside may be alive then.
 
 use std::fs;
 
 use crate::sandbox::{policy, run, succeeded};
 use crate::support::{Place, stderr};
 
-everywhere!(who_outlives_the_command_plants_nothing, the_exit_status_is_that_of_the_command);
+everywhere!(a_process_that_outlives_the_command_plants_nothing, the_exit_status_is_that_of_the_command);
 
 const BLOCKED: &str = "ro = [{ path = 'blocked/', if-missing = 'block' }]\n";
 
-/// Each leaves processes behind that would create the path the moment it can be created.
+/// Each leaves a process that keeps trying to create the path.
 const OUTLIVING: [&str; 4] = [
-    // Children of the first process, by two forks.
+    // Orphans, which become children of the first process.
     "for i in 1 2 3; do (setsid sh -c 'while :; do mkdir -p blocked/in && touch planted; done' 2>/dev/null &) ; done",
-    // Those that are left to a subreaper of their own, which outlives the command.
+    // Children of a subreaper that outlives the command.
     "python3 -c '
 import ctypes, os
 if os.fork() == 0:
@@ -30,7 +31,7 @@ if os.fork() == 0:
     while True:
         os.wait()
 '",
-    // A chain in which everybody ends at once and leaves a successor.
+    // A chain of processes, each of which ends at once and leaves a child.
     "python3 -c '
 import os
 if os.fork() == 0:
@@ -43,7 +44,7 @@ if os.fork() == 0:
         except OSError:
             pass
 '",
-    // A thread that goes on when the first one of its process has ended, and the first one of the command.
+    // A thread that goes on after the main thread of the command has ended.
     "exec python3 -c '
 import ctypes, os, threading
 def plant():
@@ -58,7 +59,7 @@ ctypes.CDLL(None).pthread_exit(None)
 '",
 ];
 
-fn who_outlives_the_command_plants_nothing(place: &Place) {
+fn a_process_that_outlives_the_command_plants_nothing(place: &Place) {
     policy(place, BLOCKED);
     place.give_away();
     for script in OUTLIVING {

@@ -1,12 +1,13 @@
-//! Blocked paths: the command cannot create them, and nothing of it is left, however a run ends. And what is said after one.
+//! Placeholders at blocked paths, which the command cannot create and which are gone however a run
+//! ends; and the reports after a run.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::sandbox::{failed, journals, policy, run, sandbox, shell, snapshot, succeeded, write};
+use crate::sandbox::{failed, journals, policy, run, runs, sandbox, shell, snapshot, succeeded, write};
 use crate::support::{Place, binary, stderr, stdout};
 
 everywhere!(
@@ -15,6 +16,8 @@ everywhere!(
     a_killed_run_is_swept_by_the_next_one,
     a_killed_run_is_swept_on_request,
     two_runs_keep_a_placeholder_until_both_have_ended,
+    many_runs_at_once_leave_nothing,
+    placeholders_have_the_modes_of_the_callers_umask,
     a_run_that_starts_beside_another_blocks_and_ignores_the_same,
     what_the_host_puts_in_the_place_is_kept_and_reported,
     a_link_to_nothing_is_not_followed,
@@ -33,7 +36,7 @@ everywhere!(
 const BLOCKED: &str = "ro = [{ path = 'a/.mcp.json', if-missing = 'block' }, { path = 'hooks/', if-missing = 'block' }]
 exclude = [{ path = 'token', if-missing = 'block' }, { path = 'keys/', if-missing = 'block' }]\n";
 
-/// What there is in the project besides the policy, sorted.
+/// The names in the project, without the policy, sorted.
 fn project(place: &Place) -> Vec<String> {
     let entries = fs::read_dir(place.project()).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
@@ -108,7 +111,7 @@ fn nothing_is_left_whatever_the_exit_code(place: &Place) {
         assert_eq!(after, before, "{script}");
         assert_eq!(journals(place), 0);
     }
-    // What keeps it from starting leaves nothing either.
+    // A start that fails leaves nothing either.
     assert_eq!(run(place, &["--", "no-such-command"]).status.code(), Some(127));
     assert_eq!((project(place), journals(place)), (vec!["kept".to_owned()], 0));
 }
@@ -158,7 +161,7 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
     policy(place, BLOCKED);
     for (first_ends_first, is_killed) in [(true, false), (false, false), (true, true), (false, true)] {
         let one = Waiting::start(place);
-        // It tries when the other one has ended.
+        // It tries after its input has ended.
         let script = "echo started; cat >/dev/null; mkdir hooks/x 2>/dev/null || echo >token || echo blocked";
         let two = Waiting::start_with(sandbox(place).args(["--", "sh", "-c", script]));
         let (early, late, said) = if first_ends_first { (one, two, "blocked\n") } else { (two, one, "") };
@@ -166,13 +169,53 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
             true => early.kill(),
             false => assert!(early.end("").status.success()),
         }
-        // A third one sweeps, if there is anything to sweep.
+        // A third run sweeps the leftovers.
         succeeded(run(place, &["--", "true"]));
         assert_eq!(project(place), ["a", "hooks", "keys", "token"]);
         let output = late.end("");
         assert_eq!(stdout(&output), said, "{}", stderr(&output));
         assert_eq!((project(place), journals(place)), (vec![], 0));
     }
+}
+
+fn many_runs_at_once_leave_nothing(place: &Place) {
+    policy(place, BLOCKED);
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| (0..5).for_each(|_| assert_eq!(shell(place, "cat a/.mcp.json; ls -A hooks"), "{}\n")));
+        }
+    });
+    assert_eq!((project(place), journals(place)), (vec![], 0));
+}
+
+fn placeholders_have_the_modes_of_the_callers_umask(place: &Place) {
+    policy(place, BLOCKED);
+    let root = if place.uid == 0 { "--allow-root" } else { "" };
+    for (umask, modes) in [("022", "644\n755\n"), ("077", "600\n700\n"), ("0777", "600\n700\n"), ("002", "644\n755\n")]
+    {
+        let script = format!("umask {umask} && exec {} {root} -- stat -c %a a/.mcp.json hooks", binary().display());
+        assert_eq!(succeeded(place.command("sh").args(["-c", &script]).output().unwrap()), modes, "{umask}");
+        assert_eq!(project(place), Vec::<String>::new(), "{umask}");
+    }
+}
+
+/// A command that can open the file for reading could lock it, and make other runs wait. Root can
+/// open every file.
+#[test]
+fn the_lock_cannot_be_taken_from_within() {
+    crate::situations::as_user(Place::outside_tmp, |place| {
+        policy(place, BLOCKED);
+        let lock = runs(place).join("lock");
+        succeeded(run(place, &["--", "true"]));
+        // An older version has made it.
+        fs::set_permissions(&lock, fs::Permissions::from_mode(0o600)).unwrap();
+        succeeded(run(place, &["--", "true"]));
+        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o7777, 0o200);
+        let script = "for how in '<' '>>' '<>'; do (eval \"exec 5$how$0\") 2>/dev/null && echo opened; done
+            chmod u+r $0 2>/dev/null && echo changed; echo tried";
+        let said = succeeded(sandbox(place).args(["--", "sh", "-c", script]).arg(&lock).output().unwrap());
+        assert_eq!(said, "tried\n");
+    });
 }
 
 fn a_run_that_starts_beside_another_blocks_and_ignores_the_same(place: &Place) {
@@ -194,24 +237,16 @@ fn what_the_host_puts_in_the_place_is_kept_and_reported(place: &Place) {
     fs::remove_dir(at("hooks")).unwrap();
     fs::create_dir(at("hooks")).unwrap();
     fs::write(at("token"), "mine").unwrap();
+    fs::write(at("keys/mine"), "mine").unwrap();
     place.give_away();
     let said = stderr(&waiting.end(""));
-    assert!(
-        said.contains(&format!(
-            "{}`, where a placeholder stood during a run, is left as it is: something else",
-            at("hooks").display()
-        )),
-        "{said}"
-    );
-    assert!(
-        said.contains(&format!(
-            "{}`, where a placeholder stood during a run, is left as it is: its content",
-            at("token").display()
-        )),
-        "{said}"
-    );
-    assert_eq!(project(place), ["hooks", "token"]);
-    assert_eq!(fs::read(at("token")).unwrap(), b"mine");
+    for (name, why) in [("hooks", "something else"), ("token", "its content"), ("keys", "it is not empty")] {
+        let left = "where a placeholder stood during a run, is left as it is";
+        assert!(said.contains(&format!("{}`, {left}: {why}", at(name).display())), "{said}");
+    }
+    assert_eq!(project(place), ["hooks", "keys", "token"]);
+    assert_eq!((fs::read(at("token")).unwrap(), fs::read(at("keys/mine")).unwrap()), (b"mine".into(), b"mine".into()));
+    assert_eq!(fs::metadata(at("keys")).unwrap().mode() & 0o7777, 0o755);
 }
 
 fn a_link_to_nothing_is_not_followed(place: &Place) {
@@ -221,7 +256,7 @@ fn a_link_to_nothing_is_not_followed(place: &Place) {
     place.give_away();
     failed(&run(place, &["--", "true"]), 125, "error[placeholder-failed]");
     assert!(!target.exists());
-    // One that a preset names does not keep anybody from working.
+    // A link at a path that a preset names is only a warning.
     fs::remove_file(place.project().join("hooks")).unwrap();
     symlink(&target, place.project().join(".vscode")).unwrap();
     fs::create_dir_all(place.home().join(".config/Code")).unwrap();
@@ -238,14 +273,13 @@ fn the_state_folder_cannot_be_written_inside(place: &Place) {
     assert!(!state.exists());
     let output = run(place, &["--", "sh", "-c", &script]);
     assert_eq!(stdout(&output).lines().last(), Some("agent-sandbox"), "{}", stderr(&output));
-    // Made for the run, so that the command cannot make it.
+    // The run made the folder, so that the command cannot make it.
     let mut made: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     made.sort();
-    made.retain(|name| name != "parked");
     assert_eq!(made, ["mounts", "runs"]);
 }
 
-/// git without anybody's settings.
+/// git without settings of the user or the system.
 fn git(mut command: Command, words: &[&str]) -> Output {
     with_identity(&mut command).args(words).output().unwrap()
 }
@@ -300,7 +334,7 @@ fn git_does_not_see_placeholders(place: &Place) {
     }
 }
 
-/// What is protected and not tracked is neither staged, nor does it stop what git does with everything else.
+/// git does not stage a protected file that is not tracked, and does not stop at it.
 fn git_passes_by_what_is_covered(place: &Place) {
     const SCRIPT: &str = "
         git add -A && git diff --cached --name-only && git reset -q
@@ -332,7 +366,7 @@ fn git_passes_by_what_is_covered(place: &Place) {
     }
 }
 
-/// The `commondir` of ours above all: git reads it in each of these.
+/// git reads the placeholder `commondir` in each of these commands.
 fn git_works_beside_its_placeholders(place: &Place) {
     const SCRIPT: &str = "
         cat .git/commondir
@@ -382,7 +416,7 @@ fn a_head_that_the_command_broke_is_put_back(place: &Place) {
         let seen = succeeded(git(place.command("git"), &["rev-parse", "--git-dir"]));
         assert_eq!(seen, ".git\n", "{attack}");
     }
-    // Another branch is nobody's business.
+    // Another branch is not reported.
     let output =
         with_identity(sandbox(place).args(["--", "git", "symbolic-ref", "HEAD", "refs/heads/x"])).output().unwrap();
     assert_eq!(stderr(&output), "");

@@ -306,7 +306,7 @@ fn a_verification_that_is_killed_leaves_nothing_that_is_not_swept(place: &Place)
 }
 
 /// The processes of a killed run work in the project, and end with it.
-pub fn wait_until_nobody_is_left(place: &Place) {
+fn wait_until_nobody_is_left(place: &Place) {
     // bwrap leaves the project while it mounts, and its arguments name it.
     let project = place.project().into_os_string().into_encoded_bytes();
     let names_it = |line: Vec<u8>| line.windows(project.len()).any(|part| part == project);

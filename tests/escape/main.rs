@@ -20,6 +20,7 @@ mod beside;
 mod closed;
 mod git;
 mod kernel;
+mod killed;
 mod masks;
 mod missing;
 mod moves;

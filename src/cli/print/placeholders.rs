@@ -8,7 +8,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::compile::placeholder::Item;
+use crate::compile::placeholder::PlaceholderItem;
 use crate::diagnostic::quoting::quote;
 
 /// Signals, and the exit status that a shell has for each.
@@ -28,7 +28,7 @@ pub(super) fn wait_for_signals() -> Vec<u8> {
 }
 
 /// Makes the placeholders in order. The script goes on only if all were made and no signal came.
-pub(super) fn put_up(items: &[Item]) -> Vec<u8> {
+pub(super) fn put_up(items: &[PlaceholderItem]) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let path = quote(item.path.as_os_str());
@@ -48,7 +48,7 @@ pub(super) fn put_up(items: &[Item]) -> Vec<u8> {
 }
 
 /// Removes unchanged placeholders, and exits with the status of the command.
-pub(super) fn take_away(items: &[Item]) -> Vec<u8> {
+pub(super) fn take_away(items: &[PlaceholderItem]) -> Vec<u8> {
     let mut out = format!("trap '' {}\n", names()).into_bytes();
     for (at, item) in items.iter().enumerate().rev() {
         let path = quote(item.path.as_os_str());

@@ -134,7 +134,7 @@ pub fn resolve(
 ) -> Resolution {
     let mut rules = policy.rules.clone();
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
-    let standing = journal::standing(host, &layers.state);
+    let standing = journal::placeholder_paths(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
     let listing = listing::ahead(host, &rules, &layers.project.home);
     let host = listing.as_ref().unwrap_or(host);

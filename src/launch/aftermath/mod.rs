@@ -23,7 +23,7 @@ use crate::policy::path::AbsPath;
 use crate::policy::rule::{Access, Exactness, LayerKind, Precedence};
 use crate::sys::ablate::{self, Mitigation};
 
-use crate::host::nofollow::Folders;
+use crate::host::nofollow::open_itself;
 use keys::Keys;
 use nested::NestedWatch;
 use repository::Repository;
@@ -82,9 +82,8 @@ impl Watch {
         // Another run may have made it since the policy was compiled; then it is not news.
         let mut presence = Presence::default();
         self.absent.retain(|(path, _)| !presence.of(host, path));
-        let mut folders = Folders::default();
         for (path, seen) in &mut self.covered {
-            *seen = seen_at(host, path, &mut folders);
+            *seen = seen_at(host, path);
         }
         for keys in &mut self.keys {
             keys.start(host);
@@ -141,9 +140,7 @@ impl Watch {
     }
 
     fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
-        let mut folders = Folders::default();
-        let mut is_another =
-            |path: &AbsPath, seen: &Seen| seen_at(host, path, &mut folders).is_some_and(|now| now != *seen);
+        let is_another = |path: &AbsPath, seen: &Seen| seen_at(host, path).is_some_and(|now| now != *seen);
         let replaced = self.covered.iter().filter_map(|(path, seen)| Some((path, seen.as_ref()?)));
         let replaced: Vec<String> = replaced
             .filter(|(path, seen)| is_another(path, seen))
@@ -222,9 +219,9 @@ struct Seen {
     born: Option<(i64, u32)>,
 }
 
-fn seen_at(host: &Host, path: &AbsPath, folders: &mut Folders) -> Option<Seen> {
-    let (folder, name) = folders.parent(host, path).ok()?;
-    let found = statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO | StatxFlags::BTIME).ok()?;
+fn seen_at(host: &Host, path: &AbsPath) -> Option<Seen> {
+    let opened = open_itself(host, path).ok()?;
+    let found = statx(&opened, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME).ok()?;
     let identity = Identity { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino };
     let tells = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     Some(Seen { identity, born: tells.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec)) })

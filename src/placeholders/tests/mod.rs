@@ -1,18 +1,15 @@
-//! Against real folders. A run that was killed is one whose journal is closed and not removed.
-
-mod parked;
+//! Tests in real directories. A killed run is one whose value is dropped: its journal is not locked
+//! any more, and stays.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use tempfile::TempDir;
 
-use super::runs::Own;
-use super::trees::{Tree, trees};
+use super::runs::RunJournal;
+use super::trees::trees;
 use super::*;
 use crate::host::identity::Identity;
-use crate::host::journal::Line;
-use crate::host::nofollow::Folders;
 
 struct Scene {
     folder: TempDir,
@@ -24,20 +21,20 @@ fn abs(path: &str) -> AbsPath {
     AbsPath::normalize(path).unwrap()
 }
 
-fn directory(path: &str) -> Item {
-    Item { path: abs(path), content: None, is_parent: false }
+fn directory(path: &str) -> PlaceholderItem {
+    PlaceholderItem { path: abs(path), content: None, is_parent: false }
 }
 
-fn file(path: &str) -> Item {
-    Item { path: abs(path), content: Some(b"{}\n"), is_parent: false }
+fn file(path: &str) -> PlaceholderItem {
+    PlaceholderItem { path: abs(path), content: Some(b"{}\n"), is_parent: false }
 }
 
-fn parent(path: &str) -> Item {
-    Item { path: abs(path), content: None, is_parent: true }
+fn parent(path: &str) -> PlaceholderItem {
+    PlaceholderItem { path: abs(path), content: None, is_parent: true }
 }
 
 /// A directory, and a file below one that is made for it.
-fn usual() -> Vec<Item> {
+fn usual() -> Vec<PlaceholderItem> {
     vec![parent("/p/a"), file("/p/a/f.json"), directory("/p/d")]
 }
 
@@ -48,18 +45,22 @@ impl Scene {
         Self { host: Host::at(folder.path()), folder, state: abs("/state") }
     }
 
-    fn start(&self, items: &[Item]) -> Standing {
+    fn put_up(&self, items: &[PlaceholderItem]) -> Result<RunPlaceholders, PutUpError> {
         let mut said = Diagnostics::default();
-        let standing = put_up(&self.host, &self.state, items, &BTreeSet::new(), None, &mut said).unwrap().unwrap();
+        let run = put_up_items(&self.host, &self.state, items, &BTreeSet::new(), &mut said);
         assert_eq!(said, Diagnostics::default());
-        standing
+        run.map(Option::unwrap)
     }
 
-    fn end(&self, standing: Standing) -> Vec<(AbsPath, Outcome)> {
-        take_away(&self.host, &self.state, standing, None).0
+    fn start(&self, items: &[PlaceholderItem]) -> RunPlaceholders {
+        self.put_up(items).unwrap()
     }
 
-    fn sweep(&self) -> Vec<(AbsPath, Outcome)> {
+    fn end(&self, run: RunPlaceholders) -> Outcomes {
+        run.remove(&self.host, &self.state)
+    }
+
+    fn sweep(&self) -> Outcomes {
         sweep(&self.host, &self.state).unwrap()
     }
 
@@ -85,14 +86,14 @@ impl Scene {
     }
 
     fn journals(&self) -> usize {
-        crate::host::journal::names(&self.host, &self.state).len()
+        journal::journals(&self.host, &self.state).unwrap().len()
     }
 }
 
 #[track_caller]
-fn assert_left(outcomes: &[(AbsPath, Outcome)], path: &str, why: &str) {
+fn assert_left(outcomes: &[(AbsPath, RemovalOutcome)], path: &str, why: &str) {
     let outcome = outcomes.iter().find(|(at, _)| *at == abs(path)).map(|(_, outcome)| outcome);
-    assert_eq!(outcome, Some(&Outcome::Left(why.to_owned())), "{outcomes:?}");
+    assert_eq!(outcome, Some(&RemovalOutcome::Left(why.to_owned())), "{outcomes:?}");
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn what_is_put_up_is_taken_away() {
     assert_eq!(scene.project(), ["a", "a/f.json", "d"]);
     assert_eq!(fs::read(scene.real("/p/a/f.json")).unwrap(), b"{}\n");
     let outcomes = scene.end(run);
-    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Removed), "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::Removed), "{outcomes:?}");
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));
 }
 
@@ -112,7 +113,7 @@ fn a_run_that_was_killed_is_swept() {
     drop(scene.start(&usual()));
     assert_eq!(scene.project().len(), 3);
     let outcomes = scene.sweep();
-    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Removed), "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::Removed), "{outcomes:?}");
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));
     assert_eq!(scene.sweep(), []);
 }
@@ -125,68 +126,90 @@ fn the_next_run_sweeps_what_it_does_not_need_and_takes_over_what_it_does() {
     let before = inode();
     let next = scene.start(&[directory("/p/d"), directory("/p/e")]);
     assert_eq!(scene.project(), ["d", "e"]);
-    assert_eq!(inode(), before, "taken over, so that nobody can create it in between");
+    assert_eq!(inode(), before, "taken over, so that no process can create it in between");
     scene.end(next);
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));
 }
 
-/// A run that is killed after so many steps.
+/// The number of steps after which a run can be killed.
+const STEPS: usize = 6;
+
+/// A run that is killed after so many steps of `RunPlaceholders::put_up`.
 fn killed_after(scene: &Scene, steps: usize) {
     let items = usual();
-    let wanted: Vec<&Item> = items.iter().collect();
-    let lock = runs::lock(&scene.host, &scene.state).unwrap();
-    let journal = Own::create(&scene.host, &scene.state, None).unwrap();
-    let mut standing = Standing { journal, records: vec![], intents: vec![], held: vec![] };
-    let trees = trees(&scene.host, &wanted, &standing.journal.tag).unwrap();
-    let mut folders = Folders::default();
-    if steps > 0 {
-        standing.journal.write(&Line::WillMake(trees.iter().map(Tree::intent).collect())).unwrap();
+    let host = &scene.host;
+    let _locked = runs::lock(host, &scene.state).unwrap();
+    let journal = RunJournal::create(host, &scene.state).unwrap();
+    let mut run = RunPlaceholders { journal, records: vec![], intents: vec![], held: vec![] };
+    let trees = trees(host, &items.iter().collect::<Vec<_>>(), &run.journal.tag).unwrap();
+    for step in 0..steps {
+        let done = match step {
+            0 => run.announce(&trees),
+            1 => trees.iter().try_for_each(|tree| run.make(host, tree)),
+            2 => run.note(),
+            3 => run.place(host, &trees[0]),
+            _ => run.place(host, &trees[1]),
+        };
+        done.unwrap();
     }
-    if steps > 1 {
-        trees.iter().for_each(|tree| tree.make(&scene.host, &mut standing.records, &mut folders).unwrap());
-    }
-    if steps > 2 {
-        standing.journal.write(&Line::Made(standing.records.clone())).unwrap();
-    }
-    if steps > 3 {
-        trees[0].place(&scene.host, &mut standing.records, &mut standing.held, &mut folders).unwrap();
-    }
-    drop((standing, lock));
 }
 
 #[test]
 fn a_kill_at_any_step_leaves_nothing_after_a_sweep_and_touches_nothing_of_others() {
-    for steps in 0..5 {
+    for steps in 0..STEPS {
         for others_folder in [false, true] {
             let scene = Scene::new();
             killed_after(&scene, steps);
-            // Meanwhile somebody makes the same, empty, as we would have.
-            if others_folder {
-                fs::create_dir(scene.real("/p/d")).unwrap();
-            }
+            // The user makes the same empty directory, where there is no placeholder yet.
+            let is_of_user = others_folder && fs::create_dir(scene.real("/p/d")).is_ok();
+            assert_eq!(is_of_user, others_folder && steps < 5);
             scene.sweep();
-            let expected: Vec<String> = others_folder.then(|| "d".to_owned()).into_iter().collect();
+            let expected: Vec<String> = is_of_user.then(|| "d".to_owned()).into_iter().collect();
             assert_eq!((scene.project(), scene.journals()), (expected, 0), "{steps}");
         }
     }
 }
 
-/// `start` asserts that nothing is said: what stands there is of the next run, and no surprise.
+#[test]
+fn a_kill_while_placeholders_are_removed_leaves_nothing_after_a_sweep_or_the_next_run() {
+    for removed in 0..=usual().len() {
+        for is_swept in [true, false] {
+            let scene = Scene::new();
+            let run = scene.start(&usual());
+            for record in run.records.iter().rev().take(removed) {
+                assert_eq!(place::remove(&scene.host, record), RemovalOutcome::Removed);
+            }
+            drop(run);
+            if is_swept {
+                scene.sweep();
+            } else {
+                let next = scene.start(&usual());
+                assert_eq!(scene.project(), ["a", "a/f.json", "d"], "{removed}");
+                scene.end(next);
+            }
+            assert_eq!((scene.project(), scene.journals()), (vec![], 0), "{removed}");
+        }
+    }
+}
+
+/// `start` asserts that nothing is reported.
 #[test]
 fn a_run_after_any_kill_works_and_says_nothing() {
-    for steps in 0..5 {
+    for steps in 0..STEPS {
         let scene = Scene::new();
         killed_after(&scene, steps);
         let run = scene.start(&usual());
         assert_eq!(scene.project(), ["a", "a/f.json", "d"], "{steps}");
-        // Another one dies before it has put up its own, while this one lives; then this one is
-        // killed, too.
+        // Another run is killed before it renames its placeholder, and then this run, too.
         fs::rename(scene.real("/p/d"), scene.real("/p/x")).unwrap();
         killed_after(&scene, 3);
         fs::rename(scene.real("/p/x"), scene.real("/p/d")).unwrap();
         drop(run);
         let outcomes = scene.sweep();
-        assert!(!outcomes.iter().any(|(_, outcome)| matches!(outcome, Outcome::Left(_))), "{steps}: {outcomes:?}");
+        assert!(
+            !outcomes.iter().any(|(_, outcome)| matches!(outcome, RemovalOutcome::Left(_))),
+            "{steps}: {outcomes:?}"
+        );
         assert_eq!((scene.project(), scene.journals()), (vec![], 0), "{steps}");
     }
 }
@@ -201,10 +224,10 @@ fn two_runs_share_a_placeholder_until_the_last_one_ends() {
             if killed {
                 drop(early);
                 let outcomes = scene.sweep();
-                assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::InUse), "{outcomes:?}");
+                assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::InUse), "{outcomes:?}");
             } else {
                 let outcomes = scene.end(early);
-                assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::InUse), "{outcomes:?}");
+                assert!(outcomes.iter().all(|(_, outcome)| *outcome == RemovalOutcome::InUse), "{outcomes:?}");
             }
             assert_eq!(scene.project(), ["a", "a/f.json", "d"]);
             scene.end(late);
@@ -217,7 +240,7 @@ fn two_runs_share_a_placeholder_until_the_last_one_ends() {
 fn a_placeholder_of_a_run_counts_as_missing_until_somebody_uses_it() {
     let scene = Scene::new();
     let run = scene.start(&usual());
-    let standing = || crate::host::journal::standing(&scene.host, &scene.state);
+    let standing = || journal::placeholder_paths(&scene.host, &scene.state);
     assert_eq!(standing(), ["/p/a", "/p/a/f.json", "/p/d"].map(abs));
     fs::write(scene.real("/p/a/f.json"), "mine").unwrap();
     fs::write(scene.real("/p/d/x"), "").unwrap();
@@ -242,7 +265,7 @@ fn what_the_host_changed_or_replaced_is_left() {
     assert_left(&outcomes, "/p/e", "something else stands there now");
     assert_left(&outcomes, "/p/f", "its content has changed");
     assert_left(&outcomes, "/p/g", "something else stands there now");
-    assert_eq!(outcomes.iter().find(|(path, _)| *path == abs("/p/h")).unwrap().1, Outcome::Gone);
+    assert_eq!(outcomes.iter().find(|(path, _)| *path == abs("/p/h")).unwrap().1, RemovalOutcome::Gone);
     assert_eq!(scene.project(), ["d", "d/mine", "e", "f", "g"]);
 }
 
@@ -252,7 +275,7 @@ fn a_directory_on_the_way_stays_where_the_command_has_filled_it() {
     let run = scene.start(&usual());
     fs::write(scene.real("/p/a/work"), "").unwrap();
     let outcomes = scene.end(run);
-    assert!(outcomes.contains(&(abs("/p/a"), Outcome::Filled)), "{outcomes:?}");
+    assert!(outcomes.contains(&(abs("/p/a"), RemovalOutcome::Filled)), "{outcomes:?}");
     assert_eq!(scene.project(), ["a", "a/work"]);
 }
 
@@ -272,19 +295,11 @@ fn nothing_is_put_up_or_taken_away_through_a_symlink() {
     symlink("../elsewhere", scene.real("/p/l")).unwrap();
     symlink("../elsewhere/x", scene.real("/p/dangling")).unwrap();
     for item in [file("/p/l/x"), file("/p/dangling")] {
-        let failed = put_up(
-            &scene.host,
-            &scene.state,
-            &[directory("/p/d"), item],
-            &BTreeSet::new(),
-            None,
-            &mut Diagnostics::default(),
-        );
-        assert!(failed.is_err());
+        assert!(scene.put_up(&[directory("/p/d"), item]).is_err());
         assert_eq!((scene.project(), scene.journals()), (vec!["dangling".into(), "l".into()], 0), "all or nothing");
         assert_eq!(fs::read_dir(scene.real("/elsewhere")).unwrap().count(), 0);
     }
-    // A folder becomes a link to one that holds the very same.
+    // A directory becomes a link to one with the same content.
     let run = scene.start(&usual());
     fs::rename(scene.real("/p/a"), scene.real("/elsewhere/a")).unwrap();
     symlink("../elsewhere/a", scene.real("/p/a")).unwrap();
@@ -307,10 +322,32 @@ fn a_forged_or_broken_journal_removes_nothing_of_ours() {
 #[test]
 fn a_run_without_placeholders_is_known_to_be_alive_while_it_lasts() {
     let scene = Scene::new();
-    let run = put_up(&scene.host, &scene.state, &[], &BTreeSet::new(), None, &mut Diagnostics::default()).unwrap();
+    let run = scene.start(&[]);
     assert_eq!(scene.journals(), 1);
-    take_away(&scene.host, &scene.state, run.unwrap(), None);
+    scene.end(run);
     assert_eq!((scene.project(), scene.journals()), (Vec::new(), 0));
+}
+
+#[test]
+fn a_sweep_removes_placeholders_that_earlier_versions_kept() {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.real("/state/runs")).unwrap();
+    fs::write(scene.real("/state/runs/spare"), "").unwrap();
+    fs::create_dir_all(scene.real("/state/parked/1-2-hooks")).unwrap();
+    fs::write(scene.real("/state/parked/1-2-.mcp.json"), "{}\n").unwrap();
+    symlink(scene.real("/p"), scene.real("/state/parked/link")).unwrap();
+    fs::create_dir_all(scene.real("/state/parked/1-2-keys/mine")).unwrap();
+    fs::set_permissions(scene.real("/state"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(scene.real("/state/parked"), fs::Permissions::from_mode(0o700)).unwrap();
+    let left = |folder: &str| {
+        let entries = fs::read_dir(scene.real(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(scene.sweep(), []);
+    assert_eq!((left("/state/runs"), left("/state/parked")), (vec![], vec!["1-2-keys".to_owned()]));
+    fs::remove_dir_all(scene.real("/state/parked/1-2-keys")).unwrap();
+    scene.sweep();
+    assert!(!scene.real("/state/parked").exists() && scene.real("/p").exists());
 }
 
 #[test]

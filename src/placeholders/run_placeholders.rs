@@ -1,0 +1,187 @@
+//! The placeholders of one run.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::compile::placeholder::PlaceholderItem;
+use crate::diagnostic::reason;
+use crate::host::Host;
+use crate::host::identity::Identity;
+use crate::host::journal::{Intent, JournalLine, PlaceholderRecord, is_in_place};
+use crate::host::nofollow::{look, open_itself};
+use crate::policy::path::AbsPath;
+use crate::sys::ablate::{self, Point};
+
+use super::place::{self, RemovalOutcome};
+use super::removal::{Outcomes, remove_all, remove_temporary, unfinished};
+use super::runs::{self, OtherRun, RunJournal};
+use super::trees::{Tree, trees};
+
+/// The path that could not be put up or written, and the reason.
+#[derive(Debug)]
+pub(crate) struct PutUpError {
+    pub path: AbsPath,
+    pub error: io::Error,
+}
+
+impl PutUpError {
+    pub(crate) fn at(path: &AbsPath) -> impl Fn(io::Error) -> Self {
+        |error| Self { path: path.clone(), error }
+    }
+}
+
+/// The placeholders of this run and their journal.
+pub(crate) struct RunPlaceholders {
+    pub journal: RunJournal,
+    pub records: Vec<PlaceholderRecord>,
+    /// Everything that was made under a temporary name.
+    pub intents: Vec<Intent>,
+    /// A descriptor of each placeholder. The kernel gives the inode number of an open file to no
+    /// other file.
+    pub held: Vec<OwnedFd>,
+}
+
+impl RunPlaceholders {
+    pub(crate) fn new(
+        host: &Host,
+        state: &AbsPath,
+        items: &[PlaceholderItem],
+        joined: Vec<PlaceholderRecord>,
+        others: &[OtherRun],
+    ) -> Result<Self, PutUpError> {
+        let mut records = joined;
+        let mut missing = Vec::new();
+        for item in items {
+            match find_in_place(host, &item.path, others).map_err(PutUpError::at(&item.path))? {
+                Some(record) => records.push(record.joined(item.is_parent)),
+                None => missing.push(item),
+            }
+        }
+        let journal = RunJournal::create(host, state).map_err(PutUpError::at(state))?;
+        ablate::pause(Point::Placeholders("journal-created"));
+        let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
+        let mut run = Self { journal, records, intents: Vec::new(), held };
+        if let Err(error) = run.put_up(host, &missing) {
+            let outcomes = remove_all(host, &run.records, others, &[]);
+            if remove_temporary(host, &run.intents) {
+                run.journal.close(host, unfinished(&run.records, &outcomes));
+            }
+            return Err(error);
+        }
+        Ok(run)
+    }
+
+    fn put_up(&mut self, host: &Host, missing: &[&PlaceholderItem]) -> Result<(), PutUpError> {
+        let trees = trees(host, missing, &self.journal.tag)?;
+        if trees.is_empty() {
+            return self.note();
+        }
+        self.announce(&trees)?;
+        ablate::pause(Point::Placeholders("announced"));
+        let made = trees.iter().try_for_each(|tree| self.make(host, tree));
+        ablate::pause(Point::Placeholders("made"));
+        // Even after a failure: the records tell what to remove.
+        self.note()?;
+        ablate::pause(Point::Placeholders("noted"));
+        let noted = self.records.clone();
+        let placed = made.and_then(|()| trees.iter().try_for_each(|tree| self.place(host, tree)));
+        if self.records != noted {
+            self.note()?;
+        }
+        placed
+    }
+
+    /// Notes the temporary names before anything is made.
+    pub(crate) fn announce(&mut self, trees: &[Tree]) -> Result<(), PutUpError> {
+        self.intents = trees.iter().map(Tree::intent).collect();
+        self.write(&JournalLine::WillMake(self.intents.clone()))
+    }
+
+    /// Makes `tree` under its temporary name.
+    pub(crate) fn make(&mut self, host: &Host, tree: &Tree) -> Result<(), PutUpError> {
+        tree.items.iter().try_for_each(|item| self.make_item(host, item, &tree.temporary_path(item)))
+    }
+
+    fn make_item(&mut self, host: &Host, item: &PlaceholderItem, at: &AbsPath) -> Result<(), PutUpError> {
+        let (identity, held) = place::make(host, at, item.content).map_err(PutUpError::at(&item.path))?;
+        self.records.push(PlaceholderRecord::new(&item.path, identity, item.content, item.is_parent));
+        self.held.push(held);
+        Ok(())
+    }
+
+    /// Notes all placeholders.
+    pub(crate) fn note(&mut self) -> Result<(), PutUpError> {
+        self.write(&JournalLine::Made(self.records.clone()))
+    }
+
+    /// Renames `tree` to its path. If a file has appeared there since the policy was compiled, that
+    /// file stays, and is mounted like everything that exists.
+    pub(crate) fn place(&mut self, host: &Host, tree: &Tree) -> Result<(), PutUpError> {
+        let top = tree.top();
+        let failed = PutUpError::at(top);
+        let error = match place::rename_without_replacing(host, &tree.temporary, top) {
+            Ok(()) => {
+                ablate::pause(Point::Placeholders("first-placed"));
+                return self.check_placed(host, top).map_err(failed);
+            }
+            Err(error) => error,
+        };
+        let exists = error.kind() == io::ErrorKind::AlreadyExists;
+        if !exists && !place::is_unsupported(&error) {
+            return Err(failed(error));
+        }
+        self.records.retain(|record| !record.path.is_within(top));
+        // A temporary file that stays is in the journal.
+        remove_temporary(host, &[tree.intent()]);
+        if exists {
+            return Ok(());
+        }
+        // A file system without RENAME_NOREPLACE.
+        tree.items.iter().try_for_each(|item| self.make_item(host, item, &item.path))
+    }
+
+    /// A command of another run may have replaced the file before or after the rename.
+    fn check_placed(&self, host: &Host, top: &AbsPath) -> io::Result<()> {
+        let found = look(host, top)?.map(|found| Identity::of_stat(&found));
+        let is_ours = self.records.iter().any(|record| record.path == *top && Some(record.identity) == found);
+        if is_ours { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) }
+    }
+
+    fn write(&self, line: &JournalLine) -> Result<(), PutUpError> {
+        self.journal.write(line).map_err(PutUpError::at(&self.journal.path))
+    }
+
+    /// Ends the run and leaves its placeholders until no other run is alive.
+    pub(crate) fn leave_held(self, host: &Host, state: &AbsPath) -> io::Result<()> {
+        let _locked = runs::lock(host, state)?;
+        self.journal.write(&JournalLine::Held)
+    }
+
+    /// Ends the run and removes its placeholders, except those that other runs rely on. Those that
+    /// cannot be removed stay in the journal, for the next run or sweep.
+    pub(crate) fn remove(self, host: &Host, state: &AbsPath) -> Outcomes {
+        let others = |locked| Ok((locked, runs::others(host, state, Some(&self.journal.path))?));
+        let (_locked, others) = match runs::lock(host, state).and_then(others) {
+            Ok(locked) => locked,
+            Err(e) => {
+                let why = format!("the journals in `{state}` cannot be read: {}", reason(&e));
+                let stuck = |record: &PlaceholderRecord| (record.path.clone(), RemovalOutcome::Stuck(why.clone()));
+                return self.records.iter().map(stuck).collect();
+            }
+        };
+        let outcomes = remove_all(host, &self.records, &others, &[]);
+        ablate::pause(Point::Placeholders("all-removed"));
+        self.journal.close(host, unfinished(&self.records, &outcomes));
+        outcomes
+    }
+}
+
+/// A record of another run whose placeholder is at `path`.
+fn find_in_place<'o>(host: &Host, path: &AbsPath, others: &'o [OtherRun]) -> io::Result<Option<&'o PlaceholderRecord>> {
+    for record in others.iter().flat_map(|other| &other.journal.records).filter(|record| record.path == *path) {
+        if is_in_place(host, record)? {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}

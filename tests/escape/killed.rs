@@ -1,0 +1,70 @@
+//! Runs that are killed while they put up or remove placeholders.
+
+use rustix::process::Signal;
+
+use crate::outcome::Verdict;
+use crate::scene::{DEFAULTS, Held, Scene};
+
+everywhere!("the sweep": killing_a_run_at_any_step, killing_a_verification_at_any_step);
+
+/// The steps of `src/placeholders`, and the two moments between putting up and removing.
+const STEPS: [&str; 9] = [
+    "placeholders:journal-created",
+    "placeholders:announced",
+    "placeholders:made",
+    "placeholders:noted",
+    "placeholders:first-placed",
+    "before-bwrap",
+    "before-go",
+    "placeholders:first-removed",
+    "placeholders:all-removed",
+];
+
+const BLOCKED: &str =
+    "ro = [{ path = 'a/.mcp.json', if-missing = 'block' }, { path = 'hooks/', if-missing = 'block' }]";
+
+fn killing_a_run_at_any_step(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, BLOCKED);
+    // Makes everything that stays after a run.
+    scene.attack("true", &[""; 0]);
+    kill_at_each_step(scene, &["--", "true"])
+}
+
+/// A verification also removes what an ordinary run would make and leave.
+fn killing_a_verification_at_any_step(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, &format!("{BLOCKED}\nrw = [{{ path = 'new/made', if-missing = 'create' }}]"));
+    scene.host(&["mkdir", "-p", scene.home().join(".local").to_str().unwrap()]);
+    kill_at_each_step(scene, &["verify"])
+}
+
+fn kill_at_each_step(scene: &Scene, arguments: &[&str]) -> Verdict {
+    let before = listing(scene);
+    let mut left = Vec::new();
+    for step in STEPS {
+        let mut command = scene.product();
+        command.args(arguments);
+        let mut held = Held::start(scene, command, &[step]);
+        held.stopped();
+        held.running.signal(Signal::KILL);
+        held.go_on(step);
+        assert_eq!(held.running.wait().code, None, "{step}: not killed");
+        if !scene.is_control() {
+            let mut sweep = scene.place.agent_sandbox();
+            sweep.arg("sweep");
+            let swept = crate::scene::run(sweep);
+            assert_eq!((swept.code, swept.err.as_str()), (Some(0), ""), "{step}: {swept:?}");
+        }
+        let after = listing(scene);
+        left.extend(after.iter().filter(|path| !before.contains(path)).map(|path| format!("{step}: {path}")));
+        assert!(before.iter().all(|path| after.contains(path)), "{step}: {before:?} {after:?}");
+    }
+    Verdict::broken_if(!left.is_empty(), left.join("\n"))
+}
+
+/// Everything in the home, but of the state folder only the journals.
+fn listing(scene: &Scene) -> Vec<String> {
+    let home = scene.home();
+    let found = scene.host(&["find", home.to_str().unwrap()]);
+    let counts = |path: &&str| !path.contains("/.local/") || path.ends_with(".journal");
+    found.lines().filter(counts).map(str::to_owned).collect()
+}
