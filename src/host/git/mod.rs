@@ -1,9 +1,9 @@
 //! The git repository that a project belongs to, read from git's own files.
 //!
-//! The sandbox makes a git directory writable, and the `.git` that names it may have been written by the sandboxed
-//! command. So a `.git` that leads out of the project is only a claim; it is believed where the place that it
-//! names makes the same claim back, in a file that the command could not have written without having had
-//! access to that place before. Nothing here starts `git`: its configuration can name programs to run.
+//! The sandbox makes a git directory writable, and the command may have written the `.git` that
+//! names it. So a `.git` that leads out of the project is only a claim. It is believed if the place
+//! that it names points back, in a file that the command cannot write without access to that place.
+//! Nothing here starts `git`: its configuration can name programs to run.
 
 pub(crate) mod config;
 pub(crate) mod index;
@@ -13,38 +13,37 @@ pub(crate) mod nested;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
 use crate::policy::path::{AbsPath, shown};
 
-/// Pointers, `HEAD` and the configuration are a few lines; a `.git` of gigabytes is no pointer.
-pub(crate) const SMALL_FILE: u64 = 1 << 20;
+/// Pointers, `HEAD` and the configuration have a few lines; a `.git` of gigabytes is no pointer.
+const SMALL_FILE: u64 = 1 << 20;
 
 pub use named::{Named, named};
 pub use nested::{Nested, NestedRepositories};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// What is git's for this work tree alone: `HEAD`, `index`. Holds no symlinks.
+    /// The files of this work tree alone: `HEAD`, `index`. Holds no symlinks.
     pub git_dir: AbsPath,
-    /// What is shared between work trees: `objects`, `refs`, `hooks`, `config`. Equal to `git_dir` except in a
-    /// linked worktree. Holds no symlinks.
+    /// The files that work trees share: `objects`, `refs`, `hooks`, `config`. Equal to `git_dir`
+    /// except in a linked worktree. Holds no symlinks.
     pub common_dir: AbsPath,
-    /// The branch that is checked out (`feature/x`); `None` when detached, or not certainly a branch.
+    /// The branch that is checked out (`feature/x`); `None` if detached or not certainly a branch.
     ///
-    /// `HEAD` is writable inside the sandbox, so the name is text from the command. It is guaranteed to be valid
-    /// for `git check-ref-format`, without control characters and glob metacharacters (`*?[]{}\`): below
-    /// `refs/heads` it names a path that stays there, and means itself when read as a pattern.
+    /// The command can write `HEAD`. The name is valid for `git check-ref-format`, and has no
+    /// control characters and glob metacharacters (`*?[]{}\`): below `refs/heads` it names a path
+    /// that stays there, and it means itself when read as a pattern.
     pub current_branch: Option<String>,
 }
 
-/// The repository that `root` belongs to: that of the nearest of `candidates` with a `.git`.
+/// The repository of the nearest of `candidates` with a `.git`: `root`, then the ancestors that may
+/// be searched, nearest first.
 ///
-/// `candidates` are `root`, then the ancestors that may be searched, nearest first. The nearest `.git` settles it,
-/// good or bad. (git skips an invalid directory and looks further up; if we did, emptying the repository of a
-/// project would open the one around it.)
+/// The nearest `.git` decides, also if it is invalid. git looks further up then; here, a command
+/// that empties the repository of a project would open the one around it.
 pub fn discover(
     host: &Host,
     root: &AbsPath,
@@ -64,9 +63,9 @@ pub fn discover(
     None
 }
 
-/// Why a `.git` is not believed.
+/// The reason not to believe a `.git`.
 struct Doubt {
-    /// Continues a sentence that begins with the `.git`.
+    /// Continues a sentence that begins with the path of the `.git`.
     reason: String,
     help: String,
 }
@@ -96,32 +95,29 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
     let folder = host.resolve(folder.as_path())?.path;
     let dot_git = host.resolve(folder.child(".git").as_path())?;
     let is_link = !dot_git.links.is_empty();
-
-    match dot_git.kind {
-        None if !is_link => Ok(None),
-        Some(FileKind::Directory) if !is_link => plain(host, &root, &folder, dot_git.path).map(Some),
-        // git itself never makes `.git` a link; other tools do (`repo`). It says no more than a pointer says.
-        Some(FileKind::Directory) => {
-            let pointer = Pointer { root, folder, target: dot_git.path };
-            pointer.follow(host, PointerForm::Link).map(Some)
+    let target = match dot_git.kind {
+        None if !is_link => return Ok(None),
+        Some(FileKind::Directory) if !is_link => return plain(host, &root, &folder, dot_git.path).map(Some),
+        // git itself never makes `.git` a link; other tools do (`repo`). It proves as little as a file.
+        Some(FileKind::Directory) => dot_git.path,
+        Some(FileKind::File) if !is_link => read_pointer(host, &folder, &dot_git.path)?.ok_or_else(|| {
+            Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore what git wrote")
+        })?,
+        None | Some(FileKind::File | FileKind::Device) => {
+            return Err(Doubt::new(
+                format!("leads to `{}`, which is not a git directory", dot_git.path),
+                "let it be a directory, or a file that git wrote",
+            ));
         }
-        Some(FileKind::File) if !is_link => {
-            let target = pointed_at(host, &folder, &dot_git.path)?;
-            let pointer = Pointer { root, folder, target };
-            pointer.follow(host, PointerForm::File).map(Some)
-        }
-        None | Some(FileKind::File | FileKind::Device) => Err(Doubt::new(
-            format!("leads to `{}`, which is not a git directory", dot_git.path),
-            "let it be a directory, or a file that git wrote",
-        )),
-    }
+    };
+    Pointer { root, folder, target, is_link }.follow(host).map(Some)
 }
 
-/// A `.git` directory belongs to its folder without further proof, since it lies in it. A `commondir` in it is
-/// not followed: git never puts one there, and the command could.
+/// A `.git` directory belongs to the folder that it lies in, without further proof. A `commondir` in
+/// it is not followed: git never puts one there, and the command could.
 ///
-/// In the project itself even a broken one counts: it is in the project anyway, so nothing is opened, and
-/// otherwise `rm .git/HEAD` would leave the hooks of the next run unprotected.
+/// In the project itself a broken one counts, too. It opens nothing that the project does not open,
+/// and after `rm .git/HEAD` the hooks still have to be protected in the next run.
 fn plain(host: &Host, root: &AbsPath, folder: &AbsPath, git_dir: AbsPath) -> Result<Repository, Doubt> {
     if folder != root && !is_git_directory(host, &git_dir)? {
         return Err(Doubt::new(
@@ -132,29 +128,25 @@ fn plain(host: &Host, root: &AbsPath, folder: &AbsPath, git_dir: AbsPath) -> Res
     Ok(repository(host, git_dir.clone(), git_dir))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PointerForm {
-    File,
-    Link,
-}
-
+/// A `.git` that leads elsewhere.
 struct Pointer {
     root: AbsPath,
     folder: AbsPath,
     target: AbsPath,
+    is_link: bool,
 }
 
 impl Pointer {
-    fn follow(self, host: &Host, form: PointerForm) -> Result<Repository, Doubt> {
-        // Only a `.git` file can be what a worktree's `gitdir` names; a link would resolve to its own target.
-        // One that says `./` names the directory itself, as if it were not there: that is our own placeholder.
+    fn follow(self, host: &Host) -> Result<Repository, Doubt> {
+        // Only a file can be what the `gitdir` of a worktree names; a link resolves to its own
+        // target. A `commondir` of `./` is our own placeholder, and means the directory itself.
         let names_another = |common: Option<Vec<u8>>| common.is_some_and(|common| common != b"./");
-        let is_worktree = form == PointerForm::File && names_another(read_path(host, &self.target.child("commondir"))?);
+        let is_worktree = !self.is_link && names_another(read_path(host, &self.target.child("commondir"))?);
         let common_dir = if is_worktree { self.verified_worktree(host) } else { self.verified_by_configuration(host) };
         match common_dir {
             Ok(common_dir) => Ok(repository(host, self.target, common_dir)),
-            // What lies in the project (`gitdir: ./.bare`, a usual layout for several worktrees) needs no
-            // proof: nothing is opened that the project does not cover, and its hooks need protection.
+            // A git directory in the project (`gitdir: ./.bare`, usual with several worktrees) needs
+            // no proof: the project covers it, and its hooks need protection.
             Err(_) if self.target.is_below(&self.root) && is_git_directory(host, &self.target)? => {
                 Ok(repository(host, self.target.clone(), self.target))
             }
@@ -164,8 +156,8 @@ impl Pointer {
 
     /// The common directory of a linked worktree.
     ///
-    /// The place `<common>/worktrees/<name>` is part of the proof: without it the command could write a directory
-    /// of its own whose `commondir` names any repository.
+    /// It must be `<common>/worktrees/<name>`: the command could write a directory elsewhere, with a
+    /// `commondir` that names any repository.
     fn verified_worktree(&self, host: &Host) -> Result<AbsPath, Doubt> {
         let Self { folder, target, .. } = self;
         let dot_git = folder.child(".git");
@@ -220,8 +212,8 @@ impl Pointer {
 
     /// Whether the path `back`, written in the target, is `expected` once resolved.
     ///
-    /// A symlink in the project proves nothing: where a worktree once lay in it, the command could put a link
-    /// to the project itself in its place.
+    /// A symlink in the project proves nothing: the command could replace a former worktree in it by
+    /// a link to the project itself.
     fn names(&self, host: &Host, back: &[u8], expected: &AbsPath) -> Result<bool, Doubt> {
         let resolved = host.resolve(&self.target.as_path().join(OsStr::from_bytes(back)))?;
         let by_project = |link: &AbsPath| link.is_within(&self.folder) || link.is_within(&self.root);
@@ -229,58 +221,48 @@ impl Pointer {
     }
 }
 
-/// Where a `.git` file says the git directory is, resolved.
-fn pointed_at(host: &Host, folder: &AbsPath, file: &AbsPath) -> Result<AbsPath, Doubt> {
+/// The git directory that the `.git` file `file` names, resolved from `folder`; `None` if it names
+/// none.
+fn read_pointer(host: &Host, folder: &AbsPath, file: &AbsPath) -> io::Result<Option<AbsPath>> {
     let text = read_path(host, file)?.unwrap_or_default();
-    let Some(path) = pointer_path(&text) else {
-        return Err(Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore what git wrote"));
-    };
-    Ok(host.resolve(&folder.as_path().join(path))?.path)
+    match text.strip_prefix(b"gitdir: ").filter(|path| !path.is_empty()) {
+        Some(path) => Ok(Some(host.resolve(&folder.as_path().join(OsStr::from_bytes(path)))?.path)),
+        None => Ok(None),
+    }
 }
 
-/// The path in the text of a `.git` file.
-pub(crate) fn pointer_path(text: &[u8]) -> Option<&Path> {
-    let path = text.strip_prefix(b"gitdir: ")?;
-    let path = without_line_end(path);
-    (!path.is_empty()).then(|| Path::new(OsStr::from_bytes(path)))
-}
-
-/// The content of a file that holds one path. Like git, only the end of the line is removed: a
-/// path may end in a space.
+/// The path in a file that holds one path. Like git, this removes only the end of the line: a path
+/// may end in a space.
 pub(crate) fn read_path(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8>>> {
-    let text = host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))?;
-    Ok(text.map(|text| without_line_end(&text).to_vec()))
-}
-
-fn without_line_end(text: &[u8]) -> &[u8] {
+    let Some(text) = read_small(host, file)? else { return Ok(None) };
     let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
-    until_nul(text.get(..end).unwrap_or_default())
+    Ok(Some(until_nul(text.get(..end).unwrap_or_default()).to_vec()))
 }
 
-/// For git, a path ends there, whatever follows in the file.
+/// The content of a pointer or configuration file; `None` if it does not exist.
+pub(crate) fn read_small(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8>>> {
+    host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))
+}
+
+/// git takes paths and values for C strings.
 fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// `core.worktree` as git would read it. With `extensions.worktreeConfig` it has moved to a file of its own, which
-/// `git sparse-checkout` does to submodules.
-fn core_worktree(host: &Host, git_dir: &AbsPath) -> Result<Option<Vec<u8>>, Doubt> {
-    let shared = read_config(host, &git_dir.child("config"))?;
-    let own = match config::last_value(&shared, "extensions", "worktreeconfig")? {
-        Some(value) if config::is_true(&value) => read_config(host, &git_dir.child("config.worktree"))?,
-        _ => Vec::new(),
-    };
-    Ok(match config::last_value(&own, "core", "worktree")? {
-        Some(value) => Some(value),
-        None => config::last_value(&shared, "core", "worktree")?,
-    })
+/// `core.worktree` as git reads it. With `extensions.worktreeConfig` (`git sparse-checkout` sets it
+/// in submodules) it is in a file of its own.
+fn core_worktree(host: &Host, git_dir: &AbsPath) -> io::Result<Option<Vec<u8>>> {
+    let shared = read_small(host, &git_dir.child("config"))?.unwrap_or_default();
+    if config::last_value(&shared, "extensions", "worktreeconfig")?.is_some_and(|value| config::is_true(&value)) {
+        let own = read_small(host, &git_dir.child("config.worktree"))?.unwrap_or_default();
+        if let Some(value) = config::last_value(&own, "core", "worktree")? {
+            return Ok(Some(value));
+        }
+    }
+    config::last_value(&shared, "core", "worktree")
 }
 
-pub(crate) fn read_config(host: &Host, file: &AbsPath) -> io::Result<Vec<u8>> {
-    Ok(host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))?.unwrap_or_default())
-}
-
-/// The marks by which git knows a repository, without the work that it does to be sure.
+/// Looks for the marks by which git knows a repository, without all of git's checks.
 fn is_git_directory(host: &Host, path: &AbsPath) -> io::Result<bool> {
     Ok(has(host, path, "HEAD", FileKind::File)? && has(host, path, "objects", FileKind::Directory)?)
 }
@@ -301,7 +283,7 @@ fn branch_of(head: &[u8]) -> Option<String> {
     is_branch_name(name).then(|| name.to_owned())
 }
 
-/// The rules of `git check-ref-format`, and no `{`, `}` or `]`: they are legal in a branch and special in a glob.
+/// The rules of `git check-ref-format`, and no `{`, `}` or `]`, which are special in a glob.
 fn is_branch_name(name: &str) -> bool {
     let special = |c: char| c.is_control() || " ~^:?*[]{}\\".contains(c);
     let bad_component =
