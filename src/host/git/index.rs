@@ -253,12 +253,16 @@ impl<'b> IndexCursor<'b> {
         Some(taken)
     }
 
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.first_chunk().copied()
+    }
+
     fn be16(&mut self) -> Option<u16> {
-        self.take(2)?.first_chunk().map(|chunk| u16::from_be_bytes(*chunk))
+        self.array().map(u16::from_be_bytes)
     }
 
     fn be32(&mut self) -> Option<u32> {
-        self.take(4)?.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
+        self.array().map(u32::from_be_bytes)
     }
 
     fn size(&mut self) -> Option<usize> {
@@ -270,7 +274,7 @@ impl<'b> IndexCursor<'b> {
     fn varint(&mut self) -> Option<usize> {
         let mut value = 0_usize;
         loop {
-            let byte = *self.take(1)?.first()?;
+            let [byte] = self.array()?;
             value = value.checked_mul(0x80)?.checked_add(usize::from(byte & 0x7f))?;
             if byte & 0x80 == 0 {
                 return Some(value);

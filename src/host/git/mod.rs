@@ -26,6 +26,8 @@ pub use nested::{Nested, NestedRepositories};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
+    /// The folder whose `.git` leads to the git directory. Holds no symlinks.
+    pub work_tree: AbsPath,
     /// The files of this work tree alone: `HEAD`, `index`. Holds no symlinks.
     pub git_dir: AbsPath,
     /// The files that work trees share: `objects`, `refs`, `hooks`, `config`. Equal to `git_dir`
@@ -50,17 +52,9 @@ pub fn discover(
     candidates: &[AbsPath],
     diagnostics: &mut Diagnostics,
 ) -> Option<Repository> {
-    for folder in candidates {
-        match repository_at(host, root, folder) {
-            Ok(None) => {}
-            Ok(Some(repository)) => return Some(repository),
-            Err(doubt) => {
-                diagnostics.push(doubt.into_diagnostic(&folder.child(".git")));
-                return None;
-            }
-        }
-    }
-    None
+    let (folder, found) =
+        candidates.iter().find_map(|folder| Some((folder, repository_at(host, root, folder).transpose()?)))?;
+    found.map_err(|doubt| diagnostics.push(doubt.into_diagnostic(&folder.child(".git")))).ok()
 }
 
 /// The reason not to believe a `.git`.
@@ -125,7 +119,7 @@ fn plain(host: &Host, root: &AbsPath, folder: &AbsPath, git_dir: AbsPath) -> Res
             "remove it if it is left over, or repair the repository",
         ));
     }
-    Ok(repository(host, git_dir.clone(), git_dir))
+    Ok(repository(host, folder.clone(), git_dir.clone(), git_dir))
 }
 
 /// A `.git` that leads elsewhere.
@@ -144,11 +138,11 @@ impl Pointer {
         let is_worktree = !self.is_link && names_another(read_path(host, &self.target.child("commondir"))?);
         let common_dir = if is_worktree { self.verified_worktree(host) } else { self.verified_by_configuration(host) };
         match common_dir {
-            Ok(common_dir) => Ok(repository(host, self.target, common_dir)),
+            Ok(common_dir) => Ok(repository(host, self.folder, self.target, common_dir)),
             // A git directory in the project (`gitdir: ./.bare`, usual with several worktrees) needs
             // no proof: the project covers it, and its hooks need protection.
             Err(_) if self.target.is_below(&self.root) && is_git_directory(host, &self.target)? => {
-                Ok(repository(host, self.target.clone(), self.target))
+                Ok(repository(host, self.folder, self.target.clone(), self.target))
             }
             Err(doubt) => Err(doubt),
         }
@@ -160,25 +154,19 @@ impl Pointer {
     /// `commondir` that names any repository.
     fn verified_worktree(&self, host: &Host) -> Result<AbsPath, Doubt> {
         let Self { folder, target, .. } = self;
-        let dot_git = folder.child(".git");
-        let help = format!("if `{folder}` is a worktree of yours, run `git worktree repair` in it");
-
-        let back = read_path(host, &target.child("gitdir"))?.ok_or_else(|| {
-            Doubt::new(format!("points to `{target}`, which has no `gitdir` that points back"), &help)
-        })?;
-        if !self.names(host, &back, &dot_git)? {
-            let named = shown(OsStr::from_bytes(&back));
-            return Err(Doubt::new(format!("points to `{target}`, whose `gitdir` names `{named}` instead"), help));
+        let doubt = |problem: String| {
+            let help = format!("if `{folder}` is a worktree of yours, run `git worktree repair` in it");
+            Doubt::new(format!("points to `{target}`, {problem}"), help)
+        };
+        let back = read_path(host, &target.child("gitdir"))?
+            .ok_or_else(|| doubt("which has no `gitdir` that points back".to_owned()))?;
+        if !self.names(host, &back, &folder.child(".git"))? {
+            return Err(doubt(format!("whose `gitdir` names `{}` instead", shown(OsStr::from_bytes(&back)))));
         }
-
-        let common = read_path(host, &target.child("commondir"))?.unwrap_or_default();
-        let common = host.resolve(&target.as_path().join(OsStr::from_bytes(&common)))?.path;
+        let common = nested::common_dir_of(host, target)?;
         let in_its_place = target.parent() == Some(common.child("worktrees"));
         if !in_its_place || !has(host, target, "HEAD", FileKind::File)? || !is_git_directory(host, &common)? {
-            return Err(Doubt::new(
-                format!("points to `{target}`, which is no worktree of the repository `{common}`"),
-                help,
-            ));
+            return Err(doubt(format!("which is no worktree of the repository `{common}`")));
         }
         Ok(common)
     }
@@ -197,17 +185,12 @@ impl Pointer {
             "if `{target}` is the repository of this folder, say so in it: \
              `git --git-dir={target} config core.worktree {folder}`"
         );
-        match core_worktree(host, target)? {
-            None => Err(Doubt::new(
-                format!("points to `{target}`, whose `config` has no `core.worktree` that points back"),
-                help,
-            )),
-            Some(back) if self.names(host, &back, folder)? => Ok(target.clone()),
-            Some(back) => {
-                let named = shown(OsStr::from_bytes(&back));
-                Err(Doubt::new(format!("points to `{target}`, whose `core.worktree` names `{named}` instead"), help))
-            }
-        }
+        let problem = match core_worktree(host, target)? {
+            None => "`config` has no `core.worktree` that points back".to_owned(),
+            Some(back) if self.names(host, &back, folder)? => return Ok(target.clone()),
+            Some(back) => format!("`core.worktree` names `{}` instead", shown(OsStr::from_bytes(&back))),
+        };
+        Err(Doubt::new(format!("points to `{target}`, whose {problem}"), help))
     }
 
     /// Whether the path `back`, written in the target, is `expected` once resolved.
@@ -271,10 +254,10 @@ fn has(host: &Host, folder: &AbsPath, name: &str, kind: FileKind) -> io::Result<
     Ok(host.resolve(folder.child(name).as_path())?.kind == Some(kind))
 }
 
-fn repository(host: &Host, git_dir: AbsPath, common_dir: AbsPath) -> Repository {
+fn repository(host: &Host, work_tree: AbsPath, git_dir: AbsPath, common_dir: AbsPath) -> Repository {
     let head = host.read_regular(&git_dir.child("HEAD"), SMALL_FILE).ok().flatten();
     let current_branch = head.and_then(|text| branch_of(&text));
-    Repository { git_dir, common_dir, current_branch }
+    Repository { work_tree, git_dir, common_dir, current_branch }
 }
 
 fn branch_of(head: &[u8]) -> Option<String> {

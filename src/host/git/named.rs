@@ -26,9 +26,10 @@ pub struct Named {
 
 /// Collects the paths that the settings of each repository name. Relative paths start at its work
 /// tree. `user_files` are the user's own settings, which may name a hook folder in every work tree.
-pub fn named(host: &Host, repositories: &[(Repository, AbsPath)], home: &AbsPath, user_files: &[AbsPath]) -> Named {
+pub fn named(host: &Host, repositories: &[Repository], home: &AbsPath, user_files: &[AbsPath]) -> Named {
     let mut named = Named::default();
-    for (repository, top) in repositories {
+    for repository in repositories {
+        let top = &repository.work_tree;
         let mut search = SettingsSearch { host, top, home, named: &mut named, read: BTreeSet::new() };
         let own = [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")];
         for file in user_files.iter().chain(&own) {

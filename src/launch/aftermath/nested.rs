@@ -18,7 +18,7 @@ use super::planted::PlantedWatch;
 
 pub(super) struct NestedWatch {
     root: AbsPath,
-    repository: Option<(Repository, AbsPath)>,
+    repository: Option<Repository>,
     /// The repositories at the start.
     known: NestedRepositories,
     /// Those that mounts do not protect completely, and the doubts about each at the start.
@@ -30,14 +30,14 @@ pub(super) struct NestedWatch {
 impl NestedWatch {
     /// `can_be_written` tells whether the command can write a path that exists.
     pub(super) fn start(host: &Host, project: &Project, can_be_written: impl Fn(&AbsPath) -> bool) -> Self {
-        let repository = project.repository.clone().zip(project.git_top.clone());
+        let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
         let open = known.found.iter().filter(|found| protected_parts(found).iter().any(&can_be_written));
         let open = open.map(|found| (found.clone(), doubts_about(host, found))).collect();
-        if let Some((repository, _)) = &repository {
+        if let Some(repository) = &repository {
             known.unclear.extend(nested::elsewhere(host, repository).unclear);
         }
-        let modules = ModulesWatch::start(host, repository.as_ref().map(|(repository, _)| repository));
+        let modules = ModulesWatch::start(host, repository.as_ref());
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
         Self { root: project.root.clone(), repository, known, open, modules, planted }
@@ -59,11 +59,11 @@ impl NestedWatch {
 
     fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) {
         let host = held.host;
-        let repository = self.repository.as_ref().map(|(repository, top)| (repository, top));
+        let repository = self.repository.as_ref();
         // Both answers are of one moment: nothing is moved aside before both are known.
         let seen = &host.with_cache();
         let mut now = nested::nested(seen, &self.root, repository);
-        let others = repository.map(|(repository, _)| nested::elsewhere(seen, repository));
+        let others = repository.map(|repository| nested::elsewhere(seen, repository));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
         for NestedRepositories { mut found, unclear, .. } in others.into_iter().chain(planted) {
             found.retain(|found| !now.found.iter().any(|known| known.folder == found.folder));

@@ -49,10 +49,9 @@ pub struct Nested {
 }
 
 impl Nested {
-    /// The repository and its work tree.
-    pub(crate) fn repository(&self) -> (Repository, AbsPath) {
-        let (git_dir, common_dir) = (self.git_dir.clone(), self.common_dir.clone());
-        (Repository { git_dir, common_dir, current_branch: None }, self.folder.clone())
+    pub(crate) fn repository(&self) -> Repository {
+        let Self { folder: work_tree, git_dir, common_dir, .. } = self.clone();
+        Repository { work_tree, git_dir, common_dir, current_branch: None }
     }
 
     /// The work tree that its settings name, if it is not the folder. git looks there for the paths in
@@ -81,13 +80,13 @@ pub struct NestedRepositories {
     pub kept_within: Vec<AbsPath>,
 }
 
-/// Finds the repositories in the project. `top` is the folder whose `.git` leads to `repository`.
-/// Without a repository, those in the folders of `root` count.
-pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<(&Repository, &AbsPath)>) -> NestedRepositories {
+/// Finds the repositories in the project besides its own `repository`. Without that, those in the
+/// folders of `root` count.
+pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository>) -> NestedRepositories {
     let mut search = NestedSearch::new(host);
     match repository {
-        Some((Repository { git_dir, common_dir, .. }, top)) => {
-            search.index(top, git_dir, common_dir);
+        Some(Repository { work_tree, git_dir, common_dir, .. }) => {
+            search.index(work_tree, git_dir, common_dir);
             search.worktrees(root, git_dir, common_dir);
             search.modules(&common_dir.child("modules"));
             search.modules(&git_dir.child("modules"));
