@@ -243,8 +243,8 @@ impl LayerReader<'_> {
         self.layers.push(Layer { file, source: Some(source), ..layer(kind, base, config) });
     }
 
-    /// Reads `file` as a layer; `None` if there is none. A file that exists and cannot be read is an
-    /// error, because a policy that was not understood must not run.
+    /// Reads `file` as a layer; `None` if there is none. A file that exists and cannot be read is
+    /// an error, because a policy that was not understood must not run.
     fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Option<&mut Layer> {
         let name = shown_name(file, self.names_from);
         match read_text(self.host, file) {

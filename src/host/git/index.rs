@@ -116,7 +116,8 @@ const INTENT_TO_ADD: u16 = 0x2000;
 pub(crate) struct Index {
     pub(crate) hash_kind: HashKind,
     bytes: Vec<u8>,
-    /// All names, one after the other: version 4 stores only how each differs from the previous one.
+    /// All names, one after the other: version 4 stores only how each differs from the previous
+    /// one.
     names: Vec<u8>,
     entries: Vec<IndexEntry>,
     /// Where the extensions start.
@@ -202,8 +203,8 @@ impl Index {
     }
 
     /// git reads a large index by several threads. It starts each of them where the table `IEOT`
-    /// says, and looks for extensions where `EOIE` says. If the tables are false, git may read other
-    /// entries than those found here.
+    /// says, and looks for extensions where `EOIE` says. If the tables are false, git may read
+    /// other entries than those found here.
     fn has_true_tables(&self) -> bool {
         self.extensions().all(|found| match found {
             Some((b"EOIE", content)) => IndexCursor { bytes: content, at: 0 }.size() == Some(self.entries_end),
@@ -297,7 +298,8 @@ impl<'b> IndexCursor<'b> {
         Some((name, self.take(size)?))
     }
 
-    /// Reads an entry and adds its name to `names`, where `previous` is that of the entry before it.
+    /// Reads an entry and adds its name to `names`, where `previous` is that of the entry before
+    /// it.
     fn entry(
         &mut self,
         version: u32,

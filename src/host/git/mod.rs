@@ -92,7 +92,8 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
     let target = match dot_git.kind {
         None if !is_link => return Ok(None),
         Some(FileKind::Directory) if !is_link => return plain(host, &root, &folder, dot_git.path).map(Some),
-        // git itself never makes `.git` a link; other tools do (`repo`). It proves as little as a file.
+        // git itself never makes `.git` a link; other tools do (`repo`). It proves as little as a
+        // file.
         Some(FileKind::Directory) => dot_git.path,
         Some(FileKind::File) if !is_link => read_pointer(host, &folder, &dot_git.path)?.ok_or_else(|| {
             Doubt::new("is a file that does not say `gitdir: PATH`", "remove it, or restore what git wrote")
@@ -107,8 +108,8 @@ fn repository_at(host: &Host, root: &AbsPath, folder: &AbsPath) -> Result<Option
     Pointer { root, folder, target, is_link }.follow(host).map(Some)
 }
 
-/// A `.git` directory belongs to the folder that it lies in, without further proof. A `commondir` in
-/// it is not followed: git never puts one there, and the command could.
+/// A `.git` directory belongs to the folder that it lies in, without further proof. A `commondir`
+/// in it is not followed: git never puts one there, and the command could.
 ///
 /// In the project itself a broken one counts, too. It opens nothing that the project does not open,
 /// and after `rm .git/HEAD` the hooks still have to be protected in the next run.
@@ -139,8 +140,8 @@ impl Pointer {
         let common_dir = if is_worktree { self.verified_worktree(host) } else { self.verified_by_configuration(host) };
         match common_dir {
             Ok(common_dir) => Ok(repository(host, self.folder, self.target, common_dir)),
-            // A git directory in the project (`gitdir: ./.bare`, usual with several worktrees) needs
-            // no proof: the project covers it, and its hooks need protection.
+            // A git directory in the project (`gitdir: ./.bare`, usual with several worktrees)
+            // needs no proof: the project covers it, and its hooks need protection.
             Err(_) if self.target.is_below(&self.root) && is_git_directory(host, &self.target)? => {
                 Ok(repository(host, self.folder, self.target.clone(), self.target))
             }
@@ -150,8 +151,8 @@ impl Pointer {
 
     /// The common directory of a linked worktree.
     ///
-    /// It must be `<common>/worktrees/<name>`: the command could write a directory elsewhere, with a
-    /// `commondir` that names any repository.
+    /// It must be `<common>/worktrees/<name>`: the command could write a directory elsewhere, with
+    /// a `commondir` that names any repository.
     fn verified_worktree(&self, host: &Host) -> Result<AbsPath, Doubt> {
         let Self { folder, target, .. } = self;
         let doubt = |problem: String| {
@@ -171,7 +172,8 @@ impl Pointer {
         Ok(common)
     }
 
-    /// The common directory of a submodule, or of any repository whose configuration names this folder.
+    /// The common directory of a submodule, or of any repository whose configuration names this
+    /// folder.
     fn verified_by_configuration(&self, host: &Host) -> Result<AbsPath, Doubt> {
         let Self { folder, target, .. } = self;
         if !is_git_directory(host, target)? {
@@ -195,8 +197,8 @@ impl Pointer {
 
     /// Whether the path `back`, written in the target, is `expected` once resolved.
     ///
-    /// A symlink in the project proves nothing: the command could replace a former worktree in it by
-    /// a link to the project itself.
+    /// A symlink in the project proves nothing: the command could replace a former worktree in it
+    /// by a link to the project itself.
     fn names(&self, host: &Host, back: &[u8], expected: &AbsPath) -> Result<bool, Doubt> {
         let resolved = host.resolve(&self.target.as_path().join(OsStr::from_bytes(back)))?;
         let by_project = |link: &AbsPath| link.is_within(&self.folder) || link.is_within(&self.root);

@@ -70,8 +70,8 @@ impl SettingsSearch<'_> {
     }
 
     /// The files in the work tree that the words of a command name. A shell reads most of these
-    /// commands, and `sh ./tools/clean` runs the file as `./tools/clean` does. A word without a slash
-    /// is looked up in the PATH, or is no path.
+    /// commands, and `sh ./tools/clean` runs the file as `./tools/clean` does. A word without a
+    /// slash is looked up in the PATH, or is no path.
     fn programs(&self, command: &[u8]) -> Vec<AbsPath> {
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'!;|&()<>=".contains(byte);
         let words = command.split(ends).filter(|word| word.contains(&b'/'));

@@ -12,7 +12,8 @@ use crate::policy::path::AbsPath;
 /// The number of doubts in one sentence.
 const MOST_NAMED: usize = 5;
 
-/// Settings that git and its own commands write into a new repository, and that can name no program.
+/// Settings that git and its own commands write into a new repository, and that can name no
+/// program.
 const HARMLESS: [(&str, &str); 8] = [
     ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks worktree"),
     ("core", "autocrlf eol sparsecheckout sparsecheckoutcone"),

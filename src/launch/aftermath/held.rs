@@ -90,8 +90,8 @@ mod tests {
         said.iter().next().unwrap().clone()
     }
 
-    /// Otherwise a command could create the names beforehand, and what it planted would stay. It could
-    /// also close the folder, which `tests/escape/nested.rs` tries as an ordinary user.
+    /// Otherwise a command could create the names beforehand, and what it planted would stay. It
+    /// could also close the folder, which `tests/escape/nested.rs` tries as an ordinary user.
     #[test]
     fn there_is_always_a_name_to_move_to() {
         let folder = tempfile::tempdir().unwrap();

@@ -20,8 +20,8 @@ pub(super) struct KeyWatch {
 }
 
 impl KeyWatch {
-    /// Reads the file and does not parse it, because most runs change nothing. `None` if there is no
-    /// file.
+    /// Reads the file and does not parse it, because most runs change nothing. `None` if there is
+    /// no file.
     pub(super) fn start(host: &Host, path: &AbsPath, patterns: &[String]) -> Option<Self> {
         let before = host.read_regular(path, LARGEST).ok().flatten()?;
         Some(Self { path: path.clone(), patterns: patterns.to_vec(), before })
@@ -51,8 +51,8 @@ impl KeyWatch {
     }
 }
 
-/// The keys, dotted, whose values differ. `*` in a pattern is any key. A missing value equals an empty
-/// one.
+/// The keys, dotted, whose values differ. `*` in a pattern is any key. A missing value equals an
+/// empty one.
 fn changed(patterns: &[String], before: &Value, after: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for pattern in patterns {

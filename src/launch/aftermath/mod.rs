@@ -36,7 +36,8 @@ const MOST_NAMED: usize = 12;
 /// The state of the host before the run, to compare with it afterwards.
 pub struct RunWatch {
     root: AbsPath,
-    /// Missing paths that a rule names, in places that the command can write, and the rule's origin.
+    /// Missing paths that a rule names, in places that the command can write, and the rule's
+    /// origin.
     absent: Vec<(AbsPath, String)>,
     /// Paths that a mount covers, in places that the command can write.
     covered: Vec<(AbsPath, FileBirth)>,
@@ -47,8 +48,8 @@ pub struct RunWatch {
 }
 
 impl RunWatch {
-    /// Looks at everything that the reports compare with. Paths that cannot be looked at now are left
-    /// out.
+    /// Looks at everything that the reports compare with. Paths that cannot be looked at now are
+    /// left out.
     pub fn start(host: &Host, compiled: &Compiled) -> Self {
         let (plan, project) = (&compiled.plan, &compiled.layers.project);
         let is_open = |path: &AbsPath| plan.view_around(path) == View::HostRw;
@@ -149,8 +150,8 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
     path.relative_to(root).map_or_else(|| path.to_string(), |relative| shown(relative.as_os_str()))
 }
 
-/// The missing paths that rules would protect if they existed, in places where the command can create
-/// them, each with the origin of its rule.
+/// The missing paths that rules would protect if they existed, in places where the command can
+/// create them, each with the origin of its rule.
 pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
     let mut strongest: BTreeMap<&AbsPath, (Precedence, String)> = BTreeMap::new();
     for (rule, path) in &compiled.resolution.absent {
@@ -178,14 +179,14 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
     of_rules.chain(ours).filter(|(path, _)| can_be_made(path)).collect()
 }
 
-/// Whether anything is at `path`. A dangling symlink counts, because tools that obey the file follow
-/// it, and so does a path that cannot be looked at.
+/// Whether anything is at `path`. A dangling symlink counts, because tools that obey the file
+/// follow it, and so does a path that cannot be looked at.
 fn is_there(host: &Host, path: &AbsPath) -> bool {
     !matches!(lstat(host.real(path)), Err(Errno::NOENT | Errno::NOTDIR))
 }
 
-/// A file and the time at which it was created, if the file system has it: ext4 gives the inode number
-/// of a removed file to the next new one.
+/// A file and the time at which it was created, if the file system has it: ext4 gives the inode
+/// number of a removed file to the next new one.
 #[derive(PartialEq, Eq)]
 struct FileBirth {
     identity: Identity,

@@ -43,11 +43,12 @@ impl NestedWatch {
         Self { root: project.root.clone(), repository, known, open, modules, planted }
     }
 
-    /// `can_be_written` tells whether the command could create or replace a path. If not, the command
-    /// has not planted it.
+    /// `can_be_written` tells whether the command could create or replace a path. If not, the
+    /// command has not planted it.
     pub(super) fn finish(&self, host: &Host, can_be_written: impl Fn(&AbsPath) -> bool, said: &mut Diagnostics) {
         let mut held = Held { host, said, paths: BTreeSet::new() };
-        // A `.git` may lead to where another one was just moved, so look until nothing new is found.
+        // A `.git` may lead to where another one was just moved, so look until nothing new is
+        // found.
         loop {
             let before = held.paths.len();
             self.check(&can_be_written, &mut held);

@@ -1,5 +1,5 @@
-//! Repositories that the run made in the user's working directory, or between it and the root of the
-//! project. No rule could protect them, and the next prompt of a shell may obey their settings.
+//! Repositories that the run made in the user's working directory, or between it and the root of
+//! the project. No rule could protect them, and the next prompt of a shell may obey their settings.
 
 use crate::host::git::NestedRepositories;
 use crate::host::git::nested;
@@ -25,8 +25,8 @@ impl PlantedWatch {
         Self { folder, had_repository, was_bare }
     }
 
-    /// Moves a new repository aside if git could run something for it. Returns the repositories that
-    /// its index names.
+    /// Moves a new repository aside if git could run something for it. Returns the repositories
+    /// that its index names.
     pub(super) fn check(&self, held: &mut Held) -> Option<NestedRepositories> {
         let Self { folder, had_repository: false, was_bare } = self else { return None };
         let planted = nested::planted(held.host, folder);

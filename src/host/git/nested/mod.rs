@@ -54,8 +54,8 @@ impl Nested {
         Repository { work_tree, git_dir, common_dir, current_branch: None }
     }
 
-    /// The work tree that its settings name, if it is not the folder. git looks there for the paths in
-    /// the index, also when it is started in the folder.
+    /// The work tree that its settings name, if it is not the folder. git looks there for the paths
+    /// in the index, also when it is started in the folder.
     pub(crate) fn other_work_tree(&self, host: &Host) -> Option<AbsPath> {
         let value = core_worktree(host, &self.git_dir).ok().flatten()?;
         let there = host.resolve_from(&self.git_dir, Path::new(OsStr::from_bytes(&value)));
@@ -119,7 +119,8 @@ pub(crate) fn elsewhere(host: &Host, repository: &Repository) -> NestedRepositor
     search.all
 }
 
-/// The repository in `root`, which had none at the start, and the repositories that its index names.
+/// The repository in `root`, which had none at the start, and the repositories that its index
+/// names.
 pub(crate) fn planted(host: &Host, root: &AbsPath) -> Option<(Nested, NestedRepositories)> {
     let mut search = NestedSearch::new(host);
     let found = search.at(root, FoundBy::Folder)?;
@@ -129,8 +130,8 @@ pub(crate) fn planted(host: &Host, root: &AbsPath) -> Option<(Nested, NestedRepo
     Some((found, search.all))
 }
 
-/// The git directories of all linked worktrees, and their work trees. git asks for no type of file in
-/// the folder of worktrees, so a symlink counts as well.
+/// The git directories of all linked worktrees, and their work trees. git asks for no type of file
+/// in the folder of worktrees, so a symlink counts as well.
 fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
     let folder = common_dir.child("worktrees");
     let work_tree_of = |git_dir: &AbsPath| {
@@ -181,7 +182,8 @@ impl<'a> NestedSearch<'a> {
         }
     }
 
-    /// Resolves `name` of an index. git refuses to write `./a`, `../a` or `/a`, but not to read them.
+    /// Resolves `name` of an index. git refuses to write `./a`, `../a` or `/a`, but not to read
+    /// them.
     fn named(&self, work_tree: &AbsPath, name: &[u8]) -> io::Result<Resolved> {
         self.host.resolve_from(work_tree, Path::new(OsStr::from_bytes(name)))
     }
@@ -192,7 +194,8 @@ impl<'a> NestedSearch<'a> {
         }
     }
 
-    /// The repository whose work tree is `folder`, if git takes it for one and it was not met before.
+    /// The repository whose work tree is `folder`, if git takes it for one and it was not met
+    /// before.
     fn at(&mut self, folder: &AbsPath, found_by: FoundBy) -> Option<Nested> {
         let (git_dir, form) = git_dir_in(self.host, folder).ok().flatten()?;
         // A git directory that git would refuse counts: the command can repair it.
@@ -223,7 +226,8 @@ impl<'a> NestedSearch<'a> {
         }
     }
 
-    /// Adds the git directories of submodules below `folder`. The name of a submodule may have slashes.
+    /// Adds the git directories of submodules below `folder`. The name of a submodule may have
+    /// slashes.
     fn modules(&mut self, folder: &AbsPath) {
         let mut waiting = vec![folder.clone()];
         while let Some(folder) = waiting.pop() {

@@ -6,7 +6,7 @@ use super::super::fixture::Fixture;
 use super::*;
 use crate::diagnostic::Diagnostics;
 
-/// What is found in the project `root`, each with its git directory, and how many indexes are unclear.
+/// The repositories in the project `root` as text, and the number of unclear indexes.
 fn found(fixture: &Fixture, root: &str) -> (Vec<String>, usize) {
     let (host, root) = (Host::system(), fixture.abs(root));
     let repository = super::super::discover(&host, &root, std::slice::from_ref(&root), &mut Diagnostics::default());
