@@ -254,7 +254,7 @@ impl LayerReader<'_> {
                 return self.layers.last_mut();
             }
             Ok(None) => self.absent.push(file.clone()),
-            Err(problem) => self.diagnostics.push(unreadable(&name, problem)),
+            Err(problem) => self.diagnostics.push(unreadable(&name, &problem)),
         }
         None
     }

@@ -24,7 +24,7 @@ pub(super) enum TextError {
 pub fn project_source(host: &Host, project: &Project) -> Result<Option<Source>, Diagnostic> {
     let file = project.root.child(PROJECT_FILE);
     let name = shown_name(&file, &project.cwd);
-    let text = read_text(host, &file).map_err(|problem| unreadable(&name, problem))?;
+    let text = read_text(host, &file).map_err(|problem| unreadable(&name, &problem))?;
     Ok(text.map(|text| Source { name, text }))
 }
 
@@ -37,7 +37,7 @@ pub(super) fn read_text(host: &Host, file: &AbsPath) -> Result<Option<String>, T
     }
 }
 
-pub(crate) fn unreadable(name: &str, problem: impl Display) -> Diagnostic {
+pub(crate) fn unreadable(name: &str, problem: &dyn Display) -> Diagnostic {
     Diagnostic::new(Code::UnreadableConfig, format!("cannot read `{name}`: {problem}"))
         .help("make it a readable TOML file, or remove it")
 }

@@ -23,7 +23,7 @@ use crate::host::Host;
 use crate::host::identity::Identity;
 use crate::host::nofollow::Folders;
 use crate::policy::path::{AbsPath, shown};
-use crate::policy::rule::{Access, Exactness, LayerKind, Precedence};
+use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
 use crate::sys::ablate::{self, Mitigation};
 
 use keys::KeyWatch;
@@ -153,24 +153,22 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
 /// The missing paths that rules would protect if they existed, in places where the command can
 /// create them, each with the origin of its rule.
 pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
-    let mut strongest: BTreeMap<&AbsPath, (Precedence, String)> = BTreeMap::new();
+    let precedence = |rule: &Rule| rule.precedence(Exactness::Exact);
+    let mut strongest: BTreeMap<&AbsPath, &Rule> = BTreeMap::new();
     for (rule, path) in &compiled.resolution.absent {
-        let candidate = (rule.precedence(Exactness::Exact), rule.origin.to_string());
-        let known = strongest.entry(path).or_insert_with(|| candidate.clone());
-        if candidate.0 > known.0 {
-            *known = candidate;
+        let known = strongest.entry(path).or_insert(rule);
+        if precedence(rule) > precedence(known) {
+            *known = rule;
         }
     }
-    let ours = compiled.layers.absent.iter().map(|path| (path.clone(), "our own configuration".to_owned()));
-    let is_told = |precedence: &Precedence| match precedence.layer {
+    let is_told = |rule: &Rule| match precedence(rule) {
         // A preset that hides secrets does not report a command that creates one.
-        LayerKind::Preset => precedence.access == Access::Ro,
-        _ => precedence.access.is_protective(),
+        Precedence { layer: LayerKind::Preset, access, .. } => access == Access::Ro,
+        Precedence { access, .. } => access.is_protective(),
     };
-    let of_rules = strongest
-        .into_iter()
-        .filter(|(_, (precedence, _))| is_told(precedence))
-        .map(|(path, (_, origin))| (path.clone(), origin));
+    let of_rules = strongest.into_iter().filter(|(_, rule)| is_told(rule));
+    let of_rules = of_rules.map(|(path, rule)| (path.clone(), rule.origin.to_string()));
+    let ours = compiled.layers.absent.iter().map(|path| (path.clone(), "our own configuration".to_owned()));
     let can_be_made = |path: &AbsPath| {
         // Placeholders are sorted by path.
         let is_blocked = compiled.plan.placeholders.binary_search_by(|placeholder| placeholder.path.cmp(path)).is_ok();

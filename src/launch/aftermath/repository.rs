@@ -23,6 +23,7 @@ const LARGEST_HEAD: u64 = 1 << 16;
 /// git ignores the rest of `HEAD`.
 const READ_BY_GIT: usize = 255;
 const HEAD: &str = "HEAD";
+const OPEN_MODE: Mode = Mode::from_raw_mode(0o755);
 
 /// The parts of the repository at the start, each with the git directory that holds it.
 pub(super) struct RepositoryWatch {
@@ -110,15 +111,13 @@ fn put_back_directory(folder: &OwnedFd, name: &str) -> io::Result<bool> {
     if is_directory(folder, name) {
         return Ok(false);
     }
-    let mode = Mode::from_raw_mode(0o755);
-    if is_real_directory(folder, OsStr::new(name)).unwrap_or(false) {
-        // It is only closed, and its content is the repository.
-        chmodat(folder, name, mode, AtFlags::empty())?;
-        return Ok(true);
+    // If it is only closed, its content is the repository.
+    let exists = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    if !exists || !reopen(folder, OsStr::new(name))? {
+        super::make_writable(folder)?;
+        make_room(folder, name)?;
+        mkdirat(folder, name, OPEN_MODE)?;
     }
-    super::make_writable(folder)?;
-    make_room(folder, name)?;
-    mkdirat(folder, name, mode)?;
     Ok(true)
 }
 
@@ -130,10 +129,7 @@ fn open_again(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
         return Ok(folder);
     }
     let (parent, name) = open_parent(host, path)?;
-    // `chmod` follows a symlink, so only a directory itself is changed.
-    if is_real_directory(&parent, name)? {
-        chmodat(&parent, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
-    }
+    reopen(&parent, name)?;
     open_folder(host, path)
 }
 
@@ -179,10 +175,15 @@ fn is_directory(folder: &OwnedFd, name: &str) -> bool {
     is_directory && accessat(folder, name, Access::EXEC_OK, AtFlags::empty()).is_ok()
 }
 
-/// Whether `name` is a directory itself, and no symlink to one.
-fn is_real_directory(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+/// Gives a closed directory its usual mode. Returns whether `name` is a directory itself: `chmod`
+/// follows a symlink.
+fn reopen(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(found.st_mode).is_dir())
+    let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
+    if is_directory {
+        chmodat(folder, name, OPEN_MODE, AtFlags::empty())?;
+    }
+    Ok(is_directory)
 }
 
 #[cfg(test)]

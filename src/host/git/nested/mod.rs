@@ -64,8 +64,10 @@ impl Nested {
         (there != self.folder).then_some(there)
     }
 
-    fn work_trees(&self, host: &Host) -> impl Iterator<Item = AbsPath> {
-        [self.folder.clone()].into_iter().chain(self.other_work_tree(host))
+    /// The repository, once for each of its work trees.
+    fn repositories(&self, host: &Host) -> impl Iterator<Item = Repository> {
+        let other = self.other_work_tree(host).map(|work_tree| Repository { work_tree, ..self.repository() });
+        [self.repository()].into_iter().chain(other)
     }
 }
 
@@ -85,11 +87,11 @@ pub struct NestedRepositories {
 pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository>) -> NestedRepositories {
     let mut search = NestedSearch::new(host);
     match repository {
-        Some(Repository { work_tree, git_dir, common_dir, .. }) => {
-            search.index(work_tree, git_dir, common_dir);
-            search.worktrees(root, git_dir, common_dir);
-            search.modules(&common_dir.child("modules"));
-            search.modules(&git_dir.child("modules"));
+        Some(repository) => {
+            search.index(repository.clone());
+            search.worktrees(root, repository);
+            search.modules(&repository.common_dir.child("modules"));
+            search.modules(&repository.git_dir.child("modules"));
         }
         None => search.folders(root),
     }
@@ -104,16 +106,12 @@ pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository
 /// they are. The command can write such an index, and name a repository that it has planted in the
 /// project by a path that is absolute or has `..`.
 pub(crate) fn elsewhere(host: &Host, repository: &Repository) -> NestedRepositories {
-    let Repository { git_dir: own, common_dir, .. } = repository;
     let mut search = NestedSearch::new(host);
-    if own != common_dir
-        && let Some(main) = common_dir.parent()
-    {
-        search.index(&main, common_dir, common_dir);
-    }
-    for (git_dir, folder) in worktrees(host, common_dir) {
-        if git_dir != *own {
-            search.index(&folder, &git_dir, common_dir);
+    let common_dir = &repository.common_dir;
+    let main = common_dir.parent().map(|work_tree| (common_dir.clone(), work_tree));
+    for (git_dir, work_tree) in main.into_iter().chain(worktrees(host, common_dir)) {
+        if git_dir != repository.git_dir {
+            search.index(Repository { work_tree, git_dir, ..repository.clone() });
         }
     }
     search.all
@@ -124,8 +122,8 @@ pub(crate) fn elsewhere(host: &Host, repository: &Repository) -> NestedRepositor
 pub(crate) fn planted(host: &Host, root: &AbsPath) -> Option<(Nested, NestedRepositories)> {
     let mut search = NestedSearch::new(host);
     let found = search.at(root, FoundBy::Folder)?;
-    for work_tree in found.work_trees(host) {
-        search.index(&work_tree, &found.git_dir, &found.common_dir);
+    for repository in found.repositories(host) {
+        search.index(repository);
     }
     Some((found, search.all))
 }
@@ -153,10 +151,10 @@ impl<'a> NestedSearch<'a> {
         Self { host, seen: BTreeSet::new(), all: NestedRepositories::default() }
     }
 
-    /// Adds the repositories that the index in `git_dir` names, and those that their indexes name.
-    fn index(&mut self, work_tree: &AbsPath, git_dir: &AbsPath, common_dir: &AbsPath) {
-        let mut waiting = vec![(work_tree.clone(), git_dir.clone(), common_dir.clone())];
-        while let Some((work_tree, git_dir, common_dir)) = waiting.pop() {
+    /// Adds the repositories that the index of `repository` names, and those that their indexes name.
+    fn index(&mut self, repository: Repository) {
+        let mut waiting = vec![repository];
+        while let Some(Repository { work_tree, git_dir, common_dir, .. }) = waiting.pop() {
             let Ok(Some(indexed)) = index::submodules(self.host, &git_dir, &common_dir) else {
                 self.unclear(git_dir);
                 continue;
@@ -173,9 +171,7 @@ impl<'a> NestedSearch<'a> {
                 // git does not look behind a symlink in its work tree.
                 let folder = Some(found.path).filter(|_| found.links.is_empty() && found.kind.is_some());
                 if let Some(nested) = folder.and_then(|folder| self.at(&folder, FoundBy::Index)) {
-                    for work_tree in nested.work_trees(self.host) {
-                        waiting.push((work_tree, nested.git_dir.clone(), nested.common_dir.clone()));
-                    }
+                    waiting.extend(nested.repositories(self.host));
                     self.all.found.push(nested);
                 }
             }
@@ -206,7 +202,8 @@ impl<'a> NestedSearch<'a> {
     }
 
     /// Adds the linked worktrees that lie in the project, except the one that is the project.
-    fn worktrees(&mut self, root: &AbsPath, own: &AbsPath, common_dir: &AbsPath) {
+    fn worktrees(&mut self, root: &AbsPath, project: &Repository) {
+        let Repository { git_dir: own, common_dir, .. } = project;
         let folder = common_dir.child("worktrees");
         let kept = self.host.read_dir(&folder).unwrap_or_default().into_iter();
         let kept = kept.filter(|entry| entry.kind == FileKind::Directory).map(|entry| folder.child(&entry.name));
@@ -220,7 +217,7 @@ impl<'a> NestedSearch<'a> {
             }
             let leads_back = |nested: &Nested| nested.git_dir == git_dir && nested.form == DotGit::Pointer;
             if let Some(nested) = self.at(&folder, FoundBy::Worktrees).filter(leads_back) {
-                self.index(&nested.folder, &nested.git_dir, common_dir);
+                self.index(Repository { common_dir: common_dir.clone(), ..nested.repository() });
                 self.all.found.push(nested);
             }
         }
@@ -247,7 +244,7 @@ impl<'a> NestedSearch<'a> {
             if entry.kind == FileKind::Directory
                 && let Some(nested) = self.at(&root.child(&entry.name), FoundBy::Folder)
             {
-                self.index(&nested.folder, &nested.git_dir, &nested.common_dir);
+                self.index(nested.repository());
                 self.all.found.push(nested);
             }
         }
