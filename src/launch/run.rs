@@ -17,7 +17,7 @@ use crate::policy::rule::Protection;
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::trust::{self, Judged};
 
-use super::aftermath::Watch;
+use super::aftermath::RunWatch;
 use super::{Conclusion, GivenStreams, Recheck, Supervisor};
 
 /// A path may change while a sandbox is set up, for example an editor's `.env.tmp`. The policy is
@@ -266,7 +266,7 @@ pub(crate) struct RunHooks<'a> {
     /// Until the end.
     placeholders: Option<ActivePlaceholders>,
     /// What the reports compare with.
-    watch: Option<Watch>,
+    watch: Option<RunWatch>,
     /// Reports for the end.
     said: Diagnostics,
 }
@@ -279,7 +279,7 @@ impl<'a> RunHooks<'a> {
 
     /// While bwrap mounts, before the command starts.
     pub(super) fn while_mounting(&mut self) {
-        self.watch = Some(Watch::start(self.recheck.host, self.compiled));
+        self.watch = Some(RunWatch::start(self.recheck.host, self.compiled));
     }
 
     /// After the guard has compared its mounts, before the command starts. With an error nothing

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
-use agent_sandbox::launch::aftermath::Watch;
+use agent_sandbox::launch::aftermath::RunWatch;
 use agent_sandbox::placeholders;
 
 use crate::support::Tree;
@@ -110,10 +110,10 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     let compiled = compiled.unwrap();
     let argv = compiled.argv(&crate::support::engine(), &[], &mut Diagnostics::default());
     let host = tree.host();
-    let undo = placeholders::put_up(&host, &compiled, &argv).unwrap();
-    let watch = Watch::start(&host, &compiled);
+    let active = placeholders::put_up(&host, &compiled, &argv).unwrap();
+    let watch = RunWatch::start(&host, &compiled);
     change(tree);
-    let mut said = undo.finish();
+    let mut said = active.finish();
     watch.finish(&host, &mut said);
     rendered(&said)
 }

@@ -1,4 +1,4 @@
-//! git works in the default policy, and what the host would obey later stays as it was.
+//! git works in the default policy, and files that git on the host obeys stay as they were.
 
 use std::fs;
 use std::io::Read;
@@ -22,7 +22,7 @@ everywhere!(
     settings_that_cannot_be_read_for_the_moment_stop_the_start,
 );
 
-/// Who opens the file without waiting fails, as long as this lives.
+/// Holds a lease on the file: while this process lives, a non-blocking open fails.
 const LEASE: &str = "
 import fcntl, os, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -31,7 +31,7 @@ print('leased', flush=True)
 sys.stdin.read()
 ";
 
-/// They may name what has to be protected.
+/// The settings may name paths that have to be protected.
 fn settings_that_cannot_be_read_for_the_moment_stop_the_start(place: &Place) {
     outside(
         place,
@@ -52,7 +52,7 @@ fn settings_that_cannot_be_read_for_the_moment_stop_the_start(place: &Place) {
     assert!(stderr(&run(place, &write)).contains("my-hooks/x: Read-only file system"));
 }
 
-/// The same git for everybody, without anybody's settings.
+/// Runs git with a fixed identity and without the settings of the user and the system.
 fn with_identity(command: &mut Command) -> &mut Command {
     for who in ["AUTHOR", "COMMITTER"] {
         command.env(format!("GIT_{who}_NAME"), "A Tester").env(format!("GIT_{who}_EMAIL"), "tester@example.org");
@@ -162,7 +162,7 @@ fn a_hooks_folder_that_is_missing_cannot_be_made(place: &Place) {
     assert!(!hooks.exists(), "printing makes nothing");
     let found = probe::<&str>(place, &[], std::slice::from_ref(&hooks));
     assert_eq!(found, [Found::ro("directory")]);
-    assert!(!hooks.exists(), "it stands there during the run only");
+    assert!(!hooks.exists(), "it exists during the run only");
 }
 
 fn a_commit_in_a_linked_worktree_works(place: &Place) {
@@ -227,7 +227,8 @@ fn strict_git_keeps_other_branches_and_tags(place: &Place) {
     let commit = "echo more >>file && git commit -qam strict && git status --porcelain && git log -1 --format=%s";
     let refs = "git for-each-ref --format='%(refname) %(objectname)' | grep -v refs/heads/main";
     let before = outside(place, &project, refs);
-    // A branch that is packed has no file that could be read-only: it can be moved, but not deleted.
+    // A branch that is packed has no file that could be read-only: it can be moved, but not
+    // deleted.
     let move_branches =
         ["git branch -f other HEAD", "git branch -f deep/er HEAD", "git update-ref refs/heads/other HEAD"];
     let others =
@@ -282,7 +283,7 @@ fn a_tracked_env_file_is_left_alone_until_it_differs(place: &Place) {
     assert_eq!(found, [Found::masked_file(), Found::rw("file"), Found::masked_file()]);
 }
 
-/// Nobody would take away the file that it could be mounted on.
+/// Without supervision no process removes a file that was created as a mount point.
 fn without_supervision_a_missing_list_stays_missing(place: &Place) {
     write(place, ".env", "secret");
     outside(place, &place.project(), "git init -q --template= .");

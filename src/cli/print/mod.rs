@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::compile::guard_plan::Tightening;
 use crate::compile::lower::{Argv, Data, MountContent, MountFile};
-use crate::compile::placeholder::{self, Item};
+use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::quoting::{quote, shell_quote};
 use crate::diagnostic::{Code, Diagnostic, listed};
@@ -148,7 +148,7 @@ impl Argv {
 fn json_form(argv: &Argv) -> Vec<u8> {
     let path = |path: &AbsPath| json_word(path.as_os_str());
     let content = |content: &[u8]| json_word(OsStr::from_bytes(content));
-    let placeholder = |item: &Item| match item.content {
+    let placeholder = |item: &PlaceholderItem| match item.content {
         None => json!({ "path": path(&item.path), "kind": "directory" }),
         Some(held) => json!({ "path": path(&item.path), "kind": "file", "content": content(held) }),
     };

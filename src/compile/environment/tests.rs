@@ -20,17 +20,7 @@ const PROJECT: LayerKind = LayerKind::Project;
 fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Environment, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
     let root = AbsPath::root().join("home/u/proj");
-    let project = Project {
-        git_top: None,
-        git_named: Default::default(),
-        git_nested: Default::default(),
-        cwd: root.clone(),
-        home: AbsPath::root().join("home/u"),
-        root: root.clone(),
-        outermost: root.clone(),
-        repository: None,
-        git_pointer: None,
-    };
+    let project = Project::plain(&root, AbsPath::root().join("home/u"));
     let layers = written.iter().enumerate().map(|(index, (kind, text))| {
         let text = format!("docker = {docker}\n[env]\n{text}\n");
         let source = Arc::new(Source { name: kind.name().to_owned(), text });

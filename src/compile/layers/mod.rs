@@ -25,29 +25,26 @@ use crate::sys::ablate::{self, Mitigation};
 pub use root::is_unsafe_root;
 pub use text::project_source;
 pub(crate) use text::unreadable;
-use text::{shown_name, text};
+use text::{read_text, shown_name};
 
 pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
-/// Nobody writes a policy of this size; something else was named by mistake.
+/// No policy is this large; a larger file was named by mistake.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
 
-/// Where the command runs, and what belongs to it.
+/// The working directory of the command, and the project around it.
 #[derive(Clone, Debug)]
 pub struct Project {
     pub cwd: AbsPath,
     pub home: AbsPath,
     pub root: AbsPath,
-    /// The outermost folder that the search for the root would accept. An agent can plant a marker
-    /// in a subfolder, but not take this one away, so protections start here.
+    /// The outermost folder that the search for the root would accept. Protections start here: a
+    /// command can plant a marker in a subfolder, but cannot remove this one.
     pub outermost: AbsPath,
     pub repository: Option<git::Repository>,
-    /// The folder whose `.git` leads to the repository.
-    pub git_top: Option<AbsPath>,
-    /// `.git` in the root where it is a file that points elsewhere. Git obeys it, and never writes
-    /// it.
+    /// `.git` in the root if it is a file that points elsewhere. git obeys it and never writes it.
     pub git_pointer: Option<AbsPath>,
-    /// What git's settings name in the work tree.
+    /// The paths that git's settings name in the work tree.
     pub git_named: git::Named,
     /// Repositories in the project besides its own.
     pub git_nested: git::NestedRepositories,
@@ -57,17 +54,9 @@ pub struct Project {
 impl Project {
     /// A folder without a repository.
     pub(crate) fn plain(root: &AbsPath, home: AbsPath) -> Self {
-        Self {
-            cwd: root.clone(),
-            home,
-            root: root.clone(),
-            outermost: root.clone(),
-            repository: None,
-            git_top: None,
-            git_pointer: None,
-            git_named: git::Named::default(),
-            git_nested: git::NestedRepositories::default(),
-        }
+        let (cwd, outermost, root) = (root.clone(), root.clone(), root.clone());
+        let (git_named, git_nested) = Default::default();
+        Self { cwd, home, root, outermost, repository: None, git_pointer: None, git_named, git_nested }
     }
 }
 
@@ -75,38 +64,43 @@ impl Project {
 #[derive(Clone, Debug)]
 pub struct Layer {
     pub kind: LayerKind,
-    /// What its relative paths are relative to.
+    /// Relative paths start here.
     pub base: AbsPath,
     pub config: ConfigFile,
     /// A project file above the root: only what it forbids counts (SPEC L4).
     pub protective_only: bool,
-    /// The project's own file, found and not named by the user: what it opens needs consent (SPEC
-    /// T1).
+    /// The project's own file, which the user did not name: what it opens needs consent (SPEC T1).
     pub needs_trust: bool,
     /// The file it was read from.
     pub file: Option<AbsPath>,
-    /// What was read, to the byte.
+    /// The content of that file, to the byte.
     pub source: Option<Arc<Source>>,
 }
 
-/// A file or folder of ours that exists, or the state folder, which may not yet.
+/// A file or folder of ours that exists, or the state folder, which may not exist yet.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     pub path: AbsPath,
     pub kind: FileKind,
     /// The symlinks on the way to it.
     pub links: Vec<AbsPath>,
-    /// How many names it has, if it is a file.
+    /// The number of its names, if it is a file.
     pub names: u64,
     /// What it is to us.
     pub why: &'static str,
-    /// Nothing is there yet: where the command could make it, we do so first (SPEC D6).
+    /// Nothing is there yet: if the command could create it, we do so first (SPEC D6).
     pub is_missing: bool,
 }
 
 impl OwnFile {
     pub const CONFIGURATION: &str = "our own configuration and state";
     pub const EXECUTABLE: &str = "our own executable";
+
+    /// A configuration file, or the state folder if nothing is there.
+    fn configuration(Resolved { path, links, kind, names }: Resolved) -> Self {
+        let (is_missing, kind) = (kind.is_none(), kind.unwrap_or(FileKind::Directory));
+        Self { path, kind, links, names, why: Self::CONFIGURATION, is_missing }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -116,14 +110,14 @@ pub struct Layers {
     pub layers: Vec<Layer>,
     /// Our own files and folders: at least read-only, whatever any rule says.
     pub own_files: Vec<OwnFile>,
-    /// Places that were looked at and hold no file, for `--debug`.
+    /// The configuration files that do not exist.
     pub absent: Vec<AbsPath>,
-    /// The folder in which we remember what must be undone. Holds no symlinks; may not exist.
+    /// The folder of our own records. Holds no symlinks; may not exist.
     pub state: AbsPath,
 }
 
 impl Layers {
-    /// The folder, below that of our state, in which the files lie that bwrap binds.
+    /// The folder, below the state folder, with the files that bwrap binds.
     pub const MOUNT_FILES: &str = "mounts";
 
     pub fn mount_files(&self) -> AbsPath {
@@ -131,104 +125,71 @@ impl Layers {
     }
 }
 
-/// Finds the project and reads every layer. `None` when not even the project could be determined.
+/// Finds the project and reads every layer. `None` if the project cannot be determined.
 pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Layers> {
-    let home = home(host, session, diagnostics)?;
-    let cwd = working_directory(host, session, diagnostics)?;
+    let home = home(host, session).map_err(|problem| diagnostics.push(problem)).ok()?;
+    let cwd = working_directory(host, session).map_err(|problem| diagnostics.push(problem)).ok()?;
     let search = root::search(host, &cwd, &home, diagnostics);
-    let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
-    let git_pointer = git_pointer(host, &search.root);
-    let top = search.root_and_above().iter().find(|folder| host.exists(&folder.child(".git")).unwrap_or(false));
-    let git_top = top.cloned();
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
-    let named_by_user = session.path_var("GIT_CONFIG_GLOBAL");
-    let git_settings = [home.child(".gitconfig"), configuration.join("git/config")]
+
+    let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
+    let git_nested = git::nested::nested(host, &search.root, repository.as_ref());
+    let git_settings: Vec<AbsPath> = [home.child(".gitconfig"), configuration.join("git/config")]
         .into_iter()
-        .chain(named_by_user)
-        .collect::<Vec<_>>();
-    let git_nested = git::nested::nested(host, &search.root, repository.as_ref().zip(top));
-    let in_work_trees = repository.iter().cloned().zip(top.cloned());
-    let in_work_trees: Vec<(git::Repository, AbsPath)> =
-        in_work_trees.chain(git_nested.found.iter().map(git::Nested::repository)).collect();
-    let git_named = git::named(host, &in_work_trees, &home, &git_settings);
-    let names_from = request.names_from.as_ref().unwrap_or(&cwd);
-    let mut reader = Reader {
-        host,
-        cwd: &cwd,
-        names_from,
-        diagnostics,
-        layers: Vec::new(),
-        own_files: Vec::new(),
-        absent: Vec::new(),
+        .chain(session.path_var("GIT_CONFIG_GLOBAL"))
+        .collect();
+    let repositories: Vec<git::Repository> =
+        repository.iter().cloned().chain(git_nested.found.iter().map(git::Nested::repository)).collect();
+    let project = Project {
+        git_pointer: git_pointer(host, &search.root),
+        git_named: git::named(host, &repositories, &home, &git_settings),
+        root: search.root.clone(),
+        outermost: search.outermost.clone(),
+        cwd,
+        home,
+        repository,
+        git_nested,
     };
 
-    let user_file = configuration.join("agent-sandbox/config.toml");
-    reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &search.root);
-    reader.read(LayerKind::User, &user_file, &search.root);
+    let names_from = request.names_from.as_ref().unwrap_or(&project.cwd);
+    let (layers, own_files, absent) = Default::default();
+    let mut reader = LayerReader { host, names_from, diagnostics, layers, own_files, absent };
+    reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &project.root);
+    reader.read(LayerKind::User, &configuration.join("agent-sandbox/config.toml"), &project.root);
     for folder in search.above_root().iter().rev() {
-        let file = folder.child(PROJECT_FILE);
-        if let Outcome::Read(layer) = reader.read(LayerKind::Project, &file, folder) {
+        if let Some(layer) = reader.read(LayerKind::Project, &folder.child(PROJECT_FILE), folder) {
             layer.protective_only = true;
         }
     }
-    let project_file = search.root.child(PROJECT_FILE);
-    match &request.config {
-        Some(path) => {
-            reader.read_requested(path);
-            reader.protect(&project_file);
-        }
-        None if request.no_project_config => reader.protect(&project_file),
-        None if request.supposed.is_some() => {
-            reader.protect(&project_file);
-            if let Some(source) = &request.supposed {
-                reader.take(LayerKind::Project, Arc::clone(source), &search.root, None);
-            }
-        }
-        None => {
-            if let Outcome::Read(layer) = reader.read(LayerKind::Project, &project_file, &search.root) {
-                layer.needs_trust = true;
-            }
-        }
+    let project_file = project.root.child(PROJECT_FILE);
+    if let Some(path) = &request.config {
+        reader.read_requested(path, &project.cwd);
+        reader.protect(&project_file);
+    } else if request.no_project_config {
+        reader.protect(&project_file);
+    } else if let Some(source) = &request.supposed {
+        reader.protect(&project_file);
+        reader.add(LayerKind::Project, Arc::clone(source), &project.root, None);
+    } else if let Some(layer) = reader.read(LayerKind::Project, &project_file, &project.root) {
+        layer.needs_trust = true;
     }
     if let Some(executable) = session.executable.as_ref().filter(|_| !ablate::is_off(Mitigation::OwnExecutable)) {
         reader.protect_executable(executable);
     }
-    let state = named_state_folder(session, &home);
-    let state = reader.protect_state(&state);
+    let state = reader.protect_state(named_state_folder(session, &project.home));
 
-    let Reader { mut layers, own_files, absent, .. } = reader;
-    layers.push(command_line(request, &cwd));
-    Some(Layers {
-        project: Project {
-            cwd,
-            home,
-            root: search.root,
-            outermost: search.outermost,
-            repository,
-            git_top,
-            git_pointer,
-            git_named,
-            git_nested,
-        },
-        layers,
-        own_files,
-        absent,
-        state,
-    })
+    let LayerReader { mut layers, own_files, absent, .. } = reader;
+    layers.push(command_line(request, &project.cwd));
+    Some(Layers { project, layers, own_files, absent, state })
 }
 
 fn named_state_folder(session: &Session, home: &AbsPath) -> AbsPath {
     session.path_var("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("agent-sandbox")
 }
 
-/// The folder in which we remember things, for who has no project. It may not exist.
+/// The state folder, for subcommands that have no project. It may not exist.
 pub fn state_folder(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
-    let mut diagnostics = Diagnostics::default();
-    let Some(home) = home(host, session, &mut diagnostics) else {
-        let said = diagnostics.iter().next().cloned();
-        return Err(said.unwrap_or_else(|| Diagnostic::new(Code::NoHome, "there is no home")));
-    };
-    let state = named_state_folder(session, &home);
+    let state = named_state_folder(session, &home(host, session)?);
     Ok(host.resolve(state.as_path()).map_or(state, |resolved| resolved.path))
 }
 
@@ -240,52 +201,35 @@ fn git_pointer(host: &Host, root: &AbsPath) -> Option<AbsPath> {
     host.resolve(pointer.as_path()).is_ok_and(is_file).then_some(pointer)
 }
 
-fn home(host: &Host, session: &Session, diagnostics: &mut Diagnostics) -> Option<AbsPath> {
-    let Some(home) = session.path_var("HOME") else {
-        diagnostics.push(
-            Diagnostic::new(Code::NoHome, "`HOME` is not set to an absolute path")
-                .help("set HOME: rules that start with `~` would otherwise protect nothing"),
-        );
-        return None;
-    };
+fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
+    let home = session.path_var("HOME").ok_or_else(|| {
+        Diagnostic::new(Code::NoHome, "`HOME` is not set to an absolute path")
+            .help("set HOME: rules that start with `~` would otherwise protect nothing")
+    })?;
     let problem = match host.resolve(home.as_path()) {
-        Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Some(resolved.path),
+        Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Ok(resolved.path),
         Ok(_) => "is not a directory".to_owned(),
         Err(e) => format!("cannot be looked at: {}", reason(&e)),
     };
-    diagnostics.push(
-        Diagnostic::new(Code::NoHome, format!("the home `{home}` {problem}"))
-            .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"),
-    );
-    None
+    Err(Diagnostic::new(Code::NoHome, format!("the home `{home}` {problem}"))
+        .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"))
 }
 
-fn working_directory(host: &Host, session: &Session, diagnostics: &mut Diagnostics) -> Option<AbsPath> {
+fn working_directory(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
     let problem = match host.resolve(session.cwd.as_path()) {
-        Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Some(resolved.path),
+        Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Ok(resolved.path),
         Ok(resolved) if resolved.kind.is_none() => "does not exist".to_owned(),
         Ok(_) => "is not a directory".to_owned(),
         Err(e) => format!("cannot be used: {}", reason(&e)),
     };
-    diagnostics.push(
-        Diagnostic::new(Code::InvalidCwd, format!("the working directory `{}` {problem}", session.cwd))
-            .help("start from an existing directory, or name one with `--cwd DIR`"),
-    );
-    None
-}
-
-enum Outcome<'l> {
-    Read(&'l mut Layer),
-    Absent,
-    /// There is a file, and a diagnostic says why it cannot be used.
-    Failed,
+    Err(Diagnostic::new(Code::InvalidCwd, format!("the working directory `{}` {problem}", session.cwd))
+        .help("start from an existing directory, or name one with `--cwd DIR`"))
 }
 
 /// Reads configuration files and remembers which paths are ours.
-struct Reader<'a> {
+struct LayerReader<'a> {
     host: &'a Host,
-    cwd: &'a AbsPath,
-    /// What the names of files are relative to, where they are shown.
+    /// Diagnostics name files relative to this folder.
     names_from: &'a AbsPath,
     diagnostics: &'a mut Diagnostics,
     layers: Vec<Layer>,
@@ -293,46 +237,37 @@ struct Reader<'a> {
     absent: Vec<AbsPath>,
 }
 
-impl Reader<'_> {
-    /// What `source` says is a layer.
-    fn take(&mut self, kind: LayerKind, source: Arc<Source>, base: &AbsPath, file: Option<AbsPath>) {
+impl LayerReader<'_> {
+    fn add(&mut self, kind: LayerKind, source: Arc<Source>, base: &AbsPath, file: Option<AbsPath>) {
         let config = config::parse(&source, self.diagnostics);
-        let (protective_only, needs_trust) = (false, false);
-        let (base, source) = (base.clone(), Some(source));
-        self.layers.push(Layer { kind, base, config, protective_only, needs_trust, file, source });
+        self.layers.push(Layer { file, source: Some(source), ..layer(kind, base, config) });
     }
 
-    /// Reads `file` as a layer. Whatever keeps an existing file from being read is an error: a
-    /// policy that was not understood must not run.
-    fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Outcome<'_> {
-        let problem = match text(self.host, file) {
+    /// Reads `file` as a layer; `None` if there is none. A file that exists and cannot be read is
+    /// an error, because a policy that was not understood must not run.
+    fn read(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) -> Option<&mut Layer> {
+        let name = shown_name(file, self.names_from);
+        match read_text(self.host, file) {
             Ok(Some(text)) => {
                 self.protect(file);
-                let source = Arc::new(Source { name: shown_name(file, self.names_from), text });
-                self.take(kind, source, base, Some(file.clone()));
-                return self.layers.last_mut().map_or(Outcome::Failed, Outcome::Read);
+                self.add(kind, Arc::new(Source { name, text }), base, Some(file.clone()));
+                return self.layers.last_mut();
             }
-            Ok(None) => {
-                self.absent.push(file.clone());
-                return Outcome::Absent;
-            }
-            Err(problem) => problem,
-        };
-        self.diagnostics.push(unreadable(&shown_name(file, self.names_from), &problem));
-        Outcome::Failed
+            Ok(None) => self.absent.push(file.clone()),
+            Err(problem) => self.diagnostics.push(unreadable(&name, &problem)),
+        }
+        None
     }
 
-    /// The file named with `--config`, which must exist.
-    fn read_requested(&mut self, path: &Path) {
-        // Component by component: `link/../x` is not `x`.
-        let written = self.cwd.as_path().join(path);
-        let (file, links) = match self.host.resolve(&written) {
-            Ok(resolved) => (resolved.path, resolved.links),
-            // The read says what is wrong.
-            Err(_) => (self.cwd.join(path), Vec::new()),
-        };
+    /// Reads the file named with `--config`, which must exist.
+    fn read_requested(&mut self, path: &Path, cwd: &AbsPath) {
+        // Resolves by component, because `link/../x` is not `x`. The read reports an error.
+        let resolved = self.host.resolve(&cwd.as_path().join(path));
+        let (file, links) =
+            resolved.map_or_else(|_| (cwd.join(path), Vec::new()), |resolved| (resolved.path, resolved.links));
         let base = file.parent().unwrap_or_else(AbsPath::root);
-        if let Outcome::Absent = self.read(LayerKind::Project, &file, &base) {
+        self.read(LayerKind::Project, &file, &base);
+        if self.absent.last() == Some(&file) {
             self.diagnostics.push(
                 Diagnostic::new(
                     Code::MissingConfig,
@@ -341,57 +276,49 @@ impl Reader<'_> {
                 .help("name an existing file"),
             );
         }
-        // What leads there is as much ours as the file.
+        // The links that lead to the file are ours as well.
         if let Some(own) = self.own_files.iter_mut().find(|own| own.path == file) {
             own.links.extend(links);
         }
     }
 
+    /// Resolves a path of ours, and reports an error.
+    fn resolve(&mut self, path: &AbsPath) -> Option<Resolved> {
+        let report = |e| {
+            let message = format!("cannot determine what `{path}` is: {}", reason(&e));
+            self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message));
+        };
+        self.host.resolve(path.as_path()).map_err(report).ok()
+    }
+
     /// Remembers that `path` is ours, if it exists.
     fn protect(&mut self, path: &AbsPath) {
-        match self.host.resolve(path.as_path()) {
-            Ok(Resolved { path, links, kind: Some(kind), names }) => {
-                let why = OwnFile::CONFIGURATION;
-                self.own_files.push(OwnFile { path, kind, links, names, why, is_missing: false });
-            }
-            Ok(_) => {}
-            Err(e) => self.diagnostics.push(Diagnostic::new(
-                Code::UnreadablePath,
-                format!("cannot determine what `{path}` is: {}", reason(&e)),
-            )),
-        }
+        let found = self.resolve(path).filter(|found| found.kind.is_some());
+        self.own_files.extend(found.map(OwnFile::configuration));
     }
 
-    /// Who can write the program can have the next run do without a sandbox.
+    /// A command that can write our executable can make the next run start without a sandbox.
     fn protect_executable(&mut self, path: &AbsPath) {
-        // What cannot be found is not what the next run starts.
-        let is_there = matches!(self.host.kind(path), Ok(Some(FileKind::File)));
-        if is_there {
-            let (path, why) = (path.clone(), OwnFile::EXECUTABLE);
-            let kind = FileKind::File;
-            self.own_files.push(OwnFile { path, kind, links: Vec::new(), names: 1, why, is_missing: false });
+        // The next run does not start a file that does not exist.
+        if matches!(self.host.kind(path), Ok(Some(FileKind::File))) {
+            let (path, kind, links, why) = (path.clone(), FileKind::File, Vec::new(), OwnFile::EXECUTABLE);
+            self.own_files.push(OwnFile { path, kind, links, names: 1, why, is_missing: false });
         }
     }
 
-    /// The state folder is ours before it exists, too: who makes it first would say what is to be
-    /// undone.
-    fn protect_state(&mut self, state: &AbsPath) -> AbsPath {
-        match self.host.resolve(state.as_path()) {
-            Ok(Resolved { path, links, kind: None, names }) => {
-                let (kind, why) = (FileKind::Directory, OwnFile::CONFIGURATION);
-                self.own_files.push(OwnFile { path: path.clone(), kind, links, names, why, is_missing: true });
-                path
-            }
-            Ok(Resolved { path, .. }) => {
-                self.protect(state);
-                path
-            }
-            Err(_) => {
-                self.protect(state);
-                state.clone()
-            }
-        }
+    /// The state folder is ours before it exists, too: a command that creates it first could write
+    /// our records. Returns the resolved path.
+    fn protect_state(&mut self, state: AbsPath) -> AbsPath {
+        let Some(found) = self.resolve(&state) else { return state };
+        let path = found.path.clone();
+        self.own_files.push(OwnFile::configuration(found));
+        path
     }
+}
+
+fn layer(kind: LayerKind, base: &AbsPath, config: ConfigFile) -> Layer {
+    let (protective_only, needs_trust) = (false, false);
+    Layer { kind, base: base.clone(), config, protective_only, needs_trust, file: None, source: None }
 }
 
 fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
@@ -399,25 +326,14 @@ fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
     config.filesystem.ro = flag_entries("--ro", &request.ro);
     config.filesystem.rw = flag_entries("--rw", &request.rw);
     config.filesystem.exclude = flag_entries("--exclude", &request.exclude);
-    config.filesystem.presets = request
-        .presets
-        .iter()
-        .map(|written| Sourced {
-            value: preset_reference(written),
-            origin: Origin::Flag { flag: "--preset", value: written.clone() },
-        })
-        .collect();
+    let preset = |written: &OsString| Sourced {
+        value: preset_reference(written),
+        origin: Origin::Flag { flag: "--preset", value: written.clone() },
+    };
+    config.filesystem.presets = request.presets.iter().map(preset).collect();
     config.network = request.network.map(|on| flag_setting("--network", on));
     config.docker = request.docker.map(|on| flag_setting("--docker", on));
-    Layer {
-        kind: LayerKind::CommandLine,
-        base: cwd.clone(),
-        config,
-        protective_only: false,
-        needs_trust: false,
-        file: None,
-        source: None,
-    }
+    layer(LayerKind::CommandLine, cwd, config)
 }
 
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
@@ -431,9 +347,6 @@ fn flag_setting(flag: &'static str, on: bool) -> Sourced<bool> {
 /// On the command line `@` may be left out: `--preset git`, `--preset '!git'`.
 fn preset_reference(written: &OsStr) -> String {
     let text = escape_for_display(written);
-    let (bang, name) = match text.strip_prefix('!') {
-        Some(name) => ("!", name),
-        None => ("", text.as_str()),
-    };
+    let (bang, name) = text.strip_prefix('!').map_or(("", text.as_str()), |name| ("!", name));
     format!("{bang}@{}", name.strip_prefix('@').unwrap_or(name))
 }

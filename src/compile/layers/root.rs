@@ -56,8 +56,8 @@ fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Di
     })
 }
 
-/// A marker above the working directory counts if it belongs to root or to whom the working directory belongs. In a folder
-/// that everybody can write, somebody else's would choose the policy.
+/// A marker above the working directory counts if it belongs to root or to the owner of the working
+/// directory. In a folder that all users can write, another user's marker would choose the policy.
 fn is_ours(host: &Host, marker: &AbsPath, cwd: &AbsPath) -> io::Result<bool> {
     Ok(may_mark(host.owner(marker)?, host.owner(cwd)?))
 }
@@ -66,7 +66,8 @@ fn may_mark(owner: u32, owner_of_cwd: u32) -> bool {
     owner == 0 || owner == owner_of_cwd
 }
 
-/// Too broad to be made writable as a whole: a mistake in the working directory must not open a home or a system.
+/// Whether a folder is too broad to be made writable as a whole: a mistake in the working directory
+/// must not open a home or a system.
 pub fn is_unsafe_root(path: &AbsPath, home: &AbsPath) -> bool {
     let text = path.as_os_str().to_str().unwrap_or_default();
     let child_of_home = path.parent().is_some_and(|parent| parent.as_os_str() == "/home");

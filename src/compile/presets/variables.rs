@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::compile::config::Entry;
 use crate::compile::layers::Project;
-use crate::host::git::nested::{Form, FoundBy};
+use crate::host::git::nested::{DotGit, FoundBy};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 use crate::policy::rule::{Access, LayerKind, Refinements, Rule};
@@ -87,7 +87,7 @@ pub(super) fn add_rules(
     });
 }
 
-fn in_project<'p>(paths: &'p [AbsPath], project: &'p Project) -> impl Iterator<Item = &'p AbsPath> {
+fn in_project<'p>(paths: &'p BTreeSet<AbsPath>, project: &'p Project) -> impl Iterator<Item = &'p AbsPath> {
     paths.iter().filter(|path| path.is_below(&project.root))
 }
 
@@ -104,7 +104,7 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
         !main.contains(&place) && (place.is_below(&project.root) || main.iter().any(|folder| place.is_below(folder)))
     };
     let of_one = |nested: &Nested| match (name, nested.found_by) {
-        ("$GIT_NESTED_POINTER", _) if nested.form == Form::Pointer => vec![nested.folder.child(".git")],
+        ("$GIT_NESTED_POINTER", _) if nested.form == DotGit::Pointer => vec![nested.folder.child(".git")],
         ("$GIT_NESTED", FoundBy::Index | FoundBy::Folder) => vec![nested.git_dir.clone(), nested.common_dir.clone()],
         _ => Vec::new(),
     };

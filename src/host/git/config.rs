@@ -1,67 +1,55 @@
-//! git's configuration syntax: one file and its entries. Nothing is followed here.
+//! git's configuration syntax: one file and its entries, exactly as git reads them. Includes are
+//! not followed.
 
 use std::io;
 
-/// One `name = value` and the section that it stands in; a subsection belongs to the name of the section, with its quotes.
-pub(crate) struct Entry {
-    pub section: Vec<u8>,
-    pub name: Vec<u8>,
+/// One `name = value` and the section that it stands in, in the spelling of the file.
+pub(crate) struct ConfigEntry {
+    /// Without the quoted subsection. `[a.b]`, an older form of `[a "b"]`, is the section `a.b`.
+    pub section: String,
+    pub has_subsection: bool,
+    pub name: String,
     /// A key without `=` means true and reads as `true`.
     pub value: Vec<u8>,
 }
 
-/// All entries, in order. Text that git would refuse is an error: half of it is not an answer.
-pub(crate) fn entries(text: &[u8]) -> io::Result<Vec<Entry>> {
-    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "malformed git configuration");
-    let mut reader = Reader::new(text);
-    let mut section = Vec::new();
-    let mut entries = Vec::new();
-    while let Some(byte) = reader.next() {
-        match byte {
-            b'#' | b';' => reader.skip_line(),
-            b'[' => section = reader.section().ok_or_else(malformed)?,
-            _ if byte.is_ascii_whitespace() => {}
-            _ if byte.is_ascii_alphabetic() => {
-                let (name, value) = reader.entry(byte).ok_or_else(malformed)?;
-                entries.push(Entry { section: section.clone(), name, value });
-            }
-            _ => return Err(malformed()),
-        }
+impl ConfigEntry {
+    /// Whether this is `section.key`, given in lower case, in a section without a subsection.
+    pub(crate) fn is(&self, section: &str, key: &str) -> bool {
+        !self.has_subsection && self.section.eq_ignore_ascii_case(section) && self.name.eq_ignore_ascii_case(key)
     }
-    Ok(entries)
+
+    /// Whether `table`, of sections and their keys in lower case, has this key in `section`.
+    pub(crate) fn is_listed(&self, section: &str, table: &[(&str, &str)]) -> bool {
+        let has_key = |keys: &str| keys.split(' ').any(|key| self.name.eq_ignore_ascii_case(key));
+        table.iter().any(|(known, keys)| section.eq_ignore_ascii_case(known) && has_key(keys))
+    }
 }
 
-/// The value of `section.key`, the last one where there are several, as git takes it. `section` and `key` are given in
-/// lower case.
+/// All entries, in order. Text that git refuses is an error, because git then obeys none of it.
+pub(crate) fn entries(text: &[u8]) -> io::Result<Vec<ConfigEntry>> {
+    let mut text = ConfigText(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text));
+    text.entries().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "malformed git configuration"))
+}
+
+/// The last value of `section.key`, which is the one that git takes.
 pub(crate) fn last_value(text: &[u8], section: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
-    let is_it = |entry: &Entry| {
-        entry.section.eq_ignore_ascii_case(section.as_bytes()) && entry.name.eq_ignore_ascii_case(key.as_bytes())
-    };
-    Ok(entries(text)?.into_iter().rfind(is_it).map(|entry| entry.value))
+    Ok(entries(text)?.into_iter().rfind(|entry| entry.is(section, key)).map(|entry| entry.value))
 }
 
 pub(crate) fn is_true(value: &[u8]) -> bool {
-    let value = value.to_ascii_lowercase();
-    matches!(value.as_slice(), b"true" | b"yes" | b"on" | b"1")
+    [&b"true"[..], b"yes", b"on", b"1"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
-struct Reader<'t> {
-    rest: &'t [u8],
-}
+/// The text that is not yet read. The functions return `None` where git reports a syntax error.
+struct ConfigText<'t>(&'t [u8]);
 
-impl<'t> Reader<'t> {
-    fn new(text: &'t [u8]) -> Self {
-        Self { rest: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text) }
-    }
-
-    /// The next byte; the two of a DOS line end count as one.
+impl ConfigText<'_> {
+    /// The next byte; the two bytes of a DOS line end count as one.
     fn next(&mut self) -> Option<u8> {
-        if let Some(after) = self.rest.strip_prefix(b"\r\n") {
-            self.rest = after;
-            return Some(b'\n');
-        }
-        let (first, after) = self.rest.split_first()?;
-        self.rest = after;
+        self.0 = self.0.strip_prefix(b"\r").filter(|rest| rest.starts_with(b"\n")).unwrap_or(self.0);
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
         Some(*first)
     }
 
@@ -69,32 +57,67 @@ impl<'t> Reader<'t> {
         while !matches!(self.next(), None | Some(b'\n')) {}
     }
 
-    /// The name after `[`. One with a subsection is returned with it, so that it equals no plain name.
-    fn section(&mut self) -> Option<Vec<u8>> {
-        let mut name = Vec::new();
-        let mut quoted = false;
+    fn entries(&mut self) -> Option<Vec<ConfigEntry>> {
+        let (mut section, mut has_subsection) = (String::new(), false);
+        let mut entries = Vec::new();
+        while let Some(byte) = self.next() {
+            match byte {
+                b'#' | b';' => self.skip_line(),
+                b'[' => (section, has_subsection) = self.section()?,
+                _ if is_space(byte) => {}
+                _ if byte.is_ascii_alphabetic() => {
+                    let (name, value) = self.entry(byte)?;
+                    entries.push(ConfigEntry { section: section.clone(), has_subsection, name, value });
+                }
+                _ => return None,
+            }
+        }
+        Some(entries)
+    }
+
+    /// The name after `[`, and whether a subsection follows it.
+    fn section(&mut self) -> Option<(String, bool)> {
+        let mut name = String::new();
         loop {
             match self.next()? {
-                b'\n' => return None,
-                b']' if !quoted => return Some(name),
-                b'"' => {
-                    quoted = !quoted;
-                    name.push(b'"');
+                b']' => return (!name.is_empty()).then_some((name, false)),
+                byte if is_space(byte) => {
+                    self.skip_subsection(byte)?;
+                    return Some((name, true));
                 }
-                b'\\' if quoted => name.push(self.next().filter(|byte| *byte != b'\n')?),
-                byte => name.push(byte),
+                byte if is_key(byte) || byte == b'.' => name.push(byte.into()),
+                _ => return None,
             }
         }
     }
 
+    /// Skips the subsection after the blank `byte`, and the `]`.
+    fn skip_subsection(&mut self, mut byte: u8) -> Option<()> {
+        while is_space(byte) && byte != b'\n' {
+            byte = self.next()?;
+        }
+        let mut is_quoted = byte == b'"';
+        while is_quoted {
+            byte = self.next()?;
+            is_quoted = byte != b'"';
+            if byte == b'\\' {
+                byte = self.next()?;
+            }
+            if byte == b'\n' {
+                return None;
+            }
+        }
+        (byte == b'"' && self.next()? == b']').then_some(())
+    }
+
     /// The key that starts with `first`, and its value.
-    fn entry(&mut self, first: u8) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut name = vec![first];
-        let mut ended = false;
+    fn entry(&mut self, first: u8) -> Option<(String, Vec<u8>)> {
+        let mut name = String::from(char::from(first));
+        let mut has_ended = false;
         loop {
             match self.next() {
-                Some(byte) if !ended && (byte.is_ascii_alphanumeric() || byte == b'-') => name.push(byte),
-                Some(b' ' | b'\t') => ended = true,
+                Some(byte) if !has_ended && is_key(byte) => name.push(byte.into()),
+                Some(b' ' | b'\t') => has_ended = true,
                 Some(b'=') => return Some((name, self.value()?)),
                 None | Some(b'\n') => return Some((name, b"true".to_vec())),
                 Some(_) => return None,
@@ -106,48 +129,55 @@ impl<'t> Reader<'t> {
         let mut value = Vec::new();
         // Blanks outside quotes count only between other characters.
         let mut kept = 0;
-        let mut quoted = false;
+        let mut is_quoted = false;
         loop {
             match self.next() {
-                None | Some(b'\n') if quoted => return None,
+                None | Some(b'\n') if is_quoted => return None,
                 None | Some(b'\n') => break,
-                Some(b'"') => {
-                    quoted = !quoted;
-                    kept = value.len();
-                    continue;
-                }
-                Some(b'#' | b';') if !quoted => {
+                Some(b'#' | b';') if !is_quoted => {
                     self.skip_line();
                     break;
                 }
-                Some(b'\\') => match self.next()? {
-                    b'\n' => continue,
+                Some(byte) if !is_quoted && is_space(byte) => {
+                    if kept > 0 {
+                        value.push(byte);
+                    }
+                    continue;
+                }
+                Some(b'"') => is_quoted = !is_quoted,
+                Some(b'\\') => match self.next().unwrap_or(b'\n') {
+                    b'\n' => {}
                     b't' => value.push(b'\t'),
                     b'b' => value.push(b'\x08'),
                     b'n' => value.push(b'\n'),
                     byte @ (b'\\' | b'"') => value.push(byte),
                     _ => return None,
                 },
-                Some(byte) if !quoted && byte.is_ascii_whitespace() => {
-                    if kept > 0 {
-                        value.push(byte);
-                    }
-                    continue;
-                }
                 Some(byte) => value.push(byte),
             }
             kept = value.len();
         }
         value.truncate(kept);
-        // git takes a value for a string of C.
-        let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
-        value.truncate(end);
-        Some(value)
+        // git takes a value for a C string.
+        Some(super::until_nul(&value).to_vec())
     }
 }
 
+/// git knows no form feed, unlike `u8::is_ascii_whitespace`.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn is_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::process::Command;
+
+    use super::super::fixture::Fixture;
     use super::*;
 
     fn worktree(text: &str) -> Option<String> {
@@ -160,31 +190,44 @@ mod tests {
         let text = "[core]\n\tbare = false\n\tworktree = ../a\n[core \"sub\"]\nworktree = ../no\n\
                     [Core.sub]\nworktree=../no\n[CORE] WorkTree=../b\n[user]\nworktree = ../no\n";
         assert_eq!(worktree(text).as_deref(), Some("../b"));
+        assert_eq!(worktree("[core]\nworktree\n").as_deref(), Some("true"));
     }
 
+    /// Each text is read here and by `git config`.
     #[test]
-    fn quotes_comments_and_continuations_are_read_as_git_reads_them() {
+    fn a_file_is_read_as_git_reads_it() {
+        let fixture = Fixture::new();
         for (text, expected) in [
-            ("[core]\nworktree =  a b  ; c\n", "a b"),
-            ("[core]\nworktree = \" a # b \" # c", " a # b "),
-            ("[core]\nworktree = a\\\n  b\n", "a  b"),
-            ("[core]\nworktree = a\\\\b\\\"c\\td\n", "a\\b\"c\td"),
-            ("\u{feff}[core]\r\nworktree = a\r\n", "a"),
-            ("# worktree = x\n[core]\n; worktree = y\nworktree = z", "z"),
-            ("[core]\nworktree\n", "true"),
-            ("[core]\nworktree = a\0b\n", "a"),
-            ("[core]\nworktree =\n", ""),
+            ("[core]\nworktree =  a b  ; c\n", Some("a b")),
+            ("[core]\nworktree = \" a # b \" # c", Some(" a # b ")),
+            ("[core]\nworktree = a\\\n  b\n", Some("a  b")),
+            ("[core]\nworktree = a \\\n", Some("a ")),
+            ("[core]\nworktree = a\\", Some("a")),
+            ("[core]\nworktree = a\\\\b\\\"c\\td\n", Some("a\\b\"c\td")),
+            ("[core]\nworktree = \x0ca\x0c\n", Some("\x0ca\x0c")),
+            ("\u{feff}[core]\r\nworktree = a\r\n", Some("a")),
+            ("# worktree = x\n[core]\n; worktree = y\nworktree = z", Some("z")),
+            ("[core]\nworktree = a\0b\n", Some("a")),
+            ("[core]\nworktree =\n", Some("")),
+            ("[a \"b\\\"]\\\\\"] x = 1\n[core] worktree = a\n", Some("a")),
+            ("[core\nworktree = a\n", None),
+            ("[core ]\nworktree = a\n", None),
+            ("[core]\nworktree = a\n[core \"x\" ]\n", None),
+            ("[core]\nworktree = a\n[]\n", None),
+            ("[core]\nworktree = a\n[c_re]\n", None),
+            ("[core]\nworktree = a\n\x0c\n", None),
+            ("[core]\nworktree = \"a\n", None),
+            ("[core]\nworktree = a\nx = \\q\n", None),
+            ("[core]\nwork tree = a\n", None),
         ] {
-            assert_eq!(worktree(text).as_deref(), Some(expected), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn text_that_git_refuses_is_an_error() {
-        for text in
-            ["[core\nworktree = a\n", "[core]\nworktree = \"a\n", "[core]\nx = \\q\n", "[core]\nwork tree = a\n"]
-        {
-            assert!(last_value(text.as_bytes(), "core", "worktree").is_err(), "{text:?}");
+            assert_eq!(worktree(text).as_deref(), expected, "{text:?}");
+            assert_eq!(last_value(text.as_bytes(), "core", "worktree").is_err(), expected.is_none(), "{text:?}");
+            fixture.write("file", text);
+            let mut git = Command::new("git");
+            git.args(["config", "--file"]).arg(fixture.real("file")).args(["-z", "--get", "core.worktree"]);
+            let output = git.output().unwrap();
+            let said = output.status.success().then(|| String::from_utf8(output.stdout).unwrap());
+            assert_eq!(said, expected.map(|value| format!("{value}\0")), "{text:?}");
         }
     }
 }

@@ -37,7 +37,8 @@ impl Fixture {
         self.git(name, &["commit", "-q", "-m", "first"]);
     }
 
-    /// Runs git in the folder `within`, with no configuration but its own, and gives what it printed.
+    /// Runs git in the folder `within`, with the repository's own settings alone. Returns its
+    /// output.
     pub(crate) fn git(&self, within: &str, arguments: &[&str]) -> String {
         let settings = ["user.name=t", "user.email=t@example.org", "protocol.file.allow=always", "core.fsync=none"];
         let output = Command::new("git")

@@ -1,13 +1,13 @@
-//! The git index file, as far as names, blob ids and submodules go (gitformat-index(5), versions 2 to 4).
+//! The git index file: names, blob ids and submodules (gitformat-index(5), versions 2 to 4).
 //!
-//! The checksum at the end is not verified: whoever can write the file can write a checksum, and a damaged entry
-//! cannot match the content of a file.
+//! The checksum at the end is not verified: a command that can write the file can write a checksum,
+//! and a damaged entry cannot match the content of a file.
 
 use std::ffi::CStr;
-use std::fmt::Write;
 use std::io;
+use std::ops::Range;
 
-use super::{config, read_config};
+use super::{config, read_small};
 use crate::host::Host;
 use crate::policy::path::AbsPath;
 
@@ -28,9 +28,9 @@ impl HashKind {
         }
     }
 
-    /// What the settings in `common_dir` say; `None` for what we do not know.
+    /// The object format in the settings of `common_dir`; `None` if it is an unknown one.
     fn of(host: &Host, common_dir: &AbsPath) -> io::Result<Option<Self>> {
-        let settings = read_config(host, &common_dir.child("config"))?;
+        let settings = read_small(host, &common_dir.child("config"))?.unwrap_or_default();
         Ok(match config::last_value(&settings, "extensions", "objectformat")?.as_deref() {
             None | Some(b"sha1") => Some(HashKind::Sha1),
             Some(b"sha256") => Some(HashKind::Sha256),
@@ -39,60 +39,69 @@ impl HashKind {
     }
 }
 
-/// The index in `git_dir`; `None` where there is none, or anything in it is not understood.
+/// The index in `git_dir`; `None` if there is none, or if anything in it is not understood.
 pub(crate) fn read(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Index>> {
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
     let bytes = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)?;
     Ok(bytes.and_then(|bytes| Index::parse(bytes, hash_kind)))
 }
 
-/// What an index says of submodules.
+/// The submodules that an index names.
 #[derive(Default)]
-pub(crate) struct Links {
-    /// The names of all that it holds as one, and perhaps some more.
+pub(crate) struct IndexedSubmodules {
+    /// The names of all submodules, and perhaps of some other entries.
     pub(crate) names: Vec<Vec<u8>>,
-    /// Folders that it holds as one entry each (a sparse index): what is in them, only the objects tell.
+    /// Folders that are one entry each (a sparse index). Only the objects tell their content.
     pub(crate) folders: Vec<Vec<u8>>,
 }
 
-/// What the index in `git_dir` says of submodules; `None` where it cannot be told. What git refuses to read may be understood here,
-/// and not the other way round.
-pub(crate) fn gitlinks(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<Links>> {
-    let index = git_dir.child("index");
-    let Some(bytes) = host.noting_closed(index.as_path(), host.read_regular(&index, LARGEST_INDEX))? else {
-        return Ok(Some(Links::default()));
-    };
-    let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
-    let Some(index) = Index::parse_part(bytes, hash_kind) else { return Ok(None) };
-    let mut names: Vec<Vec<u8>> = index.gitlinks().map(<[u8]>::to_vec).collect();
-    let mut folders = index.folders();
-    if !index.tables_are_true() {
-        return Ok(None);
+impl IndexedSubmodules {
+    fn add(&mut self, index: &Index, name_all: bool) {
+        for entry in &index.entries {
+            let name = index.name_of(entry);
+            if name_all || entry.mode & FILE_TYPE == SUBMODULE {
+                self.names.push(name.to_vec());
+            }
+            if entry.mode & FILE_TYPE == FOLDER {
+                self.folders.push(name.to_vec());
+            }
+        }
     }
-    let Some(id) = index.shared_id() else { return Ok(Some(Links { names, folders })) };
-    let mut shared = String::from("sharedindex.");
-    for byte in id {
-        // Writing to a string cannot fail.
-        let _ = write!(shared, "{byte:02x}");
-    }
-    let bytes = host.read_regular(&git_dir.child(&shared), LARGEST_INDEX)?;
-    let shared = bytes.and_then(|bytes| Index::parse_part(bytes, hash_kind));
-    let Some(shared) = shared.filter(Index::tables_are_true) else { return Ok(None) };
-    // An entry without a name takes the place of one in the shared file. A bitmap says of which; any will do here.
-    let is_replaced = index.gitlinks().any(<[u8]>::is_empty);
-    let of_shared = shared.entries.iter().filter(|entry| is_replaced || entry.is_gitlink);
-    names.extend(of_shared.map(|entry| shared.name_of(entry).to_vec()));
-    names.retain(|name| !name.is_empty());
-    folders.extend(shared.folders());
-    Ok(Some(Links { names, folders }))
 }
 
-const HEADER: usize = 12;
-/// Times, device, inode, mode, owner, group and size.
+/// The submodules in the index of `git_dir`; `None` if they cannot be told. An index that git
+/// refuses may be accepted here; one that git accepts is never read differently.
+pub(crate) fn submodules(
+    host: &Host,
+    git_dir: &AbsPath,
+    common_dir: &AbsPath,
+) -> io::Result<Option<IndexedSubmodules>> {
+    let mut found = IndexedSubmodules::default();
+    let index = git_dir.child("index");
+    let Some(bytes) = host.noting_closed(index.as_path(), host.read_regular(&index, LARGEST_INDEX))? else {
+        return Ok(Some(found));
+    };
+    let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
+    let part = |bytes| Index::parse_part(bytes, hash_kind).filter(Index::has_true_tables);
+    let Some(index) = part(bytes) else { return Ok(None) };
+    found.add(&index, false);
+    if let Some(shared) = index.shared_file() {
+        let bytes = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?;
+        let Some(shared) = bytes.and_then(part) else { return Ok(None) };
+        // An entry without a name replaces one in the shared file. A bitmap says which one; any
+        // may be meant here.
+        let replaces = found.names.iter().any(Vec::is_empty);
+        found.add(&shared, replaces);
+        found.names.retain(|name| !name.is_empty());
+    }
+    Ok(Some(found))
+}
+
+/// Bytes from the start of an entry to its blob id: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
 const MODE: usize = 24;
 const FILE_TYPE: u32 = 0o170_000;
-const GITLINK: u32 = 0o160_000;
+const SUBMODULE: u32 = 0o160_000;
 const FOLDER: u32 = 0o040_000;
 
 /// A small file of version 4 can spell names of terabytes; no real index comes near this.
@@ -105,225 +114,228 @@ const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
 pub(crate) struct Index {
-    hash_kind: HashKind,
+    pub(crate) hash_kind: HashKind,
     bytes: Vec<u8>,
-    /// All names, one after the other: version 4 stores only how each differs from the one before it.
+    /// All names, one after the other: version 4 stores only how each differs from the previous
+    /// one.
     names: Vec<u8>,
-    /// Sorted by name.
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
     /// Where the extensions start.
     entries_end: usize,
 }
 
-struct Entry {
-    name_start: usize,
-    name_end: usize,
-    id_start: usize,
+struct IndexEntry {
+    start: usize,
+    /// A range of `Index::names`.
+    name: Range<usize>,
+    mode: u32,
     stage: u16,
-    /// A regular file, merged, and meant to be in the work tree.
-    is_plain: bool,
-    /// A commit of another repository: a submodule.
-    is_gitlink: bool,
-    /// A whole folder of a sparse index.
-    is_folder: bool,
+    extended_flags: u16,
+}
+
+impl IndexEntry {
+    /// Whether this is a regular file, merged, and meant to be in the work tree.
+    fn is_plain(&self) -> bool {
+        let is_elsewhere = self.extended_flags & (SKIP_WORKTREE | INTENT_TO_ADD) != 0;
+        matches!(self.mode, 0o100_644 | 0o100_755) && self.stage == 0 && !is_elsewhere
+    }
 }
 
 impl Index {
-    /// `None` when anything in it is not understood.
+    /// `None` if anything in the file is not understood.
     pub(crate) fn parse(bytes: Vec<u8>, hash_kind: HashKind) -> Option<Self> {
         let index = Self::parse_part(bytes, hash_kind)?;
-        // An empty name is a change to a shared index, see `link` below.
-        let has_names = index.entries.iter().all(|entry| entry.name_end > entry.name_start);
+        // An empty name is a change to a shared index, see `shared_file`.
+        let has_names = index.entries.iter().all(|entry| !entry.name.is_empty());
         // git keeps the entries sorted by name and stage, and refuses an index that is not.
-        let is_sorted = index.entries.is_sorted_by(|a, b| match index.name_of(a).cmp(index.name_of(b)) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => a.stage < b.stage,
-            std::cmp::Ordering::Greater => false,
-        });
-        (has_names && is_sorted && index.extensions_are_understood()?).then_some(index)
+        let order = |entry| (index.name_of(entry), entry.stage);
+        let is_sorted = index.entries.is_sorted_by(|a, b| order(a) < order(b));
+        // An extension that begins with a lower-case letter changes what the entries mean: `link`
+        // says that others are in another file. `sdir` announces entries that are whole folders,
+        // which `is_plain` tells apart.
+        let is_understood = |name: &[u8]| name.first().is_some_and(u8::is_ascii_uppercase) || name == b"sdir";
+        let is_readable = index.extensions().all(|found| found.is_some_and(|(name, _)| is_understood(name)));
+        (has_names && is_sorted && is_readable).then_some(index)
     }
 
-    /// The same for a file that may be one of two which make up an index.
+    /// Parses the entries of a file that may be one of two which make up a split index.
     fn parse_part(bytes: Vec<u8>, hash_kind: HashKind) -> Option<Self> {
-        if bytes.get(..4)? != b"DIRC" {
+        let mut cursor = IndexCursor { bytes: &bytes, at: 0 };
+        if cursor.take(4)? != b"DIRC" {
             return None;
         }
-        let version = be32(&bytes, 4)?;
+        let version = cursor.be32()?;
         if !(2..=4).contains(&version) {
             return None;
         }
-        let count = usize::try_from(be32(&bytes, 8)?).ok()?;
-        // The count is only a claim until the entries are there.
-        let most = bytes.len() / (STAT + hash_kind.length());
-        let entries = Vec::with_capacity(count.min(most));
-        let mut index = Self { hash_kind, bytes, names: Vec::new(), entries, entries_end: HEADER };
-        for _ in 0..count {
-            index.entries_end = index.parse_entry(index.entries_end, version)?;
+        let mut names = Vec::new();
+        let mut entries: Vec<IndexEntry> = Vec::new();
+        for _ in 0..cursor.be32()? {
+            let previous = entries.last().map_or(0..0, |last| last.name.clone());
+            entries.push(cursor.entry(version, hash_kind, &mut names, previous)?);
         }
-        Some(index)
-    }
-
-    fn gitlinks(&self) -> impl Iterator<Item = &[u8]> {
-        self.entries.iter().filter(|entry| entry.is_gitlink).map(|entry| self.name_of(entry))
-    }
-
-    fn folders(&self) -> Vec<Vec<u8>> {
-        self.entries.iter().filter(|entry| entry.is_folder).map(|entry| self.name_of(entry).to_vec()).collect()
-    }
-
-    pub(crate) fn hash_kind(&self) -> HashKind {
-        self.hash_kind
+        let entries_end = cursor.at;
+        Some(Self { hash_kind, bytes, names, entries, entries_end })
     }
 
     /// The id of the blob that the regular file `name` has in the index.
     pub(crate) fn blob_id(&self, name: &[u8]) -> Option<&[u8]> {
         let first = self.entries.partition_point(|entry| self.name_of(entry) < name);
         let mut same = self.entries.get(first..)?.iter().take_while(|entry| self.name_of(entry) == name);
-        let entry = same.next().filter(|entry| entry.is_plain)?;
-        // A second entry: unmerged, whatever the first one says.
+        let entry = same.next().filter(|entry| entry.is_plain())?;
+        // A second entry means that the file is unmerged, whatever the first one says.
         if same.next().is_some() {
             return None;
         }
-        self.bytes.get(entry.id_start..)?.get(..self.hash_kind.length())
+        self.bytes.get(entry.start + STAT..)?.get(..self.hash_kind.length())
     }
 
-    fn name_of(&self, entry: &Entry) -> &[u8] {
-        self.names.get(entry.name_start..entry.name_end).unwrap_or_default()
+    fn name_of(&self, entry: &IndexEntry) -> &[u8] {
+        self.names.get(entry.name.clone()).unwrap_or_default()
     }
 
-    /// Reads the entry at `start`; gives where the next one starts.
-    fn parse_entry(&mut self, start: usize, version: u32) -> Option<usize> {
-        let mode = be32(&self.bytes, start.checked_add(MODE)?)?;
-        let id_start = start.checked_add(STAT)?;
-        let flags_start = id_start.checked_add(self.hash_kind.length())?;
-        let flags = be16(&self.bytes, flags_start)?;
-        let mut at = flags_start.checked_add(2)?;
-        let mut more_flags = 0;
-        if flags & EXTENDED != 0 {
-            if version < 3 {
-                return None;
+    /// The file in the git directory that holds the other entries of a split index.
+    fn shared_file(&self) -> Option<String> {
+        let link = self.extensions().flatten().filter(|(name, _)| *name == b"link").last()?;
+        let id = link.1.get(..self.hash_kind.length())?;
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        id.iter().any(|byte| *byte != 0).then(|| format!("sharedindex.{hex}"))
+    }
+
+    /// git reads a large index by several threads. It starts each of them where the table `IEOT`
+    /// says, and looks for extensions where `EOIE` says. If the tables are false, git may read
+    /// other entries than those found here.
+    fn has_true_tables(&self) -> bool {
+        self.extensions().all(|found| match found {
+            Some((b"EOIE", content)) => IndexCursor { bytes: content, at: 0 }.size() == Some(self.entries_end),
+            Some((b"IEOT", content)) => self.has_offsets(content).unwrap_or(false),
+            Some(_) => true,
+            None => false,
+        })
+    }
+
+    /// Whether each block of the table `IEOT` starts where one of our entries does.
+    fn has_offsets(&self, table: &[u8]) -> Option<bool> {
+        let mut table = IndexCursor { bytes: table, at: 4 };
+        let mut entry = 0_usize;
+        while table.at < table.bytes.len() {
+            if table.size()? != self.entries.get(entry)?.start {
+                return Some(false);
             }
-            more_flags = be16(&self.bytes, at)?;
-            at = at.checked_add(2)?;
+            entry = entry.checked_add(table.size()?)?;
         }
+        Some(entry == self.entries.len())
+    }
 
-        let name_start = self.names.len();
+    /// The names and contents of the extensions; `None` where one does not fit before the checksum.
+    fn extensions(&self) -> impl Iterator<Item = Option<(&[u8; 4], &[u8])>> {
+        let end = self.bytes.len().saturating_sub(self.hash_kind.length());
+        let mut cursor = IndexCursor { bytes: self.bytes.get(..end).unwrap_or_default(), at: self.entries_end };
+        std::iter::from_fn(move || {
+            let found = (cursor.at != end).then(|| cursor.extension())?;
+            if found.is_none() {
+                cursor.at = end;
+            }
+            Some(found)
+        })
+    }
+}
+
+/// Reads forward through the bytes of an index. `None` means that they end too early.
+struct IndexCursor<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl<'b> IndexCursor<'b> {
+    fn take(&mut self, length: usize) -> Option<&'b [u8]> {
+        let taken = self.bytes.get(self.at..)?.get(..length)?;
+        self.at += length;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.first_chunk().copied()
+    }
+
+    fn be16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn be32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn size(&mut self) -> Option<usize> {
+        usize::try_from(self.be32()?).ok()
+    }
+
+    /// git's variable-width number: seven bits a byte, most significant first. Each further byte
+    /// adds one, so that no number has two spellings.
+    fn varint(&mut self) -> Option<usize> {
+        let mut value = 0_usize;
+        loop {
+            let [byte] = self.array()?;
+            value = value.checked_mul(0x80)?.checked_add(usize::from(byte & 0x7f))?;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+            value = value.checked_add(1)?;
+        }
+    }
+
+    /// The bytes before the next NUL, which is skipped.
+    fn until_nul(&mut self) -> Option<&'b [u8]> {
+        // Looks at a word at a time, which an iterator does not.
+        let found = CStr::from_bytes_until_nul(self.bytes.get(self.at..)?).ok()?.to_bytes();
+        self.at += found.len() + 1;
+        Some(found)
+    }
+
+    fn extension(&mut self) -> Option<(&'b [u8; 4], &'b [u8])> {
+        let name = self.take(4)?.first_chunk()?;
+        let size = self.size()?;
+        Some((name, self.take(size)?))
+    }
+
+    /// Reads an entry and adds its name to `names`, where `previous` is that of the entry before
+    /// it.
+    fn entry(
+        &mut self,
+        version: u32,
+        hash_kind: HashKind,
+        names: &mut Vec<u8>,
+        previous: Range<usize>,
+    ) -> Option<IndexEntry> {
+        let start = self.at;
+        self.take(MODE)?;
+        let mode = self.be32()?;
+        self.take(STAT - MODE - 4 + hash_kind.length())?;
+        let flags = self.be16()?;
+        let extended_flags = match flags & EXTENDED {
+            0 => 0,
+            _ if version < 3 => return None,
+            _ => self.be16()?,
+        };
+
+        let name_start = names.len();
         if version == 4 {
-            let removed;
-            (removed, at) = varint(&self.bytes, at)?;
-            let previous = self.entries.last().map_or(0..0, |last| last.name_start..last.name_end);
-            let kept = previous.len().checked_sub(removed)?;
+            let kept = previous.len().checked_sub(self.varint()?)?;
             if name_start.checked_add(kept)? > MOST_NAME_BYTES {
                 return None;
             }
-            let prefix = previous.start..previous.start.checked_add(kept)?;
-            self.names.extend_from_within(prefix);
+            names.extend_from_within(previous.start..previous.start + kept);
         }
-        let suffix = until_nul(&self.bytes, at)?;
-        self.names.extend_from_slice(suffix);
-        let name_end = self.names.len();
-        let name_length = name_end.checked_sub(name_start)?;
-        if name_length.min(NAME_LENGTH.into()) != usize::from(flags & NAME_LENGTH) {
+        names.extend_from_slice(self.until_nul()?);
+        let name = name_start..names.len();
+        if name.len().min(NAME_LENGTH.into()) != usize::from(flags & NAME_LENGTH) {
             return None;
         }
-
-        at = at.checked_add(suffix.len())?;
-        let next = if version == 4 {
-            at.checked_add(1)?
-        } else {
-            // One to eight NULs, so that the length is a multiple of eight.
-            let length = at.checked_sub(start)?;
-            start.checked_add(length.checked_add(8)? & !7)?
-        };
-        let stage = flags & STAGE;
-        let is_plain =
-            matches!(mode, 0o100_644 | 0o100_755) && stage == 0 && more_flags & (SKIP_WORKTREE | INTENT_TO_ADD) == 0;
-        let is_gitlink = mode & FILE_TYPE == GITLINK;
-        let is_folder = mode & FILE_TYPE == FOLDER;
-        self.entries.push(Entry { name_start, name_end, id_start, stage, is_plain, is_gitlink, is_folder });
-        Some(next)
-    }
-
-    /// Walks the extensions between the entries and the checksum. One that begins with a lower-case letter changes what
-    /// the entries mean: `link` says that the rest of them is in another file. `sdir` (whole directories as one entry) is
-    /// harmless here: the mode of such an entry is not that of a file.
-    fn extensions_are_understood(&self) -> Option<bool> {
-        let mut is_understood = true;
-        self.each_extension(|name, _| {
-            is_understood &= name.first().is_some_and(u8::is_ascii_uppercase) || name == b"sdir";
-        })?;
-        Some(is_understood)
-    }
-
-    /// The id of the file that holds the rest of the entries.
-    fn shared_id(&self) -> Option<Vec<u8>> {
-        let mut shared = None;
-        self.each_extension(|name, content| {
-            if name == b"link" {
-                shared = content.get(..self.hash_kind.length()).map(<[u8]>::to_vec);
-            }
-        })?;
-        shared.filter(|id| id.iter().any(|byte| *byte != 0))
-    }
-
-    /// Whether git, which reads a large index by several threads at once, starts each of them at an entry (`IEOT`), and
-    /// looks for extensions where the entries end (`EOIE`). Otherwise it may read other entries than we do.
-    fn tables_are_true(&self) -> bool {
-        let mut are_true = true;
-        let walked = self.each_extension(|name, content| match name {
-            b"EOIE" => are_true &= be32(content, 0).is_some_and(|end| usize::try_from(end) == Ok(self.entries_end)),
-            b"IEOT" => {
-                let mut entry = 0_usize;
-                for block in content.get(4..).unwrap_or_default().chunks(8) {
-                    let (start, count) = (be32(block, 0), be32(block, 4));
-                    let expected = self.entries.get(entry).map(|entry| entry.id_start - STAT);
-                    are_true &= expected.is_some() && start.and_then(|start| usize::try_from(start).ok()) == expected;
-                    entry = entry.saturating_add(count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX)));
-                }
-                are_true &= entry == self.entries.len();
-            }
-            _ => {}
-        });
-        are_true && walked.is_some()
-    }
-
-    /// `None` where they do not end with the checksum.
-    fn each_extension(&self, mut look: impl FnMut(&[u8], &[u8])) -> Option<()> {
-        let mut at = self.entries_end;
-        let end = self.bytes.len().checked_sub(self.hash_kind.length())?;
-        while at < end {
-            let name = self.bytes.get(at..)?.get(..4)?;
-            let size = usize::try_from(be32(&self.bytes, at.checked_add(4)?)?).ok()?;
-            at = at.checked_add(8)?;
-            look(name, self.bytes.get(at..)?.get(..size)?);
-            at = at.checked_add(size)?;
+        if version < 4 {
+            // More NULs follow until the length is a multiple of eight.
+            let length = self.at - start;
+            self.take(length.next_multiple_of(8) - length)?;
         }
-        (at == end).then_some(())
+        Some(IndexEntry { start, name, mode, stage: flags & STAGE, extended_flags })
     }
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|chunk| u16::from_be_bytes(*chunk))
-}
-
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|chunk| u32::from_be_bytes(*chunk))
-}
-
-fn until_nul(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    // Looks at a word at a time, which an iterator does not.
-    CStr::from_bytes_until_nul(bytes.get(at..)?).ok().map(CStr::to_bytes)
-}
-
-/// git's variable-width number: seven bits a byte, most significant first, and each further byte adds one
-/// so that no number has two spellings. Also gives where it ends.
-fn varint(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
-    let mut byte = *bytes.get(at)?;
-    let mut value = usize::from(byte & 0x7f);
-    while byte & 0x80 != 0 {
-        at = at.checked_add(1)?;
-        byte = *bytes.get(at)?;
-        value = value.checked_add(1)?.checked_mul(0x80)?.checked_add(usize::from(byte & 0x7f))?;
-    }
-    Some((value, at.checked_add(1)?))
 }

@@ -1,86 +1,77 @@
-//! What a repository's settings name in its work tree, and git then runs or obeys: hooks that are kept there, included settings,
-//! and programs.
+//! Files and folders in a work tree that git's settings name, and that git then runs or obeys: hook
+//! folders, included settings, and programs.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
-use super::{Repository, config, read_config};
+use super::config::{self, ConfigEntry};
+use super::{Repository, read_small};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
 /// git gives up at the same depth.
 const MAX_DEPTH: usize = 10;
 
-/// Paths that hold no symlinks, and need not exist. Sorted.
+/// Paths that hold no symlinks, and need not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// `core.hooksPath`: folders.
-    pub hooks: Vec<AbsPath>,
+    pub hooks: BTreeSet<AbsPath>,
     /// `include.path` and `includeIf.….path`, whatever the condition: files.
-    pub included: Vec<AbsPath>,
-    /// Files that stand in a command which git runs by itself. These exist.
-    pub programs: Vec<AbsPath>,
+    pub included: BTreeSet<AbsPath>,
+    /// Files that are part of a command which git runs by itself. These exist.
+    pub programs: BTreeSet<AbsPath>,
 }
 
-/// Of each repository and its work tree, where relative paths start. `users` are the user's own settings: they may keep hooks in
-/// every work tree.
-pub fn named(host: &Host, repositories: &[(Repository, AbsPath)], home: &AbsPath, users: &[AbsPath]) -> Named {
-    let mut all = Named::default();
-    for (repository, top) in repositories {
-        let mut search = Search { host, top, home, found: Named::default() };
-        for file in users {
+/// Collects the paths that the settings of each repository name. Relative paths start at its work
+/// tree. `user_files` are the user's own settings, which may name a hook folder in every work tree.
+pub fn named(host: &Host, repositories: &[Repository], home: &AbsPath, user_files: &[AbsPath]) -> Named {
+    let mut named = Named::default();
+    for repository in repositories {
+        let top = &repository.work_tree;
+        let mut search = SettingsSearch { host, top, home, named: &mut named, read: BTreeSet::new() };
+        let own = [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")];
+        for file in user_files.iter().chain(&own) {
             search.read(file, MAX_DEPTH);
         }
-        for file in [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")] {
-            search.read(&file, MAX_DEPTH);
-        }
-        let Named { hooks, included, programs } = search.found;
-        all.hooks.extend(hooks);
-        all.included.extend(included);
-        all.programs.extend(programs);
     }
-    for paths in [&mut all.hooks, &mut all.included, &mut all.programs] {
-        paths.sort();
-        paths.dedup();
-    }
-    all
+    named
 }
 
-struct Search<'a> {
+struct SettingsSearch<'a> {
     host: &'a Host,
     top: &'a AbsPath,
     home: &'a AbsPath,
-    found: Named,
+    named: &'a mut Named,
+    /// Included files that were read for this work tree.
+    read: BTreeSet<AbsPath>,
 }
 
-impl Search<'_> {
+impl SettingsSearch<'_> {
     /// Settings that cannot be read or parsed name nothing: git refuses them as well.
     fn read(&mut self, file: &AbsPath, depth: usize) {
-        let Some(entries) = read_config(self.host, file).ok().and_then(|text| config::entries(&text).ok()) else {
-            return;
-        };
-        for config::Entry { section, name, value } in entries {
-            let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
-            if section.eq_ignore_ascii_case(b"core") && is("hookspath") {
-                let hooks = self.path(&value, self.top);
-                self.found.hooks.extend(hooks);
-            } else if is_include(&section) && is("path") {
+        let text = read_small(self.host, file).ok().flatten().unwrap_or_default();
+        for entry in config::entries(&text).unwrap_or_default() {
+            if entry.is("core", "hookspath") {
+                self.named.hooks.extend(self.path(&entry.value, self.top));
+            } else if entry.is_listed(&entry.section, &[("include", "path"), ("includeif", "path")]) {
                 let folder = file.parent().unwrap_or_else(AbsPath::root);
-                let Some(included) = self.path(&value, &folder) else { continue };
-                if depth > 0 && !self.found.included.contains(&included) {
-                    self.found.included.push(included.clone());
+                let Some(included) = self.path(&entry.value, &folder) else { continue };
+                if depth > 0 && self.read.insert(included.clone()) {
+                    self.named.included.insert(included.clone());
                     self.read(&included, depth - 1);
                 }
-            } else if is_command(&section, &name) {
-                let programs = self.programs(&value);
-                self.found.programs.extend(programs);
+            } else if is_command(&entry) {
+                let programs = self.programs(&entry.value);
+                self.named.programs.extend(programs);
             }
         }
     }
 
-    /// The files in the work tree that the words of a command name. A shell reads most of these commands, and `sh ./tools/clean`
-    /// runs the file as much as `./tools/clean` does. A word without a slash is looked for on the PATH, or means nothing to us.
+    /// The files in the work tree that the words of a command name. A shell reads most of these
+    /// commands, and `sh ./tools/clean` runs the file as `./tools/clean` does. A word without a
+    /// slash is looked up in the PATH, or is no path.
     fn programs(&self, command: &[u8]) -> Vec<AbsPath> {
         let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'!;|&()<>=".contains(byte);
         let words = command.split(ends).filter(|word| word.contains(&b'/'));
@@ -89,43 +80,32 @@ impl Search<'_> {
         in_tree.filter(|path| matches!(kind(path), Ok(Some(FileKind::File)))).collect()
     }
 
-    /// Where a value leads. `~/` is the home, as for git.
+    /// The resolved path in a value. `~/` is the home, as for git.
     fn path(&self, value: &[u8], from: &AbsPath) -> Option<AbsPath> {
         let path = match value {
             [] => return None,
             [b'~', b'/', rest @ ..] => self.home.as_path().join(OsStr::from_bytes(rest)),
-            value => from.as_path().join(Path::new(OsStr::from_bytes(value))),
+            value => from.as_path().join(OsStr::from_bytes(value)),
         };
         self.host.noting_closed(&path, self.host.resolve(&path)).ok().map(|resolved| resolved.path)
     }
 }
 
-/// `[include]`, or `[includeIf "gitdir:…"]`, which the reader returns with its condition.
-fn is_include(section: &[u8]) -> bool {
-    let name = section.split(|byte| *byte == b' ' || *byte == b'"').next().unwrap_or_default();
-    name.eq_ignore_ascii_case(b"include") || name.eq_ignore_ascii_case(b"includeif")
-}
+/// Settings that git runs during everyday work (`status`, `add`, `commit`, `fetch`, `log`), or to
+/// process the output of it. Each key in `pager` is one as well.
+const COMMANDS: [(&str, &str); 9] = [
+    ("core", "fsmonitor sshcommand editor pager askpass gitproxy alternaterefscommand"),
+    ("filter", "clean smudge process"),
+    ("diff", "textconv command external"),
+    ("merge", "driver"),
+    ("gpg", "program defaultkeycommand"),
+    ("credential", "helper"),
+    ("sequence", "editor"),
+    ("interactive", "difffilter"),
+    ("remote", "uploadpack receivepack"),
+];
 
-/// Whether git runs the value without being asked for it by name: by what everybody does all day (`status`, `add`, `commit`,
-/// `fetch`, `log`), or for what comes out of it.
-fn is_command(section: &[u8], name: &[u8]) -> bool {
-    let section = section.to_ascii_lowercase();
-    let section = section.split(|byte| matches!(byte, b' ' | b'"' | b'.')).next().unwrap_or_default();
-    let name = name.to_ascii_lowercase();
-    match section {
-        b"core" => matches!(
-            name.as_slice(),
-            b"fsmonitor" | b"sshcommand" | b"editor" | b"pager" | b"askpass" | b"gitproxy" | b"alternaterefscommand"
-        ),
-        b"filter" => matches!(name.as_slice(), b"clean" | b"smudge" | b"process"),
-        b"diff" => matches!(name.as_slice(), b"textconv" | b"command" | b"external"),
-        b"merge" => name == b"driver",
-        b"gpg" => matches!(name.as_slice(), b"program" | b"defaultkeycommand"),
-        b"credential" => name == b"helper",
-        b"sequence" => name == b"editor",
-        b"interactive" => name == b"difffilter",
-        b"pager" => true,
-        b"remote" => matches!(name.as_slice(), b"uploadpack" | b"receivepack"),
-        _ => false,
-    }
+fn is_command(entry: &ConfigEntry) -> bool {
+    let section = entry.section.split('.').next().unwrap_or_default();
+    section.eq_ignore_ascii_case("pager") || entry.is_listed(section, &COMMANDS)
 }

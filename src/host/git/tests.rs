@@ -23,7 +23,10 @@ fn discovered(fixture: &Fixture, candidates: &[&str]) -> Answer {
 #[track_caller]
 fn assert_believed(fixture: &Fixture, candidates: &[&str], git_dir: &str, common_dir: &str, branch: Option<&str>) {
     let answer = discovered(fixture, candidates);
+    let has_git = |path: &&&str| fixture.real(path).join(".git").symlink_metadata().is_ok();
+    let work_tree = candidates.iter().find(has_git).unwrap();
     let expected = Repository {
+        work_tree: AbsPath::normalize(fixture.real(work_tree).canonicalize().unwrap()).unwrap(),
         git_dir: fixture.abs(git_dir),
         common_dir: fixture.abs(common_dir),
         current_branch: branch.map(str::to_owned),

@@ -1,11 +1,11 @@
-//! Files that hold state and lists of commands in one, so that they can be neither closed nor split: which of the values
-//! that name commands are others after the run. The values themselves are nobody's business.
+//! Reports which command-bearing keys of a mixed state file (`~/.claude.json`) changed during the
+//! run. Such a file can be neither read-only nor split. Its values are not printed.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::policy::path::{AbsPath, escape_for_display};
 
@@ -13,52 +13,46 @@ use crate::policy::path::{AbsPath, escape_for_display};
 const LARGEST: u64 = 64 << 20;
 const MOST_NAMED: usize = 8;
 
-pub(super) struct Keys {
+pub(super) struct KeyWatch {
     path: AbsPath,
     patterns: Vec<String>,
-    before: Option<Vec<u8>>,
+    before: Vec<u8>,
 }
 
-impl Keys {
-    pub(super) fn new(path: &AbsPath, patterns: &[String]) -> Self {
-        Self { path: path.clone(), patterns: patterns.to_vec(), before: None }
-    }
-
-    /// Only reads: most runs change nothing, and then nothing needs to be understood.
-    pub(super) fn start(&mut self, host: &Host) {
-        self.before = host.read_regular(&self.path, LARGEST).ok().flatten();
+impl KeyWatch {
+    /// Reads the file and does not parse it, because most runs change nothing. `None` if there is
+    /// no file.
+    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &[String]) -> Option<Self> {
+        let before = host.read_regular(path, LARGEST).ok().flatten()?;
+        Some(Self { path: path.clone(), patterns: patterns.to_vec(), before })
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let Some(before) = &self.before else { return };
         let after = host.read_regular(&self.path, LARGEST).ok().flatten().unwrap_or_default();
-        if *before == after {
+        if self.before == after {
             return;
         }
         let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
+        // Other parsers accept more than ours: numbers beyond all bounds, or half a character.
+        let message = match parse(&after) {
+            Err(_) => format!("the run changed `{}`, which cannot be understood any more", self.path),
+            Ok(after) => {
+                let changed = changed(&self.patterns, &parse(&self.before).unwrap_or(Value::Null), &after);
+                if changed.is_empty() {
+                    return;
+                }
+                let changed = changed.iter().map(|key| format!("`{key}`")).collect();
+                format!("the run changed {} in `{}`", super::held::shortened(changed, MOST_NAMED), self.path)
+            }
+        };
         let help =
             "these can name commands that run outside of the sandbox: look at them before you start the agent there";
-        // Others read what we do not: numbers beyond all bounds, or half a character.
-        let Ok(understood) = parse(&after) else {
-            let message = format!("the run changed `{}`, which cannot be understood any more", self.path);
-            said.push(Diagnostic::new(Code::CommandsChanged, message).help(help));
-            return;
-        };
-        let changed = changed(&self.patterns, &parse(before).unwrap_or(Value::Null), &understood);
-        if changed.is_empty() {
-            return;
-        }
-        let more = changed.len().saturating_sub(MOST_NAMED);
-        let mut named: Vec<String> = changed.iter().take(MOST_NAMED).map(|key| format!("`{key}`")).collect();
-        if more > 0 {
-            named.push(format!("{more} more"));
-        }
-        let message = format!("the run changed {} in `{}`", listed(named.into_iter(), "and"), self.path);
         said.push(Diagnostic::new(Code::CommandsChanged, message).help(help));
     }
 }
 
-/// The keys, dotted, whose values differ. `*` in a pattern is any key; nothing and something empty are the same.
+/// The keys, dotted, whose values differ. `*` in a pattern is any key. A missing value equals an
+/// empty one.
 fn changed(patterns: &[String], before: &Value, after: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for pattern in patterns {

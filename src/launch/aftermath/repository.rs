@@ -1,10 +1,11 @@
-//! The repository is still one for git. Where it is not, git takes the work tree itself for a bare repository if a command
-//! has made it look like one, with hooks and settings of the command's choice.
+//! Puts back the parts of the project's repository without which git does not accept it. git would
+//! then take the work tree for a bare repository, if the command made it look like one, with hooks
+//! and settings of the command's choice.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, accessat, chmodat, mkdirat, openat, readlinkat, renameat, statat,
@@ -13,157 +14,139 @@ use rustix::fs::{
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
+use crate::host::git::Repository;
+use crate::host::nofollow::{open_folder, open_parent};
 use crate::policy::path::AbsPath;
-
-use crate::host::nofollow::open_folder;
 
 /// More than any name of a branch.
 const LARGEST_HEAD: u64 = 1 << 16;
-const HEAD: &str = "HEAD";
-/// Without these it is no repository either.
-const DIRECTORIES: [&str; 2] = ["objects", "refs"];
-
-pub(super) struct Repository {
-    common_dir: AbsPath,
-    /// That of this work tree, and that of the main one where they differ: both directories are writable.
-    heads: Vec<(AbsPath, Option<Head>)>,
-    directories: Vec<&'static str>,
-}
-
-/// Of `HEAD`; what follows does not count.
+/// git ignores the rest of `HEAD`.
 const READ_BY_GIT: usize = 255;
+const HEAD: &str = "HEAD";
+const OPEN_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// `HEAD`, as git accepts it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Head {
-    File(Vec<u8>),
-    /// As git wrote it once, and still reads it.
-    Link(OsString),
+/// The parts of the repository at the start, each with the git directory that holds it.
+pub(super) struct RepositoryWatch {
+    parts: Vec<(AbsPath, Part)>,
 }
 
-impl Repository {
-    pub(super) fn new(git_dir: &AbsPath, common_dir: &AbsPath) -> Self {
-        let mut folders = vec![git_dir.clone(), common_dir.clone()];
-        folders.dedup();
-        let heads = folders.into_iter().map(|folder| (folder, None)).collect();
-        Self { common_dir: common_dir.clone(), heads, directories: Vec::new() }
-    }
+/// A part that git needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Head(Vec<u8>),
+    /// An older form of `HEAD`, which git still reads.
+    HeadLink(OsString),
+    Directory(&'static str),
+}
 
-    pub(super) fn start(&mut self, host: &Host) {
-        for (path, head) in &mut self.heads {
-            let Ok(folder) = open_folder(host, path) else { continue };
-            *head = valid_head(&folder);
-            if *path == self.common_dir {
-                self.directories = DIRECTORIES.into_iter().filter(|name| is_directory(&folder, name)).collect();
-            }
+impl RepositoryWatch {
+    pub(super) fn start(host: &Host, repository: &Repository) -> Self {
+        let mut parts = Vec::new();
+        let mut git_dirs = vec![&repository.git_dir, &repository.common_dir];
+        git_dirs.dedup();
+        for git_dir in git_dirs {
+            let Ok(folder) = open_folder(host, git_dir) else { continue };
+            parts.extend(valid_head(&folder).map(|head| (git_dir.clone(), head)));
+            let names = ["objects", "refs"].into_iter().filter(|_| *git_dir == repository.common_dir);
+            let names = names.filter(|name| is_directory(&folder, name));
+            parts.extend(names.map(|name| (git_dir.clone(), Part::Directory(name))));
         }
+        Self { parts }
     }
 
-    /// Puts back what was there and is not.
+    /// Puts back the parts that are missing or invalid, and reports them.
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let mut repaired = Vec::new();
-        let mut failed = Vec::new();
-        let mut note = |path: AbsPath, put_back: io::Result<bool>| match put_back {
-            Ok(false) => {}
-            Ok(true) => repaired.push(format!("`{path}`")),
-            Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
-        };
-        for (path, head) in &self.heads {
-            let directories = self.directories.iter().filter(|_| *path == self.common_dir);
-            if head.is_none() && directories.clone().next().is_none() {
-                continue;
-            }
-            let folder = open_again(host, path);
-            let again = |e: &io::Error| e.raw_os_error().map_or_else(|| e.kind().into(), io::Error::from_raw_os_error);
-            let in_folder = || folder.as_ref().map_err(again);
-            if let Some(head) = head {
-                note(path.child(HEAD), in_folder().and_then(|folder| put_back_head(folder, head)));
-            }
-            for name in directories {
-                note(path.child(name), in_folder().and_then(|folder| put_back_directory(folder, name)));
+        let (mut repaired, mut failed) = (Vec::new(), Vec::new());
+        for (git_dir, part) in &self.parts {
+            let path = git_dir.child(part.name());
+            match open_again(host, git_dir).and_then(|folder| part.put_back(&folder)) {
+                Ok(false) => {}
+                Ok(true) => repaired.push(format!("`{path}`")),
+                Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
             }
         }
         let help =
             "see what the run has put into the project: without it, git would have taken settings and hooks from there";
-        if !repaired.is_empty() {
-            let message = format!("the run broke the repository; put back: {}", listed(repaired.into_iter(), "and"));
-            said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
-        }
-        if !failed.is_empty() {
-            let message =
-                format!("the run broke the repository; cannot be put back: {}", listed(failed.into_iter(), "and"));
-            said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
+        for (outcome, paths) in [("put back", repaired), ("cannot be put back", failed)] {
+            if !paths.is_empty() {
+                let message = format!("the run broke the repository; {outcome}: {}", listed(paths.into_iter(), "and"));
+                said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
+            }
         }
     }
 }
 
-/// Opens a git directory, which the run may have closed to make git look elsewhere.
-fn open_again(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
-    let folder = open_folder(host, path);
-    match folder {
-        Ok(folder) if is_directory(&folder, ".") => return Ok(folder),
-        _ => {}
-    }
-    let parent = open_folder(host, &path.parent().unwrap_or_else(AbsPath::root))?;
-    let name = path.file_name().unwrap_or_default();
-    // Of the directory itself: `chmod` has no other way not to follow a link.
-    if FileType::from_raw_mode(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode).is_dir() {
-        chmodat(&parent, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
-    }
-    open_folder(host, path)
-}
-
-fn put_back_head(folder: &OwnedFd, head: &Head) -> io::Result<bool> {
-    if valid_head(folder).is_some() {
-        return Ok(false);
-    }
-    super::open_up(folder)?;
-    let temporary = format!("HEAD.agent-sandbox-{}", super::unforeseen());
-    match head {
-        Head::Link(target) => symlinkat(target, folder, &temporary)?,
-        Head::File(content) => {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
-            std::fs::File::from(file).write_all(content)?;
+impl Part {
+    fn name(&self) -> &'static str {
+        match self {
+            Part::Head(_) | Part::HeadLink(_) => HEAD,
+            Part::Directory(name) => name,
         }
     }
-    make_room(folder, HEAD)?;
-    renameat(folder, &temporary, folder, HEAD)?;
-    Ok(true)
+
+    /// Makes the part anew where git does not accept it. Returns whether that was necessary.
+    fn put_back(&self, folder: &OwnedFd) -> io::Result<bool> {
+        let temporary = format!("HEAD.agent-sandbox-{}", super::unpredictable_suffix());
+        match self {
+            Part::Directory(name) => return put_back_directory(folder, name),
+            Part::Head(_) | Part::HeadLink(_) if valid_head(folder).is_some() => return Ok(false),
+            Part::HeadLink(target) => {
+                super::make_writable(folder)?;
+                symlinkat(target, folder, &temporary)?;
+            }
+            Part::Head(content) => {
+                super::make_writable(folder)?;
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
+                std::fs::File::from(file).write_all(content)?;
+            }
+        }
+        make_room(folder, HEAD)?;
+        renameat(folder, &temporary, folder, HEAD)?;
+        Ok(true)
+    }
 }
 
 fn put_back_directory(folder: &OwnedFd, name: &str) -> io::Result<bool> {
     if is_directory(folder, name) {
         return Ok(false);
     }
-    // The directory itself, if it was only closed: what is in it is the repository.
-    let is_closed = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
-    if is_closed {
-        chmodat(folder, name, Mode::from_raw_mode(0o755), AtFlags::empty())?;
-        return Ok(true);
+    // If it is only closed, its content is the repository.
+    let exists = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    if !exists || !reopen(folder, OsStr::new(name))? {
+        super::make_writable(folder)?;
+        make_room(folder, name)?;
+        mkdirat(folder, name, OPEN_MODE)?;
     }
-    super::open_up(folder)?;
-    make_room(folder, name)?;
-    mkdirat(folder, name, Mode::from_raw_mode(0o755))?;
     Ok(true)
 }
 
-/// Moves aside what cannot be replaced by a rename. Nothing is deleted: it may be work.
+/// Opens a git directory, which the run may have closed to make git look elsewhere.
+fn open_again(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
+    if let Ok(folder) = open_folder(host, path)
+        && is_directory(&folder, ".")
+    {
+        return Ok(folder);
+    }
+    let (parent, name) = open_parent(host, path)?;
+    reopen(&parent, name)?;
+    open_folder(host, path)
+}
+
+/// Moves aside what a rename cannot replace. Nothing is deleted, because it may be the user's work.
 fn make_room(folder: &OwnedFd, name: &str) -> io::Result<()> {
     if statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-        renameat(folder, name, folder, format!("{name}.broken-{}", super::unforeseen()))?;
+        renameat(folder, name, folder, format!("{name}.broken-{}", super::unpredictable_suffix()))?;
     }
     Ok(())
 }
 
-/// As git judges it (`validate_headref`).
-fn valid_head(folder: &OwnedFd) -> Option<Head> {
+/// `HEAD`, if git accepts it (`validate_headref` in git).
+fn valid_head(folder: &OwnedFd) -> Option<Part> {
     let found = statat(folder, HEAD, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     if FileType::from_raw_mode(found.st_mode).is_symlink() {
-        let target = readlinkat(folder, HEAD, Vec::new()).ok()?;
-        let target = OsStr::from_bytes(target.to_bytes());
-        return target.as_bytes().starts_with(b"refs/").then(|| Head::Link(target.to_owned()));
+        let target = readlinkat(folder, HEAD, Vec::new()).ok()?.into_bytes();
+        return target.starts_with(b"refs/").then(|| Part::HeadLink(OsString::from_vec(target)));
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = std::fs::File::from(openat(folder, HEAD, flags, Mode::empty()).ok()?);
@@ -172,24 +155,35 @@ fn valid_head(folder: &OwnedFd) -> Option<Head> {
     }
     let mut content = Vec::new();
     file.take(LARGEST_HEAD).read_to_end(&mut content).ok()?;
-    is_valid(&content[..content.len().min(READ_BY_GIT)]).then_some(Head::File(content))
+    is_valid(&content[..content.len().min(READ_BY_GIT)]).then_some(Part::Head(content))
 }
 
 fn is_valid(head: &[u8]) -> bool {
     if let Some(target) = head.strip_prefix(b"ref:") {
-        // Not what Rust calls white space: git knows no form feed.
+        // Unlike `u8::is_ascii_whitespace`, git knows no form feed.
         let start = target.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
         return start.is_some_and(|start| target[start..].starts_with(b"refs/"));
     }
-    let digits = head.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    digits >= 40
+    head.iter().take_while(|byte| byte.is_ascii_hexdigit()).count() >= 40
 }
 
+/// Whether git can use `name` as a directory. Like git, this follows symlinks: some layouts share
+/// objects by one. git cannot use a directory that cannot be searched.
 fn is_directory(folder: &OwnedFd, name: &str) -> bool {
-    // Through links, as git looks: some layouts share objects by one. And one that cannot be searched is none for git.
     let is_directory =
         statat(folder, name, AtFlags::empty()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
     is_directory && accessat(folder, name, Access::EXEC_OK, AtFlags::empty()).is_ok()
+}
+
+/// Gives a closed directory its usual mode. Returns whether `name` is a directory itself: `chmod`
+/// follows a symlink.
+fn reopen(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
+    if is_directory {
+        chmodat(folder, name, OPEN_MODE, AtFlags::empty())?;
+    }
+    Ok(is_directory)
 }
 
 #[cfg(test)]

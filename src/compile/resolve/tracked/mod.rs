@@ -16,16 +16,14 @@
 //!   clone without that blob). An abbreviated hash is not enough.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-use crate::host::git::index::{HashKind, Index};
-use crate::host::git::nested::git_dir_in;
-use crate::host::git::{self, index};
+use crate::host::git::index::{self, HashKind, Index};
+use crate::host::git::nested::{common_dir_of, git_dir_in};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
@@ -85,7 +83,7 @@ impl<'h> TrackedFiles<'h> {
         let index =
             self.indexes.entry(work_tree).or_insert_with_key(|work_tree| read_index(host, work_tree).ok().flatten());
         let Some(index) = index else { return Ok(None) };
-        Ok(index.blob_id(name.as_os_str().as_bytes()).map(|id| (index.hash_kind(), id)))
+        Ok(index.blob_id(name.as_os_str().as_bytes()).map(|id| (index.hash_kind, id)))
     }
 
     /// The nearest folder above `path` with anything named `.git`, valid or not: a broken one is a doubt, and a
@@ -102,11 +100,7 @@ impl<'h> TrackedFiles<'h> {
 
 fn read_index(host: &Host, work_tree: &AbsPath) -> io::Result<Option<Index>> {
     let Some((git_dir, _)) = git_dir_in(host, work_tree)? else { return Ok(None) };
-    let common_dir = match git::read_path(host, &git_dir.child("commondir"))? {
-        Some(text) => host.resolve(&git_dir.as_path().join(OsStr::from_bytes(&text)))?.path,
-        None => git_dir.clone(),
-    };
-    index::read(host, &git_dir, &common_dir)
+    index::read(host, &git_dir, &common_dir_of(host, &git_dir)?)
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use super::super::fixture::Fixture;
 use super::*;
 use crate::diagnostic::Diagnostics;
 
-/// What is found in the project `root`, each with its git directory, and how many indexes are unclear.
+/// The repositories in the project `root` as text, and the number of unclear indexes.
 fn found(fixture: &Fixture, root: &str) -> (Vec<String>, usize) {
     let (host, root) = (Host::system(), fixture.abs(root));
     let repository = super::super::discover(&host, &root, std::slice::from_ref(&root), &mut Diagnostics::default());
-    let NestedRepositories { found, unclear, .. } = nested(&host, &root, repository.as_ref().zip(Some(&root)));
+    let NestedRepositories { found, unclear, .. } = nested(&host, &root, repository.as_ref());
     let said =
         |one: &Nested| fixture.shortened(&format!("{} {:?} {} {:?}", one.folder, one.form, one.git_dir, one.found_by));
     (found.iter().map(said).collect(), unclear.len())

@@ -1,0 +1,85 @@
+//! Everything in a repository that could make git run something.
+
+use std::io;
+
+use crate::host::Host;
+use crate::host::git::Nested;
+use crate::host::git::config::{self, ConfigEntry};
+use crate::host::git::nested::DotGit;
+use crate::host::git::{read_path, read_small};
+use crate::policy::path::AbsPath;
+
+/// The number of doubts in one sentence.
+const MOST_NAMED: usize = 5;
+
+/// Settings that git and its own commands write into a new repository, and that can name no
+/// program.
+const HARMLESS: [(&str, &str); 8] = [
+    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks worktree"),
+    ("core", "autocrlf eol sparsecheckout sparsecheckoutcone"),
+    ("remote", "url pushurl fetch tagopt"),
+    ("branch", "remote merge rebase description"),
+    ("submodule", "url active branch"),
+    ("user", "name email"),
+    ("init", "defaultbranch"),
+    ("extensions", "objectformat"),
+];
+
+pub(super) fn listed_doubts(doubts: Vec<String>) -> String {
+    super::held::shortened(doubts, MOST_NAMED)
+}
+
+pub(super) fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
+    let mut doubts = doubts_about_settings(host, &found.git_dir, &found.common_dir);
+    if found.form == DotGit::Link {
+        doubts.push("a symlink in the place of `.git`".to_owned());
+    }
+    if found.other_work_tree(host).is_some() {
+        doubts.push("its work tree elsewhere".to_owned());
+    }
+    doubts
+}
+
+/// The doubts about a git directory, wherever its work tree is.
+pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let config = common_dir.child("config");
+    // git always makes this file. In the next run no rule protects a file that is missing.
+    if matches!(host.kind(&config), Ok(None)) {
+        doubts.push("no settings yet".to_owned());
+    }
+    for name in ["config", "hooks"] {
+        // In the next run a rule would protect the target of the link, and not the link.
+        let place = common_dir.child(name);
+        if host.resolve(place.as_path()).map_or(true, |found| found.path != place) {
+            doubts.push(format!("a symlink in the place of `{name}`"));
+        }
+    }
+    match read_path(host, &git_dir.child("commondir")) {
+        Ok(None) => {}
+        // This is the content of our own placeholder during another run.
+        Ok(Some(text)) if text == b"./" => {}
+        Ok(Some(_)) | Err(_) => doubts.push("its settings elsewhere".to_owned()),
+    }
+    match read_small(host, &config).and_then(|text| config::entries(&text.unwrap_or_default())) {
+        Err(_) => doubts.push("settings that cannot be read".to_owned()),
+        Ok(entries) => {
+            let harmful = entries.iter().filter(|entry| !is_harmless(entry));
+            let mut named: Vec<String> = harmful.map(|entry| format!("`{}.{}`", entry.section, entry.name)).collect();
+            named.sort();
+            named.dedup();
+            doubts.extend(named);
+        }
+    }
+    match host.read_dir(&common_dir.child("hooks")) {
+        Ok(hooks) if hooks.iter().all(|hook| hook.name.as_encoded_bytes().ends_with(b".sample")) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Ok(_) | Err(_) => doubts.push("hooks".to_owned()),
+    }
+    doubts
+}
+
+fn is_harmless(entry: &ConfigEntry) -> bool {
+    // `ext::` runs a program, and other transport helpers may.
+    entry.is_listed(&entry.section, &HARMLESS) && !entry.value.windows(2).any(|part| part == b"::")
+}

@@ -1,0 +1,117 @@
+//! Moves planted files and folders aside, and reports it.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use rustix::fs::{AtFlags, renameat, statat};
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
+use crate::host::Host;
+use crate::host::nofollow::{open_folder, open_parent};
+use crate::policy::path::AbsPath;
+
+/// The remedy if a repository cannot be moved aside.
+pub(super) const REMOVE_IT: &str =
+    "remove it before you use git in this project: `git status` is enough to run what it names";
+
+/// The paths that were moved aside, or could not be, and the reports about them.
+pub(super) struct Held<'a> {
+    pub host: &'a Host,
+    pub said: &'a mut Diagnostics,
+    pub paths: BTreeSet<AbsPath>,
+}
+
+/// The parts of a report.
+pub(super) struct HeldReport {
+    /// The finding, as a sentence that the outcome continues.
+    pub finding: String,
+    /// The subject of that continuation: the path, or `it`.
+    pub subject: String,
+    pub help_if_moved: &'static str,
+    pub help_if_not: &'static str,
+}
+
+impl Held<'_> {
+    /// Moves `place` aside in its own folder, once.
+    pub(super) fn hold(&mut self, place: &AbsPath, report: HeldReport) {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        self.hold_in(place, &place.parent().unwrap_or_else(AbsPath::root), &name, report);
+    }
+
+    /// Moves `place` into `folder`, once, under a name that begins with `name`.
+    pub(super) fn hold_in(&mut self, place: &AbsPath, folder: &AbsPath, name: &str, report: HeldReport) {
+        if !self.paths.insert(place.clone()) {
+            return;
+        }
+        let HeldReport { finding, subject, help_if_moved, help_if_not } = report;
+        let (outcome, help) = match move_aside(self.host, place, folder, name) {
+            Ok(held) => (format!("moved aside: {subject} is `{held}` now"), help_if_moved),
+            Err(e) => (format!("{subject} cannot be moved aside: {}", reason(&e)), help_if_not),
+        };
+        self.said.push(Diagnostic::new(Code::PlantedRepository, format!("{finding}; {outcome}")).help(help));
+    }
+}
+
+/// Renames `place` and returns the new path. Nothing is deleted, because it may be the user's work.
+fn move_aside(host: &Host, place: &AbsPath, folder: &AbsPath, name: &str) -> io::Result<AbsPath> {
+    let ((from, old_name), aside) = (open_parent(host, place)?, open_folder(host, folder)?);
+    let plain = format!("{name}.held");
+    let is_free = statat(&aside, &plain, AtFlags::SYMLINK_NOFOLLOW).is_err();
+    let free = if is_free { plain } else { format!("{plain}-{}", super::unpredictable_suffix()) };
+    super::make_writable(&from)?;
+    super::make_writable(&aside)?;
+    renameat(&from, old_name, &aside, &free)?;
+    Ok(folder.child(free))
+}
+
+/// The first `most` items and the number of the others, as one list.
+pub(super) fn shortened(mut items: Vec<String>, most: usize) -> String {
+    let more = items.len().saturating_sub(most);
+    items.truncate(most);
+    if more > 0 {
+        items.push(format!("{more} more"));
+    }
+    listed(items.into_iter(), "and")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn hold(host: &Host, place: &AbsPath) -> Diagnostic {
+        let mut said = Diagnostics::default();
+        let mut held = Held { host, said: &mut said, paths: BTreeSet::new() };
+        let finding = "a repository".to_owned();
+        let subject = format!("`{place}`");
+        held.hold(place, HeldReport { finding, subject, help_if_moved: "look", help_if_not: REMOVE_IT });
+        said.iter().next().unwrap().clone()
+    }
+
+    /// Otherwise a command could create the names beforehand, and what it planted would stay. It
+    /// could also close the folder, which `tests/escape/nested.rs` tries as an ordinary user.
+    #[test]
+    fn there_is_always_a_name_to_move_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::at(folder.path());
+        for taken in [".git", ".git.held", ".git.held-2", ".git.held-3"] {
+            fs::create_dir(folder.path().join(taken)).unwrap();
+            fs::write(folder.path().join(taken).join("x"), taken).unwrap();
+        }
+        let said = hold(&host, &AbsPath::root().child(".git"));
+        let held = said.message.split('`').rev().nth(1).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join(&held[1..]).join("x")).unwrap(), ".git");
+        assert!(!folder.path().join(".git").exists());
+        assert_eq!(fs::read_to_string(folder.path().join(".git.held/x")).unwrap(), ".git.held");
+    }
+
+    #[test]
+    fn what_cannot_be_moved_aside_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = hold(&Host::at(folder.path()), &AbsPath::root().join("gone/.git"));
+        let expected = "a repository; `/gone/.git` cannot be moved aside: no such file or directory";
+        assert_eq!((said.message.as_str(), said.help.as_deref()), (expected, Some(REMOVE_IT)));
+    }
+}
