@@ -49,7 +49,7 @@ impl Output {
             None => host,
             Some(progress) => {
                 let progress = Arc::clone(progress);
-                host.telling(Arc::new(move |folder| progress.note(folder)))
+                host.with_progress(Arc::new(move |folder| progress.note(folder)))
             }
         }
     }

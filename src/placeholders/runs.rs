@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::host::identity::Identity;
 use crate::host::journal::{self, Journal, Line, RUNS, Record, SUFFIX};
-use crate::host::{Host, is_for_now};
+use crate::host::{Host, is_transient};
 use crate::policy::path::AbsPath;
 
 use super::parked::Parked;
@@ -165,7 +165,7 @@ fn other(host: &Host, path: AbsPath) -> io::Result<Option<Other>> {
     match read_other(host, path.clone()) {
         Ok(other) => Ok(Some(other)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) if is_for_now(&e) => Err(e),
+        Err(e) if is_transient(&e) => Err(e),
         Err(_) => {
             let text = fs::read(host.real(&path)).unwrap_or_default();
             Ok(Some(Other { journal: Journal::parse(&text), path, is_live: true, file: None }))

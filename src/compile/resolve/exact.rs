@@ -39,7 +39,7 @@ impl Resolver<'_> {
             fixed_prefix,
             names,
             alias_of: None,
-            loose: None,
+            unnamed: None,
         });
     }
 

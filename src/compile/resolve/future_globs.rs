@@ -1,4 +1,4 @@
-//! Patterns and what does not exist yet.
+//! FutureGlobs and what does not exist yet.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::sockets::matches;
 use super::written::anchored;
 
 /// The patterns of a policy, ready to be asked about paths.
-pub struct Patterns<'r> {
+pub struct FutureGlobs<'r> {
     host: &'r Host,
     prepared: Vec<Prepared<'r>>,
 }
@@ -24,7 +24,7 @@ struct Prepared<'r> {
 }
 
 /// What a pattern would match at a start.
-pub struct Matching<'p> {
+pub struct FutureMatch<'p> {
     pub rule: &'p Rule,
     /// The outermost of what it matches on the way: that is one rule for the pattern (SPEC G2).
     pub at: AbsPath,
@@ -32,7 +32,7 @@ pub struct Matching<'p> {
     pub fixed_prefix: &'p AbsPath,
 }
 
-impl<'r> Patterns<'r> {
+impl<'r> FutureGlobs<'r> {
     pub fn of(host: &'r Host, project: &Project, rules: &'r [Arc<Rule>]) -> Self {
         let mut prepared = Vec::new();
         for rule in rules {
@@ -48,7 +48,7 @@ impl<'r> Patterns<'r> {
     }
 
     /// The patterns that match `path`, or a directory around it, whether or not that exists and is in reach.
-    pub fn matching(&self, path: &AbsPath) -> Vec<Matching<'_>> {
+    pub fn matching(&self, path: &AbsPath) -> Vec<FutureMatch<'_>> {
         let mut way: Vec<AbsPath> = path.ancestors().collect();
         way.reverse();
         let mut matching = Vec::new();
@@ -57,13 +57,13 @@ impl<'r> Patterns<'r> {
         {
             let is_matched = |at: &&AbsPath| matches(prefix, components, at) && self.is_meant(rule, prefix, at);
             let at = way.iter().find(is_matched).cloned();
-            matching.extend(at.map(|at| Matching { rule, at, fixed_prefix: prefix }));
+            matching.extend(at.map(|at| FutureMatch { rule, at, fixed_prefix: prefix }));
         }
         matching
     }
 
     /// The patterns that would match but for a directory on the way that they do not look into (SPEC P5), and that directory.
-    pub fn stopped_before(&self, path: &AbsPath) -> Vec<(Matching<'_>, AbsPath)> {
+    pub fn stopped_before(&self, path: &AbsPath) -> Vec<(FutureMatch<'_>, AbsPath)> {
         let mut way: Vec<AbsPath> = path.ancestors().collect();
         way.reverse();
         let mut stopped = Vec::new();
@@ -74,7 +74,7 @@ impl<'r> Patterns<'r> {
             let Some(first) = matched.next() else { continue };
             // What lies farther in lies behind the same directory.
             let directory = self.skipped(rule, prefix, first);
-            let matching = |at: &AbsPath| Matching { rule, at: at.clone(), fixed_prefix: prefix };
+            let matching = |at: &AbsPath| FutureMatch { rule, at: at.clone(), fixed_prefix: prefix };
             stopped.extend(directory.map(|directory| (matching(first), directory)));
         }
         stopped
@@ -119,13 +119,13 @@ mod tests {
         })
     }
 
-    fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&Patterns) -> T) -> T {
+    fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&FutureGlobs) -> T) -> T {
         let at = |path: &str| AbsPath::root().join(path);
         let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
         let rules = [Arc::new(Rule { text: text.into(), refinements: Arc::new(refinements), ..rule })];
         let project = Project::plain(&at("/r"), at("/h"));
         let host = Host::at(PathBuf::from("/nonexistent"));
-        ask(&Patterns::of(&host, &project, &rules))
+        ask(&FutureGlobs::of(&host, &project, &rules))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::policy::rule::{Access, Exactness, IfMissing, Precedence};
 
 use super::exact::missing_path;
 use super::tracked::TrackedFiles;
-use super::unnamed_ancestors::{Loose, loose};
+use super::unnamed_ancestors::{UnnamedAncestors, unnamed};
 use super::walk::{self, Hit, WalkPattern};
 use super::{Match, Resolver};
 
@@ -31,7 +31,7 @@ impl Resolver<'_> {
         }
         let mut tracked = TrackedFiles::new(self.host);
         let mut matched = vec![false; patterns.len()];
-        self.found.visited.add(walked.visited);
+        self.found.walk_snapshot.add(walked.snapshot);
         for hit in walked.hits {
             let pattern = patterns[hit.pattern];
             matched[hit.pattern] = true;
@@ -79,8 +79,8 @@ impl Resolver<'_> {
             Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
         };
         // Only the link names its target.
-        let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path).map(Box::new) };
-        self.found_by_glob(pattern, hit.path, resolved, loose);
+        let unnamed = if hit.is_symlink { None } else { unnamed(pattern, &hit.path).map(Box::new) };
+        self.found_by_glob(pattern, hit.path, resolved, unnamed);
     }
 
     fn found_by_glob(
@@ -88,7 +88,7 @@ impl Resolver<'_> {
         pattern: &WalkPattern,
         matched: AbsPath,
         resolved: Resolved,
-        loose: Option<Box<Loose>>,
+        unnamed: Option<Box<UnnamedAncestors>>,
     ) {
         let rule = &pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
@@ -118,7 +118,18 @@ impl Resolver<'_> {
         let links = pattern.links.iter().cloned().chain(links).collect();
         let fixed_prefix = pattern.prefix.clone();
         let (rule, exactness) = (rule.clone(), Exactness::Glob);
-        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None, loose });
+        self.accept(Match {
+            rule,
+            matched,
+            path,
+            kind,
+            exactness,
+            links,
+            fixed_prefix,
+            names,
+            alias_of: None,
+            unnamed,
+        });
     }
 
     /// Adds the file that has the text of the pattern as its name (SPEC G4). It counts as a glob

@@ -6,7 +6,6 @@ mod docker;
 mod exact;
 mod future_globs;
 mod globs;
-mod listing;
 mod mounts;
 mod pattern;
 mod placeholders;
@@ -39,24 +38,21 @@ use crate::policy::rule::{Exactness, IfMissing, Rule};
 
 use mounts::Mounts;
 pub(crate) use pattern::NamePattern;
-use pattern::Pattern;
+use pattern::{MAX_PATTERN_BYTES, Pattern, PatternError};
 use walk::WalkPattern;
 use written::anchored;
 
 pub use create::NewFile;
-pub use future_globs::{Matching, Patterns};
+pub use future_globs::{FutureGlobs, FutureMatch};
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
 pub(crate) use runtime::find as runtime;
 pub use runtime::{Runtime, RuntimeMount};
 pub use second_places::SecondPlace;
 pub(crate) use tracked::TrackedFiles;
-pub use unnamed_ancestors::Loose;
-pub use walk_snapshot::Visited;
+pub use unnamed_ancestors::UnnamedAncestors;
+pub use walk_snapshot::WalkSnapshot;
 pub(crate) use written::{looks_like_pattern, named_like_pattern};
-
-/// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
-const MAX_PATH_BYTES: usize = 4096;
 
 /// A rule at a path that exists (or will, before the start).
 #[derive(Clone, Debug)]
@@ -76,7 +72,7 @@ pub struct Match {
     /// The name that the rule reached, where `path` is another one of the same thing.
     pub alias_of: Option<AliasOf>,
     /// The part of the way to `path` that the rule does not name. Only a glob with `**` has one.
-    pub loose: Option<Box<Loose>>,
+    pub unnamed: Option<Box<UnnamedAncestors>>,
 }
 
 impl Match {
@@ -118,7 +114,7 @@ pub struct Resolution {
     pub can_journal: bool,
     pub runtime: Runtime,
     /// The directories that the walk has read.
-    pub visited: Visited,
+    pub walk_snapshot: WalkSnapshot,
     /// The globs, ready to walk once more.
     patterns: Arc<[WalkPattern]>,
     /// The mounts of the host, if something may have two names.
@@ -136,8 +132,6 @@ pub fn resolve(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::standing(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
-    let listing = listing::ahead(host, &rules, &layers.project.home);
-    let host = listing.as_ref().unwrap_or(host);
     let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in &rules {
@@ -209,7 +203,7 @@ impl Resolution {
             state: state.clone(),
             can_journal: host.can_create(&state.child(journal::RUNS).child("any")),
             runtime: Runtime::default(),
-            visited: Visited::begin(),
+            walk_snapshot: WalkSnapshot::begin(),
             patterns: Arc::default(),
             mounts: None,
         }
@@ -237,7 +231,7 @@ impl Resolution {
             left_alone: Vec::new(),
             absent: Vec::new(),
             dangling: Vec::new(),
-            visited: Visited::default(),
+            walk_snapshot: WalkSnapshot::default(),
             patterns: Arc::default(),
             mounts: None,
         }
@@ -263,8 +257,9 @@ impl<'a> Resolver<'a> {
             self.diagnostics.push(problem.at(&rule.origin).help("write \".\" for the working directory"));
             return;
         }
-        if rule.text.len() > MAX_PATH_BYTES {
-            let problem = Diagnostic::new(Code::InvalidPath, format!("the path is longer than {MAX_PATH_BYTES} bytes"));
+        if rule.text.len() > MAX_PATTERN_BYTES {
+            let problem =
+                Diagnostic::new(Code::InvalidPath, format!("the path is longer than {MAX_PATTERN_BYTES} bytes"));
             self.diagnostics.push(problem.at(&rule.origin).help("no path of this system can be that long"));
             return;
         }
@@ -354,7 +349,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn invalid_pattern(rule: &Rule, problem: &str) -> Diagnostic {
+fn invalid_pattern(rule: &Rule, problem: &PatternError) -> Diagnostic {
     let message = format!("`{}` is not a valid pattern: {problem}", shown(&rule.text));
     let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; put `\\` before a character to take it as it is";
     Diagnostic::new(Code::InvalidPattern, message).at(&rule.origin).help(help)

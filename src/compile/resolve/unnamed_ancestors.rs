@@ -11,7 +11,7 @@ use crate::policy::path::AbsPath;
 /// the command can rename them and move them anywhere below `within`, and the rule still applies to
 /// their contents (SPEC B13).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loose {
+pub struct UnnamedAncestors {
     /// The folder in which the `**` starts. The pattern no longer matches a file that leaves this
     /// folder.
     within: AbsPath,
@@ -20,7 +20,7 @@ pub struct Loose {
     down_to: AbsPath,
 }
 
-impl Loose {
+impl UnnamedAncestors {
     /// Whether the rule still applies after `directory` moves to any place below `root`.
     pub fn may_move(&self, directory: &Path, root: &AbsPath) -> bool {
         root.is_within(&self.within) && self.down_to.lies_in(directory)
@@ -28,9 +28,9 @@ impl Loose {
 
     /// The directories that neither of two rules at one path names.
     #[must_use]
-    pub fn and(&self, other: &Loose) -> Loose {
+    pub fn and(&self, other: &UnnamedAncestors) -> UnnamedAncestors {
         // All of these lie on the way to the same path, so one of two is always within the other.
-        Loose {
+        UnnamedAncestors {
             within: AbsPath::max(self.within.clone(), other.within.clone()),
             down_to: AbsPath::min(self.down_to.clone(), other.down_to.clone()),
         }
@@ -39,7 +39,7 @@ impl Loose {
 
 /// The directories on the way to `path` that `pattern` does not name. `None` if the pattern has no
 /// `**`.
-pub(super) fn loose(pattern: &WalkPattern, path: &AbsPath) -> Option<Loose> {
+pub(super) fn unnamed(pattern: &WalkPattern, path: &AbsPath) -> Option<UnnamedAncestors> {
     let is_any_depth = |component: &Component| matches!(component, Component::AnyDepth);
     let first = pattern.components.iter().position(is_any_depth)?;
     let names: Vec<&OsStr> = path.relative_to(&pattern.prefix)?.iter().collect();
@@ -57,7 +57,7 @@ pub(super) fn loose(pattern: &WalkPattern, path: &AbsPath) -> Option<Loose> {
     let mut way = [path.as_path()].into_iter().chain(path.folders());
     let down_to = way.clone().nth(names.len() - named_from)?;
     let within = way.nth(names.len() - first)?;
-    Some(Loose { within: AbsPath::from_normal(within), down_to: AbsPath::from_normal(down_to) })
+    Some(UnnamedAncestors { within: AbsPath::from_normal(within), down_to: AbsPath::from_normal(down_to) })
 }
 
 #[cfg(test)]
@@ -78,9 +78,9 @@ mod tests {
         let (prefix, components) = (AbsPath::root().join(&glob.prefix), glob.components);
         let pattern = WalkPattern { rule: Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
         let (root, path) = (abs(root), abs(path));
-        let loose = loose(&pattern, &path);
+        let unnamed = unnamed(&pattern, &path);
         let may_move =
-            |directory: &AbsPath| loose.as_ref().is_some_and(|loose| loose.may_move(directory.as_path(), &root));
+            |directory: &AbsPath| unnamed.as_ref().is_some_and(|unnamed| unnamed.may_move(directory.as_path(), &root));
         let way = path.ancestors().skip(1).filter(|directory| directory.is_below(&root) && may_move(directory));
         way.map(|directory| directory.to_string()).collect()
     }

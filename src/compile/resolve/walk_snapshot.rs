@@ -6,12 +6,13 @@ use rustix::fs::{AtFlags, CWD, FileType, statat};
 
 use crate::host::Host;
 use crate::policy::path::AbsPath;
+use crate::sys::clock;
 
 /// Seconds and nanoseconds.
 type Moment = (i64, i64);
 
 #[derive(Clone, Debug, Default)]
-pub struct Visited {
+pub struct WalkSnapshot {
     /// When the walk began. `None` if there was none.
     began: Option<Moment>,
     directories: Vec<AbsPath>,
@@ -19,9 +20,9 @@ pub struct Visited {
     missing: Vec<AbsPath>,
 }
 
-impl Visited {
+impl WalkSnapshot {
     pub(super) fn begin() -> Self {
-        Self { began: Some(now()), ..Self::default() }
+        Self { began: Some(clock::coarse_now()), ..Self::default() }
     }
 
     pub(super) fn note(&mut self, directory: AbsPath, was_there: bool) {
@@ -52,19 +53,6 @@ impl Visited {
     }
 }
 
-/// By the clock that file systems take their times from, which ticks a few hundred times in a
-/// second: what changes from now on is not older than this.
-///
-/// Not by rustix, whose access to the clock crashes under valgrind (`benches/instructions.py`).
-#[allow(unsafe_code)]
-fn now() -> Moment {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills this one value. Where it had no such clock, everything would count
-    // as changed since.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
-    (now.tv_sec, now.tv_nsec)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,7 +63,7 @@ mod tests {
     fn tick() {
         let exact = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let before = (exact.as_secs().try_into().unwrap(), exact.subsec_nanos().into());
-        while now() <= before {
+        while clock::coarse_now() <= before {
             std::thread::yield_now();
         }
     }
@@ -102,7 +90,7 @@ mod tests {
             }
             fs::write(folder.path().join("a/file"), "").unwrap();
             tick();
-            let mut visited = Visited::begin();
+            let mut visited = WalkSnapshot::begin();
             for (path, was_there) in [("/a", true), ("/a/b", true), ("/c", false)] {
                 visited.note(AbsPath::normalize(path).unwrap(), was_there);
             }
@@ -113,6 +101,6 @@ mod tests {
 
     #[test]
     fn without_a_walk_nothing_changes() {
-        assert_eq!(Visited::default().changed(&Host::system()), None);
+        assert_eq!(WalkSnapshot::default().changed(&Host::system()), None);
     }
 }

@@ -48,7 +48,7 @@ impl Resolver<'_> {
                     fixed_prefix,
                     links,
                     alias_of,
-                    loose: None,
+                    unnamed: None,
                     ..found.clone()
                 });
             }

@@ -1,30 +1,31 @@
 //! `a{b,c}d` → `abd`, `acd`.
 
-use super::scan::{Piece, Pieces};
+use super::PatternError;
+use super::scan::{Piece, pieces};
 
-/// Braces multiply: `{a,b}{c,d}` are four patterns. More than this in one text is a mistake, not a policy.
-const MAX_ALTERNATIVES: usize = 1000;
+/// Braces multiply: `{a,b}{c,d}` are four patterns. More than this in one text is a mistake.
+pub(super) const MAX_ALTERNATIVES: usize = 1000;
 
-/// Ten groups of two exceed the other limit, so this one is only for groups such as `{a}`, which multiply nothing.
-const MAX_GROUPS: usize = 100;
+/// Limits groups such as `{a}`, which multiply nothing: ten groups of two exceed the other limit.
+pub(super) const MAX_GROUPS: usize = 100;
 
 /// The texts that `text` stands for. Alternatives may hold separators and further braces.
-pub(super) fn expand(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+pub(super) fn expand(text: &[u8]) -> Result<Vec<Vec<u8>>, PatternError> {
     let mut alternatives = Vec::new();
     expand_into(text, 0, &mut alternatives)?;
     Ok(alternatives)
 }
 
-fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(), String> {
+fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(), PatternError> {
     let Some(group) = find_group(text)? else {
         if out.len() == MAX_ALTERNATIVES {
-            return Err(format!("the braces stand for more than {MAX_ALTERNATIVES} patterns"));
+            return Err(PatternError::TooManyAlternatives);
         }
         out.push(text.to_vec());
         return Ok(());
     };
     if groups == MAX_GROUPS {
-        return Err(format!("more than {MAX_GROUPS} pairs of braces in one pattern"));
+        return Err(PatternError::TooManyBraces);
     }
     for alternative in group.alternatives {
         let mut expanded = text[..group.open].to_vec();
@@ -42,12 +43,12 @@ struct Group<'t> {
 }
 
 /// The first `{…}` outside `[…]`.
-fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, String> {
+fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, PatternError> {
     let mut open = None;
     let mut depth = 0_usize;
     let mut start = 0;
     let mut alternatives = Vec::new();
-    for piece in Pieces::new(text) {
+    for piece in pieces(text) {
         match piece? {
             (at, Piece::Plain(b'{')) => {
                 depth += 1;
@@ -60,9 +61,7 @@ fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, String> {
                 alternatives.push(&text[start..at]);
                 start = at + 1;
             }
-            (_, Piece::Plain(b'}')) if depth == 0 => {
-                return Err("a `}` without its `{`; write `\\}` for the character".to_owned());
-            }
+            (_, Piece::Plain(b'}')) if depth == 0 => return Err(PatternError::UnopenedBrace),
             (at, Piece::Plain(b'}')) => {
                 depth -= 1;
                 if depth == 0 {
@@ -74,7 +73,7 @@ fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, String> {
         }
     }
     match open {
-        Some(_) => Err("a `{` without its `}`; write `\\{` for the character".to_owned()),
+        Some(_) => Err(PatternError::UnclosedBrace),
         None => Ok(None),
     }
 }
@@ -109,7 +108,7 @@ mod tests {
     fn groups_that_multiply_nothing_are_limited_too() {
         assert_eq!(expanded(&"{a}".repeat(100)), ["a".repeat(100)]);
         for text in ["{a}".repeat(10_000), format!("{}a{}", "{".repeat(10_000), "}".repeat(10_000))] {
-            assert!(expand(text.as_bytes()).unwrap_err().contains("more than 100 pairs of braces"));
+            assert_eq!(expand(text.as_bytes()), Err(PatternError::TooManyBraces));
         }
     }
 }

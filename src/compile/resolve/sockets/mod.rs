@@ -112,7 +112,7 @@ impl Resolver<'_> {
             fixed_prefix,
             names: 1,
             alias_of: None,
-            loose: None,
+            unnamed: None,
         });
     }
 
@@ -128,7 +128,7 @@ impl Resolver<'_> {
             FileKind::Directory | FileKind::Device => 1,
         };
         self.found.matches.push(Match {
-            loose: None,
+            unnamed: None,
             rule: Arc::new(Rule::exact(Access::Exclude, path.clone(), LayerKind::Base, Origin::BuiltIn(why))),
             kind,
             exactness: Exactness::Exact,
