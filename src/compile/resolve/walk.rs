@@ -13,7 +13,7 @@ use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::places;
 use crate::policy::rule::{Access, Exactness, Precedence, Refinements, Rule};
 
-use super::pattern::Component;
+use super::pattern::{self, Component};
 use super::walk_snapshot::WalkSnapshot;
 
 /// Below this many directories a second thread costs more than it saves.
@@ -191,7 +191,19 @@ impl Walker<'_> {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
-            self.advance(*state, entry, &directory.entries, &mut next, &mut hit);
+            let pattern = &self.patterns[state.pattern];
+            let refinements = &pattern.rule.refinements;
+            let enterable = || is_directory(entry) && !is_skipped(refinements, entry, &directory.entries);
+            for at in pattern::advance(&pattern.components, state.at, &entry.name) {
+                let state = State { at, ..*state };
+                if at < pattern.components.len() {
+                    if !next.contains(&state) && enterable() {
+                        next.push(state);
+                    }
+                } else if !refinements.except.contains(&entry.name) && !hit.contains(&state.pattern) {
+                    hit.push(state.pattern);
+                }
+            }
         }
         let enter = is_directory(entry) && (starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
@@ -212,40 +224,6 @@ impl Walker<'_> {
             is_symlink: entry.is_symlink,
             names: if counts(pattern) { directory.names(&entry.name) } else { Ok(1) },
         }));
-    }
-
-    fn advance(
-        &self,
-        state: State,
-        entry: &DirEntry,
-        siblings: &[DirEntry],
-        next: &mut Vec<State>,
-        hit: &mut Vec<usize>,
-    ) {
-        let pattern = &self.patterns[state.pattern];
-        let refinements = &pattern.rule.refinements;
-        let last = pattern.components.len() - 1;
-        let enterable = is_directory(entry) && !is_skipped(refinements, entry, siblings);
-        let mut push = |at: usize| {
-            let state = State { at, ..state };
-            if enterable && !next.contains(&state) {
-                next.push(state);
-            }
-        };
-        let mut at = state.at;
-        if matches!(pattern.components[at], Component::AnyDepth) {
-            push(at);
-            // `**` also matches no directory at all; as the last component it matches every name.
-            at = (at + 1).min(last);
-        }
-        if !pattern.components[at].matches(&entry.name) {
-            return;
-        }
-        if at < last {
-            push(at + 1);
-        } else if !refinements.except.contains(&entry.name) && !hit.contains(&state.pattern) {
-            hit.push(state.pattern);
-        }
     }
 
     fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize]) -> Option<Task> {

@@ -17,7 +17,8 @@ pub(super) fn expand(text: &[u8]) -> Result<Vec<Vec<u8>>, PatternError> {
 }
 
 fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(), PatternError> {
-    let Some(group) = find_group(text)? else {
+    let cuts = first_group(text)?;
+    let [open, .., close] = cuts[..] else {
         if out.len() == MAX_ALTERNATIVES {
             return Err(PatternError::TooManyAlternatives);
         }
@@ -27,55 +28,36 @@ fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(),
     if groups == MAX_GROUPS {
         return Err(PatternError::TooManyBraces);
     }
-    for alternative in group.alternatives {
-        let mut expanded = text[..group.open].to_vec();
-        expanded.extend_from_slice(alternative);
-        expanded.extend_from_slice(&text[group.close + 1..]);
+    for cut in cuts.windows(2) {
+        let expanded = [&text[..open], &text[cut[0] + 1..cut[1]], &text[close + 1..]].concat();
         expand_into(&expanded, groups + 1, out)?;
     }
     Ok(())
 }
 
-struct Group<'t> {
-    open: usize,
-    close: usize,
-    alternatives: Vec<&'t [u8]>,
-}
-
-/// The first `{…}` outside `[…]`.
-fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, PatternError> {
-    let mut open = None;
+/// The places of the first `{`, of its commas and of its `}`, outside of `[…]`. Empty if there is no
+/// group.
+fn first_group(text: &[u8]) -> Result<Vec<usize>, PatternError> {
     let mut depth = 0_usize;
-    let mut start = 0;
-    let mut alternatives = Vec::new();
+    let mut cuts = Vec::new();
     for piece in pieces(text) {
-        match piece? {
-            (at, Piece::Plain(b'{')) => {
-                depth += 1;
-                if depth == 1 {
-                    open = Some(at);
-                    start = at + 1;
-                }
-            }
-            (at, Piece::Plain(b',')) if depth == 1 => {
-                alternatives.push(&text[start..at]);
-                start = at + 1;
-            }
-            (_, Piece::Plain(b'}')) if depth == 0 => return Err(PatternError::UnopenedBrace),
-            (at, Piece::Plain(b'}')) => {
-                depth -= 1;
-                if depth == 0 {
-                    alternatives.push(&text[start..at]);
-                    return Ok(open.map(|open| Group { open, close: at, alternatives }));
-                }
+        let (at, Piece::Plain(byte)) = piece? else { continue };
+        match (byte, depth) {
+            (b'{', _) => depth += 1,
+            (b'}', 0) => return Err(PatternError::UnopenedBrace),
+            (b'}', _) => depth -= 1,
+            _ => {}
+        }
+        match (byte, depth) {
+            (b'{' | b',', 1) => cuts.push(at),
+            (b'}', 0) => {
+                cuts.push(at);
+                return Ok(cuts);
             }
             _ => {}
         }
     }
-    match open {
-        Some(_) => Err(PatternError::UnclosedBrace),
-        None => Ok(None),
-    }
+    if cuts.is_empty() { Ok(cuts) } else { Err(PatternError::UnclosedBrace) }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) fn units(bytes: &[u8]) -> impl Iterator<Item = Unit> {
     })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Class {
     pub negated: bool,
     pub members: Vec<RangeInclusive<Unit>>,

@@ -4,6 +4,7 @@
 //! below is never opened. The common forms cost one comparison of bytes; `globset` matches the rest.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -105,9 +106,6 @@ impl Component {
             }
             _ => {}
         }
-        if tokens.windows(2).any(|pair| matches!(pair, [Token::Many, Token::Many])) {
-            return Err(PatternError::PartialAnyDepth);
-        }
         Ok(Component::Glob(NameGlob::new(&tokens)?))
     }
 
@@ -122,8 +120,28 @@ impl Component {
     }
 }
 
+/// The components that may take the next name, after `components[at]` met `name`. The number of all
+/// components means that the glob has matched.
+pub(super) fn advance(components: &[Component], at: usize, name: &OsStr) -> impl Iterator<Item = usize> {
+    let is_deep = matches!(components[at], Component::AnyDepth);
+    // `**` also matches no directory at all; as the last component it matches every name.
+    let takes = if is_deep { (at + 1).min(components.len() - 1) } else { at };
+    is_deep.then_some(at).into_iter().chain(components[takes].matches(name).then_some(takes + 1))
+}
+
+/// Whether the components of a glob match `path`, which is relative to its prefix. Tracks all states
+/// at once, so the time is bounded for every pattern.
+pub(super) fn matches_path(components: &[Component], path: &Path) -> bool {
+    let end = components.len();
+    let mut states = BTreeSet::from([0]);
+    for name in path {
+        states = states.into_iter().filter(|at| *at < end).flat_map(|at| advance(components, at, name)).collect();
+    }
+    states.contains(&end)
+}
+
 /// Whether `text` holds a character that a glob gives a meaning to.
-pub(super) fn has_metacharacter(text: &OsStr) -> bool {
+pub(crate) fn has_metacharacter(text: &OsStr) -> bool {
     text.as_bytes().iter().any(|byte| b"*?[]{}\\".contains(byte))
 }
 
@@ -146,6 +164,10 @@ fn glob(text: &[u8]) -> Result<Glob, PatternError> {
     let mut prefix = PathBuf::from(if is_absolute { "/" } else { "" });
     let mut components: Vec<Component> = Vec::new();
     for tokens in names.into_iter().filter(|tokens| !tokens.is_empty()) {
+        let stars = tokens.windows(2).any(|pair| matches!(pair, [Token::Many, Token::Many]));
+        if stars && tokens.len() > 2 {
+            return Err(PatternError::PartialAnyDepth);
+        }
         match Component::parse(tokens)? {
             Component::Literal(name) if name == "." => {}
             Component::Literal(name) if components.is_empty() => prefix.push(name),

@@ -14,29 +14,15 @@ impl NamePattern {
         if !has_metacharacter(text) {
             return Ok(Self(vec![Component::Literal(text.to_owned())]));
         }
-        let alternatives = braces::expand(text.as_bytes())?;
-        alternatives.iter().map(|text| Component::parse(tokens(text)?)).collect::<Result<_, _>>().map(Self)
+        // In a name, `/` is an ordinary character, and `**` means `*`.
+        let separator = Token::Text(b"/".to_vec());
+        let component = |text: &Vec<u8>| Component::parse(scan::components(text)?.join(&separator));
+        braces::expand(text.as_bytes())?.iter().map(component).collect::<Result<_, _>>().map(Self)
     }
 
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
         self.0.iter().any(|component| component.matches(name))
     }
-}
-
-/// In a name, `/` is an ordinary character, and `**` means `*`.
-fn tokens(text: &[u8]) -> Result<Vec<Token>, PatternError> {
-    let mut tokens: Vec<Token> = Vec::new();
-    for (index, component) in scan::components(text)?.into_iter().enumerate() {
-        let separator = (index > 0).then(|| Token::Text(b"/".to_vec()));
-        for token in separator.into_iter().chain(component) {
-            match (tokens.last_mut(), token) {
-                (Some(Token::Text(text)), Token::Text(more)) => text.extend(more),
-                (Some(Token::Many), Token::Many) => {}
-                (_, token) => tokens.push(token),
-            }
-        }
-    }
-    Ok(tokens)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn class_length(text: &[u8]) -> Option<usize> {
 }
 
 /// A part of one component.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Token {
     Text(Vec<u8>),
     /// `?`
