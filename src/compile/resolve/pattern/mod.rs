@@ -291,6 +291,7 @@ mod tests {
             (b"*\xa9", b"\xa9", "é".as_bytes()),
             (b"\xc3*", b"\xc3", "é".as_bytes()),
             (b"\xc3?", b"\xc3a", "é".as_bytes()),
+            (b"\xc3\\\xa9?", "éa".as_bytes(), b"\xc3\xffa"),
             (b"?[\xe0-\xff]", b"a\xe9", b"a\xc3"),
             (b"*.\xff", b"a.\xff", b"a.\xfe"),
         ] {
