@@ -30,7 +30,7 @@ pub struct Directory {
 
 impl Directory {
     pub(crate) fn read(handle: OwnedFd) -> io::Result<Self> {
-        // The library's way to read a directory has a buffer of this size allocated for each, and asks for its metadata.
+        // The standard library allocates a buffer of this size for each directory, and calls stat.
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
         let mut names = RawDir::new(&handle, &mut buffer);
         let mut entries = Vec::new();

@@ -134,14 +134,16 @@ struct Walker<'w> {
 impl Walker<'_> {
     /// Reads the directories of one depth after the other, those of one depth by several threads.
     fn run(&self, walked: &mut Walked) {
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
         while !walked.next.is_empty() {
             let tasks = std::mem::take(&mut walked.next);
-            let chunk =
-                if tasks.len() < DIRECTORIES_BEFORE_THREADS { tasks.len() } else { tasks.len().div_ceil(threads) };
-            let (own, others) = tasks.split_at(chunk);
+            let threads = match tasks.len() {
+                ..DIRECTORIES_BEFORE_THREADS => 1,
+                _ => thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
+            };
+            let mut parts = tasks.chunks(tasks.len().div_ceil(threads));
+            let own = parts.next().unwrap_or_default();
             thread::scope(|scope| {
-                let workers: Vec<_> = others.chunks(chunk).map(|part| scope.spawn(|| self.visit_all(part))).collect();
+                let workers: Vec<_> = parts.map(|part| scope.spawn(|| self.visit_all(part))).collect();
                 walked.add(self.visit_all(own));
                 for worker in workers {
                     walked.add(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

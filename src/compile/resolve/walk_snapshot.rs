@@ -1,6 +1,6 @@
-//! The directories that a walk has read, and whether they have changed since. Another sandbox may
-//! move a folder from a place that the walk has not read to one that it has: the walk then misses
-//! the folder.
+//! The directories that a walk has read, and whether they have changed since. While the walk runs,
+//! another sandbox may move a directory from a place that it has not read yet to one that it has, so
+//! that the walk misses the directory.
 
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 
@@ -8,15 +8,12 @@ use crate::host::Host;
 use crate::policy::path::AbsPath;
 use crate::sys::clock;
 
-/// Seconds and nanoseconds.
-type Moment = (i64, i64);
-
 #[derive(Clone, Debug, Default)]
 pub struct WalkSnapshot {
-    /// When the walk began. `None` if there was none.
-    began: Option<Moment>,
+    /// The time in seconds and nanoseconds at which the walk began. `None` if there was none.
+    began: Option<(i64, i64)>,
     directories: Vec<AbsPath>,
-    /// Where a pattern would have begun, and nothing was.
+    /// Paths at which a pattern starts, and no directory was.
     missing: Vec<AbsPath>,
 }
 
@@ -25,8 +22,8 @@ impl WalkSnapshot {
         Self { began: Some(clock::coarse_now()), ..Self::default() }
     }
 
-    pub(super) fn note(&mut self, directory: AbsPath, was_there: bool) {
-        if was_there { &mut self.directories } else { &mut self.missing }.push(directory);
+    pub(super) fn note(&mut self, directory: AbsPath, existed: bool) {
+        if existed { &mut self.directories } else { &mut self.missing }.push(directory);
     }
 
     /// Adds the directories that another thread has read.
@@ -35,14 +32,13 @@ impl WalkSnapshot {
         self.missing.extend(other.missing);
     }
 
-    /// A directory in which something came, went or was renamed since the walk began, or which is
-    /// itself another one now. `None` means that for a moment all of them were, together, as the
+    /// A directory in which a name was added, removed or renamed since the walk began, or which was
+    /// itself replaced. `None` means that there was a moment at which all directories were as the
     /// walk found them.
     pub fn changed<'v>(&'v self, host: &Host) -> Option<&'v AbsPath> {
         let began = self.began?;
         let look = |path: &AbsPath| statat(CWD, host.real(path), AtFlags::SYMLINK_NOFOLLOW);
-        // Nobody can set this time, and every rename sets it: of both folders, and of what is
-        // moved.
+        // No process can set the ctime. A rename updates it for both directories and for the file.
         let is_older = |directory: &AbsPath| {
             look(directory).is_ok_and(|found| (found.st_ctime, found.st_ctime_nsec.cast_signed()) < began)
         };

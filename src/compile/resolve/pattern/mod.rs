@@ -83,7 +83,7 @@ pub(super) enum Component {
     StartsWith(String),
     /// `*.pem`
     EndsWith(String),
-    Glob(NameGlob),
+    Glob(Box<NameGlob>),
 }
 
 impl Component {
@@ -106,7 +106,7 @@ impl Component {
             }
             _ => {}
         }
-        Ok(Component::Glob(NameGlob::new(&tokens)?))
+        Ok(Component::Glob(Box::new(NameGlob::new(&tokens)?)))
     }
 
     pub(super) fn matches(&self, name: &OsStr) -> bool {
