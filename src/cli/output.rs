@@ -46,7 +46,7 @@ impl Output {
     pub(super) fn watch(&self, host: Host) -> Host {
         match self.progress.clone() {
             None => host,
-            Some(progress) => host.telling(Arc::new(move |folder| progress.note(folder))),
+            Some(progress) => host.with_progress(Arc::new(move |folder| progress.note(folder))),
         }
     }
 

@@ -171,8 +171,8 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
 fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let matters = |(path, error): &(AbsPath, io::Error)| !is_closed(error) || plan.view(path) == View::HostRw;
-    let trouble = host.troubles().into_iter().find(matters);
-    if let Some((path, error)) = trouble.filter(|_| !ablate::is_off(Mitigation::UnreadableStops))
+    let unread = host.deferred_errors().into_iter().find(matters);
+    if let Some((path, error)) = unread.filter(|_| !ablate::is_off(Mitigation::UnreadableStops))
         && !diagnostics.has_errors()
     {
         let message = format!("`{path}` cannot be read: {}", reason(&error));

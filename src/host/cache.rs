@@ -5,14 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use rustix::fs::FileType;
 
 use crate::policy::path::AbsPath;
-
-use super::FileKind;
-use super::dir::DirEntry;
 
 pub(crate) type Seen = Mutex<Answers>;
 
@@ -22,7 +19,7 @@ pub(crate) struct Answers {
     pub folders: HashMap<OsString, Folder>,
     pub is_writable: HashMap<OsString, bool>,
     /// What could not be read, and should not be taken for absent.
-    pub troubles: Vec<(AbsPath, io::Error)>,
+    pub deferred_errors: Vec<(AbsPath, io::Error)>,
 }
 
 /// What is known of the names in one directory.
@@ -32,8 +29,6 @@ pub(crate) struct Folder {
     pub is_reached: bool,
     /// `None` is nothing.
     found: HashMap<OsString, Option<Found>>,
-    /// All names, in their order.
-    pub entries: Option<Arc<[DirEntry]>>,
 }
 
 /// What of a file's metadata anybody asks for: all of it is ten times as much.
@@ -45,10 +40,6 @@ pub(crate) struct Found {
     pub is_empty: bool,
 }
 
-impl Found {
-    const DIRECTORY: Self = Self { file_type: FileType::Directory, names: 1, is_empty: false };
-}
-
 impl Folder {
     /// A folder of which nothing else is known yet.
     pub(crate) fn reached() -> Self {
@@ -56,17 +47,7 @@ impl Folder {
     }
 
     pub(crate) fn known(&self, name: &OsStr) -> Option<Option<Found>> {
-        if self.is_listed_directory(name) { Some(Some(Found::DIRECTORY)) } else { self.found.get(name).copied() }
-    }
-
-    /// A list is believed about directories alone. A name that is not in it may still be there, where names fold case; and what is
-    /// mounted on a file may be of another kind than that.
-    fn is_listed_directory(&self, name: &OsStr) -> bool {
-        let find = |entries: &Arc<[DirEntry]>| {
-            let at = entries.binary_search_by(|entry| entry.name.as_os_str().cmp(name)).ok()?;
-            Some(entries[at].kind == FileKind::Directory)
-        };
-        self.entries.as_ref().and_then(find).unwrap_or(false)
+        self.found.get(name).copied()
     }
 
     pub(crate) fn note(&mut self, name: &OsStr, found: Option<Found>) {

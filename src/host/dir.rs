@@ -29,9 +29,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Reads the directory `handle`. `None` where it has more than `most` names.
-    pub(crate) fn read(handle: OwnedFd, most: usize) -> io::Result<Option<Self>> {
-        // The library's way to read a directory has a buffer of this size allocated for each, and asks for its metadata.
+    pub(crate) fn read(handle: OwnedFd) -> io::Result<Self> {
+        // The standard library allocates a buffer of this size for each directory, and calls stat.
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
         let mut names = RawDir::new(&handle, &mut buffer);
         let mut entries = Vec::new();
@@ -40,9 +39,6 @@ impl Directory {
             let name = entry.file_name();
             if [c".", c".."].contains(&name) {
                 continue;
-            }
-            if entries.len() == most {
-                return Ok(None);
             }
             let file_type = match entry.file_type() {
                 // Not every file system tells.
@@ -61,7 +57,7 @@ impl Directory {
                 is_socket: file_type.is_socket(),
             });
         }
-        Ok(Some(Self { handle, entries }))
+        Ok(Self { handle, entries })
     }
 
     /// How many names (hard links) the file `name` has; one when it has gone.

@@ -25,7 +25,6 @@ mod dir;
 pub mod git;
 pub mod identity;
 pub mod journal;
-mod lists;
 pub mod mountinfo;
 pub(crate) mod nofollow;
 mod read;
@@ -35,10 +34,8 @@ pub(crate) mod unix_sockets;
 
 use cache::{Folder, Found, Seen};
 pub use dir::{DirEntry, Directory};
-pub use lists::Lists;
-use lists::MOST_LISTED;
 pub use read::MOUNT_TABLE;
-pub(crate) use read::is_for_now;
+pub(crate) use read::is_transient;
 
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
 const MAX_LINKS: usize = 40;
@@ -50,8 +47,6 @@ pub struct Host {
     listener: Option<Arc<Listener>>,
     /// What is at a path, for who compiles: see [`Host::remembering`].
     seen: Option<Arc<Seen>>,
-    /// See [`Host::listing`].
-    lists: Option<Arc<Lists>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,7 +83,7 @@ impl Host {
     }
 
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), listener: None, seen: None, lists: None }
+        Self { root: root.into(), listener: None, seen: None }
     }
 
     /// This host with a cache: each path is looked at once, so that all rules get one answer. A
@@ -98,21 +93,9 @@ impl Host {
         Self { seen: Some(self.seen.clone().unwrap_or_default()), ..self.clone() }
     }
 
-    /// The same host, with the same memory, for who will ask for many directories in each of these folders: they are read at once. Who
-    /// walks through one later need not read it again: see [`Host::lists`].
-    pub fn listing(&self, folders: &[PathBuf]) -> Self {
-        let list = |folder: &PathBuf| Directory::read(self.open(folder).ok()?, MOST_LISTED).ok()?;
-        Self { lists: Some(Arc::new(Lists::read(folders, list))), ..self.clone() }
-    }
-
-    /// The folders that were listed.
-    pub fn lists(&self) -> Option<&Lists> {
-        self.lists.as_deref()
-    }
-
-    /// The same host; each directory that is read is named to `listener`, by any thread.
+    /// This host with a listener, which any thread calls with each directory before it is read.
     #[must_use]
-    pub fn telling(self, listener: Arc<Listener>) -> Self {
+    pub fn with_progress(self, listener: Arc<Listener>) -> Self {
         Self { listener: Some(listener), ..self }
     }
 
@@ -145,7 +128,7 @@ impl Host {
     /// The folder on the way to `path` that we may not search, if one is.
     pub fn refused_by(&self, path: &Path) -> Option<AbsPath> {
         let mut at = PathBuf::new();
-        let unknowing = Self { seen: None, lists: None, ..self.clone() };
+        let unknowing = Self { seen: None, ..self.clone() };
         let error = unknowing.follow(&AbsPath::root(), path, &mut at).err()?;
         let is_refused = error.raw_os_error() == Some(Errno::ACCESS.raw_os_error());
         is_refused.then(|| at.parent().map(AbsPath::from_normal))?
@@ -279,13 +262,6 @@ impl Host {
         }
         let found = self.look(path)?;
         folder.note(name, found);
-        // What can be listed need not be open to questions; where one was answered, all would be.
-        if let Some(lists) = &self.lists
-            && found.is_some()
-            && folder.entries.is_none()
-        {
-            folder.entries = lists.of(cache::split(path).0).cloned();
-        }
         Ok(found)
     }
 

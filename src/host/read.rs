@@ -94,18 +94,18 @@ impl Host {
     /// is refused.
     fn noting<T>(&self, path: &AbsPath, read: io::Result<T>) -> io::Result<T> {
         if let (Some(seen), Err(error)) = (&self.seen, &read)
-            && is_for_now(error)
+            && is_transient(error)
         {
             let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
-            seen.lock().unwrap_or_else(PoisonError::into_inner).troubles.push((path.clone(), error));
+            seen.lock().unwrap_or_else(PoisonError::into_inner).deferred_errors.push((path.clone(), error));
         }
         read
     }
 
     /// The recorded errors: transient ones, and files of the caller that are closed to the caller.
-    pub fn troubles(&self) -> Vec<(AbsPath, io::Error)> {
+    pub fn deferred_errors(&self) -> Vec<(AbsPath, io::Error)> {
         let seen = self.seen.as_ref().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner));
-        seen.map(|mut seen| std::mem::take(&mut seen.troubles)).unwrap_or_default()
+        seen.map(|mut seen| std::mem::take(&mut seen.deferred_errors)).unwrap_or_default()
     }
 
     /// Records EACCES below a folder of the caller. Callers that look for files that git obeys
@@ -117,8 +117,8 @@ impl Host {
             let closed =
                 self.refused_by(path).map_or(Cow::Borrowed(path), |folder| Cow::Owned(folder.as_path().into()));
             if self.is_ours(&closed) {
-                let trouble = (AbsPath::from_normal(&*closed), Errno::ACCESS.into());
-                seen.lock().unwrap_or_else(PoisonError::into_inner).troubles.push(trouble);
+                let closed = (AbsPath::from_normal(&*closed), Errno::ACCESS.into());
+                seen.lock().unwrap_or_else(PoisonError::into_inner).deferred_errors.push(closed);
             }
         }
         answer
@@ -135,9 +135,7 @@ impl Host {
         if let Some(listener) = &self.listener {
             listener(path);
         }
-        let directory = self.open(path.as_path()).and_then(|handle| Directory::read(handle, usize::MAX));
-        // No memory could hold the names.
-        self.noting(path, directory)?.ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+        self.noting(path, self.open(path.as_path()).and_then(Directory::read))
     }
 
     pub(crate) fn open(&self, directory: &Path) -> io::Result<OwnedFd> {
@@ -148,7 +146,7 @@ impl Host {
 
 /// Whether the error is transient: no room for one more open file, a failing disk, or a lease of
 /// another process on the file.
-pub(crate) fn is_for_now(error: &io::Error) -> bool {
+pub(crate) fn is_transient(error: &io::Error) -> bool {
     let now = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO, Errno::AGAIN];
     now.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

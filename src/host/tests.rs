@@ -25,11 +25,10 @@ fn tree() -> (tempfile::TempDir, Vec<PathBuf>) {
 }
 
 #[test]
-fn what_was_listed_and_what_is_remembered_answers_as_the_host_does() {
+fn a_cache_answers_as_the_host_does() {
     let (folder, paths) = tree();
     let host = Host::at(folder.path());
-    let folders = ["/a", "/b", "/elsewhere", "/missing", "/a/file", "/a/one"].map(PathBuf::from);
-    let hosts = [host.with_cache(), host.with_cache().listing(&folders)];
+    let cached = host.with_cache();
     let start = AbsPath::from_normal("/a");
     // In both orders: what is asked first is remembered.
     for path in paths.iter().chain(paths.iter().rev()) {
@@ -38,41 +37,6 @@ fn what_was_listed_and_what_is_remembered_answers_as_the_host_does() {
             let (kind, names) = (host.kind(&resolved.path), host.names(&resolved.path));
             Ok::<_, Option<i32>>((kind.unwrap(), names.unwrap(), host.is_empty_file(&resolved.path), resolved))
         };
-        for other in &hosts {
-            assert_eq!(told(other), told(&host), "{}", path.display());
-        }
+        assert_eq!(told(&cached), told(&host), "{}", path.display());
     }
-    let lists = hosts[1].lists().unwrap();
-    assert!(["/a", "/b", "/elsewhere"].iter().all(|folder| lists.of(OsStr::new(folder)).is_some()));
-    assert!(["/missing", "/a/file"].iter().all(|folder| lists.of(OsStr::new(folder)).is_none()));
-}
-
-#[test]
-fn a_list_is_believed_about_directories_alone() {
-    let (folder, _) = tree();
-    let host = Host::at(folder.path()).with_cache().listing(&[PathBuf::from("/a")]);
-    let kind = |path: &str| host.kind(&AbsPath::from_normal(path)).unwrap();
-    assert_eq!(kind("/a/one"), Some(FileKind::Directory));
-    for path in ["a/two", "a/three"] {
-        fs::remove_dir(folder.path().join(path)).unwrap();
-    }
-    fs::remove_file(folder.path().join("a/empty")).unwrap();
-    fs::create_dir(folder.path().join("a/new")).unwrap();
-    assert_eq!(kind("/a/two"), Some(FileKind::Directory), "as it was");
-    assert_eq!(kind("/a/empty"), None);
-    assert_eq!(kind("/a/new"), Some(FileKind::Directory));
-}
-
-#[test]
-fn a_folder_with_very_many_names_is_not_listed() {
-    let folder = tempfile::tempdir().unwrap();
-    for number in 0..=MOST_LISTED {
-        fs::create_dir_all(folder.path().join(format!("full/{number}"))).unwrap();
-    }
-    // Enough for threads.
-    let folders: Vec<PathBuf> = (0..200).map(|number| PathBuf::from(format!("/full/{number}"))).collect();
-    let host = Host::at(folder.path()).listing(&[folders.as_slice(), &["/full".into()]].concat());
-    let lists = host.lists().unwrap();
-    assert!(lists.of(OsStr::new("/full")).is_none());
-    assert!(folders.iter().all(|folder| lists.of(folder.as_os_str()).is_some_and(|entries| entries.is_empty())));
 }

@@ -4,37 +4,25 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// `__SO_ACCEPTCON` of the kernel: somebody called `listen`.
+/// `__SO_ACCEPTCON` of the kernel: a process called `listen`.
 const LISTENS: u32 = 0x10000;
-/// `SOCK_DGRAM`: who has a name can be sent to.
+/// `SOCK_DGRAM`: any process can send to a named socket.
 const DATAGRAM: u32 = 2;
 
-/// The names in the file system by which something can be reached, as whoever bound them spelled them.
+/// The names of sockets in the file system that can be reached, as passed to `bind`.
 pub(crate) fn reachable(table: &[u8]) -> Vec<PathBuf> {
     let mut names: Vec<Vec<u8>> = Vec::new();
     // Whether the lines that follow may be a part of the last name.
     let mut taken = false;
-    for line in table.split(|byte| *byte == b'\n') {
-        match Line::read(line) {
-            Some(line) => {
-                taken = line.is_reachable();
-                if taken {
-                    names.push(line.name.to_vec());
-                }
-            }
+    for line in table.strip_suffix(b"\n").unwrap_or(table).split(|byte| *byte == b'\n') {
+        if let Some(entry) = Line::read(line) {
+            taken = entry.is_reachable();
+            names.extend(taken.then(|| entry.name.to_vec()));
+        } else if let Some(name) = names.last_mut().filter(|_| taken) {
             // The kernel does not escape a newline in a name.
-            None if taken => {
-                if let Some(name) = names.last_mut() {
-                    name.push(b'\n');
-                    name.extend(line);
-                }
-            }
-            None => {}
+            name.push(b'\n');
+            name.extend(line);
         }
-    }
-    // The end of the table is the end of a line, and not a part of the last name.
-    if taken && let Some(name) = names.last_mut().filter(|name| name.ends_with(b"\n")) {
-        name.pop();
     }
     names.into_iter().map(|name| PathBuf::from(OsStr::from_bytes(&name))).collect()
 }
@@ -46,8 +34,8 @@ struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// `Num: RefCount Protocol Flags Type St Inode Path`. The inode is padded, and the path, if there is one, is all that
-    /// follows it and one blank.
+    /// Reads `Num: RefCount Protocol Flags Type St Inode Path`. The inode is padded; the path, if
+    /// any, is the rest of the line after one blank.
     fn read(line: &'t [u8]) -> Option<Self> {
         let mut rest = line;
         let mut field = || {
@@ -85,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_or_receives_datagrams_can_be_reached() {
+    fn sockets_that_listen_or_receive_datagrams_can_be_reached() {
         let table = "\
 0000000000000000: 00000002 00000000 00010000 0001 01 33785 /run/listens
 0000000000000000: 00000003 00000000 00000000 0001 03 33786 /run/accepted

@@ -95,7 +95,7 @@ impl<'a> Recheck<'a> {
             if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) {
                 return Err("the paths that the rules mean have changed".to_owned());
             }
-            match compiled.resolution.visited.changed(self.host) {
+            match compiled.resolution.walk_snapshot.changed(self.host) {
                 None => return Ok(()),
                 Some(directory) => changing = Some(directory.clone()),
             }

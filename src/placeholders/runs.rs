@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::host::identity::Identity;
 use crate::host::journal::{self, Journal, JournalLine, PlaceholderRecord, RUNS, SUFFIX};
-use crate::host::{Host, is_for_now};
+use crate::host::{Host, is_transient};
 use crate::policy::path::AbsPath;
 
 pub(crate) const LOCK: &str = "lock";
@@ -158,7 +158,7 @@ fn other(host: &Host, path: AbsPath) -> io::Result<Option<OtherRun>> {
     let (text, is_alive, file) = match read() {
         Ok(read) => read,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) if is_for_now(&e) => return Err(e),
+        Err(e) if is_transient(&e) => return Err(e),
         Err(_) => (fs::read(host.real(&path)).unwrap_or_default(), true, None),
     };
     Ok(Some(OtherRun { path, journal: Journal::parse(&text), is_alive, file }))

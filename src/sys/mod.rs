@@ -2,6 +2,7 @@
 
 pub(crate) mod ablate;
 pub(crate) mod capabilities;
+pub(crate) mod clock;
 pub(crate) mod fd;
 pub(crate) mod landlock;
 pub(crate) mod mount;

@@ -8,7 +8,7 @@ use agent_sandbox::audit::effective_access::Effective;
 use agent_sandbox::audit::explain::{Durability, Explainer, Explanation, Step, Why};
 use agent_sandbox::audit::show::show;
 use agent_sandbox::compile::lower::Argv;
-use agent_sandbox::compile::resolve::Patterns;
+use agent_sandbox::compile::resolve::FutureGlobs;
 use agent_sandbox::host::Host;
 use agent_sandbox::host::session::Session;
 use agent_sandbox::model::Model;
@@ -118,7 +118,7 @@ fn patterns_are_said_to_match_what_the_walk_matches() {
             return Ok(false);
         }
         let (resolution, decisions) = (&compiled.resolution, &compiled.decisions);
-        let patterns = Patterns::of(&host, &compiled.layers.project, &compiled.policy.rules);
+        let patterns = FutureGlobs::of(&host, &compiled.layers.project, &compiled.policy.rules);
         let globs = || resolution.matches.iter().filter(|m| m.exactness == Exactness::Glob && m.alias_of.is_none());
         for found in globs().filter(|found| !may_be_a_literal_name(&found.matched)) {
             let said = patterns.matching(&found.matched);

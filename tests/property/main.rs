@@ -10,6 +10,7 @@ mod explain;
 mod forms;
 mod found;
 mod generate;
+mod globs;
 mod naive;
 mod pins;
 mod presets;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::compile::decide::{Decision, SetAside, SetAsideBecause};
 use crate::compile::plan::{Mount, Purpose};
-use crate::compile::resolve::{Match, Matching};
+use crate::compile::resolve::{FutureMatch, Match};
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
 
@@ -208,7 +208,7 @@ impl Explainer<'_> {
         };
         let is_there = |at: &AbsPath| !matches!(self.host.kind(at), Ok(None));
         let matching = self.patterns.matching(path).into_iter().filter(|one| !is_known(one.rule, &one.at));
-        let loser = |Matching { rule, at, fixed_prefix }: Matching| {
+        let loser = |FutureMatch { rule, at, fixed_prefix }: FutureMatch| {
             let why = match self.compiled.decisions.reaches(fixed_prefix, &at) {
                 false => Why::OutOfReach,
                 true if is_there(&at) => return None,
@@ -222,7 +222,7 @@ impl Explainer<'_> {
     /// Patterns that do not look into a directory on the way.
     fn stopped_before(&self, path: &AbsPath) -> impl Iterator<Item = Loser> {
         let stopped = self.patterns.stopped_before(path).into_iter();
-        stopped.map(|(Matching { rule, at, .. }, directory)| Loser {
+        stopped.map(|(FutureMatch { rule, at, .. }, directory)| Loser {
             directory: Some(directory),
             ..Loser::new(by_glob(rule, &at), Why::NotLookedInto)
         })

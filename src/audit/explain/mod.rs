@@ -18,7 +18,7 @@ use crate::compile::decide::Decision;
 use crate::compile::guard_plan::Tightening;
 use crate::compile::lower::{self, MountFiles};
 use crate::compile::plan::{Mount, Planned, Purpose};
-use crate::compile::resolve::Patterns;
+use crate::compile::resolve::FutureGlobs;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::launch;
@@ -113,7 +113,7 @@ pub struct Explainer<'a> {
     compiled: &'a Compiled,
     inside: Inside<'a>,
     steps: Vec<(&'a Planned, Step)>,
-    patterns: Patterns<'a>,
+    patterns: FutureGlobs<'a>,
     /// What is told after the run if it was made (SPEC R1).
     reported: Vec<AbsPath>,
 }
@@ -130,7 +130,7 @@ impl<'a> Explainer<'a> {
         let by_guard = by_guard.map(|(step, planned)| (planned, Step::Guard(step)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
-        let patterns = Patterns::of(host, &compiled.layers.project, &compiled.policy.rules);
+        let patterns = FutureGlobs::of(host, &compiled.layers.project, &compiled.policy.rules);
         Self { host, compiled, inside: Inside::of(&compiled.plan), steps, patterns, reported }
     }
 

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use crate::compile::layers::{Layers, OwnFile};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{Loose, Match, Resolution};
+use crate::compile::resolve::{Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
@@ -25,7 +25,7 @@ pub struct Decision {
     pub layer: LayerKind,
     pub exactness: Exactness,
     /// The directories on the way that the rule does not name.
-    pub loose: Option<Box<Loose>>,
+    pub unnamed: Option<Box<UnnamedAncestors>>,
     /// A glob that excludes a path inside an excluded directory that it does not reach (SPEC G3).
     pub out_of_reach: bool,
     /// The path must exist when the sandbox starts.
@@ -251,9 +251,9 @@ fn settle(matches: &[&Match]) -> Decisions {
         // names nothing (SPEC B13).
         let mut reaching = equal.filter(|candidate| candidate.counts).map(|candidate| candidate.found).peekable();
         let out_of_reach = reaching.peek().is_none();
-        let loose = loose_for_all(reaching);
+        let unnamed = unnamed_by_all(reaching);
         let losers: Vec<&Match> = losers.iter().map(|loser| loser.found).collect();
-        decisions.put(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, loose) });
+        decisions.put(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, unnamed) });
     }
     Decisions(decisions.done(), aside)
 }
@@ -329,12 +329,12 @@ fn in_reach(candidate: &Match, decisions: &Decisions) -> bool {
 
 /// The directories that none of several equally strong rules names. Which of them is called the
 /// winner depends on spelling alone.
-fn loose_for_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<Loose>> {
-    let first = found.next()?.loose.clone()?;
-    found.try_fold(first, |loose, found| Some(Box::new(loose.and(found.loose.as_ref()?))))
+fn unnamed_by_all<'m>(mut found: impl Iterator<Item = &'m Match>) -> Option<Box<UnnamedAncestors>> {
+    let first = found.next()?.unnamed.clone()?;
+    found.try_fold(first, |unnamed, found| Some(Box::new(unnamed.and(found.unnamed.as_ref()?))))
 }
 
-fn won(winner: &Match, losers: &[&Match], loose: Option<Box<Loose>>) -> Decision {
+fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>) -> Decision {
     let rank = winner.rule.precedence(winner.exactness);
     // Where equal rules differ, the order in which they were written must not matter.
     let equal = losers.iter().filter(|found| found.rule.precedence(found.exactness) == rank).chain([&winner]);
@@ -346,7 +346,7 @@ fn won(winner: &Match, losers: &[&Match], loose: Option<Box<Loose>>) -> Decision
         origin: origin(winner),
         layer: winner.rule.layer,
         exactness: winner.exactness,
-        loose,
+        unnamed,
         out_of_reach: false,
         // Any rule here may demand that the path exists, also one that lost.
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
@@ -407,7 +407,7 @@ fn protect_own_files<'o>(
                     origin: Origin::BuiltIn(why),
                     layer: LayerKind::CommandLine,
                     exactness: Exactness::Exact,
-                    loose: None,
+                    unnamed: None,
                     out_of_reach: false,
                     required: false,
                     shows_socket: false,

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::compile::decide::{Decision, Decisions, OUR_OWN};
 use crate::compile::layers::OwnFile;
-use crate::compile::resolve::Loose;
+use crate::compile::resolve::UnnamedAncestors;
 use crate::policy::origin::Origin;
 use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::rule::Access;
@@ -45,8 +45,8 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
         }
         for Movable { directory, root } in movable(way, path) {
             let bytes = directory.as_os_str().len();
-            let may_move = |loose: &Loose| loose.may_move(directory, root);
-            if !pinned.contains(&bytes) && !decision.loose.as_deref().is_some_and(may_move) {
+            let may_move = |unnamed: &UnnamedAncestors| unnamed.may_move(directory, root);
+            if !pinned.contains(&bytes) && !decision.unnamed.as_deref().is_some_and(may_move) {
                 pinned.push(bytes);
                 pins.push((directory, Pin { keeps: path.clone(), because: decision.origin.clone() }));
             }
@@ -57,7 +57,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
     let ways: Vec<_> = decisions.naming_aside().map(|found| (found, decisions.way_to(&found.path))).collect();
     for (found, way) in &ways {
         let may_move = |movable: &Movable| {
-            found.loose.as_deref().is_some_and(|loose| loose.may_move(movable.directory, movable.root))
+            found.unnamed.as_deref().is_some_and(|unnamed| unnamed.may_move(movable.directory, movable.root))
         };
         let pin = || Pin { keeps: found.path.clone(), because: found.rule.origin.clone() };
         let named = movable(way, &found.path).filter(|movable| !may_move(movable));

@@ -1,6 +1,8 @@
-//! The container engine's socket: whoever reaches it owns the host, so it is hidden unless the policy says otherwise
-//! (SPEC B7).
+//! The sockets of container engines. A process that reaches one owns the host, so they are hidden
+//! unless the policy opens one (SPEC B7).
 
+use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::compile::layers::Project;
@@ -11,36 +13,30 @@ use crate::host::session::Session;
 use crate::policy::path::AbsPath;
 use crate::policy::rule::{Access, Rule};
 
-/// Sockets of Docker, rootless Docker, Docker Desktop, colima, Rancher Desktop, OrbStack, podman, containerd and LXD, in the
-/// order in which one is taken to be in use.
-const SOCKETS: [In; 19] = [
-    In::System("/var/run/docker.sock"),
-    In::Runtime("docker.sock"),
-    In::Home(".docker/run/docker.sock"),
-    In::Home(".docker/desktop/docker.sock"),
-    In::Home(".colima/default/docker.sock"),
-    In::Home(".colima/docker.sock"),
-    In::Home(".config/colima/default/docker.sock"),
-    In::Home(".rd/docker.sock"),
-    In::Home(".orbstack/run/docker.sock"),
-    In::Runtime("podman/podman.sock"),
-    In::Home(".local/share/containers/podman/machine/podman.sock"),
-    In::System("/run/docker.sock"),
-    In::System("/run/podman/podman.sock"),
-    In::Runtime("containerd/containerd.sock"),
-    In::System("/run/containerd/containerd.sock"),
-    In::System("/var/run/containerd/containerd.sock"),
-    In::System("/var/snap/lxd/common/lxd/unix.socket"),
-    In::System("/var/lib/lxd/unix.socket"),
-    In::System("/var/lib/incus/unix.socket"),
+/// Sockets of Docker, rootless Docker, Docker Desktop, colima, Rancher Desktop, OrbStack, podman,
+/// containerd and LXD. The first that exists is taken to be in use. `~` is the home, and `$` is
+/// `XDG_RUNTIME_DIR`.
+const SOCKETS: [&str; 19] = [
+    "/var/run/docker.sock",
+    "$/docker.sock",
+    "~/.docker/run/docker.sock",
+    "~/.docker/desktop/docker.sock",
+    "~/.colima/default/docker.sock",
+    "~/.colima/docker.sock",
+    "~/.config/colima/default/docker.sock",
+    "~/.rd/docker.sock",
+    "~/.orbstack/run/docker.sock",
+    "$/podman/podman.sock",
+    "~/.local/share/containers/podman/machine/podman.sock",
+    "/run/docker.sock",
+    "/run/podman/podman.sock",
+    "$/containerd/containerd.sock",
+    "/run/containerd/containerd.sock",
+    "/var/run/containerd/containerd.sock",
+    "/var/snap/lxd/common/lxd/unix.socket",
+    "/var/lib/lxd/unix.socket",
+    "/var/lib/incus/unix.socket",
 ];
-
-/// Where a socket lies.
-enum In {
-    System(&'static str),
-    Runtime(&'static str),
-    Home(&'static str),
-}
 
 pub(super) fn rules(
     host: &Host,
@@ -50,7 +46,20 @@ pub(super) fn rules(
     diagnostics: &mut Diagnostics,
 ) -> Vec<Rule> {
     let setting = &policy.docker;
-    let sockets = existing(host, candidates(session, project), setting, diagnostics);
+    let mut sockets = Vec::new();
+    for candidate in candidates(session, project) {
+        match host.resolve(candidate.as_path()) {
+            // `/var/run` is a link to `/run` on most hosts.
+            Ok(resolved) if resolved.kind.is_some() && !sockets.contains(&resolved.path) => sockets.push(resolved.path),
+            Ok(_) => {}
+            // Another user's directory: the command runs with our rights and cannot get there either.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(e) => {
+                let message = format!("cannot look at the socket `{candidate}`: {}", reason(&e));
+                diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).at(&setting.origin));
+            }
+        }
+    }
     if setting.value && sockets.is_empty() {
         diagnostics.push(
             Diagnostic::new(Code::NoDockerSocket, "docker is on, but no socket was found")
@@ -58,61 +67,24 @@ pub(super) fn rules(
                 .help("start the engine, or set `DOCKER_HOST=unix:///path/to/docker.sock`"),
         );
     }
-    sockets
-        .iter()
-        .enumerate()
-        .map(|(index, socket)| {
-            let in_use = setting.value && index == 0;
-            let access = if in_use { Access::Rw } else { Access::Exclude };
-            Rule::exact(access, socket.clone(), setting.layer, setting.origin.clone())
-        })
-        .collect()
+    let rule = |(index, socket)| {
+        let in_use = setting.value && index == 0;
+        let access = if in_use { Access::Rw } else { Access::Exclude };
+        Rule::exact(access, socket, setting.layer, setting.origin.clone())
+    };
+    sockets.into_iter().enumerate().map(rule).collect()
 }
 
 fn candidates(session: &Session, project: &Project) -> Vec<AbsPath> {
     let runtime = session
         .path_var("XDG_RUNTIME_DIR")
         .unwrap_or_else(|| AbsPath::root().join(format!("run/user/{}", session.uid)));
-    let known = SOCKETS.iter().map(|socket| match socket {
-        In::System(path) => AbsPath::root().join(path),
-        In::Runtime(name) => runtime.join(name),
-        In::Home(name) => project.home.join(name),
+    let known = SOCKETS.iter().map(|socket| match socket.split_once('/') {
+        Some(("~", name)) => project.home.join(name),
+        Some(("$", name)) => runtime.join(name),
+        _ => AbsPath::root().join(socket),
     });
-    named(session).into_iter().chain(known).collect()
-}
-
-/// Sockets that the environment names.
-fn named(session: &Session) -> Vec<AbsPath> {
-    ["DOCKER_HOST", "CONTAINER_HOST"]
-        .iter()
-        .filter_map(|name| session.var(name))
-        .filter_map(|value| value.as_bytes().strip_prefix(b"unix://"))
-        .filter_map(|path| AbsPath::normalize(std::ffi::OsStr::from_bytes(path)))
-        .collect()
-}
-
-/// The candidates that exist, by their resolved paths, each once. `/var/run` is a link to `/run` on most hosts.
-fn existing(
-    host: &Host,
-    candidates: Vec<AbsPath>,
-    setting: &crate::compile::presets::Setting<bool>,
-    diagnostics: &mut Diagnostics,
-) -> Vec<AbsPath> {
-    let mut found = Vec::new();
-    for candidate in candidates {
-        match host.resolve(candidate.as_path()) {
-            Ok(resolved) if resolved.kind.is_some() && !found.contains(&resolved.path) => found.push(resolved.path),
-            Ok(_) => {}
-            // Somebody else's runtime folder. The command runs with our rights and cannot get there either.
-            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {}
-            Err(e) => diagnostics.push(
-                Diagnostic::new(
-                    Code::UnreadablePath,
-                    format!("cannot look at the socket `{candidate}`: {}", reason(&e)),
-                )
-                .at(&setting.origin),
-            ),
-        }
-    }
-    found
+    let named = ["DOCKER_HOST", "CONTAINER_HOST"].iter().filter_map(|name| session.var(name));
+    let named = named.filter_map(|value| value.as_bytes().strip_prefix(b"unix://"));
+    named.filter_map(|path| AbsPath::normalize(OsStr::from_bytes(path))).chain(known).collect()
 }

@@ -1,4 +1,4 @@
-//! Patterns and what does not exist yet.
+//! Which patterns would match a path that does not exist yet.
 
 use std::sync::Arc;
 
@@ -8,100 +8,94 @@ use crate::policy::path::AbsPath;
 use crate::policy::rule::Rule;
 
 use super::pattern::{self, Component, Pattern};
-use super::sockets::matches;
 use super::written::anchored;
 
-/// The patterns of a policy, ready to be asked about paths.
-pub struct Patterns<'r> {
+/// The globs of a policy, ready to be asked about paths.
+pub struct FutureGlobs<'r> {
     host: &'r Host,
-    prepared: Vec<Prepared<'r>>,
+    globs: Vec<FutureGlob<'r>>,
 }
 
-struct Prepared<'r> {
+struct FutureGlob<'r> {
     rule: &'r Rule,
     prefix: AbsPath,
     components: Vec<Component>,
 }
 
-/// What a pattern would match at a start.
-pub struct Matching<'p> {
+/// A path that a pattern would match at a start.
+pub struct FutureMatch<'p> {
     pub rule: &'p Rule,
-    /// The outermost of what it matches on the way: that is one rule for the pattern (SPEC G2).
+    /// The outermost match on the way: the pattern is done with it (SPEC G2).
     pub at: AbsPath,
-    /// What the pattern names before its first wildcard (SPEC G3).
+    /// The part of the pattern before its first wildcard (SPEC G3).
     pub fixed_prefix: &'p AbsPath,
 }
 
-impl<'r> Patterns<'r> {
+impl<'r> FutureGlobs<'r> {
     pub fn of(host: &'r Host, project: &Project, rules: &'r [Arc<Rule>]) -> Self {
         let mut prepared = Vec::new();
         for rule in rules {
             let (anchor, text) = anchored(rule, &project.home);
             let Ok(Pattern::Globs(globs)) = pattern::parse(text) else { continue };
             for glob in globs {
-                // A rule whose start cannot be looked at has been refused.
+                // The compiler has refused a rule whose prefix cannot be resolved.
                 let Ok(resolved) = host.resolve(&anchor.as_path().join(&glob.prefix)) else { continue };
-                prepared.push(Prepared { rule, prefix: resolved.path, components: glob.components });
+                prepared.push(FutureGlob { rule, prefix: resolved.path, components: glob.components });
             }
         }
-        Self { host, prepared }
+        Self { host, globs: prepared }
     }
 
-    /// The patterns that match `path`, or a directory around it, whether or not that exists and is in reach.
-    pub fn matching(&self, path: &AbsPath) -> Vec<Matching<'_>> {
-        let mut way: Vec<AbsPath> = path.ancestors().collect();
-        way.reverse();
-        let mut matching = Vec::new();
-        for Prepared { rule, prefix, components } in
-            self.prepared.iter().filter(|pattern| path.is_below(&pattern.prefix))
-        {
-            let is_matched = |at: &&AbsPath| matches(prefix, components, at) && self.is_meant(rule, prefix, at);
-            let at = way.iter().find(is_matched).cloned();
-            matching.extend(at.map(|at| Matching { rule, at, fixed_prefix: prefix }));
-        }
-        matching
+    /// The patterns that match `path`, or a directory around it, whether or not that exists and is
+    /// in reach.
+    pub fn matching(&self, path: &AbsPath) -> Vec<FutureMatch<'_>> {
+        let matching = |glob| self.first(glob, path, |at| self.skipped(glob, at).is_none());
+        self.globs.iter().filter_map(matching).collect()
     }
 
-    /// The patterns that would match but for a directory on the way that they do not look into (SPEC P5), and that directory.
-    pub fn stopped_before(&self, path: &AbsPath) -> Vec<(Matching<'_>, AbsPath)> {
-        let mut way: Vec<AbsPath> = path.ancestors().collect();
-        way.reverse();
-        let mut stopped = Vec::new();
-        for Prepared { rule, prefix, components } in
-            self.prepared.iter().filter(|pattern| path.is_below(&pattern.prefix))
-        {
-            let mut matched = way.iter().filter(|at| matches(prefix, components, at) && !is_excepted(rule, at));
-            let Some(first) = matched.next() else { continue };
-            // What lies farther in lies behind the same directory.
-            let directory = self.skipped(rule, prefix, first);
-            let matching = |at: &AbsPath| Matching { rule, at: at.clone(), fixed_prefix: prefix };
-            stopped.extend(directory.map(|directory| (matching(first), directory)));
-        }
-        stopped
+    /// The patterns that would match but for a directory on the way that they do not enter (SPEC
+    /// P5), and that directory.
+    pub fn stopped_before(&self, path: &AbsPath) -> Vec<(FutureMatch<'_>, AbsPath)> {
+        let stopped = |glob| {
+            let found = self.first(glob, path, |_| true)?;
+            // The same directory lies before every match farther in.
+            let directory = self.skipped(glob, &found.at)?;
+            Some((found, directory))
+        };
+        self.globs.iter().filter_map(stopped).collect()
     }
 
-    /// As the walk sees it: some names are not entered, and some not meant (SPEC P5).
-    fn is_meant(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> bool {
-        !is_excepted(rule, path) && self.skipped(rule, prefix, path).is_none()
+    /// The outermost match of `glob` at or around `path` that `counts`.
+    fn first<'g>(
+        &self,
+        glob: &'g FutureGlob,
+        path: &AbsPath,
+        counts: impl Fn(&AbsPath) -> bool,
+    ) -> Option<FutureMatch<'g>> {
+        let FutureGlob { rule, prefix, components } = glob;
+        let is_excepted =
+            |at: &AbsPath| at.file_name().is_some_and(|name| rule.refinements.except.iter().any(|it| it == name));
+        let is_match = |at: &AbsPath| {
+            let names = at.relative_to(prefix);
+            names.is_some_and(|names| pattern::matches_path(components, names)) && !is_excepted(at) && counts(at)
+        };
+        let at = path.ancestors().take_while(|at| at.is_below(prefix)).filter(is_match).last()?;
+        Some(FutureMatch { rule, at, fixed_prefix: prefix })
     }
 
-    /// The outermost directory around `path` that the walk does not enter for the rule.
-    fn skipped(&self, rule: &Rule, prefix: &AbsPath, path: &AbsPath) -> Option<AbsPath> {
-        let refinements = &rule.refinements;
-        let is_beside = |directory: &AbsPath, name: &String| {
+    /// The outermost directory around `path` that the walk does not enter for the rule (SPEC P5).
+    fn skipped(&self, glob: &FutureGlob, path: &AbsPath) -> Option<AbsPath> {
+        let refinements = &glob.rule.refinements;
+        let has_sibling = |directory: &AbsPath, name: &String| {
             directory.parent().is_some_and(|parent| self.host.exists(&parent.child(name)).unwrap_or(false))
         };
         let is_skipped = |directory: &AbsPath| {
             let name = directory.file_name();
             refinements.skip_directories.iter().any(|skipped| name == Some(skipped.as_ref()))
-                && refinements.skip_beside.as_ref().is_none_or(|name| is_beside(directory, name))
+                && refinements.skip_beside.as_ref().is_none_or(|name| has_sibling(directory, name))
         };
-        path.ancestors().skip(1).take_while(|directory| directory.is_below(prefix)).filter(is_skipped).last()
+        path.ancestors().skip(1).take_while(|directory| directory.is_below(&glob.prefix)).filter(is_skipped).last()
     }
-}
-
-fn is_excepted(rule: &Rule, path: &AbsPath) -> bool {
-    path.file_name().is_some_and(|name| rule.refinements.except.iter().any(|except| except == name))
 }
 
 #[cfg(test)]
@@ -119,13 +113,13 @@ mod tests {
         })
     }
 
-    fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&Patterns) -> T) -> T {
+    fn asked<T>(text: &str, refinements: Refinements, ask: impl Fn(&FutureGlobs) -> T) -> T {
         let at = |path: &str| AbsPath::root().join(path);
         let rule = Rule::exact(Access::Ro, at("/r"), LayerKind::Preset, Origin::BuiltIn("a test"));
         let rules = [Arc::new(Rule { text: text.into(), refinements: Arc::new(refinements), ..rule })];
         let project = Project::plain(&at("/r"), at("/h"));
         let host = Host::at(PathBuf::from("/nonexistent"));
-        ask(&Patterns::of(&host, &project, &rules))
+        ask(&FutureGlobs::of(&host, &project, &rules))
     }
 
     #[test]

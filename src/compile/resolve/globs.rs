@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::Code;
 use crate::host::{FileKind, Resolved};
 use crate::policy::path::{AbsPath, PathMap, escape_for_display};
 use crate::policy::rule::{Access, Exactness, IfMissing, Precedence};
 
-use super::exact::missing_path;
 use super::tracked::TrackedFiles;
-use super::unnamed_ancestors::{Loose, loose};
+use super::unnamed_ancestors::UnnamedAncestors;
 use super::walk::{self, Hit, WalkPattern};
 use super::{Match, Resolver};
 
@@ -23,15 +22,15 @@ impl Resolver<'_> {
         let walked = walk::walk(self.host, patterns, exact, within);
         let mut reported = BTreeSet::new();
         for failure in &walked.unreadable {
-            let pattern = patterns[failure.pattern];
-            // An `rw` glob opens nothing in a folder that it cannot read. Report each folder once.
-            if pattern.rule.access.is_protective() && reported.insert(&failure.path) {
-                self.unreadable(&pattern.rule, &failure.path, &failure.error);
+            let rule = &patterns[failure.pattern].rule;
+            // An `rw` glob opens nothing in a directory that it cannot read.
+            if rule.access.is_protective() && reported.insert(&failure.path) {
+                self.unreadable(rule, &failure.path, &failure.error);
             }
         }
         let mut tracked = TrackedFiles::new(self.host);
         let mut matched = vec![false; patterns.len()];
-        self.found.visited.add(walked.visited);
+        self.found.walk_snapshot.add(walked.snapshot);
         for hit in walked.hits {
             let pattern = patterns[hit.pattern];
             matched[hit.pattern] = true;
@@ -48,39 +47,32 @@ impl Resolver<'_> {
             }
         }
         self.literal_names(patterns);
-        self.require_matches(patterns);
-    }
-
-    /// `if-missing = "error"` on a glob: at least one of its alternatives must have matched.
-    fn require_matches(&mut self, patterns: &[&WalkPattern]) {
+        // At least one alternative of a glob with `if-missing = "error"` must have matched.
         for pattern in patterns.iter().filter(|pattern| pattern.rule.if_missing == IfMissing::Error) {
             if !self.found.matches.iter().any(|found| Arc::ptr_eq(&found.rule, &pattern.rule)) {
-                self.diagnostics.push(missing_path(&pattern.rule));
+                self.report_missing(&pattern.rule);
             }
         }
     }
 
-    /// A path that `pattern` matched, and where it leads.
     fn hit(&mut self, pattern: &WalkPattern, hit: Hit) {
-        let resolved = if hit.is_symlink && pattern.rule.access == Access::Rw {
-            // Not followed, so where it leads, if anywhere, does not matter.
-            self.found.missing.push((pattern.rule.clone(), hit.path));
-            return;
-        } else if hit.is_symlink {
-            match self.host.resolve(hit.path.as_path()) {
-                Ok(resolved) => resolved,
-                Err(e) => return self.unreadable(&pattern.rule, &hit.path, &e),
-            }
+        let resolved = if !hit.is_symlink {
+            let (path, kind) = (hit.path.clone(), Some(hit.kind));
+            hit.names.map(|names| Resolved { path, links: Vec::new(), kind, names })
+        } else if pattern.rule.access == Access::Rw {
+            // An `rw` glob does not follow the link (SPEC G5).
+            return self.found.missing.push((pattern.rule.clone(), hit.path));
         } else {
-            let names = match hit.names {
-                Ok(names) => names,
-                Err(e) => return self.unreadable(&pattern.rule, &hit.path, &e),
-            };
-            Resolved { path: hit.path.clone(), links: Vec::new(), kind: Some(hit.kind), names }
+            self.host.resolve(hit.path.as_path())
         };
-        // Only the link names its target.
-        let loose = if hit.is_symlink { None } else { loose(pattern, &hit.path).map(Box::new) };
-        self.found_by_glob(pattern, hit.path, resolved, loose);
+        match resolved {
+            Ok(resolved) => {
+                // A rule that came through a symlink names all of the way (SPEC B13).
+                let unnamed = if hit.is_symlink { None } else { UnnamedAncestors::of(pattern, &hit.path) };
+                self.found_by_glob(pattern, hit.path, resolved, unnamed);
+            }
+            Err(e) => self.unreadable(&pattern.rule, &hit.path, &e),
+        }
     }
 
     fn found_by_glob(
@@ -88,44 +80,35 @@ impl Resolver<'_> {
         pattern: &WalkPattern,
         matched: AbsPath,
         resolved: Resolved,
-        loose: Option<Box<Loose>>,
+        unnamed: Option<UnnamedAncestors>,
     ) {
         let rule = &pattern.rule;
         let Resolved { path, links, kind, names } = resolved;
-        // A command that can write the folder chooses the target, so `rw` does not follow it (SPEC
-        // G5).
+        // A command that can write the directory chooses the target, so `rw` does not follow it
+        // (SPEC G5).
         let follows = links.is_empty() || rule.access != Access::Rw;
         let Some(kind) = kind.filter(|_| follows) else {
-            self.found.missing.push((rule.clone(), matched));
-            return;
+            return self.found.missing.push((rule.clone(), matched));
         };
         if let Some(link) = links.first()
             && (self.project.home.is_within(&path) || self.project.cwd.is_within(&path))
         {
-            self.diagnostics.push(
-                Diagnostic::new(
-                    Code::BroadSymlink,
-                    format!(
-                        "`{}` matches the symlink `{link}`, which leads to `{path}`",
-                        escape_for_display(&rule.text)
-                    ),
-                )
-                .at(&rule.origin)
-                .help(format!(
-                    "remove the link, or write a pattern that it does not match: `{}` would apply to all of `{path}`",
-                    rule.access
-                )),
+            let text = escape_for_display(&rule.text);
+            let message = format!("`{text}` matches the symlink `{link}`, which leads to `{path}`");
+            let help = format!(
+                "remove the link, or write a pattern that it does not match: `{}` would apply to all of `{path}`",
+                rule.access
             );
-            return;
+            return self.report(rule, Code::BroadSymlink, message, help);
         }
         let links = pattern.links.iter().cloned().chain(links).collect();
-        let fixed_prefix = pattern.prefix.clone();
-        let (rule, exactness) = (rule.clone(), Exactness::Glob);
-        self.accept(Match { rule, matched, path, kind, exactness, links, fixed_prefix, names, alias_of: None, loose });
+        let (fixed_prefix, unnamed) = (pattern.prefix.clone(), unnamed.map(Box::new));
+        let found = Match::new(rule.clone(), path, kind, Exactness::Glob);
+        self.accept(Match { matched, links, fixed_prefix, names, unnamed, ..found });
     }
 
     /// Adds the file that has the text of the pattern as its name (SPEC G4). It counts as a glob
-    /// match and not as an exact one, because a command that can write the folder can create it.
+    /// match and not as an exact one, because a command that can write the directory can create it.
     fn literal_names(&mut self, patterns: &[&WalkPattern]) {
         for pattern in patterns {
             let known = |path: &AbsPath| {
@@ -141,14 +124,9 @@ impl Resolver<'_> {
     fn warn_if_ambiguous(&mut self, pattern: &WalkPattern, hit: &Hit) {
         if pattern.literal.as_ref().is_some_and(|literal| literal.path != hit.path) {
             let text = escape_for_display(&pattern.rule.text);
-            self.diagnostics.push(
-                Diagnostic::new(
-                    Code::AmbiguousPattern,
-                    format!("`{text}` is the name of a file, and as a pattern it matches others too"),
-                )
-                .at(&pattern.rule.origin)
-                .help("both are covered; to mean the file alone, put `\\` before each of `* ? [ ] { }`"),
-            );
+            let message = format!("`{text}` is the name of a file, and as a pattern it matches others too");
+            let help = "both are covered; to mean the file alone, put `\\` before each of `* ? [ ] { }`";
+            self.report(&pattern.rule, Code::AmbiguousPattern, message, help);
         }
     }
 }

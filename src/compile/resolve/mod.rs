@@ -1,12 +1,11 @@
-//! From rules to paths on this host. OWNS all reading of the file system for rules: no later stage
-//! asks the host again.
+//! From rules to paths on this host. All reading of the file system for rules happens here: no later
+//! stage asks the host again.
 
 mod create;
 mod docker;
 mod exact;
 mod future_globs;
 mod globs;
-mod listing;
 mod mounts;
 mod pattern;
 mod placeholders;
@@ -38,25 +37,22 @@ use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Exactness, IfMissing, Rule};
 
 use mounts::Mounts;
-pub(crate) use pattern::NamePattern;
-use pattern::Pattern;
+use pattern::{MAX_PATTERN_BYTES, Pattern};
+pub(crate) use pattern::{NamePattern, has_metacharacter as looks_like_pattern};
 use walk::WalkPattern;
 use written::anchored;
 
 pub use create::NewFile;
-pub use future_globs::{Matching, Patterns};
+pub use future_globs::{FutureGlobs, FutureMatch};
 pub use mounts::AliasOf;
 pub use placeholders::GitExclude;
 pub(crate) use runtime::find as runtime;
 pub use runtime::{Runtime, RuntimeMount};
 pub use second_places::SecondPlace;
 pub(crate) use tracked::TrackedFiles;
-pub use unnamed_ancestors::Loose;
-pub use walk_snapshot::Visited;
-pub(crate) use written::{looks_like_pattern, named_like_pattern};
-
-/// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
-const MAX_PATH_BYTES: usize = 4096;
+pub use unnamed_ancestors::UnnamedAncestors;
+pub use walk_snapshot::WalkSnapshot;
+pub(crate) use written::named_like_pattern;
 
 /// A rule at a path that exists (or will, before the start).
 #[derive(Clone, Debug)]
@@ -71,15 +67,22 @@ pub struct Match {
     pub links: Vec<AbsPath>,
     /// The part of the rule before its first wildcard; the path itself for an exact rule (SPEC G3).
     pub fixed_prefix: AbsPath,
-    /// How many names (hard links) a file has. Only known where the rule is protective.
+    /// The number of hard links of a file. Only known if the rule is protective.
     pub names: u64,
-    /// The name that the rule reached, where `path` is another one of the same thing.
+    /// The path that the rule reached, if `path` is another name of the same file.
     pub alias_of: Option<AliasOf>,
     /// The part of the way to `path` that the rule does not name. Only a glob with `**` has one.
-    pub loose: Option<Box<Loose>>,
+    pub unnamed: Option<Box<UnnamedAncestors>>,
 }
 
 impl Match {
+    /// A match of a rule that leads to `path` without symlinks.
+    fn new(rule: Arc<Rule>, path: AbsPath, kind: FileKind, exactness: Exactness) -> Self {
+        let (matched, fixed_prefix) = (path.clone(), path.clone());
+        let (links, alias_of, unnamed) = (Vec::new(), None, None);
+        Self { rule, path, kind, exactness, matched, links, fixed_prefix, names: 1, alias_of, unnamed }
+    }
+
     /// SPEC G5: a protective rule that came through a symlink may narrow the target, and never
     /// opens it, because any process that can write the link's folder chose the target.
     pub fn only_tightens(&self) -> bool {
@@ -96,32 +99,30 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
-    /// Directories to make before the start.
+    /// Directories to create before the start.
     pub create: Vec<AbsPath>,
-    /// Files to make before the start.
+    /// Files to create before the start.
     pub new_files: Vec<NewFile>,
-    /// Files that appear inside once more.
     pub second_places: Vec<SecondPlace>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
-    /// Missing paths that rules block. Where a placeholder is needed is decided later.
+    /// Missing paths that rules block. A later stage decides which of them need a placeholder.
     pub placeholders: Vec<Placeholder>,
-    /// git's own exclude list, if there is a repository.
     pub git_exclude: Option<GitExclude>,
     /// Exact rules that apply to nothing. A file that appears there is reported after the run (SPEC
     /// R1).
     pub absent: Vec<(Arc<Rule>, AbsPath)>,
     /// Rules that block a path, and the symlink that leads from there to nothing.
     pub dangling: Vec<(Arc<Rule>, AbsPath)>,
-    /// Our state folder, and whether it can be written: without a journal no placeholder.
+    /// Our state folder.
     pub state: AbsPath,
+    /// Whether a journal can be written there. Placeholders need one.
     pub can_journal: bool,
     pub runtime: Runtime,
-    /// The directories that the walk has read.
-    pub visited: Visited,
-    /// The globs, ready to walk once more.
+    pub walk_snapshot: WalkSnapshot,
+    /// The globs, kept for another walk.
     patterns: Arc<[WalkPattern]>,
-    /// The mounts of the host, if something may have two names.
+    /// The mounts of the host, if a file may have two names.
     mounts: Option<Arc<Mounts>>,
 }
 
@@ -136,8 +137,6 @@ pub fn resolve(
     rules.extend(docker::rules(host, session, &layers.project, policy, diagnostics).into_iter().map(Arc::new));
     let standing = journal::placeholder_paths(host, &layers.state);
     let found = Resolution::new(host, &layers.state);
-    let listing = listing::ahead(host, &rules, &layers.project.home);
-    let host = listing.as_ref().unwrap_or(host);
     let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
     let mut patterns = Vec::new();
     for rule in &rules {
@@ -151,20 +150,18 @@ pub fn resolve(
         resolver.plan_placeholder(rule);
     }
     resolver.settle_placeholders();
-    // Most rules name one path.
-    resolver.found.matches.reserve(rules.len());
     for rule in &rules {
         resolver.rule(rule, &mut patterns);
     }
     let exact = globs::exact_winners(&resolver.found.matches);
     resolver.globs(&patterns.iter().collect::<Vec<_>>(), &exact, None);
     resolver.found.runtime = runtime::find(host, policy.network.value, resolver.diagnostics);
-    resolver.sockets(session, policy);
+    resolver.sockets(policy);
     let mounts = resolver.mounts();
     if let Some(mounts) = &mounts {
         resolver.aliases(mounts, &layers.own_files);
     }
-    resolver.find_git_exclude();
+    resolver.found.git_exclude = resolver.git_exclude();
     Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
 }
 
@@ -181,7 +178,7 @@ pub(crate) fn resolve_hidden(
 ) -> Vec<Match> {
     let patterns: Vec<&WalkPattern> = full.patterns.iter().filter(|pattern| !is_left_out(&pattern.rule)).collect();
     let diagnostics = &mut Diagnostics::default();
-    // Only rules for one path ask where placeholders stand.
+    // Only exact rules ask where placeholders stand.
     let standing = Vec::new();
     let found = Resolution::new(host, &layers.state);
     let mut resolver = Resolver { host, session, project: &layers.project, diagnostics, standing, found };
@@ -194,6 +191,11 @@ pub(crate) fn resolve_hidden(
 
 impl Resolution {
     fn new(host: &Host, state: &AbsPath) -> Self {
+        let can_journal = host.can_create(&state.child(journal::RUNS).child("any"));
+        Self { walk_snapshot: WalkSnapshot::begin(), ..Self::empty(state.clone(), can_journal) }
+    }
+
+    fn empty(state: AbsPath, can_journal: bool) -> Self {
         Self {
             own_aliases: Vec::new(),
             matches: Vec::new(),
@@ -206,10 +208,10 @@ impl Resolution {
             git_exclude: None,
             absent: Vec::new(),
             dangling: Vec::new(),
-            state: state.clone(),
-            can_journal: host.can_create(&state.child(journal::RUNS).child("any")),
+            state,
+            can_journal,
             runtime: Runtime::default(),
-            visited: Visited::begin(),
+            walk_snapshot: WalkSnapshot::default(),
             patterns: Arc::default(),
             mounts: None,
         }
@@ -230,16 +232,8 @@ impl Resolution {
             second_places: self.second_places.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
             own_aliases: self.own_aliases.clone(),
             git_exclude: self.git_exclude.clone(),
-            state: self.state.clone(),
-            can_journal: self.can_journal,
             runtime: self.runtime.clone(),
-            missing: Vec::new(),
-            left_alone: Vec::new(),
-            absent: Vec::new(),
-            dangling: Vec::new(),
-            visited: Visited::default(),
-            patterns: Arc::default(),
-            mounts: None,
+            ..Self::empty(self.state.clone(), self.can_journal)
         }
     }
 }
@@ -249,7 +243,7 @@ struct Resolver<'a> {
     session: &'a Session,
     project: &'a Project,
     diagnostics: &'a mut Diagnostics,
-    /// Placeholders of other runs, sorted: where one stands, nothing is.
+    /// Placeholders of other runs, sorted. Such a path counts as missing.
     standing: Vec<AbsPath>,
     found: Resolution,
 }
@@ -257,16 +251,14 @@ struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     /// Resolves an exact rule; a glob is only prepared, so that one walk can serve all of them.
     fn rule(&mut self, rule: &Arc<Rule>, patterns: &mut Vec<WalkPattern>) {
-        // The parser has seen to it that no file says this; a flag can.
+        // The parser refuses this in a file, but a flag can say it.
         if rule.text.is_empty() {
-            let problem = Diagnostic::new(Code::InvalidPath, "the path is empty");
-            self.diagnostics.push(problem.at(&rule.origin).help("write \".\" for the working directory"));
-            return;
+            let help = "write \".\" for the working directory";
+            return self.report(rule, Code::InvalidPath, "the path is empty", help);
         }
-        if rule.text.len() > MAX_PATH_BYTES {
-            let problem = Diagnostic::new(Code::InvalidPath, format!("the path is longer than {MAX_PATH_BYTES} bytes"));
-            self.diagnostics.push(problem.at(&rule.origin).help("no path of this system can be that long"));
-            return;
+        if rule.text.len() > MAX_PATTERN_BYTES {
+            let message = format!("the path is longer than {MAX_PATTERN_BYTES} bytes");
+            return self.report(rule, Code::InvalidPath, message, "no path of this system can be that long");
         }
         let (anchor, text) = anchored(rule, &self.project.home);
         let parsed = pattern::parse(text);
@@ -281,11 +273,9 @@ impl<'a> Resolver<'a> {
         }
         match parsed {
             Ok(Pattern::Exact(path)) => {
-                let meant = self.follow(anchor, &path);
-                let missing = meant.as_ref().is_ok_and(|meant| meant.kind.is_none());
-                match meant {
-                    Ok(meant) if literal.is_none() || !missing => self.exact(rule, meant),
-                    Ok(_) => {}
+                match self.follow(anchor, &path) {
+                    Ok(meant) if meant.kind.is_none() && literal.is_some() => {}
+                    Ok(meant) => self.exact(rule, meant),
                     Err(e) => self.unreadable(rule, &anchor.join(text), &e),
                 }
                 if let Some(literal) = literal {
@@ -294,11 +284,8 @@ impl<'a> Resolver<'a> {
             }
             Ok(Pattern::Globs(globs)) => {
                 if rule.if_missing == IfMissing::Create {
-                    self.diagnostics.push(
-                        Diagnostic::new(Code::InvalidValue, "`create` needs one path, and this is a pattern")
-                            .at(&rule.origin)
-                            .help("name the directory, or choose `skip` or `error`"),
-                    );
+                    let message = "`create` needs one path, and this is a pattern";
+                    self.report(rule, Code::InvalidValue, message, "name the directory, or choose `skip` or `error`");
                 }
                 for glob in globs {
                     match self.follow(anchor, &glob.prefix) {
@@ -314,48 +301,49 @@ impl<'a> Resolver<'a> {
                 }
             }
             Err(problem) => match literal {
-                // No pattern, but the name of a file.
                 Some(literal) => self.exact(rule, literal),
-                None => self.diagnostics.push(invalid_pattern(rule, &problem)),
+                None => {
+                    let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(&rule.text));
+                    let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; \
+                                put `\\` before a character to take it as it is";
+                    self.report(rule, Code::InvalidPattern, message, help);
+                }
             },
         }
     }
 
-    /// Follows `path` from `anchor`. Most rules start at one of a few directories that are resolved
-    /// already, so their components need no lookup for each rule.
     fn follow(&self, anchor: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        let Project { home, root, cwd, outermost, .. } = self.project;
-        if [home, root, cwd, outermost].contains(&anchor) {
-            self.host.resolve_from(anchor, path)
-        } else {
-            self.host.resolve(&anchor.as_path().join(path))
-        }
+        self.host.resolve(&anchor.as_path().join(path))
     }
 
-    /// A file whose very name is the text of a pattern, such as `app/[id]/page.tsx` (SPEC G4).
+    /// The target of a rule that is no pattern.
+    fn exact_target(&self, rule: &Rule) -> Option<Resolved> {
+        let (anchor, text) = anchored(rule, &self.project.home);
+        let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return None };
+        self.follow(anchor, &path).ok()
+    }
+
+    /// A file whose name is the text of a pattern, such as `app/[id]/page.tsx` (SPEC G4).
     fn literal(&self, anchor: &AbsPath, text: &OsStr) -> Option<Resolved> {
         if !pattern::has_metacharacter(text) {
             return None;
         }
-        // An error here means that no such file can be named. The walk reports a glob that cannot
-        // be expanded.
+        // On an error there is no such file. The walk reports a glob that cannot be expanded.
         self.follow(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
     fn unreadable(&mut self, rule: &Rule, path: &AbsPath, error: &io::Error) {
-        let diagnostic = if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-            Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{path}` lead in a circle"))
-                .help("repair or remove the links")
+        if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+            let message = format!("the symlinks at `{path}` lead in a circle");
+            self.report(rule, Code::SymlinkLoop, message, "repair or remove the links");
         } else {
-            Diagnostic::new(Code::UnreadablePath, format!("cannot look into `{path}`: {}", reason(error)))
-                .help("make it readable for you, or exclude the folder: what cannot be seen cannot be protected")
-        };
-        self.diagnostics.push(diagnostic.at(&rule.origin));
+            let message = format!("cannot look into `{path}`: {}", reason(error));
+            let help = "make it readable for you, or exclude the folder: what cannot be seen cannot be protected";
+            self.report(rule, Code::UnreadablePath, message, help);
+        }
     }
-}
 
-fn invalid_pattern(rule: &Rule, problem: &str) -> Diagnostic {
-    let message = format!("`{}` is not a valid pattern: {problem}", escape_for_display(&rule.text));
-    let help = "`*`, `?`, `[…]`, `{a,b}` and `**` have a meaning; put `\\` before a character to take it as it is";
-    Diagnostic::new(Code::InvalidPattern, message).at(&rule.origin).help(help)
+    fn report(&mut self, rule: &Rule, code: Code, message: impl Into<String>, help: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
+    }
 }

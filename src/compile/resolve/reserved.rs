@@ -1,6 +1,6 @@
 //! Paths that belong to the sandbox itself (SPEC D4).
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::Code;
 use crate::host::FileKind;
 use crate::policy::path::AbsPath;
 use crate::policy::places;
@@ -11,31 +11,22 @@ use super::{Match, Resolver};
 impl Resolver<'_> {
     /// Records a match, unless its path is one that no rule may name (SPEC D4).
     pub(super) fn accept(&mut self, found: Match) {
-        let refused = if let Some((why, help)) = reserved(&found.path, found.rule.access) {
-            Some(Diagnostic::new(Code::ReservedPath, format!("`{}` {why}", found.path)).help(help))
-        } else if found.kind == FileKind::Device && found.rule.access == Access::Ro {
-            Some(
-                Diagnostic::new(
-                    Code::ReadOnlyDevice,
-                    format!("`{}` is a device, and no mount makes a device read-only", found.path),
-                )
-                .help("use `rw` to grant it or `exclude` to hide it"),
-            )
+        let Match { rule, path, kind, .. } = &found;
+        if let Some((why, help)) = reserved(path, rule.access) {
+            self.report(rule, Code::ReservedPath, format!("`{path}` {why}"), help);
+        } else if *kind == FileKind::Device && rule.access == Access::Ro {
+            let message = format!("`{path}` is a device, and no mount makes a device read-only");
+            self.report(rule, Code::ReadOnlyDevice, message, "use `rw` to grant it or `exclude` to hide it");
         } else {
-            None
-        };
-        match refused {
-            Some(diagnostic) => self.diagnostics.push(diagnostic.at(&found.rule.origin)),
-            None => self.found.matches.push(found),
+            self.found.matches.push(found);
         }
     }
 }
 
 /// Why no rule of this access may name `path`, and what to do instead.
 fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
-    let below = |top: &str| path.bytes().strip_prefix(top.as_bytes());
-    let is = |top: &str| below(top).is_some_and(<[u8]>::is_empty);
-    let within = |top: &str| matches!(below(top), Some([] | [b'/', ..]));
+    let is = |top: &str| path.as_os_str() == top;
+    let within = |top: &str| path.as_path().starts_with(top);
     if path.is_root() && access != Access::Ro {
         Some(("is the whole file system", "name the folders that you mean"))
     } else if within(places::PROC) {

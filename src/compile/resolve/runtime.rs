@@ -1,9 +1,13 @@
 //! The parts of `/run` that stay visible: the way to name resolution, and NixOS's view of its own
 //! system.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{FileKind, Host};
+use crate::host::Host;
 use crate::policy::path::AbsPath;
+use crate::policy::places;
 use crate::sys::ablate::{self, Mitigation};
 
 /// Parts of the host's `/run` that stay visible, read-only. Sorted.
@@ -16,7 +20,7 @@ pub struct Runtime {
 pub struct RuntimeMount {
     pub path: AbsPath,
     /// The target of a symlink in `/run`; `None` for a bind.
-    pub symlink: Option<std::path::PathBuf>,
+    pub symlink: Option<PathBuf>,
     pub why: &'static str,
 }
 
@@ -38,59 +42,47 @@ pub(crate) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) ->
     Runtime { mounts }
 }
 
-/// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop there must be visible; its
-/// folder is bound, not the file, because resolvers replace the file by renaming a new one over it.
+/// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop there must be visible. Its
+/// directory is bound, not the file, because resolvers replace the file by renaming a new one over
+/// it.
 fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMount> {
-    let resolved = match host.resolve(std::path::Path::new(RESOLV_CONF)) {
-        Ok(resolved) => resolved,
+    let resolved = match host.resolve(Path::new(RESOLV_CONF)) {
+        Ok(resolved) if resolved.kind.is_some() => resolved,
+        Ok(_) => return Vec::new(),
         Err(e) => {
-            diagnostics.push(
-                Diagnostic::new(Code::UnreadablePath, format!("cannot follow `{RESOLV_CONF}`: {}", reason(&e)))
-                    .help("repair it, or turn the network off"),
-            );
+            let message = format!("cannot follow `{RESOLV_CONF}`: {}", reason(&e));
+            let help = "repair it, or turn the network off";
+            diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
             return Vec::new();
         }
     };
-    if resolved.kind.is_none() {
-        return Vec::new();
-    }
-    let run = AbsPath::root().child("run");
-    resolved
-        .links
-        .iter()
-        .chain([&resolved.path])
-        .filter(|hop| hop.is_below(&run))
-        .map(|hop| {
-            let (path, symlink) = match hop.parent().filter(|folder| *folder != run) {
-                Some(folder) => (folder, None),
-                // A link in `/run` itself is made anew: nothing can be mounted in its place.
-                None => (hop.clone(), std::fs::read_link(host.real(hop)).ok()),
-            };
-            RuntimeMount { path, symlink, why: "name resolution" }
-        })
-        .collect()
+    let run = places::at(places::RUN);
+    let hops = resolved.links.iter().chain([&resolved.path]).filter(|hop| hop.is_below(&run));
+    let mount = |hop: &AbsPath| {
+        let (path, symlink) = match hop.parent().filter(|folder| *folder != run) {
+            Some(folder) => (folder, None),
+            // Nothing can be mounted on a link in `/run` itself, so the link is created again.
+            None => (hop.clone(), fs::read_link(host.real(hop)).ok()),
+        };
+        RuntimeMount { path, symlink, why: "name resolution" }
+    };
+    hops.map(mount).collect()
 }
 
-/// The folders of the host's `/run`, as they would show if it were not private.
+/// All directories of the host's `/run`, for the tests that switch the private `/run` off.
 fn everything(host: &Host) -> Vec<RuntimeMount> {
-    let run = AbsPath::root().child("run");
-    let entries = std::fs::read_dir(host.real(&run)).into_iter().flatten().flatten();
+    let run = places::at(places::RUN);
+    let entries = fs::read_dir(host.real(&run)).into_iter().flatten().flatten();
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let shown = folders.map(|entry| entry.file_name()).filter(|name| name != "user" && name != "agent-sandbox");
     shown.map(|name| RuntimeMount { path: run.child(name), symlink: None, why: "not private" }).collect()
 }
 
+/// The mount or link for one of `NIXOS`, which exist on that system only.
 fn nixos(host: &Host, path: &str) -> Option<RuntimeMount> {
-    const WHY: &str = "NixOS runs its programs from here";
-    let path = AbsPath::normalize(path)?;
-    // Absent on every other system; what cannot be looked at cannot be shown either.
-    let found = std::fs::symlink_metadata(host.real(&path)).ok()?;
-    if found.is_symlink() {
-        let target = std::fs::read_link(host.real(&path)).ok()?;
-        return Some(RuntimeMount { path, symlink: Some(target), why: WHY });
-    }
-    match host.kind(&path) {
-        Ok(Some(FileKind::Directory)) => Some(RuntimeMount { path, symlink: None, why: WHY }),
-        _ => None,
-    }
+    let path = places::at(path);
+    let found = fs::symlink_metadata(host.real(&path)).ok()?;
+    let symlink = if found.is_symlink() { Some(fs::read_link(host.real(&path)).ok()?) } else { None };
+    let is_visible = symlink.is_some() || found.is_dir();
+    is_visible.then_some(RuntimeMount { path, symlink, why: "NixOS runs its programs from here" })
 }

@@ -1,7 +1,8 @@
 //! A file of the home that appears in a second place inside (SPEC P10).
 //!
-//! A program that saves by a temporary file and a rename cannot do so beside a file in the read-only home. In a folder that
-//! is open it can: there the rename over the mount is refused, and then it writes in place.
+//! A program that saves by a temporary file and a rename cannot do so beside a file in the read-only
+//! home. In a writable directory it can create the temporary file; the rename over the mount is
+//! refused, and then it writes in place.
 
 use crate::compile::placeholder::Placeholder;
 use crate::host::FileKind;
@@ -13,19 +14,18 @@ use super::Resolver;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondPlace {
-    /// The file.
     pub source: AbsPath,
-    /// Where it appears, too.
+    /// The second place.
     pub path: AbsPath,
-    /// What it is mounted on, where nothing is there.
+    /// The file to mount on, if nothing is at `path`.
     pub placeholder: Option<Placeholder>,
-    /// The variable that names the folder, and that folder.
+    /// The variable that names the directory of `path`, and that directory.
     pub told_by: Option<(String, AbsPath)>,
     pub origin: Origin,
 }
 
 impl Resolver<'_> {
-    /// Notes the second place of `source`, unless somebody uses it already.
+    /// Records the second place of `source`, unless it is in use already.
     pub(super) fn find_second_place(&mut self, rule: &Rule, also_at: &AlsoAt, source: &AbsPath, kind: FileKind) {
         let AlsoAt { path, told_by } = also_at;
         let is_told =
@@ -34,7 +34,8 @@ impl Resolver<'_> {
         let (Some(folder), Some(name)) = (written.parent(), written.file_name()) else { return };
         let Ok(resolved) = self.host.resolve(folder.as_path()) else { return };
         let exists = resolved.kind == Some(FileKind::Directory) || self.found.create.contains(&resolved.path);
-        // A link into that very folder: the program finds it there, and can save beside it.
+        // A symlink leads into that directory: the program finds the file there, and can save
+        // beside it.
         let is_there = source.is_within(&resolved.path);
         if is_told || kind != FileKind::File || !exists || is_there {
             return;
@@ -49,7 +50,7 @@ impl Resolver<'_> {
                 let (layer, origin) = (rule.layer, origin.clone());
                 Some(Placeholder { path: path.clone(), kind: FileKind::File, parents: Vec::new(), layer, origin })
             }
-            // As an older bwrap left it.
+            // An older bwrap may have left this file.
             Ok(_) if self.host.is_empty_file(&path) => None,
             _ => return,
         };

@@ -1,4 +1,4 @@
-//! Which directories on the way to a match may be moved without the pattern losing it.
+//! The directories on the way to a match that a pattern does not name.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,20 +7,40 @@ use super::pattern::Component;
 use super::walk::WalkPattern;
 use crate::policy::path::AbsPath;
 
-/// The directories that a `**` stands for on the way to one match. The rule does not name them, so
-/// the command can rename them and move them anywhere below `within`, and the rule still applies to
-/// their contents (SPEC B13).
+/// The directories that the first `**` of a pattern stands for on the way to one match. The command
+/// can rename them and move them anywhere below `within`, and the rule still applies to their
+/// contents (SPEC B13).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loose {
-    /// The folder in which the `**` starts. The pattern no longer matches a file that leaves this
-    /// folder.
+pub struct UnnamedAncestors {
+    /// The directory in which the `**` starts. The pattern no longer matches a file that leaves it.
     within: AbsPath,
     /// The deepest of them, or `within` if there is none. The pattern names the components after
     /// it: `secrets` in `**/secrets/*.pem`.
     down_to: AbsPath,
 }
 
-impl Loose {
+impl UnnamedAncestors {
+    /// The directories on the way to `path` that `pattern` does not name. `None` if the pattern has
+    /// no `**`.
+    pub(super) fn of(pattern: &WalkPattern, path: &AbsPath) -> Option<Self> {
+        let is_any_depth = |component: &Component| matches!(component, Component::AnyDepth);
+        let first = pattern.components.iter().position(is_any_depth)?;
+        let names: Vec<&OsStr> = path.relative_to(&pattern.prefix)?.iter().collect();
+        // Match each part between two `**` as late as possible, from the end: that leaves the most
+        // directories unnamed.
+        let mut parts = pattern.components[first + 1..].rsplit(is_any_depth);
+        // As the last component `**` stands for one name at least.
+        let end = parts.next()?.len().max(1);
+        let mut named_from = names.len().checked_sub(end)?;
+        for part in parts {
+            let latest = named_from.checked_sub(part.len())?;
+            let is_here = |at: &usize| part.iter().zip(&names[*at..]).all(|(component, name)| component.matches(name));
+            named_from = (first..=latest).rev().find(is_here)?;
+        }
+        let above = |count: usize| path.as_path().ancestors().nth(count).map(AbsPath::from_normal);
+        Some(Self { within: above(names.len() - first)?, down_to: above(names.len() - named_from)? })
+    }
+
     /// Whether the rule still applies after `directory` moves to any place below `root`.
     pub fn may_move(&self, directory: &Path, root: &AbsPath) -> bool {
         root.is_within(&self.within) && self.down_to.lies_in(directory)
@@ -28,36 +48,13 @@ impl Loose {
 
     /// The directories that neither of two rules at one path names.
     #[must_use]
-    pub fn and(&self, other: &Loose) -> Loose {
+    pub fn and(&self, other: &Self) -> Self {
         // All of these lie on the way to the same path, so one of two is always within the other.
-        Loose {
+        Self {
             within: AbsPath::max(self.within.clone(), other.within.clone()),
             down_to: AbsPath::min(self.down_to.clone(), other.down_to.clone()),
         }
     }
-}
-
-/// The directories on the way to `path` that `pattern` does not name. `None` if the pattern has no
-/// `**`.
-pub(super) fn loose(pattern: &WalkPattern, path: &AbsPath) -> Option<Loose> {
-    let is_any_depth = |component: &Component| matches!(component, Component::AnyDepth);
-    let first = pattern.components.iter().position(is_any_depth)?;
-    let names: Vec<&OsStr> = path.relative_to(&pattern.prefix)?.iter().collect();
-    // Match each part between two `**` as late as possible, from the end: that leaves the most
-    // directories unnamed.
-    let mut parts = pattern.components[first + 1..].rsplit(is_any_depth);
-    // As the last component `**` stands for one name at least.
-    let end = parts.next()?.len().max(1);
-    let mut named_from = names.len().checked_sub(end)?;
-    for part in parts {
-        let latest = named_from.checked_sub(part.len())?;
-        let is_here = |at: &usize| part.iter().zip(&names[*at..]).all(|(component, name)| component.matches(name));
-        named_from = (first..=latest).rev().find(is_here)?;
-    }
-    let mut way = [path.as_path()].into_iter().chain(path.folders());
-    let down_to = way.clone().nth(names.len() - named_from)?;
-    let within = way.nth(names.len() - first)?;
-    Some(Loose { within: AbsPath::from_normal(within), down_to: AbsPath::from_normal(down_to) })
 }
 
 #[cfg(test)]
@@ -78,9 +75,9 @@ mod tests {
         let (prefix, components) = (AbsPath::root().join(&glob.prefix), glob.components);
         let pattern = WalkPattern { rule: Arc::new(rule), prefix, links: Vec::new(), components, literal: None };
         let (root, path) = (abs(root), abs(path));
-        let loose = loose(&pattern, &path);
+        let unnamed = UnnamedAncestors::of(&pattern, &path);
         let may_move =
-            |directory: &AbsPath| loose.as_ref().is_some_and(|loose| loose.may_move(directory.as_path(), &root));
+            |directory: &AbsPath| unnamed.as_ref().is_some_and(|unnamed| unnamed.may_move(directory.as_path(), &root));
         let way = path.ancestors().skip(1).filter(|directory| directory.is_below(&root) && may_move(directory));
         way.map(|directory| directory.to_string()).collect()
     }

@@ -1,22 +1,20 @@
-//! One walk for all globs. Each directory is read once, by several threads if there are many.
+//! Expands all globs with one walk, which reads each directory once.
 //!
 //! A pattern is a small automaton over path components. A directory carries the live states of all
 //! patterns, and is entered only if it has one.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
-use crate::host::{DirEntry, FileKind, Host, Resolved};
-use crate::policy::path::{AbsPath, Part, PathMap};
+use crate::host::{DirEntry, Directory, FileKind, Host, Resolved};
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::places;
 use crate::policy::rule::{Access, Exactness, Precedence, Refinements, Rule};
 
-use super::pattern::Component;
-use super::walk_snapshot::Visited;
+use super::pattern::{self, Component};
+use super::walk_snapshot::WalkSnapshot;
 
 /// Below this many directories a second thread costs more than it saves.
 const DIRECTORIES_BEFORE_THREADS: usize = 64;
@@ -43,8 +41,7 @@ pub(super) struct Hit {
     pub path: AbsPath,
     pub kind: FileKind,
     pub is_symlink: bool,
-    /// How many names (hard links) a file has. Counted for protective rules only: a listing does
-    /// not tell.
+    /// The number of hard links of a file. Only protective rules need it, and it costs a call.
     pub names: io::Result<u64>,
 }
 
@@ -60,18 +57,20 @@ pub(super) struct Unreadable {
 pub(super) struct Walked {
     pub hits: Vec<Hit>,
     pub unreadable: Vec<Unreadable>,
-    pub visited: Visited,
+    pub snapshot: WalkSnapshot,
     /// The starts that a walk from above has reached.
     entered: BTreeSet<AbsPath>,
+    /// The directories to read next.
+    next: Vec<Task>,
 }
 
 impl Walked {
-    /// Adds the results of another worker.
     fn add(&mut self, part: Self) {
         self.hits.extend(part.hits);
         self.unreadable.extend(part.unreadable);
+        self.snapshot.add(part.snapshot);
         self.entered.extend(part.entered);
-        self.visited.add(part.visited);
+        self.next.extend(part.next);
     }
 }
 
@@ -82,12 +81,9 @@ struct State {
     at: usize,
 }
 
-struct Task<'w> {
+struct Task {
     directory: AbsPath,
     states: Vec<State>,
-    /// The winners of exact rules in the directory, and the patterns that start in it.
-    exact: Part<'w, Precedence>,
-    starts: Part<'w, Vec<State>>,
     /// The excluded directory around this one, which was entered because something in it may be
     /// re-opened.
     excluded: Option<AbsPath>,
@@ -107,18 +103,16 @@ pub(super) fn walk(
     let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
     let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
-    let within: Option<PathMap<()>> = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
-    let within = within.as_ref();
-    let walker = Walker { host, patterns, within, literals: &literals };
+    let within = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
+    let walker = Walker { host, patterns, exact, starts: &starts, within, literals };
     let mut walked = Walked::default();
-    // Parents first: a start below another is met on the way, unless nothing led there.
+    // Parents first: the walk from above meets a start below it, unless nothing led there.
     for (prefix, states) in starts.iter() {
         if !walked.entered.contains(prefix) && walker.leads_within(prefix) {
             let governing = exact.nearest(prefix).filter(|(_, winner)| winner.access == Access::Exclude);
             let excluded = governing.map(|(at, _)| at.clone());
-            let (directory, states) = (prefix.clone(), states.clone());
-            let (exact, starts) = (exact.part(prefix), starts.part(prefix));
-            walker.run(Task { directory, states, exact, starts, excluded }, &mut walked);
+            walked.next.push(Task { directory: prefix.clone(), states: states.clone(), excluded });
+            walker.run(&mut walked);
         }
     }
     walked.hits.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
@@ -129,163 +123,91 @@ pub(super) fn walk(
 struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [&'w WalkPattern],
-    within: Option<&'w PathMap<()>>,
-    /// Files that have the text of a pattern as their name, and which no pattern need match.
-    literals: &'w PathMap<()>,
+    exact: &'w PathMap<Precedence>,
+    /// The states of the patterns that start at a directory.
+    starts: &'w PathMap<Vec<State>>,
+    within: Option<PathMap<()>>,
+    /// Files that have the text of a pattern as their name. The pattern need not match them.
+    literals: PathMap<()>,
 }
 
-/// Returns how many names (hard links) a file has.
-type Names<'n> = dyn Fn(&OsStr) -> io::Result<u64> + 'n;
-
-/// The listing of a task's directory.
-struct Read<'r> {
-    entries: &'r [DirEntry],
-    names: &'r Names<'r>,
-    /// Whether patterns start below it.
-    starts_below: bool,
-}
-
-/// Tasks for idle workers. Each worker keeps the tasks that it finds while all are busy.
-struct Queue<'w> {
-    shared: Mutex<Shared<'w>>,
-    wake: Condvar,
-    /// How many wait for something to do.
-    idle: AtomicUsize,
-}
-
-struct Shared<'w> {
-    tasks: Vec<Task<'w>>,
-    working: usize,
-}
-
-impl<'w> Queue<'w> {
-    /// Half of what is left, for one of those that work; `None` when all is done.
-    fn take(&self) -> Option<Vec<Task<'w>>> {
-        let mut shared = lock(&self.shared);
-        shared.working -= 1;
-        while shared.tasks.is_empty() {
-            if shared.working == 0 {
-                self.wake.notify_all();
-                return None;
-            }
-            self.idle.fetch_add(1, Ordering::Relaxed);
-            shared = self.wake.wait(shared).unwrap_or_else(PoisonError::into_inner);
-            self.idle.fetch_sub(1, Ordering::Relaxed);
-        }
-        shared.working += 1;
-        let half = shared.tasks.len() / 2;
-        Some(shared.tasks.split_off(half))
-    }
-
-    /// Gives away half of `tasks` where somebody waits: the oldest, which lead to the most.
-    fn share(&self, tasks: &mut Vec<Task<'w>>) {
-        if tasks.len() > 1 && self.idle.load(Ordering::Relaxed) > 0 {
-            lock(&self.shared).tasks.extend(tasks.drain(..tasks.len() / 2));
-            self.wake.notify_all();
-        }
-    }
-}
-
-impl<'w> Walker<'w> {
-    fn run(&self, first: Task<'w>, walked: &mut Walked) {
-        let mut tasks = vec![first];
-        for _ in 0..DIRECTORIES_BEFORE_THREADS {
-            let Some(task) = tasks.pop() else { return };
-            let was_there = self.visit(&task, &mut tasks, walked);
-            walked.visited.note(task.directory, was_there);
-        }
-        if tasks.is_empty() {
-            return;
-        }
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-        let shared = Mutex::new(Shared { tasks, working: threads });
-        let queue = Queue { shared, wake: Condvar::new(), idle: AtomicUsize::new(0) };
-        thread::scope(|scope| {
-            // This thread is one of them.
-            let work = || {
-                let mut part = Walked::default();
-                self.work(&queue, &mut part);
-                part
+impl Walker<'_> {
+    /// Reads the directories of one depth after the other, those of one depth by several threads.
+    fn run(&self, walked: &mut Walked) {
+        while !walked.next.is_empty() {
+            let tasks = std::mem::take(&mut walked.next);
+            let threads = match tasks.len() {
+                ..DIRECTORIES_BEFORE_THREADS => 1,
+                _ => thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
             };
-            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            self.work(&queue, walked);
-            for worker in workers {
-                // A worker cannot panic short of a bug; `join` then passes the panic on.
-                match worker.join() {
-                    Ok(part) => walked.add(part),
-                    Err(panic) => std::panic::resume_unwind(panic),
+            let mut parts = tasks.chunks(tasks.len().div_ceil(threads));
+            let own = parts.next().unwrap_or_default();
+            thread::scope(|scope| {
+                let workers: Vec<_> = parts.map(|part| scope.spawn(|| self.visit_all(part))).collect();
+                walked.add(self.visit_all(own));
+                for worker in workers {
+                    walked.add(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
                 }
-            }
-        });
-    }
-
-    fn work(&self, queue: &Queue<'w>, walked: &mut Walked) {
-        while let Some(mut tasks) = queue.take() {
-            while let Some(task) = tasks.pop() {
-                let was_there = self.visit(&task, &mut tasks, walked);
-                walked.visited.note(task.directory, was_there);
-                queue.share(&mut tasks);
-            }
+            });
         }
     }
 
-    /// Whether there was such a directory.
-    fn visit(&self, task: &Task<'w>, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) -> bool {
-        if task.starts.here(&task.directory).is_some() {
+    fn visit_all(&self, tasks: &[Task]) -> Walked {
+        let mut walked = Walked::default();
+        for task in tasks {
+            let existed = self.visit(task, &mut walked);
+            walked.snapshot.note(task.directory.clone(), existed);
+        }
+        walked
+    }
+
+    /// Reads one directory. Returns whether it exists.
+    fn visit(&self, task: &Task, walked: &mut Walked) -> bool {
+        if self.starts.get(&task.directory).is_some() {
             walked.entered.insert(task.directory.clone());
         }
-        // Read already, when rules were asked for.
-        if let Some(entries) = self.host.lists().and_then(|lists| lists.of(task.directory.as_os_str())) {
-            let names = |name: &OsStr| Ok(self.host.names(&task.directory.child(name))?.unwrap_or(1));
-            self.steps(task, entries, &names, tasks, walked);
-            return true;
-        }
-        let directory = match self.host.open_dir(&task.directory) {
-            Ok(directory) => directory,
-            // Gone since it was listed, or a prefix that does not exist: nothing is there to match.
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return false,
-            Err(error) => {
-                self.report_unreadable(task, &error, walked);
-                return true;
+        match self.host.open_dir(&task.directory) {
+            Ok(directory) => {
+                let starts_below = self.starts.below(&task.directory).next().is_some();
+                for entry in &directory.entries {
+                    self.step(task, entry, &directory, starts_below, walked);
+                }
+                true
             }
-        };
-        self.steps(task, &directory.entries, &|name| directory.names(name), tasks, walked);
-        true
-    }
-
-    fn steps(
-        &self,
-        task: &Task<'w>,
-        entries: &[DirEntry],
-        names: &Names,
-        tasks: &mut Vec<Task<'w>>,
-        walked: &mut Walked,
-    ) {
-        let starts_below = task.starts.goes_on_below(&task.directory);
-        let read = Read { entries, names, starts_below };
-        for entry in entries {
-            self.step(task, entry, &read, tasks, walked);
+            // Removed since its parent was read, or a prefix that does not exist.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => false,
+            Err(error) => {
+                let patterns: BTreeSet<usize> = task.states.iter().map(|state| state.pattern).collect();
+                walked.unreadable.extend(patterns.into_iter().map(|pattern| Unreadable {
+                    pattern,
+                    path: task.directory.clone(),
+                    error: error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
+                }));
+                true
+            }
         }
-    }
-
-    fn report_unreadable(&self, task: &Task<'w>, error: &io::Error, walked: &mut Walked) {
-        let mut patterns: Vec<usize> = task.states.iter().map(|state| state.pattern).collect();
-        patterns.dedup();
-        walked.unreadable.extend(patterns.into_iter().map(|pattern| Unreadable {
-            pattern,
-            path: task.directory.clone(),
-            error: error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
-        }));
     }
 
     /// Advances all states over one name.
-    fn step(&self, task: &Task<'w>, entry: &DirEntry, read: &Read, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) {
+    fn step(&self, task: &Task, entry: &DirEntry, directory: &Directory, starts_below: bool, walked: &mut Walked) {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
-            self.advance(*state, entry, read.entries, &mut next, &mut hit);
+            let pattern = &self.patterns[state.pattern];
+            let refinements = &pattern.rule.refinements;
+            let enterable = || is_directory(entry) && !is_skipped(refinements, entry, &directory.entries);
+            for at in pattern::advance(&pattern.components, state.at, &entry.name) {
+                let state = State { at, ..*state };
+                if at < pattern.components.len() {
+                    if !next.contains(&state) && enterable() {
+                        next.push(state);
+                    }
+                } else if !refinements.except.contains(&entry.name) && !hit.contains(&state.pattern) {
+                    hit.push(state.pattern);
+                }
+            }
         }
-        let enter = is_directory(entry) && (read.starts_below || !next.is_empty());
+        let enter = is_directory(entry) && (starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
             return;
         }
@@ -293,84 +215,40 @@ impl<'w> Walker<'w> {
         if enter {
             // A pattern is done with a directory that it matches (SPEC G2).
             next.retain(|state| !hit.contains(&state.pattern));
-            self.enter(task, &path, next, &hit, tasks);
+            walked.next.extend(self.enter(task, &path, next, &hit));
         }
         let is_file = entry.kind == FileKind::File && !entry.is_symlink;
         let counts = |pattern: usize| is_file && self.patterns[pattern].rule.access.is_protective();
-        let hits = hit.into_iter().map(|pattern| Hit {
+        walked.hits.extend(hit.into_iter().map(|pattern| Hit {
             pattern,
             path: path.clone(),
             kind: entry.kind,
             is_symlink: entry.is_symlink,
-            names: if counts(pattern) { (read.names)(&entry.name) } else { Ok(1) },
-        });
-        walked.hits.extend(hits);
+            names: if counts(pattern) { directory.names(&entry.name) } else { Ok(1) },
+        }));
     }
 
-    fn advance(
-        &self,
-        state: State,
-        entry: &DirEntry,
-        beside: &[DirEntry],
-        next: &mut Vec<State>,
-        hit: &mut Vec<usize>,
-    ) {
-        let pattern = &self.patterns[state.pattern];
-        let refinements = &pattern.rule.refinements;
-        let last = pattern.components.len() - 1;
-        let enterable = is_directory(entry) && !is_skipped(refinements, entry, beside);
-        let mut push = |at: usize| {
-            let state = State { at, ..state };
-            if enterable && !next.contains(&state) {
-                next.push(state);
-            }
-        };
-        let mut at = state.at;
-        if matches!(pattern.components[at], Component::AnyDepth) {
-            push(at);
-            // `**` also matches no directory at all; as the last component it matches every name.
-            at = (at + 1).min(last);
-        }
-        if !pattern.components[at].matches(&entry.name) {
-            return;
-        }
-        if at < last {
-            push(at + 1);
-        } else if !refinements.except.contains(&entry.name) && !hit.contains(&state.pattern) {
-            hit.push(state.pattern);
-        }
-    }
-
-    fn enter(&self, task: &Task<'w>, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task<'w>>) {
+    fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize]) -> Option<Task> {
         if OWN_FILE_SYSTEMS.iter().any(|own| path.as_os_str() == *own) || !self.leads_within(path) {
-            return;
+            return None;
         }
-        let (exact, starts) = (task.exact.part(path), task.starts.part(path));
-        states.extend(starts.here(path).into_iter().flatten());
-        let excluded = self.excluded_at(task, path, exact.here(path), hit);
-        let next = Task { directory: path.clone(), states, exact, starts, excluded };
-        if !next.states.is_empty() && next.excluded.as_ref().is_none_or(|excluded| self.may_reopen(excluded, &next)) {
-            tasks.push(next);
-        }
+        states.extend(self.starts.get(path).into_iter().flatten());
+        let excluded = self.excluded_at(task, path, hit);
+        let is_open = excluded.as_ref().is_none_or(|excluded| self.may_reopen(excluded, path, &states));
+        (!states.is_empty() && is_open).then(|| Task { directory: path.clone(), states, excluded })
     }
 
     fn leads_within(&self, path: &AbsPath) -> bool {
         let leads = |places: &PathMap<()>| places.nearest(path).is_some() || places.below(path).next().is_some();
-        self.within.is_none_or(leads)
+        self.within.as_ref().is_none_or(leads)
     }
 
     /// The excluded directory that governs `path`, as `decide` will see it. Exact rules beat globs,
     /// so the exact winner is final. All globs that can match `path` are known here, because one
     /// walk carries every pattern.
-    fn excluded_at(
-        &self,
-        task: &Task<'w>,
-        path: &AbsPath,
-        exact: Option<&Precedence>,
-        hit: &[usize],
-    ) -> Option<AbsPath> {
+    fn excluded_at(&self, task: &Task, path: &AbsPath, hit: &[usize]) -> Option<AbsPath> {
         let of = |access: Access| (access == Access::Exclude).then(|| path.clone());
-        if let Some(winner) = exact {
+        if let Some(winner) = self.exact.get(path) {
             return of(winner.access);
         }
         if self.literals.get(path).is_some() {
@@ -394,28 +272,22 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// Whether anything in the directory of `next` may be re-opened: by an exact rule, or by a glob
+    /// Whether anything in the directory `path` may be re-opened: by an exact rule, or by a glob
     /// that names a place in the excluded directory. Only then do the other globs matter there.
-    fn may_reopen(&self, excluded: &AbsPath, next: &Task<'w>) -> bool {
-        let path = &next.directory;
-        next.exact.goes_on_below(path)
-            || next.starts.goes_on_below(path)
+    fn may_reopen(&self, excluded: &AbsPath, path: &AbsPath, states: &[State]) -> bool {
+        self.exact.below(path).next().is_some()
+            || self.starts.below(path).next().is_some()
             || self.literals.below(path).next().is_some()
-            || next.states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
+            || states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
     }
 }
 
-fn is_skipped(refinements: &Refinements, entry: &DirEntry, beside: &[DirEntry]) -> bool {
-    let lies_beside = |name: &String| beside.iter().any(|other| other.name == name.as_str());
+fn is_skipped(refinements: &Refinements, entry: &DirEntry, siblings: &[DirEntry]) -> bool {
+    let has_sibling = |name: &String| siblings.iter().any(|other| other.name == name.as_str());
     refinements.skip_directories.iter().any(|skip| entry.name == skip.as_str())
-        && refinements.skip_beside.as_ref().is_none_or(lies_beside)
+        && refinements.skip_beside.as_ref().is_none_or(has_sibling)
 }
 
 fn is_directory(entry: &DirEntry) -> bool {
     entry.kind == FileKind::Directory
-}
-
-/// A poisoned lock means that another worker panicked; its panic is passed on by `join`.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,31 +1,29 @@
-//! The directories that a walk has read, and whether they have changed since. Another sandbox may
-//! move a folder from a place that the walk has not read to one that it has: the walk then misses
-//! the folder.
+//! The directories that a walk has read, and whether they have changed since. While the walk runs,
+//! another sandbox may move a directory from a place that it has not read yet to one that it has, so
+//! that the walk misses the directory.
 
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 
 use crate::host::Host;
 use crate::policy::path::AbsPath;
-
-/// Seconds and nanoseconds.
-type Moment = (i64, i64);
+use crate::sys::clock;
 
 #[derive(Clone, Debug, Default)]
-pub struct Visited {
-    /// When the walk began. `None` if there was none.
-    began: Option<Moment>,
+pub struct WalkSnapshot {
+    /// The time in seconds and nanoseconds at which the walk began. `None` if there was none.
+    began: Option<(i64, i64)>,
     directories: Vec<AbsPath>,
-    /// Where a pattern would have begun, and nothing was.
+    /// Paths at which a pattern starts, and no directory was.
     missing: Vec<AbsPath>,
 }
 
-impl Visited {
+impl WalkSnapshot {
     pub(super) fn begin() -> Self {
-        Self { began: Some(now()), ..Self::default() }
+        Self { began: Some(clock::coarse_now()), ..Self::default() }
     }
 
-    pub(super) fn note(&mut self, directory: AbsPath, was_there: bool) {
-        if was_there { &mut self.directories } else { &mut self.missing }.push(directory);
+    pub(super) fn note(&mut self, directory: AbsPath, existed: bool) {
+        if existed { &mut self.directories } else { &mut self.missing }.push(directory);
     }
 
     /// Adds the directories that another thread has read.
@@ -34,14 +32,13 @@ impl Visited {
         self.missing.extend(other.missing);
     }
 
-    /// A directory in which something came, went or was renamed since the walk began, or which is
-    /// itself another one now. `None` means that for a moment all of them were, together, as the
+    /// A directory in which a name was added, removed or renamed since the walk began, or which was
+    /// itself replaced. `None` means that there was a moment at which all directories were as the
     /// walk found them.
     pub fn changed<'v>(&'v self, host: &Host) -> Option<&'v AbsPath> {
         let began = self.began?;
         let look = |path: &AbsPath| statat(CWD, host.real(path), AtFlags::SYMLINK_NOFOLLOW);
-        // Nobody can set this time, and every rename sets it: of both folders, and of what is
-        // moved.
+        // No process can set the ctime. A rename updates it for both directories and for the file.
         let is_older = |directory: &AbsPath| {
             look(directory).is_ok_and(|found| (found.st_ctime, found.st_ctime_nsec.cast_signed()) < began)
         };
@@ -50,19 +47,6 @@ impl Visited {
         let changed = self.directories.iter().find(|directory| !is_older(directory));
         changed.or_else(|| self.missing.iter().find(|path| is_directory(path)))
     }
-}
-
-/// By the clock that file systems take their times from, which ticks a few hundred times in a
-/// second: what changes from now on is not older than this.
-///
-/// Not by rustix, whose access to the clock crashes under valgrind (`benches/instructions.py`).
-#[allow(unsafe_code)]
-fn now() -> Moment {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills this one value. Where it had no such clock, everything would count
-    // as changed since.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
-    (now.tv_sec, now.tv_nsec)
 }
 
 #[cfg(test)]
@@ -75,7 +59,7 @@ mod tests {
     fn tick() {
         let exact = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let before = (exact.as_secs().try_into().unwrap(), exact.subsec_nanos().into());
-        while now() <= before {
+        while clock::coarse_now() <= before {
             std::thread::yield_now();
         }
     }
@@ -102,7 +86,7 @@ mod tests {
             }
             fs::write(folder.path().join("a/file"), "").unwrap();
             tick();
-            let mut visited = Visited::begin();
+            let mut visited = WalkSnapshot::begin();
             for (path, was_there) in [("/a", true), ("/a/b", true), ("/c", false)] {
                 visited.note(AbsPath::normalize(path).unwrap(), was_there);
             }
@@ -113,6 +97,6 @@ mod tests {
 
     #[test]
     fn without_a_walk_nothing_changes() {
-        assert_eq!(Visited::default().changed(&Host::system()), None);
+        assert_eq!(WalkSnapshot::default().changed(&Host::system()), None);
     }
 }

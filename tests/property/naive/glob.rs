@@ -13,6 +13,7 @@ fn units(bytes: &[u8]) -> Vec<u32> {
 const BACKSLASH: u32 = b'\\' as u32;
 const OPEN: u32 = b'[' as u32;
 const CLOSE: u32 = b']' as u32;
+const DASH: u32 = b'-' as u32;
 
 /// Whether the last `names.len()` components of a path are what the components of the pattern say.
 pub fn matches_path(pattern: &[&[u8]], names: &[&[u8]]) -> bool {
@@ -42,17 +43,41 @@ fn matches_name(pattern: &[u32], name: &[u32]) -> bool {
     }
 }
 
-/// What stands between `[` and its `]`, and what follows.
+/// The members between `[` and its `]`, and the rest after it.
 fn class(rest: &[u32]) -> Option<(&[u32], &[u32])> {
-    let first = usize::from(rest.first().is_some_and(|c| *c == u32::from(b'!') || *c == u32::from(b'^')));
-    let end = rest.iter().skip(first + 1).position(|c| *c == CLOSE)? + first + 1;
+    let first = usize::from(rest.first().is_some_and(is_negation));
+    let mut end = first;
+    while *rest.get(end)? != CLOSE || end == first {
+        end += if rest[end] == BACKSLASH { 2 } else { 1 };
+    }
     Some((&rest[..end], &rest[end + 1..]))
+}
+
+fn is_negation(c: &u32) -> bool {
+    [u32::from(b'!'), u32::from(b'^')].contains(c)
 }
 
 fn is_member(members: &[u32], c: u32) -> bool {
     match members.split_first() {
-        Some((first, rest)) if *first == u32::from(b'!') || *first == u32::from(b'^') => !rest.contains(&c),
-        _ => members.contains(&c),
+        Some((first, rest)) if is_negation(first) => !is_listed(rest, c),
+        _ => is_listed(members, c),
+    }
+}
+
+fn is_listed(members: &[u32], c: u32) -> bool {
+    let Some((first, rest)) = member(members) else { return false };
+    match rest.split_first() {
+        Some((&DASH, after)) if !after.is_empty() => {
+            member(after).is_some_and(|(last, rest)| (first..=last).contains(&c) || is_listed(rest, c))
+        }
+        _ => first == c || is_listed(rest, c),
+    }
+}
+
+fn member(members: &[u32]) -> Option<(u32, &[u32])> {
+    match members {
+        [] => None,
+        [BACKSLASH, first, rest @ ..] | [first, rest @ ..] => Some((*first, rest)),
     }
 }
 
@@ -173,6 +198,9 @@ mod tests {
             ("?[!x]*", "ab.c", "axb"),
             (r"\*", "*", "a"),
             ("[z\u{e9}]?", "\u{e9}\u{e9}", "\u{e9}"),
+            ("[a-c\u{e0}-\u{f6}]", "\u{e9}", "d"),
+            (r"[\]\-x-z]", "-", "a"),
+            (r"[!\]]", "a", "]"),
         ] {
             assert!(matches_path(&path(pattern), &path(yes)), "{pattern} matches {yes}");
             assert!(!matches_path(&path(pattern), &path(no)), "{pattern} does not match {no}");

@@ -22,7 +22,7 @@ pub struct AliasOf {
 }
 
 impl Resolver<'_> {
-    /// The mounts of the host, if something may have two names.
+    /// The mounts of the host, if a file may have two names.
     pub(super) fn mounts(&mut self) -> Option<Mounts> {
         match self.host.mount_table() {
             Ok(table) => Mounts::read(&table.unwrap_or_default()),
@@ -39,18 +39,8 @@ impl Resolver<'_> {
         let protected: Vec<Match> = self.found.matches.iter().filter(protective).cloned().collect();
         for found in protected {
             for (path, alias_of) in self.reachable_aliases(mounts, &found.path) {
-                // By whatever links the rule came, none leads here.
-                let (links, alias_of) = (Vec::new(), Some(alias_of));
-                let (matched, fixed_prefix) = (path.clone(), path.clone());
-                self.found.matches.push(Match {
-                    path,
-                    matched,
-                    fixed_prefix,
-                    links,
-                    alias_of,
-                    loose: None,
-                    ..found.clone()
-                });
+                let alias = Match::new(found.rule.clone(), path, found.kind, found.exactness);
+                self.found.matches.push(Match { names: found.names, alias_of: Some(alias_of), ..alias });
             }
         }
         for file in own {
@@ -60,40 +50,36 @@ impl Resolver<'_> {
         }
     }
 
-    /// The other names that the command can reach. It runs with our rights, so it cannot look into
-    /// a folder that is closed to us.
+    /// The other names that the command can reach. It runs with our rights, so it cannot enter a
+    /// directory that is closed to us.
     fn reachable_aliases(&mut self, mounts: &Mounts, path: &AbsPath) -> Vec<(AbsPath, AliasOf)> {
         let mut aliases: Vec<(AbsPath, AliasOf)> = mounts.aliases(path).into_iter().collect();
         aliases.retain(|(alias, _)| {
-            let own = [places::PROC, places::DEV].iter().any(|place| alias.as_path().starts_with(place));
-            !own && match self.host.exists(alias) {
-                Ok(exists) => exists,
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => false,
-                Err(e) => {
-                    self.unreadable_alias(&alias.to_string(), &e);
-                    false
+            !is_of_the_sandbox(alias)
+                && match self.host.exists(alias) {
+                    Ok(exists) => exists,
+                    Err(e) if e.kind() == io::ErrorKind::PermissionDenied => false,
+                    Err(e) => {
+                        self.unreadable_alias(&alias.to_string(), &e);
+                        false
+                    }
                 }
-            }
         });
         aliases
     }
 
     fn unreadable_alias(&mut self, path: &str, error: &io::Error) {
-        self.diagnostics.push(
-            Diagnostic::new(
-                Code::UnreadablePath,
-                format!("cannot look for other mounts at `{path}`: {}", reason(error)),
-            )
-            .help("make it readable: what is mounted in two places must be protected in both"),
-        );
+        let message = format!("cannot look for other mounts at `{path}`: {}", reason(error));
+        let help = "make it readable: what is mounted in two places must be protected in both";
+        self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 }
 
-/// All mounts.
+/// All mounts of the host.
 #[derive(Debug)]
 pub(super) struct Mounts {
     mounts: Vec<MountEntry>,
-    /// By parent; those whose parent is not in the table under `None`.
+    /// The mounts by parent. The key is `None` if the parent is not in the table.
     children: BTreeMap<Option<u64>, Vec<usize>>,
 }
 
@@ -104,10 +90,10 @@ impl Mounts {
         // A mount whose root was removed has no path, and so no other name.
         let mounts: Vec<MountEntry> =
             mountinfo::parse(table).into_iter().filter(|mount| mount.root.is_some()).collect();
-        let mut devices: Vec<&str> =
-            mounts.iter().filter(|mount| !is_of_the_kernel(mount)).map(|mount| mount.device.as_str()).collect();
-        devices.sort_unstable();
-        if !devices.windows(2).any(|pair| pair[0] == pair[1]) {
+        // Containers mount parts of `/proc` and `/dev` several times.
+        let mut counted = mounts.iter().filter(|mount| !is_of_the_sandbox(&mount.point));
+        let mut devices = BTreeSet::new();
+        if counted.all(|mount| devices.insert(mount.device.as_str())) {
             return None;
         }
         let ids: BTreeSet<u64> = mounts.iter().map(|mount| mount.id).collect();
@@ -127,13 +113,10 @@ impl Mounts {
             let parent = current.map(|index| self.mounts[index].id);
             let on_the_way = self.children.get(&parent).into_iter().flatten().copied();
             let on_the_way = on_the_way.filter(|index| path.is_within(&self.mounts[*index].point));
-            // The first one that is met; of several in one place the last.
-            let next =
-                on_the_way.min_by_key(|index| (self.mounts[*index].point.ancestors().count(), usize::MAX - index));
-            match next {
-                Some(next) => current = Some(next),
-                None => break,
-            }
+            // The outermost; of several in one place the last.
+            let depth = |index: &usize| (self.mounts[*index].point.ancestors().count(), usize::MAX - index);
+            let Some(next) = on_the_way.min_by_key(depth) else { break };
+            current = Some(next);
         }
         current
     }
@@ -183,9 +166,9 @@ impl Mounts {
     }
 }
 
-/// The sandbox has its own; containers mount parts of the host's several times.
-fn is_of_the_kernel(mount: &MountEntry) -> bool {
-    [places::PROC, places::DEV].iter().any(|place| mount.point.as_path().starts_with(place))
+/// Whether `path` is in a file system that the sandbox has of its own.
+fn is_of_the_sandbox(path: &AbsPath) -> bool {
+    [places::PROC, places::DEV].iter().any(|place| path.as_path().starts_with(place))
 }
 
 #[cfg(test)]

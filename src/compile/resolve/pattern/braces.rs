@@ -1,82 +1,63 @@
 //! `a{b,c}d` → `abd`, `acd`.
 
-use super::scan::{Piece, Pieces};
+use super::PatternError;
+use super::scan::{Piece, pieces};
 
-/// Braces multiply: `{a,b}{c,d}` are four patterns. More than this in one text is a mistake, not a policy.
-const MAX_ALTERNATIVES: usize = 1000;
+/// Braces multiply: `{a,b}{c,d}` are four patterns. More than this in one text is a mistake.
+pub(super) const MAX_ALTERNATIVES: usize = 1000;
 
-/// Ten groups of two exceed the other limit, so this one is only for groups such as `{a}`, which multiply nothing.
-const MAX_GROUPS: usize = 100;
+/// Limits groups such as `{a}`, which multiply nothing: ten groups of two exceed the other limit.
+pub(super) const MAX_GROUPS: usize = 100;
 
 /// The texts that `text` stands for. Alternatives may hold separators and further braces.
-pub(super) fn expand(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+pub(super) fn expand(text: &[u8]) -> Result<Vec<Vec<u8>>, PatternError> {
     let mut alternatives = Vec::new();
     expand_into(text, 0, &mut alternatives)?;
     Ok(alternatives)
 }
 
-fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(), String> {
-    let Some(group) = find_group(text)? else {
+fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(), PatternError> {
+    let cuts = first_group(text)?;
+    let [open, .., close] = cuts[..] else {
         if out.len() == MAX_ALTERNATIVES {
-            return Err(format!("the braces stand for more than {MAX_ALTERNATIVES} patterns"));
+            return Err(PatternError::TooManyAlternatives);
         }
         out.push(text.to_vec());
         return Ok(());
     };
     if groups == MAX_GROUPS {
-        return Err(format!("more than {MAX_GROUPS} pairs of braces in one pattern"));
+        return Err(PatternError::TooManyBraces);
     }
-    for alternative in group.alternatives {
-        let mut expanded = text[..group.open].to_vec();
-        expanded.extend_from_slice(alternative);
-        expanded.extend_from_slice(&text[group.close + 1..]);
+    for cut in cuts.windows(2) {
+        let expanded = [&text[..open], &text[cut[0] + 1..cut[1]], &text[close + 1..]].concat();
         expand_into(&expanded, groups + 1, out)?;
     }
     Ok(())
 }
 
-struct Group<'t> {
-    open: usize,
-    close: usize,
-    alternatives: Vec<&'t [u8]>,
-}
-
-/// The first `{…}` outside `[…]`.
-fn find_group(text: &[u8]) -> Result<Option<Group<'_>>, String> {
-    let mut open = None;
+/// The places of the first `{`, of its commas and of its `}`, outside of `[…]`. Empty if there is no
+/// group.
+fn first_group(text: &[u8]) -> Result<Vec<usize>, PatternError> {
     let mut depth = 0_usize;
-    let mut start = 0;
-    let mut alternatives = Vec::new();
-    for piece in Pieces::new(text) {
-        match piece? {
-            (at, Piece::Plain(b'{')) => {
-                depth += 1;
-                if depth == 1 {
-                    open = Some(at);
-                    start = at + 1;
-                }
-            }
-            (at, Piece::Plain(b',')) if depth == 1 => {
-                alternatives.push(&text[start..at]);
-                start = at + 1;
-            }
-            (_, Piece::Plain(b'}')) if depth == 0 => {
-                return Err("a `}` without its `{`; write `\\}` for the character".to_owned());
-            }
-            (at, Piece::Plain(b'}')) => {
-                depth -= 1;
-                if depth == 0 {
-                    alternatives.push(&text[start..at]);
-                    return Ok(open.map(|open| Group { open, close: at, alternatives }));
-                }
+    let mut cuts = Vec::new();
+    for piece in pieces(text) {
+        let (at, Piece::Plain(byte)) = piece? else { continue };
+        match (byte, depth) {
+            (b'{', _) => depth += 1,
+            (b'}', 0) => return Err(PatternError::UnopenedBrace),
+            (b'}', _) => depth -= 1,
+            _ => {}
+        }
+        match (byte, depth) {
+            (b'{' | b',', 1) => cuts.push(at),
+            (b'}', 0) => {
+                cuts.push(at);
+                return Ok(cuts);
             }
             _ => {}
         }
     }
-    match open {
-        Some(_) => Err("a `{` without its `}`; write `\\{` for the character".to_owned()),
-        None => Ok(None),
-    }
+    if cuts.is_empty() { Ok(cuts) } else { Err(PatternError::UnclosedBrace) }
 }
 
 #[cfg(test)]
@@ -109,7 +90,7 @@ mod tests {
     fn groups_that_multiply_nothing_are_limited_too() {
         assert_eq!(expanded(&"{a}".repeat(100)), ["a".repeat(100)]);
         for text in ["{a}".repeat(10_000), format!("{}a{}", "{".repeat(10_000), "}".repeat(10_000))] {
-            assert!(expand(text.as_bytes()).unwrap_err().contains("more than 100 pairs of braces"));
+            assert_eq!(expand(text.as_bytes()), Err(PatternError::TooManyBraces));
         }
     }
 }

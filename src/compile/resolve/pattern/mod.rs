@@ -1,25 +1,61 @@
-//! What a rule's text means: one path, or globs made of components (SPEC G1).
+//! Parses the text of a rule: one path, or globs made of components (SPEC G1).
 //!
-//! A glob is matched component by component while walking, so a directory that no pattern can match below is never
-//! opened, and the common forms cost one comparison of bytes. Everything else is matched by character, so that `?` is
-//! `é`, and by byte where a name is not UTF-8.
+//! A glob is matched component by component while walking, so a directory that no pattern can match
+//! below is never opened. The common forms cost one comparison of bytes; `globset` matches the rest.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
 mod braces;
 mod class;
-mod matcher;
 mod name;
-#[cfg(test)]
-mod reference;
+mod name_glob;
 mod scan;
 
-use matcher::Matcher;
 pub(crate) use name::NamePattern;
-use scan::{Piece, Pieces, Token};
+use name_glob::NameGlob;
+use scan::{Piece, Token, pieces};
+
+/// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
+pub(super) const MAX_PATTERN_BYTES: usize = 4096;
+
+/// Why a text is no pattern.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum PatternError {
+    #[error("the braces stand for more than {} patterns", braces::MAX_ALTERNATIVES)]
+    TooManyAlternatives,
+    #[error("more than {} pairs of braces in one pattern", braces::MAX_GROUPS)]
+    TooManyBraces,
+    #[error("a `}}` without its `{{`; write `\\}}` for the character")]
+    UnopenedBrace,
+    #[error("a `{{` without its `}}`; write `\\{{` for the character")]
+    UnclosedBrace,
+    #[error("a `[` without its `]`; write `\\[` for the character")]
+    UnclosedClass,
+    #[error("`[:…:]` has no meaning here; write the characters, or a range such as `a-z`")]
+    PosixClass,
+    #[error("a range in `[…]` goes from a character to a byte that is none")]
+    RangeOfCharacterAndByte,
+    #[error("a range in `[…]` ends before it starts")]
+    ReversedRange,
+    #[error("`..` after a wildcard has no fixed meaning")]
+    ParentAfterWildcard,
+    #[error("`**` must be a whole component: write `a/**/b`")]
+    PartialAnyDepth,
+    #[error("an alternative names no file")]
+    EmptyAlternative,
+    #[error("one name in it has too many different characters")]
+    TooManyCharacters,
+    #[error("it is longer than {MAX_PATTERN_BYTES} bytes")]
+    TooLong,
+    #[error(transparent)]
+    Globset(#[from] globset::Error),
+}
 
 #[derive(Debug)]
 pub(super) enum Pattern<'t> {
@@ -32,7 +68,7 @@ pub(super) enum Pattern<'t> {
 pub(super) struct Glob {
     /// The components before the first wildcard.
     pub prefix: PathBuf,
-    /// The rest: never empty.
+    /// The rest, which is never empty.
     pub components: Vec<Component>,
 }
 
@@ -47,31 +83,69 @@ pub(super) enum Component {
     StartsWith(String),
     /// `*.pem`
     EndsWith(String),
-    Glob(Matcher),
+    Glob(Box<NameGlob>),
 }
 
 impl Component {
+    fn parse(tokens: Vec<Token>) -> Result<Self, PatternError> {
+        match tokens.as_slice() {
+            [Token::Text(text)] => return Ok(Component::Literal(OsString::from_vec(text.clone()))),
+            [Token::Many] => return Ok(Component::Any),
+            [Token::Many, Token::Many] => return Ok(Component::AnyDepth),
+            // A comparison of bytes is one of characters only for UTF-8: the suffix `\xa9`, a byte
+            // that is no character, is not the last byte of `é`.
+            [Token::Many, Token::Text(end)] => {
+                if let Ok(end) = str::from_utf8(end) {
+                    return Ok(Component::EndsWith(end.to_owned()));
+                }
+            }
+            [Token::Text(start), Token::Many] => {
+                if let Ok(start) = str::from_utf8(start) {
+                    return Ok(Component::StartsWith(start.to_owned()));
+                }
+            }
+            _ => {}
+        }
+        Ok(Component::Glob(Box::new(NameGlob::new(&tokens)?)))
+    }
+
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         match self {
             Component::AnyDepth | Component::Any => true,
             Component::Literal(literal) => literal == name,
             Component::StartsWith(start) => name.as_bytes().starts_with(start.as_bytes()),
             Component::EndsWith(end) => name.as_bytes().ends_with(end.as_bytes()),
-            Component::Glob(matcher) => matcher.matches(name.as_bytes()),
+            Component::Glob(glob) => glob.matches(name),
         }
     }
 }
 
-/// Whether `text` holds a character that a glob gives a meaning to.
-pub(super) fn has_metacharacter(text: &OsStr) -> bool {
-    let has_meaning = |byte: u8| matches!(byte, b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\');
-    // Without a way out of the loop, so that many bytes are compared at once.
-    text.as_bytes().iter().fold(false, |found, byte| found | has_meaning(*byte))
+/// The components that may take the next name, after `components[at]` met `name`. The number of all
+/// components means that the glob has matched.
+pub(super) fn advance(components: &[Component], at: usize, name: &OsStr) -> impl Iterator<Item = usize> {
+    let is_deep = matches!(components[at], Component::AnyDepth);
+    // `**` also matches no directory at all; as the last component it matches every name.
+    let takes = if is_deep { (at + 1).min(components.len() - 1) } else { at };
+    is_deep.then_some(at).into_iter().chain(components[takes].matches(name).then_some(takes + 1))
 }
 
-/// The text as a pattern. The error is a sentence for people.
-pub(super) fn parse(text: &OsStr) -> Result<Pattern<'_>, String> {
-    // Nine rules of ten.
+/// Whether the components of a glob match `path`, which is relative to its prefix. Tracks all states
+/// at once, so the time is bounded for every pattern.
+pub(super) fn matches_path(components: &[Component], path: &Path) -> bool {
+    let end = components.len();
+    let mut states = BTreeSet::from([0]);
+    for name in path {
+        states = states.into_iter().filter(|at| *at < end).flat_map(|at| advance(components, at, name)).collect();
+    }
+    states.contains(&end)
+}
+
+/// Whether `text` holds a character that a glob gives a meaning to.
+pub(crate) fn has_metacharacter(text: &OsStr) -> bool {
+    text.as_bytes().iter().any(|byte| b"*?[]{}\\".contains(byte))
+}
+
+pub(super) fn parse(text: &OsStr) -> Result<Pattern<'_>, PatternError> {
     if !has_metacharacter(text) {
         return Ok(Pattern::Exact(Cow::Borrowed(Path::new(text))));
     }
@@ -84,65 +158,40 @@ pub(super) fn parse(text: &OsStr) -> Result<Pattern<'_>, String> {
     alternatives.iter().map(|alternative| glob(alternative)).collect::<Result<_, _>>().map(Pattern::Globs)
 }
 
-fn glob(text: &[u8]) -> Result<Glob, String> {
+fn glob(text: &[u8]) -> Result<Glob, PatternError> {
     let names = scan::components(text)?;
     let is_absolute = names.len() > 1 && names[0].is_empty();
     let mut prefix = PathBuf::from(if is_absolute { "/" } else { "" });
     let mut components: Vec<Component> = Vec::new();
-    for tokens in names {
-        if tokens.is_empty() {
-            continue;
+    for tokens in names.into_iter().filter(|tokens| !tokens.is_empty()) {
+        let stars = tokens.windows(2).any(|pair| matches!(pair, [Token::Many, Token::Many]));
+        if stars && tokens.len() > 2 {
+            return Err(PatternError::PartialAnyDepth);
         }
-        match component(tokens)? {
+        match Component::parse(tokens)? {
             Component::Literal(name) if name == "." => {}
             Component::Literal(name) if components.is_empty() => prefix.push(name),
-            Component::Literal(name) if name == ".." => {
-                return Err("`..` after a wildcard has no fixed meaning".to_owned());
-            }
-            // `**/**` says the same twice.
+            Component::Literal(name) if name == ".." => return Err(PatternError::ParentAfterWildcard),
+            // `**/**` means `**`.
             Component::AnyDepth if matches!(components.last(), Some(Component::AnyDepth)) => {}
             component => components.push(component),
         }
     }
     if components.is_empty() {
-        // One alternative of a brace is literal, as in `{a,b*}`: match its last name, so that it has the
-        // precedence of the glob that it is a part of.
-        let name = prefix.file_name().map(OsStr::to_os_string).ok_or("an alternative names no file")?;
+        // One alternative of a brace is literal, as in `{a,b*}`: match its last name, so that it has
+        // the precedence of the glob that it is a part of.
+        let name = prefix.file_name().ok_or(PatternError::EmptyAlternative)?.to_os_string();
         prefix.pop();
         components.push(Component::Literal(name));
     }
     Ok(Glob { prefix, components })
 }
 
-fn component(tokens: Vec<Token>) -> Result<Component, String> {
-    match tokens.as_slice() {
-        [Token::Text(text)] => return Ok(Component::Literal(OsString::from_vec(text.clone()))),
-        [Token::Many] => return Ok(Component::Any),
-        [Token::Many, Token::Many] => return Ok(Component::AnyDepth),
-        // These two compare bytes, which is the same as comparing characters only for UTF-8: the suffix `\xa9`, a byte
-        // that is no character, is not the last byte of `é`.
-        [Token::Many, Token::Text(end)] => {
-            if let Ok(end) = str::from_utf8(end) {
-                return Ok(Component::EndsWith(end.to_owned()));
-            }
-        }
-        [Token::Text(start), Token::Many] => {
-            if let Ok(start) = str::from_utf8(start) {
-                return Ok(Component::StartsWith(start.to_owned()));
-            }
-        }
-        _ => {}
-    }
-    if tokens.windows(2).any(|pair| matches!(pair, [Token::Many, Token::Many])) {
-        return Err("`**` must be a whole component: write `a/**/b`".to_owned());
-    }
-    Ok(Component::Glob(Matcher::new(tokens)))
-}
-
-/// The path that a text without braces names, unless it has a wildcard. A lone `]` is an ordinary character.
-fn unescape(text: &[u8]) -> Result<Option<Vec<u8>>, String> {
+/// The path that a text without braces names, unless it has a wildcard. A lone `]` is an ordinary
+/// character.
+fn unescape(text: &[u8]) -> Result<Option<Vec<u8>>, PatternError> {
     let mut path = Vec::with_capacity(text.len());
-    for piece in Pieces::new(text) {
+    for piece in pieces(text) {
         match piece?.1 {
             Piece::Plain(b'*' | b'?') | Piece::Class(_) => return Ok(None),
             Piece::Plain(byte) | Piece::Escaped(byte) => path.push(byte),
@@ -168,7 +217,7 @@ mod tests {
     fn error(pattern: &str) -> String {
         match parse(OsStr::new(pattern)) {
             Ok(parsed) => format!("accepted: {parsed:?}"),
-            Err(e) => e,
+            Err(e) => e.to_string(),
         }
     }
 
@@ -242,6 +291,7 @@ mod tests {
             (b"*\xa9", b"\xa9", "é".as_bytes()),
             (b"\xc3*", b"\xc3", "é".as_bytes()),
             (b"\xc3?", b"\xc3a", "é".as_bytes()),
+            (b"\xc3\\\xa9?", "éa".as_bytes(), b"\xc3\xffa"),
             (b"?[\xe0-\xff]", b"a\xe9", b"a\xc3"),
             (b"*.\xff", b"a.\xff", b"a.\xfe"),
         ] {

@@ -1,43 +1,28 @@
-//! A pattern for names that are no paths, such as those of variables (SPEC E2): what a component of a path can be.
+//! Patterns for names that are no paths, such as those of variables (SPEC E2).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::scan::{self, Token};
-use super::{Component, braces, component, has_metacharacter};
+use super::{Component, PatternError, braces, has_metacharacter};
 
 #[derive(Debug)]
 pub(crate) struct NamePattern(Vec<Component>);
 
 impl NamePattern {
-    /// The error is a sentence for people.
-    pub(crate) fn parse(text: &OsStr) -> Result<Self, String> {
+    pub(crate) fn parse(text: &OsStr) -> Result<Self, PatternError> {
         if !has_metacharacter(text) {
             return Ok(Self(vec![Component::Literal(text.to_owned())]));
         }
-        let alternatives = braces::expand(text.as_bytes())?;
-        alternatives.iter().map(|text| component(tokens(text)?)).collect::<Result<_, _>>().map(Self)
+        // In a name, `/` is an ordinary character, and `**` means `*`.
+        let separator = Token::Text(b"/".to_vec());
+        let component = |text: &Vec<u8>| Component::parse(scan::components(text)?.join(&separator));
+        braces::expand(text.as_bytes())?.iter().map(component).collect::<Result<_, _>>().map(Self)
     }
 
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
         self.0.iter().any(|component| component.matches(name))
     }
-}
-
-/// In a name `/` is a character like any other, and `**` says no more than `*`.
-fn tokens(text: &[u8]) -> Result<Vec<Token>, String> {
-    let mut tokens: Vec<Token> = Vec::new();
-    for (index, component) in scan::components(text)?.into_iter().enumerate() {
-        let separator = (index > 0).then(|| Token::Text(b"/".to_vec()));
-        for token in separator.into_iter().chain(component) {
-            match (tokens.last_mut(), token) {
-                (Some(Token::Text(text)), Token::Text(more)) => text.extend(more),
-                (Some(Token::Many), Token::Many) => {}
-                (_, token) => tokens.push(token),
-            }
-        }
-    }
-    Ok(tokens)
 }
 
 #[cfg(test)]
@@ -73,7 +58,7 @@ mod tests {
     #[test]
     fn what_cannot_be_parsed_says_why() {
         for (pattern, said) in [("A[", "without its `]`"), ("{A", "without its `}`"), ("[z-a]", "range")] {
-            let said_of_it = NamePattern::parse(OsStr::new(pattern)).unwrap_err();
+            let said_of_it = NamePattern::parse(OsStr::new(pattern)).unwrap_err().to_string();
             assert!(said_of_it.contains(said), "{pattern}: {said_of_it}");
         }
     }

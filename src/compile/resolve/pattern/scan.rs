@@ -1,53 +1,43 @@
-//! The one reading of a pattern's text: what is escaped, and what is inside a class. Braces and components are both
-//! found through it, so they cannot disagree.
+//! Reads a pattern's text: which bytes are escaped, and which lie inside a class. The braces and the
+//! components are both found through this one reader, so they cannot disagree.
 
+use super::PatternError;
 use super::class::Class;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
-    /// A byte that has its meaning, if it has one.
+    /// An unescaped byte outside of a class.
     Plain(u8),
-    /// A byte after `\`. Of a character of several bytes it is the first; the others have no meaning anyway.
+    /// The byte after a `\`. Of a character of several bytes this is the first; the others have no
+    /// special meaning anyway.
     Escaped(u8),
-    /// What is between `[` and its `]`.
+    /// The text between `[` and its `]`. It is not empty, and its last byte escapes nothing.
     Class(&'t [u8]),
 }
 
-/// The pieces of a text, each with the index at which it starts.
-pub(super) struct Pieces<'t> {
-    text: &'t [u8],
-    at: usize,
-}
-
-impl<'t> Pieces<'t> {
-    pub(super) fn new(text: &'t [u8]) -> Pieces<'t> {
-        Pieces { text, at: 0 }
-    }
-}
-
-impl<'t> Iterator for Pieces<'t> {
-    type Item = Result<(usize, Piece<'t>), String>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let start = self.at;
-        let (piece, length) = match self.text.get(start..)? {
+/// Splits a text into pieces, each with the index at which it starts.
+pub(super) fn pieces(text: &[u8]) -> impl Iterator<Item = Result<(usize, Piece<'_>), PatternError>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at;
+        let (piece, length) = match text.get(start..)? {
             [] => return None,
             [b'\\', next, ..] => (Piece::Escaped(*next), 2),
-            // Nothing is left to escape: the backslash is meant.
+            // A backslash at the end has nothing to escape, so it is an ordinary character.
             [b'\\'] => (Piece::Escaped(b'\\'), 1),
             [b'[', rest @ ..] => match class_length(rest) {
                 Some(inner) => (Piece::Class(&rest[..inner]), inner + 2),
-                None => return Some(Err("a `[` without its `]`; write `\\[` for the character".to_owned())),
+                None => return Some(Err(PatternError::UnclosedClass)),
             },
             [byte, ..] => (Piece::Plain(*byte), 1),
         };
-        self.at += length;
+        at += length;
         Some(Ok((start, piece)))
-    }
+    })
 }
 
-/// How many bytes after its `[` a class has before its `]`. A `]` directly after `[`, `[!` or `[^` is a member, and so
-/// is one after `\`. A class is a part of one name, so a `/` cannot be in it.
+/// The number of bytes between a `[` and its `]`. A `]` directly after `[`, `[!` or `[^` is a
+/// member, and so is one after `\`. A class is a part of one name, so it cannot hold a `/`.
 fn class_length(text: &[u8]) -> Option<usize> {
     let first = usize::from(matches!(text.first(), Some(b'!' | b'^')));
     let mut at = first;
@@ -62,7 +52,7 @@ fn class_length(text: &[u8]) -> Option<usize> {
 }
 
 /// A part of one component.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Token {
     Text(Vec<u8>),
     /// `?`
@@ -72,12 +62,12 @@ pub(super) enum Token {
     Class(Class),
 }
 
-/// The components of a text without braces. Between two separators in a row is an empty one. A `\` before a separator
-/// changes nothing, because no name can hold one.
-pub(super) fn components(text: &[u8]) -> Result<Vec<Vec<Token>>, String> {
+/// The components of a text without braces, an empty one between two separators in a row. A `\`
+/// before a separator changes nothing, because no name can hold a separator.
+pub(super) fn components(text: &[u8]) -> Result<Vec<Vec<Token>>, PatternError> {
     let mut components = Vec::new();
     let mut tokens = Vec::new();
-    for piece in Pieces::new(text) {
+    for piece in pieces(text) {
         match piece?.1 {
             Piece::Plain(b'/') | Piece::Escaped(b'/') => components.push(std::mem::take(&mut tokens)),
             Piece::Plain(b'?') => tokens.push(Token::One),
@@ -97,13 +87,6 @@ pub(super) fn components(text: &[u8]) -> Result<Vec<Vec<Token>>, String> {
 mod tests {
     use super::*;
 
-    fn class(text: &str) -> Option<&str> {
-        match Pieces::new(text.as_bytes()).next() {
-            Some(Ok((0, Piece::Class(inner)))) => Some(std::str::from_utf8(inner).unwrap()),
-            _ => None,
-        }
-    }
-
     #[test]
     fn a_class_ends_at_the_first_bracket_that_is_not_a_member() {
         for (text, inner) in [
@@ -119,15 +102,16 @@ mod tests {
             (r"[\\]]", r"\\"),
             ("[{,}]", "{,}"),
         ] {
-            assert_eq!(class(text), Some(inner), "{text}");
+            let first = pieces(text.as_bytes()).next();
+            assert_eq!(first, Some(Ok((0, Piece::Class(inner.as_bytes())))), "{text}");
         }
     }
 
     #[test]
     fn a_class_that_is_not_closed_in_its_component_is_an_error() {
         for text in ["[", "[]", "[!", "[!]", "[^]", "[a", r"[a\]", r"[\", "[a/b]", r"[a\/b]", "[/]", "[!/]"] {
-            let first = Pieces::new(text.as_bytes()).next();
-            assert!(matches!(first, Some(Err(_))), "{text}: {first:?}");
+            let first = pieces(text.as_bytes()).next();
+            assert_eq!(first, Some(Err(PatternError::UnclosedClass)), "{text}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Sockets that the environment names. They may belong to another network namespace, and then no table has them.
+//! Sockets that the environment names. They may belong to another network namespace, and then
+//! `/proc/net/unix` does not list them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,11 +14,11 @@ pub(super) fn sockets(session: &Session) -> Vec<PathBuf> {
     let gpg = gpg.map(|path| PathBuf::from(OsStr::from_bytes(path)));
     let bus = session.var("DBUS_SESSION_BUS_ADDRESS").map(|value| bus_paths(value.as_bytes())).unwrap_or_default();
     let all = agent.into_iter().chain(gpg).chain(bus);
-    // What is relative is so to the working directory, or rather to nothing that anybody would rely on.
+    // No program relies on a relative path here.
     all.filter(|path| Path::is_absolute(path)).collect()
 }
 
-/// `unix:path=/run/user/1000/bus,guid=…;unix:…`, with `%20` for a blank.
+/// The paths in `unix:path=/run/user/1000/bus,guid=…;unix:…`, with `%20` for a blank.
 fn bus_paths(addresses: &[u8]) -> Vec<PathBuf> {
     let settings = addresses
         .split(|byte| *byte == b';')

@@ -15,66 +15,67 @@ use rustix::io::Errno;
 use crate::compile::layers::Project;
 use crate::compile::presets::Policy;
 use crate::diagnostic::{Code, Diagnostic, listed, reason};
-use crate::host::session::Session;
 use crate::host::unix_sockets;
-use crate::host::{FileKind, Host, Resolved};
+use crate::host::{FileKind, Resolved};
 use crate::policy::origin::Origin;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
 use crate::sys::ablate::{self, Mitigation};
 
-use super::pattern::Component;
 use super::walk::WalkPattern;
-use super::{Match, Resolver};
+use super::{Match, Resolver, pattern};
 
 const TABLE: &str = "/proc/net/unix";
 const LISTENING: &str = "a service of this machine listens here";
 const NAMED: &str = "the environment names this socket";
 const RUNTIME_DIRECTORY: &str = "the sockets of the session are here (`XDG_RUNTIME_DIR`)";
 
-/// Nothing of the host shows here, unless a rule opens it.
+/// The sandbox has its own of these. Nothing of the host is visible there unless a rule opens it.
 const PRIVATE: [&str; 4] = [places::RUN, places::TMP, places::DEV, places::PROC];
 
-/// Start folders of relative names, besides the home and the project: programs are known to bind
-/// such names here.
+/// Working directories in which programs are known to bind relative names, besides the home and the
+/// project.
 const WORKING_DIRECTORIES: [&str; 2] = ["/", "/var/spool/postfix"];
 
-/// How many names one warning spells out.
 const NAMES_IN_A_WARNING: usize = 5;
 
 impl Match {
-    /// Whether it hides a service. Those come and go.
+    /// Whether it hides the socket of a service.
     pub(crate) fn is_of_a_service(&self) -> bool {
         [LISTENING, NAMED].iter().any(|why| self.rule.origin == Origin::BuiltIn(why))
     }
 }
 
 impl Resolver<'_> {
-    pub(super) fn sockets(&mut self, session: &Session, policy: &Policy) {
-        let rules: Vec<Arc<Rule>> = policy.sockets.iter().cloned().map(Arc::new).collect();
+    pub(super) fn sockets(&mut self, policy: &Policy) {
         let mut patterns = Vec::new();
-        for rule in &rules {
-            self.rule(rule, &mut patterns);
+        for rule in &policy.sockets {
+            self.rule(&Arc::new(rule.clone()), &mut patterns);
         }
-        self.sockets_named_like_patterns(&patterns);
-        self.runtime_directory(session);
-        let names = self.names_of_sockets(session);
-        let sockets = Finder::new(self, &patterns).find(names);
-        for (path, Cover { kind, why }) in sockets {
-            // An entry allows sockets, and not a closed folder around one.
-            let is_allowed =
-                |pattern: &&WalkPattern| kind == FileKind::File && matches(&pattern.prefix, &pattern.components, &path);
+        for pattern in &patterns {
+            // A socket that has the text of the pattern as its name (SPEC G4).
+            if let Some(Resolved { path, links, .. }) = pattern.literal.clone()
+                && self.is_socket(&pattern.rule, &path)
+            {
+                self.show(pattern, path.clone(), links, path);
+            }
+        }
+        self.runtime_directory();
+        for (path, (kind, why)) in self.find_sockets(&patterns) {
+            // An entry allows sockets, and not a closed directory around one.
+            let is_allowed = |pattern: &&WalkPattern| {
+                let names = path.relative_to(&pattern.prefix).filter(|_| kind == FileKind::File);
+                names.is_some_and(|names| pattern::matches_path(&pattern.components, names))
+            };
             match patterns.iter().find(is_allowed) {
-                Some(WalkPattern { rule, prefix, links, .. }) => {
-                    self.socket(rule, path, Exactness::Glob, links.clone(), prefix.clone());
-                }
+                Some(pattern) => self.show(pattern, path.clone(), pattern.links.clone(), pattern.prefix.clone()),
                 None => self.hide(path, kind, why),
             }
         }
     }
 
-    /// Whether a socket is at `path`; an error is said.
+    /// Whether a socket is at `path`. Reports an error.
     pub(super) fn is_socket(&mut self, rule: &Rule, path: &AbsPath) -> bool {
         self.host.is_socket(path).unwrap_or_else(|e| {
             self.unreadable(rule, path, &e);
@@ -82,38 +83,9 @@ impl Resolver<'_> {
         })
     }
 
-    /// SPEC G4, for sockets.
-    fn sockets_named_like_patterns(&mut self, patterns: &[WalkPattern]) {
-        for pattern in patterns {
-            if let Some(Resolved { path, links, .. }) = pattern.literal.clone()
-                && self.is_socket(&pattern.rule, &path)
-            {
-                self.socket(&pattern.rule, path.clone(), Exactness::Glob, links, path);
-            }
-        }
-    }
-
-    fn socket(
-        &mut self,
-        rule: &Arc<Rule>,
-        path: AbsPath,
-        exactness: Exactness,
-        links: Vec<AbsPath>,
-        fixed_prefix: AbsPath,
-    ) {
-        let (rule, matched, kind) = (rule.clone(), path.clone(), FileKind::File);
-        self.accept(Match {
-            rule,
-            path,
-            kind,
-            exactness,
-            matched,
-            links,
-            fixed_prefix,
-            names: 1,
-            alias_of: None,
-            loose: None,
-        });
+    fn show(&mut self, pattern: &WalkPattern, path: AbsPath, links: Vec<AbsPath>, fixed_prefix: AbsPath) {
+        let found = Match::new(pattern.rule.clone(), path, FileKind::File, Exactness::Glob);
+        self.accept(Match { links, fixed_prefix, ..found });
     }
 
     /// The mask loses to every rule that names the path, and wins over every glob: a glob that
@@ -127,49 +99,33 @@ impl Resolver<'_> {
             FileKind::File => self.host.names(&path).ok().flatten().unwrap_or(1),
             FileKind::Directory | FileKind::Device => 1,
         };
-        self.found.matches.push(Match {
-            loose: None,
-            rule: Arc::new(Rule::exact(Access::Exclude, path.clone(), LayerKind::Base, Origin::BuiltIn(why))),
-            kind,
-            exactness: Exactness::Exact,
-            matched: path.clone(),
-            links: Vec::new(),
-            fixed_prefix: path.clone(),
-            path,
-            names,
-            alias_of: None,
-        });
+        let rule = Rule::exact(Access::Exclude, path.clone(), LayerKind::Base, Origin::BuiltIn(why));
+        self.found.matches.push(Match { names, ..Match::new(Arc::new(rule), path, kind, Exactness::Exact) });
     }
 
     /// Hides `XDG_RUNTIME_DIR` if it lies outside of the private `/run`. It is full of sockets,
     /// also of services that start on demand.
-    fn runtime_directory(&mut self, session: &Session) {
-        let Some(written) = session.path_var("XDG_RUNTIME_DIR") else { return };
-        match self.host.resolve(written.as_path()) {
+    fn runtime_directory(&mut self) {
+        let Some(written) = self.session.path_var("XDG_RUNTIME_DIR") else { return };
+        let hidden = match self.host.resolve(written.as_path()) {
             Ok(Resolved { path, kind: Some(FileKind::Directory), .. }) => {
-                let project = self.project;
-                let is_work = path.is_within(&project.root);
+                let Project { home, root, cwd, .. } = self.project;
                 // Do not hide a whole home: its sockets are hidden one by one.
-                let is_around = [&project.home, &project.root, &project.cwd].iter().any(|at| at.is_within(&path));
-                if !is_work && !is_around && self.shows(&path) {
-                    self.hide(path, FileKind::Directory, RUNTIME_DIRECTORY);
-                }
+                let is_around = [home, root, cwd].iter().any(|at| at.is_within(&path));
+                (!path.is_within(root) && !is_around && self.shows(&path)).then_some(path)
             }
-            Ok(_) => {}
-            Err(e) => {
-                if let Some(folder) = self.hidden_instead_of(written.as_path(), &e) {
-                    self.hide(folder, FileKind::Directory, RUNTIME_DIRECTORY);
-                }
-            }
+            Ok(_) => None,
+            Err(e) => self.hidden_instead_of(written.as_path(), &e),
+        };
+        if let Some(path) = hidden {
+            self.hide(path, FileKind::Directory, RUNTIME_DIRECTORY);
         }
     }
 
     /// Every name under which a service may be reached, and how it is known.
-    fn names_of_sockets(&mut self, session: &Session) -> BTreeMap<PathBuf, &'static str> {
-        let mut names = BTreeMap::new();
-        for path in environment::sockets(session) {
-            names.insert(path, NAMED);
-        }
+    fn names_of_sockets(&mut self) -> BTreeMap<PathBuf, &'static str> {
+        let named = environment::sockets(self.session);
+        let mut names: BTreeMap<_, _> = named.into_iter().map(|path| (path, NAMED)).collect();
         let table = match self.host.kernel_file(TABLE) {
             Ok(table) => table.unwrap_or_default(),
             Err(e) => {
@@ -179,7 +135,7 @@ impl Resolver<'_> {
         };
         let mut unplaced = Vec::new();
         for name in unix_sockets::reachable(&table) {
-            // `/proc/self` means another folder for each process.
+            // `/proc/self` is another directory for each process.
             if name.is_absolute() && !name.starts_with(places::PROC) {
                 names.insert(name, LISTENING);
                 continue;
@@ -221,19 +177,13 @@ impl Resolver<'_> {
             names.iter().take(NAMES_IN_A_WARNING).map(|name| format!("`{}`", escape_for_display(name.as_os_str())));
         let more = names.len().saturating_sub(NAMES_IN_A_WARNING);
         let others = (more > 0).then(|| format!("{more} more"));
-        self.diagnostics.push(
-            Diagnostic::new(
-                Code::UnplacedSocket,
-                format!(
-                    "services listen on names whose folder is not known, and may be reached: {}",
-                    listed(spelled.chain(others), "and")
-                ),
-            )
-            .help("start them with whole paths, or hide the folders of the sockets with `exclude`"),
-        );
+        let names = listed(spelled.chain(others), "and");
+        let message = format!("services listen on names whose folder is not known, and may be reached: {names}");
+        let help = "start them with whole paths, or hide the folders of the sockets with `exclude`";
+        self.diagnostics.push(Diagnostic::new(Code::UnplacedSocket, message).help(help));
     }
 
-    /// Whether the host shows at `path`, as far as no rule hides it.
+    /// Whether the host is visible at `path` unless a rule hides it.
     fn shows(&self, path: &AbsPath) -> bool {
         let Some(private) = PRIVATE.iter().find(|place| path.as_path().starts_with(place)) else { return true };
         let opens = |at: &AbsPath| at.as_path().starts_with(private) && path.is_within(at);
@@ -241,153 +191,91 @@ impl Resolver<'_> {
         by_rule || self.found.runtime.mounts.iter().any(|mount| mount.symlink.is_none() && opens(&mount.path))
     }
 
-    /// EACCES below another user's folder: the command cannot reach the socket either, so skip it.
-    /// The command could open a closed folder of our own, so hide that folder, unless a rule opens
-    /// it. ELOOP leads to no service. Report every other error.
+    /// EACCES below another user's directory: the command cannot reach the socket either, so skip
+    /// it. The command could open a closed directory of our own, so hide that directory, unless a
+    /// rule opens it. ELOOP leads to no service. Report every other error.
     fn hidden_instead_of(&mut self, name: &Path, error: &io::Error) -> Option<AbsPath> {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::ACCESS) => {
-                let folder = self.closed_by_us(name)?;
-                if self.is_opened(&folder) {
-                    self.unreadable_socket(name.as_os_str(), error);
+                let folder = self.host.refused_by(name)?;
+                let is_ours = self.host.owner(&folder).is_ok_and(|owner| owner == self.session.uid);
+                if !is_ours || folder.is_within(&self.project.root) || !self.shows(&folder) {
                     return None;
                 }
-                Some(folder)
+                let opens = |found: &Match| found.path == folder && found.rule.access == Access::Rw;
+                if !self.found.matches.iter().any(opens) {
+                    return Some(folder);
+                }
             }
-            Some(Errno::LOOP) => None,
-            _ => {
-                self.unreadable_socket(name.as_os_str(), error);
-                None
-            }
+            Some(Errno::LOOP) => return None,
+            _ => {}
         }
-    }
-
-    /// The folder that keeps us from looking at `name`, if it is ours.
-    fn closed_by_us(&self, name: &Path) -> Option<AbsPath> {
-        let folder = self.host.refused_by(name)?;
-        let is_ours = self.host.owner(&folder).is_ok_and(|owner| owner == self.session.uid);
-        (is_ours && !folder.is_within(&self.project.root) && self.shows(&folder)).then_some(folder)
-    }
-
-    /// Whether a rule has the last word on a folder, and lets the command open it.
-    fn is_opened(&self, folder: &AbsPath) -> bool {
-        self.found.matches.iter().any(|found| found.path == *folder && found.rule.access == Access::Rw)
+        self.unreadable_socket(name.as_os_str(), error);
+        None
     }
 
     fn unreadable_socket(&mut self, name: &OsStr, error: &io::Error) {
-        self.diagnostics.push(
-            Diagnostic::new(
-                Code::UnreadablePath,
-                format!("cannot look for sockets at `{}`: {}", escape_for_display(name), reason(error)),
-            )
-            .help("make it readable: a socket that is not seen cannot be hidden"),
-        );
-    }
-}
-
-/// How a service is hidden, and why.
-struct Cover {
-    /// Of a socket, or of a folder that is closed around one.
-    kind: FileKind,
-    why: &'static str,
-}
-
-/// Looks at the names, and at nothing twice: hundreds of sockets lie in a few folders.
-struct Finder<'f, 'r, 'p> {
-    resolver: &'f mut Resolver<'r>,
-    patterns: &'p [WalkPattern],
-    folders: BTreeMap<PathBuf, Option<AbsPath>>,
-}
-
-impl<'f, 'r, 'p> Finder<'f, 'r, 'p> {
-    fn new(resolver: &'f mut Resolver<'r>, patterns: &'p [WalkPattern]) -> Self {
-        Self { resolver, patterns, folders: BTreeMap::new() }
+        let message = format!("cannot look for sockets at `{}`: {}", escape_for_display(name), reason(error));
+        let help = "make it readable: a socket that is not seen cannot be hidden";
+        self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 
-    /// The sockets outside of the project that would be visible or that a pattern may allow. For a
-    /// socket in a closed folder of our own, that folder.
-    fn find(mut self, names: BTreeMap<PathBuf, &'static str>) -> BTreeMap<AbsPath, Cover> {
+    /// The sockets outside of the project that would be visible or that a pattern may allow, and how
+    /// they are known. For a socket in a closed directory of our own, that directory.
+    fn find_sockets(&mut self, patterns: &[WalkPattern]) -> BTreeMap<AbsPath, (FileKind, &'static str)> {
+        // Hundreds of sockets lie in a few directories.
+        let mut folders = BTreeMap::new();
         let mut found = BTreeMap::new();
-        for (name, why) in names {
-            match self.socket(&name) {
-                Ok(Some(path)) => {
-                    found.entry(path).or_insert(Cover { kind: FileKind::File, why });
-                }
-                Ok(None) => {}
-                Err(e) => {
-                    if let Some(folder) = self.resolver.hidden_instead_of(&name, &e) {
-                        found.entry(folder).or_insert(Cover { kind: FileKind::Directory, why });
-                    }
-                }
+        for (name, why) in self.names_of_sockets() {
+            let cover = match self.socket(&name, patterns, &mut folders) {
+                Ok(socket) => socket.map(|path| (path, FileKind::File)),
+                Err(e) => self.hidden_instead_of(&name, &e).map(|folder| (folder, FileKind::Directory)),
+            };
+            if let Some((path, kind)) = cover {
+                found.entry(path).or_insert((kind, why));
             }
         }
         found
     }
 
-    fn socket(&mut self, name: &Path) -> io::Result<Option<AbsPath>> {
+    fn socket(
+        &self,
+        name: &Path,
+        patterns: &[WalkPattern],
+        folders: &mut BTreeMap<PathBuf, Option<AbsPath>>,
+    ) -> io::Result<Option<AbsPath>> {
         let (Some(folder), Some(file)) = (name.parent(), name.file_name()) else { return Ok(None) };
-        let Some(folder) = self.folder(folder)? else { return Ok(None) };
-        let may_matter = |path: &AbsPath| {
-            self.resolver.shows(path) || self.patterns.iter().any(|pattern| path.is_within(&pattern.prefix))
-        };
+        if !folders.contains_key(folder) {
+            let resolved = self.host.resolve(folder);
+            let path = resolved.map(|found| (found.kind == Some(FileKind::Directory)).then_some(found.path));
+            // An error is reported for the first socket in the directory only.
+            folders.insert(folder.to_owned(), path.as_ref().ok().cloned().flatten());
+            path?;
+        }
+        let Some(folder) = folders.get(folder).and_then(Option::as_ref) else { return Ok(None) };
+        let may_matter =
+            |path: &AbsPath| self.shows(path) || patterns.iter().any(|pattern| path.is_within(&pattern.prefix));
         if !may_matter(&folder.child(file)) {
             return Ok(None);
         }
-        let host: &Host = self.resolver.host;
-        let Resolved { path, kind, .. } = host.resolve_from(&folder, Path::new(file))?;
-        let is_outside = !path.is_within(&self.resolver.project.root);
-        Ok((is_outside && kind == Some(FileKind::File) && may_matter(&path) && host.is_socket(&path)?).then_some(path))
+        let Resolved { path, kind, .. } = self.host.resolve_from(folder, Path::new(file))?;
+        let may_count = !path.is_within(&self.project.root) && kind == Some(FileKind::File) && may_matter(&path);
+        Ok((may_count && self.host.is_socket(&path)?).then_some(path))
     }
-
-    fn folder(&mut self, folder: &Path) -> io::Result<Option<AbsPath>> {
-        if let Some(known) = self.folders.get(folder) {
-            return Ok(known.clone());
-        }
-        let resolved = self.resolver.host.resolve(folder);
-        let path = resolved.map(|found| (found.kind == Some(FileKind::Directory)).then_some(found.path));
-        // An error is said for the first socket there, if at all.
-        self.folders.insert(folder.to_owned(), path.as_ref().ok().cloned().flatten());
-        path
-    }
-}
-
-/// Whether a pattern matches the whole of `path`. Tracks all states at once, so the time is bounded
-/// for every pattern.
-pub(super) fn matches(prefix: &AbsPath, components: &[Component], path: &AbsPath) -> bool {
-    let Some(below) = path.relative_to(prefix) else { return false };
-    let end = components.len();
-    let mut states = vec![false; end + 1];
-    states[0] = true;
-    for name in below.iter() {
-        let mut next = vec![false; end + 1];
-        for (at, component) in components.iter().enumerate() {
-            let is_deep = matches!(component, Component::AnyDepth);
-            if states[at] && is_deep {
-                next[at] = true;
-                // `**` also matches no directory at all; as the last component it matches every
-                // name.
-                if at + 1 < end {
-                    states[at + 1] = true;
-                }
-            }
-            if states[at] && (!is_deep || at + 1 == end) && component.matches(name) {
-                next[at + 1] = true;
-            }
-        }
-        states = next;
-    }
-    states[end]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::{self, Pattern};
+    use super::super::pattern::Pattern;
     use super::*;
 
     fn allowed(text: &str, path: &str) -> bool {
         let Ok(Pattern::Globs(globs)) = pattern::parse(OsStr::new(text)) else { return false };
         let path = AbsPath::root().join(path);
-        globs.into_iter().any(|glob| matches(&AbsPath::root().join(&glob.prefix), &glob.components, &path))
+        globs.into_iter().any(|glob| {
+            let names = path.relative_to(&AbsPath::root().join(&glob.prefix));
+            names.is_some_and(|names| pattern::matches_path(&glob.components, names))
+        })
     }
 
     #[test]

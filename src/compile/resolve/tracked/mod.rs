@@ -1,19 +1,21 @@
-//! Which files the git index holds with exactly the content they have now (SPEC P6).
+//! Which files the git index holds with exactly the content that they have now (SPEC P6).
 //!
-//! Such a file is left unmasked, so a wrong `true` shows a secret. The index, and the `.git` that leads to it, may
-//! have been written by the sandboxed command, and neither is trusted here. The proof is the content itself:
+//! Such a file is left unmasked, so a wrong `true` shows a secret. The sandboxed command may have
+//! written the index, and the `.git` that leads to it, so neither is trusted. The content is the
+//! proof:
 //!
-//! - To name the blob of a file, the command must know the hash of its content. It learns that hash from the content,
-//!   or from a repository that has the content; then unmasking the file tells it nothing new. Finding another
-//!   content with the same hash does not help: the entry must match the file, which the command did not write.
-//! - So no back-pointer is asked of a `.git` file: a forged one leads to another index, and the same proof.
-//! - A match that the command guessed confirms the guess. That costs it one start of the sandbox for each guess and
-//!   file, which is why an index that holds a name twice is refused as a whole: it would test many guesses at once.
-//!   A secret short enough to be found that way is not kept by a mask.
-//! - The bytes are compared as they are, without git's filters. With git-crypt and the like the index holds the
-//!   cipher text and the work tree the plain text; they differ, and the file stays masked.
-//! - What remains: a content whose full hash is known though the content is not (a hash printed somewhere, a partial
-//!   clone without that blob). An abbreviated hash is not enough.
+//! - To name the blob of a file, the command must know the hash of its content. It learns the hash
+//!   from the content, or from a repository that has the content; then unmasking the file tells it
+//!   nothing new. Another content with the same hash does not help: the entry must match the file,
+//!   which the command did not write.
+//! - A forged `.git` file leads to another index, and the same proof. So it needs no back-pointer.
+//! - A match that the command guessed confirms the guess, at the cost of one start of the sandbox
+//!   for each guess and file. An index that holds a name twice would test many guesses at once, so it is
+//!   refused. A mask does not keep a secret that is short enough to be guessed that way.
+//! - The bytes are compared without git's filters. With git-crypt the index holds the cipher text
+//!   and the work tree the plain text; they differ, and the file stays masked.
+//! - Not covered: a content that is unknown although its full hash is known (a hash printed
+//!   somewhere, a partial clone without that blob). An abbreviated hash is not enough.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +29,7 @@ use crate::host::git::nested::{common_dir_of, git_dir_in};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
-/// Larger files are not hashed. Secrets are small, and a large one that stays masked is the safe side.
+/// Larger files are not hashed, and stay masked.
 const LARGEST_FILE: u64 = 16 << 20;
 
 fn blob_id(kind: HashKind, content: &[u8]) -> Vec<u8> {
@@ -38,10 +40,10 @@ fn blob_id(kind: HashKind, content: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The answers of the repositories met so far; each index is read once.
+/// Reads the index of each repository once.
 pub(crate) struct TrackedFiles<'h> {
     host: &'h Host,
-    /// By work tree. `None`: there is a repository, and its index tells us nothing.
+    /// The indexes by work tree. `None` if the index of a repository is of no use.
     indexes: BTreeMap<AbsPath, Option<Index>>,
 }
 
@@ -50,16 +52,17 @@ impl<'h> TrackedFiles<'h> {
         Self { host, indexes: BTreeMap::new() }
     }
 
-    /// Whether the index of the nearest repository around `path` surely has it, as a regular file with its present
-    /// content. `path` holds no symlinks.
+    /// Whether the index of the nearest repository around `path` has it as a regular file with its
+    /// present content. `path` holds no symlinks.
     ///
-    /// Every doubt is a no: no repository, an index that cannot be read or understood, a symlink on the way, an entry
-    /// that is unmerged, skipped in the work tree or only intended.
+    /// Every doubt is a no: no repository, an index that cannot be read or understood, a symlink on
+    /// the way, an entry that is unmerged, skipped in the work tree or only intended.
     pub(crate) fn holds(&mut self, path: &AbsPath) -> bool {
         self.is_held(path).unwrap_or(false)
     }
 
-    /// Whether that index has a plain entry for it, merged and meant to be in the work tree, whatever the content. For advice: this proves nothing.
+    /// Whether that index has a plain entry for `path`, merged and meant to be in the work tree,
+    /// whatever the content. Only for advice.
     pub(crate) fn names(&mut self, path: &AbsPath) -> bool {
         self.entry(path).is_ok_and(|entry| entry.is_some())
     }
@@ -86,8 +89,8 @@ impl<'h> TrackedFiles<'h> {
         Ok(index.blob_id(name.as_os_str().as_bytes()).map(|id| (index.hash_kind, id)))
     }
 
-    /// The nearest folder above `path` with anything named `.git`, valid or not: a broken one is a doubt, and a
-    /// repository further up holds no file of one below it.
+    /// The nearest directory above `path` with anything named `.git`, valid or not: a broken one is a
+    /// doubt, and a repository further up holds no file of one below it.
     fn work_tree_around(&self, path: &AbsPath) -> io::Result<Option<AbsPath>> {
         for folder in path.ancestors().skip(1) {
             if self.host.exists(&folder.child(".git"))? {
