@@ -118,7 +118,7 @@ impl<'p> Inside<'p> {
 
     /// The mount points from which on something else is seen, parents first.
     pub fn seen(&self) -> impl Iterator<Item = &AbsPath> {
-        self.mounts.iter().map(|(path, _)| path)
+        self.mounts.keys()
     }
 
     pub fn at(&self, path: &AbsPath) -> Effective {

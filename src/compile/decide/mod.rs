@@ -11,7 +11,7 @@ use crate::compile::resolve::{Loose, Match, Resolution};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, Growing, PathMap, Sweep};
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -78,10 +78,6 @@ impl Decisions {
         self.0.iter()
     }
 
-    pub fn count(&self) -> usize {
-        self.0.count()
-    }
-
     pub fn get(&self, path: &AbsPath) -> Option<&Decision> {
         self.0.get(path)
     }
@@ -101,11 +97,9 @@ impl Decisions {
         self.0.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
-    /// All decisions, each with whether something strictly below it is writable.
-    pub fn with_openings(&self) -> impl Iterator<Item = (&AbsPath, &Decision, impl FnOnce() -> bool)> {
-        self.0.with_below().map(|(path, decision, mut below)| {
-            (path, decision, move || below.any(|(_, decision)| decision.access == Access::Rw))
-        })
+    /// Whether something strictly below `path` is writable.
+    pub fn opens_below(&self, path: &AbsPath) -> bool {
+        self.0.below(path).any(|(_, decision)| decision.access == Access::Rw)
     }
 
     /// The nearest decision at or above `path`; `None` where only the base mounts apply.
@@ -118,21 +112,12 @@ impl Decisions {
         self.0.nearest_above(path).map(|(_, decision)| decision)
     }
 
-    /// Answers for paths that are asked about in their order.
-    pub fn sweep(&self) -> Sweep<'_, Decision> {
-        self.0.sweep()
-    }
-
     /// All decisions above `path`, outermost first.
     pub fn way_to(&self, path: &AbsPath) -> Vec<(&AbsPath, &Decision)> {
-        let mut way: Vec<_> = self.upwards(path).collect();
+        let upwards = std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at));
+        let mut way: Vec<_> = upwards.collect();
         way.reverse();
         way
-    }
-
-    /// All decisions above `path`, innermost first.
-    fn upwards(&self, path: &AbsPath) -> impl Iterator<Item = (&AbsPath, &Decision)> {
-        std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at))
     }
 
     /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
@@ -219,14 +204,15 @@ fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
 fn settle(matches: &[&Match]) -> Decisions {
     let mut matches = matches.to_vec();
     matches.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut decisions = Growing::with_room(matches.len());
+    let mut decisions = PathMap::default();
     let mut aside = Vec::new();
     for at_path in matches.chunk_by(|a, b| a.path == b.path) {
         let path = &at_path[0].path;
-        decisions.reach(path);
-        let mut candidates: Vec<Candidate> = at_path.iter().map(|found| Candidate::new(found, &decisions)).collect();
+        let around = decisions.nearest_above(path);
+        let mut candidates: Vec<Candidate> =
+            at_path.iter().map(|found| Candidate::new(found, around, &decisions)).collect();
         candidates.sort_by(Candidate::strongest_first);
-        if silences_presets(&candidates, &decisions) {
+        if silences_presets(&candidates, around) {
             let presets = candidates.extract_if(.., |candidate| candidate.found.rule.is_preset_ro());
             aside.extend(presets.map(|Candidate { found, counts, .. }| match counts {
                 true => set_aside(found, SetAsideBecause::PresetOnlyTightens),
@@ -253,15 +239,15 @@ fn settle(matches: &[&Match]) -> Decisions {
         let out_of_reach = reaching.peek().is_none();
         let loose = loose_for_all(reaching);
         let losers: Vec<&Match> = losers.iter().map(|loser| loser.found).collect();
-        decisions.put(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, loose) });
+        decisions.insert(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, loose) });
     }
-    Decisions(decisions.done(), aside)
+    Decisions(decisions, aside)
 }
 
 /// Whether `ro` rules of built-in presets are set aside at a path: the other rules exclude it, or
 /// one of them shows it in an excluded directory (SPEC P12). `candidates` are sorted, strongest
-/// first, and `decisions` have come to their path.
-fn silences_presets(candidates: &[Candidate], decisions: &Growing<Decision>) -> bool {
+/// first, and `around` is the nearest decision above their path.
+fn silences_presets(candidates: &[Candidate], around: Option<(&AbsPath, &Decision)>) -> bool {
     let is_preset_ro = |candidate: &&Candidate| candidate.found.rule.is_preset_ro();
     if !candidates.iter().any(|candidate| is_preset_ro(&candidate)) {
         return false;
@@ -270,7 +256,7 @@ fn silences_presets(candidates: &[Candidate], decisions: &Growing<Decision>) -> 
     match strongest.map(|other| (other.found.rule.access, other.may_win())) {
         Some((Access::Exclude, _)) => true,
         Some((Access::Rw, true)) => false,
-        _ => decisions.nearest().is_some_and(|(_, around)| around.access == Access::Exclude),
+        _ => around.is_some_and(|(_, around)| around.access == Access::Exclude),
     }
 }
 
@@ -284,12 +270,12 @@ struct Candidate<'m> {
 }
 
 impl<'m> Candidate<'m> {
-    /// `decisions` have come to its path.
-    fn new(found: &'m Match, decisions: &Growing<Decision>) -> Self {
+    /// `around` is the nearest of `decisions` above its path.
+    fn new(found: &'m Match, around: Option<(&AbsPath, &Decision)>, decisions: &PathMap<Decision>) -> Self {
         let is_checked = found.only_tightens() || found.alias_of.is_some() || found.exactness != Exactness::Glob;
         // A rule that came through a link may have been matched anywhere.
         let is_here = found.matched == found.path;
-        let around = || if is_here { decisions.nearest() } else { decisions.so_far().nearest_above(&found.matched) };
+        let around = || if is_here { around } else { decisions.nearest_above(&found.matched) };
         Self { found, counts: is_checked || reaches(&found.fixed_prefix, around()), place: OnceCell::new() }
     }
 

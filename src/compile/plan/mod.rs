@@ -31,7 +31,7 @@ use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::Told;
 pub use view::View;
-use view::{Layering, Views};
+use view::Views;
 
 /// One step of the set-up, in bwrap's terms but without its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -228,24 +228,16 @@ pub struct Base<'a> {
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
-    let mut planner = Planner {
-        // A mask takes two: most of this is used, and the rest costs nothing.
-        mounts: Vec::with_capacity(2 * decisions.count()),
-        dropped: Vec::new(),
-        views: Views::default(),
-        open: Vec::new(),
-        optimize,
-    };
+    let mut planner =
+        Planner { mounts: Vec::new(), dropped: Vec::new(), views: Views::default(), open: Vec::new(), optimize };
     planner.root();
     planner.pins(decisions, base);
     planner.base(base, decisions);
-    let mut seen = Layering::over(std::mem::take(&mut planner.views), decisions.count());
     for (path, decision) in decisions.iter() {
         planner.close_until(path);
-        planner.decision(path, decision, decisions, &mut seen);
+        planner.decision(path, decision, decisions);
     }
     planner.close_all();
-    planner.views = seen.done();
     let mut placeholders: Vec<Placeholder> =
         decisions.iter().filter_map(|(_, decision)| decision.placeholder.as_deref().cloned()).collect();
     if let Some(exclude) = base.git_exclude {
@@ -359,9 +351,8 @@ impl Planner {
         }
     }
 
-    fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions, seen: &mut Layering) {
-        let (source, inherited) = seen.at(path).unzip();
-        let inherited = inherited.unwrap_or(View::HostRo);
+    fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
+        let inherited = self.views.at(path);
         let view = View::of(decision.access);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
@@ -377,7 +368,7 @@ impl Planner {
             });
             return;
         }
-        self.make_parents(path, source);
+        self.make_parents(path);
         if decision.access != Access::Exclude {
             self.open_the_way();
         }
@@ -387,17 +378,20 @@ impl Planner {
             purpose: Purpose::Rule(decision.access),
             because: decision.origin.clone(),
         });
-        seen.cover(path.clone(), view);
+        self.views.cover(path.clone(), view);
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
     }
 
     /// Below a mask, directories on the way to what is re-opened are made search-only (SPEC B3);
-    /// bwrap would make them listable. `source` is the mount point that governs `path` so far.
-    fn make_parents(&mut self, path: &AbsPath, source: Option<&AbsPath>) {
+    /// bwrap would make them listable.
+    fn make_parents(&mut self, path: &AbsPath) {
+        let Some(mask) = self.open.last_mut() else { return };
         // A bind in between shows the host's directories: there is nothing to make.
-        let Some(mask) = self.open.last_mut().filter(|mask| Some(&mask.path) == source) else { return };
+        if self.views.governing(path).is_none_or(|(at, _)| *at != mask.path) {
+            return;
+        }
         let between: Vec<AbsPath> = path.ancestors().skip(1).take_while(|ancestor| *ancestor != mask.path).collect();
         for directory in between.into_iter().rev() {
             if !mask.made.contains(&directory) {

@@ -21,13 +21,12 @@ impl Planner {
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
     ) {
-        let mut views = self.views.sweep();
         let mut lines = Vec::new();
-        for (path, decision, opens_below) in decisions.with_openings() {
+        for (path, decision) in decisions.iter() {
             // In a folder in which something is open, new files are work.
             let is_covered = decision.access.is_protective()
-                && matches!(views.nearest_above(path), Some((_, View::HostRw)))
-                && !opens_below();
+                && self.views.above(path) == View::HostRw
+                && !decisions.opens_below(path);
             if is_covered && let Some(seen) = exclude.seen(path) {
                 lines.extend(ignore_line(seen, decision.kind));
             }

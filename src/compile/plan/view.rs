@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::policy::path::{AbsPath, Growing, PathMap, Sweep};
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::rule::Access;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,86 +65,37 @@ impl fmt::Display for View {
     }
 }
 
-/// What governs from a path downwards, as mounts are planned.
+/// The view from each mount point downwards.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Views(PathMap<View>);
 
 impl Views {
-    /// What is seen at `path`. Everything lies below a mount of `/`.
+    /// What the command finds at `path`. Everything lies below a mount of `/`.
     pub(super) fn at(&self, path: &AbsPath) -> View {
-        self.0.nearest(path).map_or(View::HostRo, |(_, view)| *view)
+        self.governing(path).map_or(View::HostRo, |(_, view)| view)
     }
 
-    /// All of them, each with what is seen around it.
+    /// The mount point that governs `path`, and its view.
+    pub(super) fn governing(&self, path: &AbsPath) -> Option<(&AbsPath, View)> {
+        self.0.nearest(path).map(|(at, view)| (at, *view))
+    }
+
+    /// All mount points, each with its view and the view around it.
     pub(super) fn with_around(&self) -> impl Iterator<Item = (&AbsPath, View, View)> {
-        let view = |found: Option<(&AbsPath, &View)>| found.map_or(View::HostRo, |(_, view)| *view);
-        self.0.with_around().map(move |(path, here, around)| (path, *here, view(around)))
+        self.0.iter().map(|(path, view)| (path, *view, self.above(path)))
     }
 
     pub(super) fn borders(&self) -> impl Iterator<Item = &AbsPath> {
-        self.0.iter().map(|(path, _)| path)
+        self.0.keys()
     }
 
-    /// What is seen around `path`.
+    /// What the command finds around `path`.
     pub(super) fn above(&self, path: &AbsPath) -> View {
         self.0.nearest_above(path).map_or(View::HostRo, |(_, view)| *view)
     }
 
-    /// For who asks what is seen around paths, in their order.
-    pub(super) fn sweep(&self) -> Sweep<'_, View> {
-        self.0.sweep()
-    }
-
-    /// Something is mounted at `path`, and what was mounted below it is no longer seen.
+    /// Records a mount at `path`, which covers all mounts below it.
     pub(super) fn cover(&mut self, path: AbsPath, view: View) {
         self.0.cover(path, view);
-    }
-}
-
-/// What is seen while the mounts of rules are made over those of the base, which come first, in the order of their paths.
-pub(super) struct Layering {
-    /// Of the base, what is not reached yet.
-    base: std::iter::Peekable<std::vec::IntoIter<(AbsPath, View)>>,
-    seen: Growing<Layered>,
-}
-
-struct Layered {
-    view: View,
-    is_base: bool,
-}
-
-impl Layering {
-    /// With room for the mounts of `count` rules.
-    pub(super) fn over(base: Views, count: usize) -> Self {
-        let seen = Growing::with_room(base.0.count() + count);
-        Self { base: base.0.into_iter().peekable(), seen }
-    }
-
-    /// The mount point that governs `path`, and what is seen there.
-    pub(super) fn at(&mut self, path: &AbsPath) -> Option<(&AbsPath, View)> {
-        while let Some((at, view)) = self.base.next_if(|(at, _)| at <= path) {
-            self.put_base(at, view);
-        }
-        self.seen.reach(path);
-        self.seen.nearest().map(|(at, layered)| (at, layered.view))
-    }
-
-    /// Something is mounted at `path`, which was just asked for, and what the base has below it is no longer seen.
-    pub(super) fn cover(&mut self, path: AbsPath, view: View) {
-        self.seen.put(path, Layered { view, is_base: false });
-    }
-
-    pub(super) fn done(mut self) -> Views {
-        while let Some((at, view)) = self.base.next() {
-            self.put_base(at, view);
-        }
-        Views(self.seen.done().map(|layered| layered.view))
-    }
-
-    fn put_base(&mut self, path: AbsPath, view: View) {
-        self.seen.reach(&path);
-        if self.seen.nearest().is_none_or(|(_, around)| around.is_base) {
-            self.seen.put(path, Layered { view, is_base: true });
-        }
     }
 }

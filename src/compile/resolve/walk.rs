@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::host::{DirEntry, FileKind, Host, Resolved};
-use crate::policy::path::{AbsPath, Part, PathMap};
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::places;
 use crate::policy::rule::{Access, Exactness, Precedence, Refinements, Rule};
 
@@ -82,12 +82,9 @@ struct State {
     at: usize,
 }
 
-struct Task<'w> {
+struct Task {
     directory: AbsPath,
     states: Vec<State>,
-    /// The winners of exact rules in the directory, and the patterns that start in it.
-    exact: Part<'w, Precedence>,
-    starts: Part<'w, Vec<State>>,
     /// The excluded directory around this one, which was entered because something in it may be
     /// re-opened.
     excluded: Option<AbsPath>,
@@ -102,14 +99,16 @@ pub(super) fn walk(
     exact: &PathMap<Precedence>,
     within: Option<&[AbsPath]>,
 ) -> Walked {
-    let state =
-        |(index, pattern): (usize, &&WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
-    let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
+    let state = |(index, pattern): (usize, &&WalkPattern)| (pattern.prefix.clone(), State { pattern: index, at: 0 });
+    let mut starts: PathMap<Vec<State>> = PathMap::default();
+    for (prefix, state) in patterns.iter().enumerate().map(state) {
+        starts.entry(prefix).or_default().push(state);
+    }
     let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
     let within: Option<PathMap<()>> = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());
     let within = within.as_ref();
-    let walker = Walker { host, patterns, within, literals: &literals };
+    let walker = Walker { host, patterns, exact, starts: &starts, within, literals: &literals };
     let mut walked = Walked::default();
     // Parents first: a start below another is met on the way, unless nothing led there.
     for (prefix, states) in starts.iter() {
@@ -117,8 +116,7 @@ pub(super) fn walk(
             let governing = exact.nearest(prefix).filter(|(_, winner)| winner.access == Access::Exclude);
             let excluded = governing.map(|(at, _)| at.clone());
             let (directory, states) = (prefix.clone(), states.clone());
-            let (exact, starts) = (exact.part(prefix), starts.part(prefix));
-            walker.run(Task { directory, states, exact, starts, excluded }, &mut walked);
+            walker.run(Task { directory, states, excluded }, &mut walked);
         }
     }
     walked.hits.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
@@ -129,6 +127,10 @@ pub(super) fn walk(
 struct Walker<'w> {
     host: &'w Host,
     patterns: &'w [&'w WalkPattern],
+    /// The winners of exact rules.
+    exact: &'w PathMap<Precedence>,
+    /// The patterns that start at each path.
+    starts: &'w PathMap<Vec<State>>,
     within: Option<&'w PathMap<()>>,
     /// Files that have the text of a pattern as their name, and which no pattern need match.
     literals: &'w PathMap<()>,
@@ -146,21 +148,21 @@ struct Read<'r> {
 }
 
 /// Tasks for idle workers. Each worker keeps the tasks that it finds while all are busy.
-struct Queue<'w> {
-    shared: Mutex<Shared<'w>>,
+struct Queue {
+    shared: Mutex<Shared>,
     wake: Condvar,
     /// How many wait for something to do.
     idle: AtomicUsize,
 }
 
-struct Shared<'w> {
-    tasks: Vec<Task<'w>>,
+struct Shared {
+    tasks: Vec<Task>,
     working: usize,
 }
 
-impl<'w> Queue<'w> {
+impl Queue {
     /// Half of what is left, for one of those that work; `None` when all is done.
-    fn take(&self) -> Option<Vec<Task<'w>>> {
+    fn take(&self) -> Option<Vec<Task>> {
         let mut shared = lock(&self.shared);
         shared.working -= 1;
         while shared.tasks.is_empty() {
@@ -178,7 +180,7 @@ impl<'w> Queue<'w> {
     }
 
     /// Gives away half of `tasks` where somebody waits: the oldest, which lead to the most.
-    fn share(&self, tasks: &mut Vec<Task<'w>>) {
+    fn share(&self, tasks: &mut Vec<Task>) {
         if tasks.len() > 1 && self.idle.load(Ordering::Relaxed) > 0 {
             lock(&self.shared).tasks.extend(tasks.drain(..tasks.len() / 2));
             self.wake.notify_all();
@@ -187,7 +189,7 @@ impl<'w> Queue<'w> {
 }
 
 impl<'w> Walker<'w> {
-    fn run(&self, first: Task<'w>, walked: &mut Walked) {
+    fn run(&self, first: Task, walked: &mut Walked) {
         let mut tasks = vec![first];
         for _ in 0..DIRECTORIES_BEFORE_THREADS {
             let Some(task) = tasks.pop() else { return };
@@ -219,7 +221,7 @@ impl<'w> Walker<'w> {
         });
     }
 
-    fn work(&self, queue: &Queue<'w>, walked: &mut Walked) {
+    fn work(&self, queue: &Queue, walked: &mut Walked) {
         while let Some(mut tasks) = queue.take() {
             while let Some(task) = tasks.pop() {
                 let was_there = self.visit(&task, &mut tasks, walked);
@@ -230,8 +232,8 @@ impl<'w> Walker<'w> {
     }
 
     /// Whether there was such a directory.
-    fn visit(&self, task: &Task<'w>, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) -> bool {
-        if task.starts.here(&task.directory).is_some() {
+    fn visit(&self, task: &Task, tasks: &mut Vec<Task>, walked: &mut Walked) -> bool {
+        if self.starts.contains_key(&task.directory) {
             walked.entered.insert(task.directory.clone());
         }
         // Read already, when rules were asked for.
@@ -253,22 +255,15 @@ impl<'w> Walker<'w> {
         true
     }
 
-    fn steps(
-        &self,
-        task: &Task<'w>,
-        entries: &[DirEntry],
-        names: &Names,
-        tasks: &mut Vec<Task<'w>>,
-        walked: &mut Walked,
-    ) {
-        let starts_below = task.starts.goes_on_below(&task.directory);
+    fn steps(&self, task: &Task, entries: &[DirEntry], names: &Names, tasks: &mut Vec<Task>, walked: &mut Walked) {
+        let starts_below = self.starts.below(&task.directory).next().is_some();
         let read = Read { entries, names, starts_below };
         for entry in entries {
             self.step(task, entry, &read, tasks, walked);
         }
     }
 
-    fn report_unreadable(&self, task: &Task<'w>, error: &io::Error, walked: &mut Walked) {
+    fn report_unreadable(&self, task: &Task, error: &io::Error, walked: &mut Walked) {
         let mut patterns: Vec<usize> = task.states.iter().map(|state| state.pattern).collect();
         patterns.dedup();
         walked.unreadable.extend(patterns.into_iter().map(|pattern| Unreadable {
@@ -279,7 +274,7 @@ impl<'w> Walker<'w> {
     }
 
     /// Advances all states over one name.
-    fn step(&self, task: &Task<'w>, entry: &DirEntry, read: &Read, tasks: &mut Vec<Task<'w>>, walked: &mut Walked) {
+    fn step(&self, task: &Task, entry: &DirEntry, read: &Read, tasks: &mut Vec<Task>, walked: &mut Walked) {
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
@@ -341,14 +336,13 @@ impl<'w> Walker<'w> {
         }
     }
 
-    fn enter(&self, task: &Task<'w>, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task<'w>>) {
+    fn enter(&self, task: &Task, path: &AbsPath, mut states: Vec<State>, hit: &[usize], tasks: &mut Vec<Task>) {
         if OWN_FILE_SYSTEMS.iter().any(|own| path.as_os_str() == *own) || !self.leads_within(path) {
             return;
         }
-        let (exact, starts) = (task.exact.part(path), task.starts.part(path));
-        states.extend(starts.here(path).into_iter().flatten());
-        let excluded = self.excluded_at(task, path, exact.here(path), hit);
-        let next = Task { directory: path.clone(), states, exact, starts, excluded };
+        states.extend(self.starts.get(path).into_iter().flatten());
+        let excluded = self.excluded_at(task, path, hit);
+        let next = Task { directory: path.clone(), states, excluded };
         if !next.states.is_empty() && next.excluded.as_ref().is_none_or(|excluded| self.may_reopen(excluded, &next)) {
             tasks.push(next);
         }
@@ -362,15 +356,9 @@ impl<'w> Walker<'w> {
     /// The excluded directory that governs `path`, as `decide` will see it. Exact rules beat globs,
     /// so the exact winner is final. All globs that can match `path` are known here, because one
     /// walk carries every pattern.
-    fn excluded_at(
-        &self,
-        task: &Task<'w>,
-        path: &AbsPath,
-        exact: Option<&Precedence>,
-        hit: &[usize],
-    ) -> Option<AbsPath> {
+    fn excluded_at(&self, task: &Task, path: &AbsPath, hit: &[usize]) -> Option<AbsPath> {
         let of = |access: Access| (access == Access::Exclude).then(|| path.clone());
-        if let Some(winner) = exact {
+        if let Some(winner) = self.exact.get(path) {
             return of(winner.access);
         }
         if self.literals.get(path).is_some() {
@@ -396,10 +384,10 @@ impl<'w> Walker<'w> {
 
     /// Whether anything in the directory of `next` may be re-opened: by an exact rule, or by a glob
     /// that names a place in the excluded directory. Only then do the other globs matter there.
-    fn may_reopen(&self, excluded: &AbsPath, next: &Task<'w>) -> bool {
+    fn may_reopen(&self, excluded: &AbsPath, next: &Task) -> bool {
         let path = &next.directory;
-        next.exact.goes_on_below(path)
-            || next.starts.goes_on_below(path)
+        self.exact.below(path).next().is_some()
+            || self.starts.below(path).next().is_some()
             || self.literals.below(path).next().is_some()
             || next.states.iter().any(|state| self.patterns[state.pattern].prefix.is_within(excluded))
     }

@@ -22,7 +22,7 @@ use crate::compile::presets::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, Growing};
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::path_json::Word;
 use crate::policy::rule::{Access, HardLinks, LayerKind, Protection};
 
@@ -203,13 +203,12 @@ impl<'a> Comparison<'a> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
         let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
-        let mut views: Growing<(View, View)> = Growing::default();
+        let mut views: PathMap<(View, View)> = PathMap::default();
         let mut opened = BTreeMap::new();
         for path in borders {
             let here = (self.before.plan.view(path), self.after.plan.view(path));
-            views.reach(path);
-            let is_said = views.nearest().is_some_and(|(_, around)| *around == here);
-            views.put(path.clone(), here);
+            let is_said = views.nearest_above(path).is_some_and(|(_, around)| *around == here);
+            views.insert(path.clone(), here);
             let (from, to) = (Openness::from(here.0), Openness::from(here.1));
             if to <= from || self.is_by_the_way(path) || devices.iter().any(|device| path.is_within(device)) {
                 continue;
