@@ -204,8 +204,10 @@ pub struct Refinements {
     pub create_for: Option<CreateFor>,
     /// The created path is a file with this content.
     pub content: Option<String>,
-    /// The second place of the file (SPEC P10).
-    pub also_at: Option<AlsoAt>,
+    /// The second place of the file, in the home (SPEC P10).
+    pub second_place: Option<String>,
+    /// The variable that names the folder of the second place.
+    pub second_place_var: Option<String>,
 }
 
 impl Refinements {
@@ -223,13 +225,10 @@ pub enum CreateFor {
     Program(String),
 }
 
-/// A second place for a file, and how a program is told of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AlsoAt {
-    /// In the home.
-    pub path: String,
-    /// The variable that names the folder of `path`.
-    pub told_by: Option<String>,
+impl From<String> for CreateFor {
+    fn from(program: String) -> Self {
+        if program == "*" { Self::Everybody } else { Self::Program(program) }
+    }
 }
 
 /// The protections of a sandbox besides its mounts. A policy can require them.

@@ -1,7 +1,7 @@
-//! What people can write: the keys of a configuration file, their documentation, and the schema made of both.
+//! The keys of a configuration file, their documentation, and the JSON schema made of both.
 //!
-//! The doc comments on the fields are what an editor shows for each key, so they speak to the person who writes
-//! the file. `parse` turns text into these types; `schema` turns the types into the JSON schema.
+//! An editor shows the doc comments of these fields, so they address the author of the file. `parse`
+//! turns text into these types, and `schema` turns the types into the JSON schema.
 
 mod keys;
 mod parse;
@@ -16,10 +16,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::policy::origin::{Origin, Sourced};
-use crate::policy::rule::{HardLinks, IfMissing, Mask, Protection};
+use crate::policy::rule::{Access, HardLinks, IfMissing, Mask, Protection, Refinements};
 
-#[cfg(test)]
-pub(crate) use parse::plain;
 pub use parse::{parse, parse_builtin};
 pub use schema::schema;
 
@@ -138,9 +136,9 @@ pub struct Entry {
     #[schemars(default, extend("default" = "refuse"))]
     pub hard_links: HardLinks,
 
-    // What only the data files of built-in presets have.
+    // Only the data files of built-in presets fill these.
     #[schemars(skip)]
-    pub only_built_in: Option<Box<OnlyBuiltIn>>,
+    pub refinements: Option<Box<Refinements>>,
 
     #[schemars(skip)]
     pub origin: Origin,
@@ -149,31 +147,8 @@ pub struct Entry {
 impl Entry {
     /// A path and nothing else.
     pub fn new(path: OsString, origin: Origin) -> Self {
-        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), only_built_in: None, origin }
+        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), refinements: None, origin }
     }
-}
-
-/// What only the data files of built-in presets can say of an entry. Few do, and it is most of what an entry could hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OnlyBuiltIn {
-    /// Names that the pattern matches and the rule does not mean.
-    pub except: Vec<String>,
-    /// What the file looks like when it is excluded.
-    pub mask: Mask,
-    /// A missing path is blocked only where its folder exists.
-    pub needs_parent: bool,
-    /// A missing path is blocked only where one of these exists: the program that obeys it is in use.
-    pub in_use: Vec<String>,
-    /// Values of a JSON file whose change is reported after the run.
-    pub report_keys: Vec<String>,
-    /// A missing path is created if this program is on the caller's PATH, or always if it is `*`.
-    pub create_for: Option<String>,
-    /// What is created is a file with this content, and not a directory.
-    pub content: Option<String>,
-    /// A second place at which the file appears inside.
-    pub also_at: Option<String>,
-    /// The variable by which a program is told of the folder of `also_at`.
-    pub told_by: Option<String>,
 }
 
 /// A preset of your own: rules under one name.
@@ -202,23 +177,24 @@ pub struct PresetDefinition {
 }
 
 impl PresetDefinition {
+    /// The entries, by the access that they give.
+    pub fn by_access(&self) -> [(Access, &[Entry]); 3] {
+        [(Access::Rw, &self.rw), (Access::Ro, &self.ro), (Access::Exclude, &self.exclude)]
+    }
+
     pub fn empty(origin: Origin) -> Self {
         Self { ro: Vec::new(), rw: Vec::new(), exclude: Vec::new(), include: Vec::new(), origin }
     }
 }
 
-/// A built-in preset: the keys of a [`PresetDefinition`] at the top of its own data file, and what only we may say.
+/// A built-in preset: the keys of a [`PresetDefinition`] at the top of a data file, and a few more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltinPreset {
     pub definition: PresetDefinition,
     /// One line for people who list the presets.
     pub description: String,
-    /// Names of directories that its globs do not enter.
-    pub skip_directories: Vec<String>,
-    /// Only where a file of this name lies beside them.
-    pub skip_beside: Option<String>,
-    /// Its globs leave alone what the git index holds with the same content.
-    pub leave_tracked: bool,
+    /// The refinements of all its entries.
+    pub refinements: Refinements,
     pub relative_to: RelativeTo,
 }
 
@@ -230,88 +206,60 @@ pub enum RelativeTo {
     OutermostRepository,
 }
 
-/// A value that is one of a few words. The list is what the parser accepts and what the schema offers.
+/// A value that is one of a few words. The parser accepts these words and the schema offers them.
 pub(crate) trait Choice: Copy + 'static {
-    const WORDS: &'static [Word<Self>];
-}
-
-pub(crate) struct Word<T> {
-    pub word: &'static str,
-    pub value: T,
-    /// What an editor shows next to the word.
-    pub meaning: &'static str,
+    /// Each word with its value, and with the meaning that an editor shows.
+    const WORDS: &'static [(&'static str, Self, &'static str)];
 }
 
 impl Choice for Tmp {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "private", value: Tmp::Private, meaning: "An empty folder that is gone after the run." },
-        Word {
-            word: "host",
-            value: Tmp::Host,
-            meaning: "The folder of this machine, writable, with the sockets in it.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("private", Tmp::Private, "An empty folder that is gone after the run."),
+        ("host", Tmp::Host, "The folder of this machine, writable, with the sockets in it."),
     ];
 }
 
 impl Choice for IfMissing {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "skip", value: IfMissing::Skip, meaning: "The entry does nothing." },
-        Word { word: "error", value: IfMissing::Error, meaning: "Nothing runs." },
-        Word {
-            word: "create",
-            value: IfMissing::Create,
-            meaning: "A directory is made there before the start. Not for globs.",
-        },
-        Word {
-            word: "block",
-            value: IfMissing::Block,
-            meaning: "The command cannot create it: a placeholder stands there during the run. A path that ends with `/` is a directory. For `ro` and `exclude`, not for globs.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("skip", IfMissing::Skip, "The entry does nothing."),
+        ("error", IfMissing::Error, "Nothing runs."),
+        ("create", IfMissing::Create, "A directory is made there before the start. Not for globs."),
+        (
+            "block",
+            IfMissing::Block,
+            "The command cannot create it: a placeholder stands there during the run. A path that ends with `/` is a directory. For `ro` and `exclude`, not for globs.",
+        ),
     ];
 }
 
 impl Choice for Protection {
-    const WORDS: &'static [Word<Self>] = &[
-        Word {
-            word: Protection::Guard.name(),
-            value: Protection::Guard,
-            meaning: "The guard, which compares and locks the mounts.",
-        },
-        Word { word: Protection::Seccomp.name(), value: Protection::Seccomp, meaning: "The filter of system calls." },
-        Word {
-            word: Protection::Landlock.name(),
-            value: Protection::Landlock,
-            meaning: "Signals and abstract sockets stay inside (Linux 6.12).",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        (Protection::Guard.name(), Protection::Guard, "The guard, which compares and locks the mounts."),
+        (Protection::Seccomp.name(), Protection::Seccomp, "The filter of system calls."),
+        (Protection::Landlock.name(), Protection::Landlock, "Signals and abstract sockets stay inside (Linux 6.12)."),
     ];
 }
 
 impl Choice for HardLinks {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "refuse", value: HardLinks::Refuse, meaning: "Nothing runs." },
-        Word {
-            word: "allow",
-            value: HardLinks::Allow,
-            meaning: "The name that the entry gives is protected; the others are your business.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("refuse", HardLinks::Refuse, "Nothing runs."),
+        ("allow", HardLinks::Allow, "The name that the entry gives is protected; the others are your business."),
     ];
 }
 
 impl Choice for Mask {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "denied", value: Mask::Denied, meaning: "Opening it is refused." },
-        Word { word: "empty", value: Mask::Empty, meaning: "It reads as empty." },
-    ];
+    const WORDS: &'static [(&'static str, Self, &'static str)] =
+        &[("denied", Mask::Denied, "Opening it is refused."), ("empty", Mask::Empty, "It reads as empty.")];
 }
 
 impl Choice for RelativeTo {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "project", value: RelativeTo::Project, meaning: "The project root." },
-        Word {
-            word: "outermost-repository",
-            value: RelativeTo::OutermostRepository,
-            meaning: "The outermost folder that could be the project root.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("project", RelativeTo::Project, "The project root."),
+        (
+            "outermost-repository",
+            RelativeTo::OutermostRepository,
+            "The outermost folder that could be the project root.",
+        ),
     ];
 }
 

@@ -12,7 +12,7 @@ use std::ffi::{OsStr, OsString};
 
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{Plan, Told, View};
-use crate::compile::presets::Policy;
+use crate::compile::policy::Policy;
 use crate::compile::resolve::NamePattern;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::session::Session;

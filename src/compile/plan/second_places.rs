@@ -38,7 +38,7 @@ impl Planner {
                 because: place.origin.clone(),
             });
             self.views.cover(place.path.clone(), View::HostRw);
-            told.extend(place.told_by.clone().map(|(variable, folder)| Told {
+            told.extend(place.env_var.clone().map(|(variable, folder)| Told {
                 variable,
                 folder,
                 origin: place.origin.clone(),

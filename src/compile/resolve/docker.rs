@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use crate::compile::layers::Project;
-use crate::compile::presets::Policy;
+use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::session::Session;
@@ -95,7 +95,7 @@ fn named(session: &Session) -> Vec<AbsPath> {
 fn existing(
     host: &Host,
     candidates: Vec<AbsPath>,
-    setting: &crate::compile::presets::Setting<bool>,
+    setting: &crate::compile::policy::Setting<bool>,
     diagnostics: &mut Diagnostics,
 ) -> Vec<AbsPath> {
     let mut found = Vec::new();

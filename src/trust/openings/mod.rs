@@ -18,7 +18,7 @@ use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::environment::Environment;
 use crate::compile::plan::{BindKind, Mount, Plan, View};
-use crate::compile::presets::Setting;
+use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
