@@ -131,7 +131,7 @@ fn decisions(compiled: &Compiled, out: &mut String) {
 
 fn dropped(compiled: &Compiled, out: &mut String) {
     let _ = writeln!(out, "dropped mounts:");
-    for dropped in &compiled.plan.dropped {
+    for dropped in &compiled.plan.redundant {
         let _ = writeln!(
             out,
             "  {} {} is {} already  [{}]",

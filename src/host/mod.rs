@@ -18,7 +18,7 @@ use rustix::fs::{Access, FileType, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::policy::path::{self, AbsPath};
+use crate::policy::path::AbsPath;
 
 mod cache;
 mod dir;
@@ -177,7 +177,7 @@ impl Host {
             if above == Some(FileKind::Directory) {
                 self.remember_folder(at);
             }
-            path::push(at, name);
+            at.push(name);
             kind = None;
             if above != Some(FileKind::Directory) {
                 continue;

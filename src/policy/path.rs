@@ -63,15 +63,15 @@ impl AbsPath {
 
     /// Normalises by spelling alone. `None` when `path` is relative.
     ///
-    /// `..` removes the component before it, which is wrong across a symlink: use it for
-    /// paths that hold none, and `Host::resolve` for paths that people wrote.
+    /// `..` removes the component before it, which is wrong across a symlink. `Host::resolve` follows
+    /// the paths that people wrote.
     pub fn normalize(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
         if !path.is_absolute() {
             return None;
         }
         let names = path.as_os_str().as_bytes()[1..].split(|byte| *byte == b'/');
-        // As most paths are that the kernel or this program tells.
+        // Most paths have normal form already.
         if names.clone().all(|name| !matches!(name, b"" | b"." | b"..")) {
             return Some(Self::from_normal(path));
         }
@@ -96,11 +96,7 @@ impl AbsPath {
     /// This path with one more component, `name`, which holds no separator.
     #[must_use]
     pub fn child(&self, name: impl AsRef<OsStr>) -> Self {
-        let name = name.as_ref();
-        let mut child = PathBuf::with_capacity(self.bytes().len() + 1 + name.len());
-        child.as_mut_os_string().push(self.as_os_str());
-        push(&mut child, name);
-        Self::from_normal(child)
+        Self::from_normal(self.0.join(name.as_ref()))
     }
 
     /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
@@ -138,7 +134,7 @@ impl AbsPath {
         self.lies_in(other.as_path())
     }
 
-    /// The same for a folder that is named in normal form.
+    /// Whether this path is `folder`, which has normal form, or lies below it.
     pub(crate) fn lies_in(&self, folder: &Path) -> bool {
         let folder = folder.as_os_str().as_bytes();
         folder == b"/" || matches!(self.bytes().strip_prefix(folder), Some([] | [b'/', ..]))
@@ -163,7 +159,7 @@ impl AbsPath {
         std::iter::successors(above(self.bytes()), |path| above(path)).map(|path| Path::new(OsStr::from_bytes(path)))
     }
 
-    /// What is left of this path below `base`; `None` when it is not within `base`.
+    /// The rest of this path below `base`; `None` if it is not within `base`.
     pub fn relative_to(&self, base: &AbsPath) -> Option<&Path> {
         let below = if base.is_root() { Some(self.bytes()) } else { self.bytes().strip_prefix(base.bytes()) };
         match below? {
@@ -174,16 +170,7 @@ impl AbsPath {
     }
 }
 
-/// Adds one component, `name`, which holds no separator, to a path in normal form. `PathBuf` would look at both for separators.
-pub(crate) fn push(path: &mut PathBuf, name: &OsStr) {
-    let path = path.as_mut_os_string();
-    if path.len() > 1 {
-        path.push("/");
-    }
-    path.push(name);
-}
-
-/// The order of a path and of its owned form is the same, so a map can be asked without making an `AbsPath`.
+/// `AbsPath` has the order and the hash of `Path`, so maps can be searched by `Path`.
 impl Borrow<Path> for AbsPath {
     fn borrow(&self) -> &Path {
         &self.0
@@ -202,8 +189,7 @@ impl fmt::Debug for AbsPath {
     }
 }
 
-/// For people. A name that is not UTF-8, or that holds control characters, is shown escaped, so that
-/// it cannot forge a line or drive the terminal.
+/// For people: a name cannot forge a line or drive the terminal, because [`shown`] escapes it.
 impl fmt::Display for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shown(self.0.as_os_str()))
@@ -228,7 +214,8 @@ pub fn shown(text: &OsStr) -> String {
     out
 }
 
-/// Characters that show what follows in another order than it is, that break a line, or that nobody sees: two names must not look alike.
+/// Whether a character is invisible, breaks a line or changes the reading direction. Two names must
+/// not look alike.
 fn misleads(c: char) -> bool {
     matches!(
         c,

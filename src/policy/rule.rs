@@ -124,7 +124,7 @@ pub struct Rule {
     pub refinements: Arc<Refinements>,
 }
 
-/// By the text and its place, which tell almost all rules apart.
+/// Hashes the text and its place, which differ for almost all rules.
 impl Hash for Rule {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
@@ -139,7 +139,7 @@ impl Rule {
         Self::written(access, ".".into(), path, layer, origin)
     }
 
-    /// A rule as somebody wrote it, with nothing said but its path.
+    /// A rule with a path and nothing else.
     pub fn written(access: Access, text: OsString, base: AbsPath, layer: LayerKind, origin: Origin) -> Self {
         Self {
             access,

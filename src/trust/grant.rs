@@ -1,4 +1,4 @@
-//! The vocabulary of widening: what can be opened, how it is written down, and what consent to it covers.
+//! The grants of a project's file, as they are recorded, and the consent that each one covers.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Whether who agreed to this agreed to `other`.
+    /// Whether consent to this grant is consent to `other`.
     pub fn covers(&self, other: &Grant) -> bool {
         match (self, other) {
             (Grant::Path { path, from, to }, Grant::Path { path: other, from: other_from, to: other_to }) => {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use agent_sandbox::cli::print::{Form, print};
-use agent_sandbox::compile::environment::{Environment, Fate, Outcome};
+use agent_sandbox::compile::environment::{Environment, Fate, VariableOutcome};
 use agent_sandbox::compile::lower::{Argv, Before, Data, Operation};
 use agent_sandbox::compile::plan::Purpose;
 use agent_sandbox::policy::origin::Origin;
@@ -152,7 +152,7 @@ fn environments() -> impl Strategy<Value = (BTreeMap<OsString, OsString>, Enviro
         let mut settle = |name: &OsString, value: Option<&OsString>, fate| {
             environment.variables.remove(name);
             environment.variables.extend(value.map(|value| (name.clone(), value.clone())));
-            environment.outcomes.insert(name.clone(), Outcome { fate, because: Origin::BuiltIn("a test") });
+            environment.outcomes.insert(name.clone(), VariableOutcome { fate, because: Origin::BuiltIn("a test") });
         };
         for (name, (own, fate)) in &callers {
             match fate {

@@ -34,12 +34,12 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
         }
     }
     for placeholder in needed {
-        if let Some(decision) = decisions.0.get_mut(&placeholder.path) {
+        if let Some(decision) = decisions.by_path.get_mut(&placeholder.path) {
             decision.placeholder = Some(Box::new(placeholder.clone()));
         }
     }
     for path in gone {
-        decisions.0.remove(path);
+        decisions.by_path.remove(path);
     }
     if let Some(first) = without.first() {
         let more = match without.len() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compile::guard_plan::{Expectation, Expected};
 use crate::policy::path::AbsPath;
 
-use super::{Mount, OnMissing, Plan, Purpose, View};
+use super::{Mount, OnMissingSource, Plan, Purpose, View};
 
 impl Plan {
     /// One entry for each path from which on the command finds something else, parents first.
@@ -13,10 +13,10 @@ impl Plan {
         let with = |is: fn(&Mount) -> bool| -> BTreeSet<&AbsPath> {
             self.mounts.iter().map(|planned| &planned.mount).filter(|mount| is(mount)).map(Mount::path).collect()
         };
-        let may_be_missing = with(|mount| matches!(mount, Mount::MaskFile { on_missing: OnMissing::Skip, .. }));
+        let may_be_missing = with(|mount| matches!(mount, Mount::MaskFile { on_missing: OnMissingSource::Skip, .. }));
         let with_content = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let second: BTreeMap<&AbsPath, &AbsPath> =
-            self.mounts.iter().filter_map(|planned| planned.mount.elsewhere()).collect();
+            self.mounts.iter().filter_map(|planned| planned.mount.second_mount()).collect();
         let expected = |(path, view, around): (&AbsPath, View, View)| Expected {
             path: path.clone(),
             access: match view {

@@ -50,7 +50,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, 
     }
     // A preset's `ro` on an excluded path has no decision. The rule that excludes the path may be a
     // glob with `**`, which names less of the way (SPEC B13).
-    for found in decisions.naming_aside() {
+    for found in decisions.pinned_although_ignored() {
         pin(&found.path, found.loose.as_deref(), &found.rule.origin);
     }
     // Our own files have no decision where a rule around them protects them, and that rule may be a

@@ -1,4 +1,4 @@
-//! What placeholders need besides their own mounts.
+//! Git's list of covered paths, and blocked paths behind symlinks.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use crate::policy::rule::{LayerKind, Rule};
 use super::{Mount, Plan, Planner, View};
 
 impl Planner {
-    /// git inside reads a list that also names what a mount covers in its work tree (SPEC M5): `git add -A` must not stage
-    /// placeholders, nor stop at a masked file, and `git stash -u` and `git clean` must not try to remove a mount
-    /// point, which leaves them half done. For what is tracked the list means nothing.
+    /// Mounts a copy of `info/exclude` that also names the covered paths of the work tree (SPEC M5):
+    /// `git add -A` must not stage placeholders or stop at a masked file, and `git stash -u` and `git
+    /// clean` must not try to remove a mount point and stop half-way. Git ignores the list for
+    /// tracked files.
     pub(super) fn git_exclude(
         &mut self,
         exclude: &GitExclude,
@@ -23,7 +24,7 @@ impl Planner {
     ) {
         let mut lines = Vec::new();
         for (path, decision) in decisions.iter() {
-            // In a folder in which something is open, new files are work.
+            // A folder with a writable path in it may hold new work.
             let is_covered = decision.access.is_protective()
                 && self.views.above(path) == View::HostRw
                 && !decisions.opens_below(path);
@@ -31,7 +32,7 @@ impl Planner {
                 lines.extend(ignore_line(seen, decision.kind));
             }
         }
-        // Where git cannot write, it stages nothing; where a rule hides the list, it stays hidden.
+        // Where git cannot write, it stages nothing. A list that a rule hides stays hidden.
         let around = self.views.above(&exclude.path);
         if lines.is_empty() || around != View::HostRw || self.views.at(&exclude.path) == View::Masked {
             return;
@@ -49,8 +50,8 @@ impl Planner {
     }
 }
 
-/// SPEC M4: nothing is made through a symlink. Where a command could replace one that leads to nothing, a path that a user
-/// blocks is refused; of those that presets block it is said.
+/// SPEC M4: no placeholder is created through a symlink. If the command could replace a dangling link,
+/// a block of the user is an error, and one of a preset a warning.
 pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
     for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
         let written = shown(&rule.text);

@@ -1,4 +1,4 @@
-//! What the command finds at a path: the vocabulary of "already so".
+//! What the command finds at a path.
 
 use std::fmt;
 
@@ -26,8 +26,8 @@ impl View {
         }
     }
 
-    /// Whether a rule with this access would change nothing here. Nothing of the host shows in a fresh place, so
-    /// there is nothing to hide there.
+    /// Whether a rule with this access would change nothing here. A fresh place shows nothing of the
+    /// host, so there is nothing to hide.
     pub fn gives(self, access: Access) -> bool {
         match access {
             Access::Rw => self == View::HostRw,
@@ -46,7 +46,7 @@ impl View {
         openness(self) < openness(other)
     }
 
-    /// Whether what the host has at a path shows here.
+    /// Whether the command sees the host here.
     pub fn shows_host(self) -> bool {
         matches!(self, View::HostRw | View::HostRo)
     }
