@@ -1,4 +1,4 @@
-//! What is in a directory, by one reading of it.
+//! The entries of a directory.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::FileKind;
 
-/// One name in a directory, as `readdir` tells it: no call per file.
+/// One entry, as `readdir` returns it: no system call for each file.
 #[derive(Debug)]
 pub struct DirEntry {
     pub name: OsString,
@@ -21,7 +21,7 @@ pub struct DirEntry {
     pub is_socket: bool,
 }
 
-/// A directory that is open, and what was in it.
+/// An open directory and its entries.
 #[derive(Debug)]
 pub struct Directory {
     handle: OwnedFd,
@@ -31,7 +31,7 @@ pub struct Directory {
 impl Directory {
     /// Reads the directory `handle`. `None` where it has more than `most` names.
     pub(crate) fn read(handle: OwnedFd, most: usize) -> io::Result<Option<Self>> {
-        // The library's way to read a directory has a buffer of this size allocated for each, and asks for its metadata.
+        // The standard library would allocate a buffer of this size for each directory.
         let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 32 * 1024];
         let mut names = RawDir::new(&handle, &mut buffer);
         let mut entries = Vec::new();
@@ -45,10 +45,10 @@ impl Directory {
                 return Ok(None);
             }
             let file_type = match entry.file_type() {
-                // Not every file system tells.
+                // Not every file system fills in the type.
                 FileType::Unknown => match statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(found) => FileType::from_raw_mode(found.st_mode),
-                    // It alone has gone. As an error, this would be that of a directory which is not there.
+                    // Only this entry has gone. As an error, it would mean that the directory has.
                     Err(Errno::NOENT) => continue,
                     Err(e) => return Err(e.into()),
                 },
@@ -64,7 +64,7 @@ impl Directory {
         Ok(Some(Self { handle, entries }))
     }
 
-    /// How many names (hard links) the file `name` has; one when it has gone.
+    /// Number of names (hard links) of the file `name`; 1 if it has gone.
     // The type of this field differs between architectures.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     pub fn names(&self, name: &OsStr) -> io::Result<u64> {
