@@ -1,8 +1,8 @@
-//! Diagnostics are data: a code, a sentence, the place, and the remedy. `render` turns them into text
-//! or JSON.
+//! Diagnostics are data: a code, a sentence, the place, and the remedy. `render` turns them into
+//! text or JSON.
 //!
-//! Sentences are lower case without a full stop, quote the user in backticks and name no Rust types.
-//! The remedy goes into `help`, never into the message.
+//! Sentences are lower case without a full stop, quote the user in backticks and name no Rust
+//! types. The remedy goes into `help`, never into the message.
 
 mod code;
 pub(crate) mod exit_code;

@@ -109,8 +109,8 @@ fn char_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// Replaces characters that could drive a terminal or turn the reading direction. Tabs and line breaks
-/// stay.
+/// Replaces characters that could drive a terminal or turn the reading direction. Tabs and line
+/// breaks stay.
 ///
 /// annotate-snippets replaces C0 controls and most bidirectional ones in titles, paths and source
 /// lines, but not U+0080–U+009F (U+009B starts an escape sequence in xterm), and nothing in a help.
@@ -128,7 +128,8 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n') || !(c.is_control() || turns_direction)
 }
 
-/// One visible character instead of an invisible one: `␛` for ESC, `�` where Unicode has no picture.
+/// One visible character instead of an invisible one: `␛` for ESC, `�` where Unicode has no
+/// picture.
 fn picture(c: char) -> char {
     match u32::from(c) {
         code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),

@@ -54,8 +54,8 @@ impl Folder {
         if self.is_listed_directory(name) { Some(Some(Found::DIRECTORY)) } else { self.found.get(name).copied() }
     }
 
-    /// A list is believed about directories alone. A name that is not in it may still be there, where names fold case; and what is
-    /// mounted on a file may be of another kind than that.
+    /// A list is believed about directories alone. A name that is not in it may still be there,
+    /// where names fold case; and what is mounted on a file may be of another kind than that.
     fn is_listed_directory(&self, name: &OsStr) -> bool {
         let find = |entries: &Arc<[DirEntry]>| {
             let at = entries.binary_search_by(|entry| entry.name.as_os_str().cmp(name)).ok()?;

@@ -63,8 +63,8 @@ impl AbsPath {
 
     /// Normalises by spelling alone. `None` when `path` is relative.
     ///
-    /// `..` removes the component before it, which is wrong across a symlink. `Host::resolve` follows
-    /// the paths that people wrote.
+    /// `..` removes the component before it, which is wrong across a symlink. `Host::resolve`
+    /// follows the paths that people wrote.
     pub fn normalize(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
         if !path.is_absolute() {
@@ -99,7 +99,8 @@ impl AbsPath {
         Self::from_normal(self.0.join(name.as_ref()))
     }
 
-    /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
+    /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces
+    /// it.
     #[must_use]
     pub fn join(&self, relative: impl AsRef<Path>) -> Self {
         Self::normalize(self.0.join(relative)).unwrap_or_else(Self::root)

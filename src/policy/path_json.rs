@@ -28,8 +28,8 @@ impl<'w> TextOrBytes<'w> {
     }
 }
 
-/// A [`TextOrBytes`] that is read. Unknown keys are refused here alone, because the published schema
-/// does not mention them.
+/// A [`TextOrBytes`] that is read. Unknown keys are refused here alone, because the published
+/// schema does not mention them.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum OwnedTextOrBytes {

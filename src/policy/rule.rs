@@ -194,8 +194,8 @@ pub struct Refinements {
     pub mask: Mask,
     /// A missing path is blocked only where its folder exists (SPEC M6).
     pub needs_parent: bool,
-    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6). Without
-    /// any, always.
+    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
+    /// Without any, always.
     pub in_use: Vec<String>,
     /// Keys in this JSON file whose values name commands: a change is reported after the run (SPEC
     /// R3).

@@ -1,5 +1,5 @@
-//! The grants of the project's file, each with the entry behind it. [`crate::trust::openings`] finds
-//! the differences.
+//! The grants of the project's file, each with the entry behind it. [`crate::trust::openings`]
+//! finds the differences.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::trust::openings::{self, Opened, Opening, is_of_preset, openings, orig
 
 use super::grant::{Grant, Granted};
 
-/// Everything that `full` opens beyond `base`, which lacks `layer`: settings first, then paths, parents
-/// before children.
+/// Everything that `full` opens beyond `base`, which lacks `layer`: settings first, then paths,
+/// parents before children.
 pub(super) fn grants(base: &Compiled, full: &Compiled, layer: &Layer) -> Vec<Granted> {
     let of = Author { base, full, layer };
     openings(base, full).into_iter().filter_map(|opening| of.grant(opening)).collect()
@@ -47,8 +47,8 @@ impl Author<'_> {
             Opened::Socket(path) => self.at(path, |path| Grant::Socket { path }),
             Opened::Path { path, .. } if self.is_by_the_way(&path) => return None,
             Opened::Path { path, from, to } => self.at(path, |path| Grant::Path { path, from, to }),
-            // Each variable, and each path that a preset opens, is a grant of its own. No file can remove
-            // a requirement.
+            // Each variable, and each path that a preset opens, is a grant of its own. No file can
+            // remove a requirement.
             Opened::Inherit | Opened::PresetOn(_) | Opened::Requirement(_) => return None,
         };
         Some(Granted { grant, origin })
@@ -59,8 +59,8 @@ impl Author<'_> {
         (grant(path), origin)
     }
 
-    /// Whether no rule opens `path`: it is the socket of a service that came or went between two looks,
-    /// or git's copy of its list.
+    /// Whether no rule opens `path`: it is the socket of a service that came or went between two
+    /// looks, or git's copy of its list.
     fn is_by_the_way(&self, path: &AbsPath) -> bool {
         let base = self.base.decisions.get(path);
         let is_socket =
@@ -71,8 +71,8 @@ impl Author<'_> {
         (is_socket || is_copy) && !origin_of(self.full, path).is_some_and(|origin| self.is_written_here(origin))
     }
 
-    /// The entry of the project's file that opens `path`: the rule that governs it, or else the preset
-    /// that is on or off.
+    /// The entry of the project's file that opens `path`: the rule that governs it, or else the
+    /// preset that is on or off.
     fn origin(&self, path: &AbsPath) -> Origin {
         let (before, now) = (origin_of(self.base, path), origin_of(self.full, path));
         if let Some(now) = now

@@ -1,5 +1,5 @@
-//! The record of consent: one file for each project, in our state folder, which no rule makes writable
-//! inside (SPEC D6).
+//! The record of consent: one file for each project, in our state folder, which no rule makes
+//! writable inside (SPEC D6).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -32,8 +32,8 @@ pub struct ConsentRecord {
     pub grants: Vec<Grant>,
 }
 
-/// Records consent to all grants of `widening` and returns the path of the record. Earlier grants for
-/// the same content stay.
+/// Records consent to all grants of `widening` and returns the path of the record. Earlier grants
+/// for the same content stay.
 pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPath, Diagnostic> {
     // A record that cannot be read is replaced.
     let known = read(host, layers, &widening.file).ok().flatten().filter(|known| known.sha256 == widening.sha256);
@@ -94,7 +94,8 @@ pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<StoredRecord>> {
     Ok(KIND.read_all(host, state)?.into_iter().map(found).collect())
 }
 
-/// Removes the record for `file`, whatever it holds, and returns its path; `None` if there was none.
+/// Removes the record for `file`, whatever it holds, and returns its path; `None` if there was
+/// none.
 pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<AbsPath>, Diagnostic> {
     let at = place(state, file);
     match KIND.remove(host, state, &name_of(file)) {

@@ -134,7 +134,8 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     if known == names(ENV) && is_variable(key) {
         return format!("to give a variable a value, write `set = {{ {key} = \"…\" }}`");
     }
-    // A right key in the wrong table: in TOML everything after `[filesystem]` belongs to that table.
+    // A right key in the wrong table: in TOML everything after `[filesystem]` belongs to that
+    // table.
     let places = [
         (names(FILESYSTEM), "in `[filesystem]`"),
         (names(TOP_LEVEL), "at the top of the file, above the first `[table]`"),

@@ -1,7 +1,7 @@
 //! The keys of a configuration file, their documentation, and the JSON schema made of both.
 //!
-//! An editor shows the doc comments of these fields, so they address the author of the file. `parse`
-//! turns text into these types, and `schema` turns the types into the JSON schema.
+//! An editor shows the doc comments of these fields, so they address the author of the file.
+//! `parse` turns text into these types, and `schema` turns the types into the JSON schema.
 
 mod keys;
 mod parse;
@@ -32,30 +32,32 @@ pub struct ConfigFile {
     #[schemars(with = "Sourced<bool>", extend("default" = true))]
     pub network: Option<Sourced<bool>>,
 
-    /// Whether the command can reach the Docker (or Podman) socket. Whoever can reach it can read and
-    /// write all of this machine. Default: `false`.
+    /// Whether the command can reach the Docker (or Podman) socket. Whoever can reach it can read
+    /// and write all of this machine. Default: `false`.
     #[schemars(with = "Sourced<bool>", extend("default" = false))]
     pub docker: Option<Sourced<bool>>,
 
-    /// Whether the command can make user namespaces, as container tools and browsers' own sandboxes do. It can then also undo
-    /// what keeps folders from being renamed. Default: `false`.
+    /// Whether the command can make user namespaces, as container tools and browsers' own sandboxes
+    /// do. It can then also undo what keeps folders from being renamed. Default: `false`.
     #[schemars(with = "Sourced<bool>", extend("default" = false))]
     pub nested: Option<Sourced<bool>>,
 
-    /// Protections without which nothing runs. By default one that this machine cannot give is a warning. Default: none.
+    /// Protections without which nothing runs. By default one that this machine cannot give is a
+    /// warning. Default: none.
     pub require: Vec<Sourced<Protection>>,
 
     /// Which variables of the environment the command gets.
     pub env: Env,
 
-    /// Sockets of services on this machine that the command can connect to: paths and globs. All others outside of the
-    /// project are hidden. Whoever can reach a service can have it do all that it does for you: an SSH agent signs, a
-    /// session bus starts programs outside of the sandbox. Default: none.
+    /// Sockets of services on this machine that the command can connect to: paths and globs. All
+    /// others outside of the project are hidden. Whoever can reach a service can have it do all
+    /// that it does for you: an SSH agent signs, a session bus starts programs outside of the
+    /// sandbox. Default: none.
     #[schemars(schema_with = "schema::paths")]
     pub sockets: Vec<Sourced<String>>,
 
-    /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this or a later
-    /// configuration file names it. Default: none.
+    /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this
+    /// or a later configuration file names it. Default: none.
     #[schemars(schema_with = "schema::preset_definitions")]
     pub presets: BTreeMap<String, PresetDefinition>,
 }
@@ -64,13 +66,13 @@ pub struct ConfigFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Filesystem {
-    /// Presets to switch on (`"@lint/ts"`) or off (`"!@caches"`). Removals apply first, then additions,
-    /// whatever their order. Default: `@all` is on.
+    /// Presets to switch on (`"@lint/ts"`) or off (`"!@caches"`). Removals apply first, then
+    /// additions, whatever their order. Default: `@all` is on.
     #[schemars(schema_with = "schema::preset_switches")]
     pub presets: Vec<Sourced<String>>,
 
-    /// Paths and globs that can be read and not written, also inside what is writable. Default: none
-    /// besides those of the presets.
+    /// Paths and globs that can be read and not written, also inside what is writable. Default:
+    /// none besides those of the presets.
     pub ro: Vec<Entry>,
 
     /// Paths and globs that can be read and written, also inside what is excluded. Default: none
@@ -85,26 +87,28 @@ pub struct Filesystem {
     pub tmp: Option<Sourced<Tmp>>,
 }
 
-/// Which variables of the environment the command gets. Without an entry that names it, a variable passes, unless it leads to a
-/// socket or a session of the host (`SSH_AUTH_SOCK`, `DISPLAY`, …).
+/// Which variables of the environment the command gets. Without an entry that names it, a variable
+/// passes, unless it leads to a socket or a session of the host (`SSH_AUTH_SOCK`, `DISPLAY`, …).
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Env {
-    /// Whether variables that no entry names pass. With `false`, those that every program needs (`PATH`, `HOME`,
-    /// `TERM`, `LANG`, …) still do. Default: `true`.
+    /// Whether variables that no entry names pass. With `false`, those that every program needs
+    /// (`PATH`, `HOME`, `TERM`, `LANG`, …) still do. Default: `true`.
     #[schemars(with = "Sourced<bool>", extend("default" = true))]
     pub inherit: Option<Sourced<bool>>,
 
-    /// Names of variables that pass, as the caller has them: `["CI", "NODE_*"]`. Default: none besides the built-in ones.
+    /// Names of variables that pass, as the caller has them: `["CI", "NODE_*"]`. Default: none
+    /// besides the built-in ones.
     #[schemars(schema_with = "schema::variable_names")]
     pub pass: Vec<Sourced<String>>,
 
-    /// Names of variables that do not pass: `["AWS_*"]`. In one configuration file this beats `pass`. Default: none besides the
-    /// built-in ones.
+    /// Names of variables that do not pass: `["AWS_*"]`. In one configuration file this beats
+    /// `pass`. Default: none besides the built-in ones.
     #[schemars(schema_with = "schema::variable_names")]
     pub unset: Vec<Sourced<String>>,
 
-    /// Variables and their values: `{ CI = "1" }`. Everyone who can read this file can read them. Default: none.
+    /// Variables and their values: `{ CI = "1" }`. Everyone who can read this file can read them.
+    /// Default: none.
     #[schemars(schema_with = "schema::variables")]
     pub set: BTreeMap<String, Sourced<String>>,
 }
@@ -121,8 +125,8 @@ pub enum Tmp {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case", transform = schema::string_or_table)]
 pub struct Entry {
-    /// A path or a glob (`*`, `?`, `[…]`, `{a,b}`, `**`). `~/` is the home; a relative path starts at the
-    /// folder of a project's file, and at the project root in a user's or the system's file.
+    /// A path or a glob (`*`, `?`, `[…]`, `{a,b}`, `**`). `~/` is the home; a relative path starts
+    /// at the folder of a project's file, and at the project root in a user's or the system's file.
     // Bytes, because a flag fills this type too, and a path need not be UTF-8.
     #[schemars(schema_with = "schema::path")]
     pub path: OsString,
@@ -131,8 +135,8 @@ pub struct Entry {
     #[schemars(default, extend("default" = "skip"))]
     pub if_missing: IfMissing,
 
-    /// What happens when a file that the entry protects has other names (hard links), by which it can still be read
-    /// or changed. For `ro` and `exclude`. Default: `"refuse"`.
+    /// What happens when a file that the entry protects has other names (hard links), by which it
+    /// can still be read or changed. For `ro` and `exclude`. Default: `"refuse"`.
     #[schemars(default, extend("default" = "refuse"))]
     pub hard_links: HardLinks,
 

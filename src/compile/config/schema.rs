@@ -1,7 +1,7 @@
 //! The JSON schema of a configuration file, made from the types that the parser fills.
 //!
-//! Draft 7, because TOML language servers read that and ignore newer drafts. TOML has no null, so an
-//! optional key may be absent and is never nullable.
+//! Draft 7, because TOML language servers read that and ignore newer drafts. TOML has no null, so
+//! an optional key may be absent and is never nullable.
 
 use std::borrow::Cow;
 

@@ -118,8 +118,8 @@ pub(super) struct Reserved {
 }
 
 pub(super) const RESERVED: &[Reserved] = &[
-    // The loader and the C library of bwrap obey these, so a project's file could have bwrap run code
-    // of the project outside.
+    // The loader and the C library of bwrap obey these, so a project's file could have bwrap run
+    // code of the project outside.
     Reserved {
         names: &["LD_*", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"],
         why: "acts on bwrap as well, before there is a sandbox",

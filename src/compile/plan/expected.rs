@@ -17,7 +17,7 @@ impl Plan {
         let with_content = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let second: BTreeMap<&AbsPath, &AbsPath> =
             self.mounts.iter().filter_map(|planned| planned.mount.second_mount()).collect();
-        let expected = |(path, view, around): (&AbsPath, View, View)| Expected {
+        let expected = |(path, view): (&AbsPath, &View)| Expected {
             path: path.clone(),
             access: match view {
                 _ if with_content.contains(path) => Expectation::Content,
@@ -26,10 +26,10 @@ impl Plan {
                 View::Masked => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
             },
-            required: view.is_narrower_than(around) && !may_be_missing.contains(path),
+            required: view.is_narrower_than(self.view_around(path)) && !may_be_missing.contains(path),
             source: second.get(path).map(|source| (*source).clone()),
         };
-        self.views.with_around().map(expected).collect()
+        self.views.iter().map(expected).collect()
     }
 
     /// The directories that must stay where they are, parents first.

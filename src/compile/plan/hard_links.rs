@@ -11,8 +11,8 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
 
-/// SPEC W4: refuses a rule on a file that could be read or changed under another name, unless the rule
-/// accepts that.
+/// SPEC W4: refuses a rule on a file that could be read or changed under another name, unless the
+/// rule accepts that.
 pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Diagnostics) {
     let mut refused: Vec<(&AbsPath, &Decision, usize)> = Vec::new();
     for (path, decision) in decisions.iter().filter(|(path, decision)| is_exposed(plan, path, decision)) {

@@ -9,9 +9,9 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
 
-/// SPEC G8: refuses to open a path through a symlink in a writable place, and to rely on one for our
-/// own files. Warns of a protection that a user wrote and that hangs on one; `lint` reports those of
-/// presets, which name many paths that are links on some machines only.
+/// SPEC G8: refuses to open a path through a symlink in a writable place, and to rely on one for
+/// our own files. Warns of a protection that a user wrote and that hangs on one; `lint` reports
+/// those of presets, which name many paths that are links on some machines only.
 pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
     if ablate::is_off(Mitigation::LinkChecks) {
         return;
@@ -83,8 +83,8 @@ fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnos
     .help("put the file itself there, or make the folder of the link read-only")
 }
 
-/// Whether `decision` opens a path that another rule hides, through a symlink. A sandbox with another
-/// policy may have written the link.
+/// Whether `decision` opens a path that another rule hides, through a symlink. A sandbox with
+/// another policy may have written the link.
 fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
     let hidden_here = decision.losers.iter().any(|loser| loser.rule.access == Access::Exclude);
     let hidden_around = || decisions.around(path).is_some_and(|around| around.access == Access::Exclude);

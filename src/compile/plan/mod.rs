@@ -16,7 +16,7 @@ use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::places;
 use crate::policy::rule::{Access, LayerKind, Mask};
 use crate::sys::ablate::{self, Mitigation};
@@ -30,7 +30,6 @@ use pins::Pin;
 pub use placeholders::check_dangling;
 pub use second_places::SecondPlaceVar;
 pub use view::View;
-use view::Views;
 
 /// One step of the set-up, in bwrap's terms but without its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,23 +192,23 @@ pub struct Plan {
     pub second_place_vars: Vec<SecondPlaceVar>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
-    views: Views,
+    views: PathMap<View>,
 }
 
 impl Plan {
     /// The view of the command at `path`, which holds no symlinks.
     pub fn view(&self, path: &AbsPath) -> View {
-        self.views.at(path)
+        view::at(&self.views, path)
     }
 
     /// The paths at which the view changes, parents first.
     pub fn borders(&self) -> impl Iterator<Item = &AbsPath> {
-        self.views.borders()
+        self.views.keys()
     }
 
     /// The view of the command in the folder that `path` lies in.
     pub fn view_around(&self, path: &AbsPath) -> View {
-        self.views.above(path)
+        view::above(&self.views, path)
     }
 }
 
@@ -226,7 +225,7 @@ pub struct Base<'a> {
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let mut planner =
-        Planner { mounts: Vec::new(), redundant: Vec::new(), views: Views::default(), open: Vec::new(), optimize };
+        Planner { mounts: Vec::new(), redundant: Vec::new(), views: PathMap::default(), open: Vec::new(), optimize };
     planner.root();
     planner.pins(decisions, base);
     planner.base(base, decisions);
@@ -259,9 +258,9 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
 struct Planner {
     mounts: Vec<PlannedMount>,
     redundant: Vec<RedundantRule>,
-    views: Views,
-    /// Masked directories whose subtree is being planned. They become read-only after the last mount
-    /// below them.
+    views: PathMap<View>,
+    /// Masked directories whose subtree is being planned. They become read-only after the last
+    /// mount below them.
     open: Vec<OpenMask>,
     optimize: bool,
 }
@@ -349,7 +348,7 @@ impl Planner {
     }
 
     fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
-        let inherited = self.views.at(path);
+        let inherited = view::at(&self.views, path);
         let view = View::of(decision.access);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
@@ -386,7 +385,7 @@ impl Planner {
     fn make_parents(&mut self, path: &AbsPath) {
         let Some(mask) = self.open.last_mut() else { return };
         // A bind in between shows the host's directories: there is nothing to make.
-        if self.views.governing(path).is_none_or(|(at, _)| *at != mask.path) {
+        if self.views.nearest(path).is_none_or(|(at, _)| *at != mask.path) {
             return;
         }
         let between: Vec<AbsPath> = path.ancestors().skip(1).take_while(|ancestor| *ancestor != mask.path).collect();

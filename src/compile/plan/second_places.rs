@@ -7,7 +7,7 @@ use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::rule::Access;
 
-use super::{Mount, PlannedMount, Planner, Purpose, View};
+use super::{Mount, PlannedMount, Planner, Purpose, View, view};
 
 /// A variable that names the folder of a second place. The caller has not set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Planner {
     ) -> Vec<SecondPlaceVar> {
         let mut variables = Vec::new();
         for place in places {
-            let is_open = |path: &AbsPath| self.views.at(path) == View::HostRw;
+            let is_open = |path: &AbsPath| view::at(&self.views, path) == View::HostRw;
             if !is_open(&place.source) || !is_open(&place.path) || decisions.get(&place.path).is_some() {
                 continue;
             }

@@ -26,8 +26,8 @@ impl View {
         }
     }
 
-    /// Whether a rule with this access would change nothing here. A fresh place shows nothing of the
-    /// host, so there is nothing to hide.
+    /// Whether a rule with this access would change nothing here. A fresh place shows nothing of
+    /// the host, so there is nothing to hide.
     pub fn gives(self, access: Access) -> bool {
         match access {
             Access::Rw => self == View::HostRw,
@@ -65,37 +65,12 @@ impl fmt::Display for View {
     }
 }
 
-/// The view from each mount point downwards.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Views(PathMap<View>);
+/// The view at `path`. `views` has an entry for each mount point; everything lies below a mount of `/`.
+pub(super) fn at(views: &PathMap<View>, path: &AbsPath) -> View {
+    views.nearest(path).map_or(View::HostRo, |(_, view)| *view)
+}
 
-impl Views {
-    /// What the command finds at `path`. Everything lies below a mount of `/`.
-    pub(super) fn at(&self, path: &AbsPath) -> View {
-        self.governing(path).map_or(View::HostRo, |(_, view)| view)
-    }
-
-    /// The mount point that governs `path`, and its view.
-    pub(super) fn governing(&self, path: &AbsPath) -> Option<(&AbsPath, View)> {
-        self.0.nearest(path).map(|(at, view)| (at, *view))
-    }
-
-    /// All mount points, each with its view and the view around it.
-    pub(super) fn with_around(&self) -> impl Iterator<Item = (&AbsPath, View, View)> {
-        self.0.iter().map(|(path, view)| (path, *view, self.above(path)))
-    }
-
-    pub(super) fn borders(&self) -> impl Iterator<Item = &AbsPath> {
-        self.0.keys()
-    }
-
-    /// What the command finds around `path`.
-    pub(super) fn above(&self, path: &AbsPath) -> View {
-        self.0.nearest_above(path).map_or(View::HostRo, |(_, view)| *view)
-    }
-
-    /// Records a mount at `path`, which covers all mounts below it.
-    pub(super) fn cover(&mut self, path: AbsPath, view: View) {
-        self.0.cover(path, view);
-    }
+/// The view around `path`.
+pub(super) fn above(views: &PathMap<View>, path: &AbsPath) -> View {
+    views.nearest_above(path).map_or(View::HostRo, |(_, view)| *view)
 }

@@ -1,5 +1,5 @@
-//! Which presets are on (SPEC P1–P4), and their rules. The contents of the built-in presets are data
-//! (`data/*.toml`).
+//! Which presets are on (SPEC P1–P4), and their rules. The contents of the built-in presets are
+//! data (`data/*.toml`).
 
 mod builtin;
 mod variables;

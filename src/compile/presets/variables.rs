@@ -26,8 +26,8 @@ pub(super) const VARIABLES: [&str; 10] = [
     "$GIT_NESTED_POINTER",
 ];
 
-/// Adds the rules of one entry of a built-in preset: one, several, or none if it needs a repository and
-/// there is none.
+/// Adds the rules of one entry of a built-in preset: one, several, or none if it needs a repository
+/// and there is none.
 pub(super) fn add_rules(
     access: Access,
     entry: &Entry,
@@ -46,8 +46,8 @@ pub(super) fn add_rules(
         return;
     }
     let refinements = Arc::clone(refinements);
-    // A path in the project is as writable as the project. An exact rule would beat a glob by which a
-    // user narrowed it.
+    // A path in the project is as writable as the project. An exact rule would beat a glob by which
+    // a user narrowed it.
     let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root);
     // Only in the project: elsewhere these are read-only, and a rule would show hidden ones.
     let in_project = |paths: &[AbsPath], text: &str| {

@@ -58,7 +58,8 @@ pub(crate) fn is_of_preset(compiled: &Compiled, origin: &Origin, name: &str) -> 
     }
 }
 
-/// Where the last layer that names (or, with `!`, removes) a preset does so. `@all` is on by default.
+/// Where the last layer that names (or, with `!`, removes) a preset does so. `@all` is on by
+/// default.
 fn named(compiled: &Compiled, sign: &str, name: &str) -> Option<Origin> {
     let written = compiled.layers.layers.iter().rev().find_map(|layer| reference(&compiled.layers, layer, sign, name));
     let library = Library::default();

@@ -1,5 +1,6 @@
-//! Turns text into a [`ConfigFile`]. The walk over the parsed TOML records every mistake and goes on,
-//! so that one run shows them all. Mistaken values are left out; such a policy never runs (SPEC L8).
+//! Turns text into a [`ConfigFile`]. The walk over the parsed TOML records every mistake and goes
+//! on, so that one run shows them all. Mistaken values are left out; such a policy never runs (SPEC
+//! L8).
 
 mod variables;
 
