@@ -155,12 +155,12 @@ fn change(Opening { opened, before: from, after: to }: Opening, before: &Compile
             let was = if had_another { State::Given } else { State::Absent };
             (Subject::Variable { name }, was, State::Given)
         }
-        Opened::PresetOff { name } => (Subject::Preset { name }, State::On, State::Off),
-        Opened::PresetOn { name } => (Subject::Preset { name }, State::Off, State::On),
-        Opened::OtherNames { path } => (Subject::OtherNames { path }, State::NotAccepted, State::Accepted),
-        Opened::Create { path } => (Subject::Created { path }, State::Missing, State::Created),
-        Opened::Device { path } => (Subject::Device { path }, State::Hidden, State::Usable),
-        Opened::Socket { path } => (Subject::Socket { path }, State::Hidden, State::Usable),
+        Opened::PresetOff(name) => (Subject::Preset { name }, State::On, State::Off),
+        Opened::PresetOn(name) => (Subject::Preset { name }, State::Off, State::On),
+        Opened::OtherNames(path) => (Subject::OtherNames { path }, State::NotAccepted, State::Accepted),
+        Opened::Create(path) => (Subject::Created { path }, State::Missing, State::Created),
+        Opened::Device(path) => (Subject::Device { path }, State::Hidden, State::Usable),
+        Opened::Socket(path) => (Subject::Socket { path }, State::Hidden, State::Usable),
         Opened::Path { path, .. } => {
             let (was, is) = (state(before, &path), state(after, &path));
             (Subject::Path { path }, was, is)

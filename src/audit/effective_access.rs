@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::plan::{BindKind, Mount, Plan, Planned, Purpose};
+use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose};
 use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::rule::Access;
 
@@ -86,7 +86,7 @@ impl fmt::Display for Effective {
 
 /// The mounts that are seen when all of them are made.
 pub struct Inside<'p> {
-    mounts: PathMap<&'p Planned>,
+    mounts: PathMap<&'p PlannedMount>,
     sealed: BTreeSet<&'p AbsPath>,
     /// Everything that is mounted on, seen or not.
     points: BTreeSet<&'p AbsPath>,
@@ -99,7 +99,7 @@ impl<'p> Inside<'p> {
         for planned in &plan.mounts {
             let path = planned.mount.path();
             match planned.mount {
-                Mount::Seal { .. } => _ = inside.sealed.insert(path),
+                Mount::RemountReadOnly { .. } => _ = inside.sealed.insert(path),
                 // In a file system that another mount has made.
                 Mount::Directory { .. } => {}
                 _ => {
@@ -112,13 +112,13 @@ impl<'p> Inside<'p> {
     }
 
     /// The mount that shows `path`, which holds no symlinks.
-    pub fn mount(&self, path: &AbsPath) -> Option<&'p Planned> {
+    pub fn mount(&self, path: &AbsPath) -> Option<&'p PlannedMount> {
         self.mounts.nearest(path).map(|(_, planned)| *planned)
     }
 
     /// The mount points from which on something else is seen, parents first.
     pub fn seen(&self) -> impl Iterator<Item = &AbsPath> {
-        self.mounts.iter().map(|(path, _)| path)
+        self.mounts.keys()
     }
 
     pub fn at(&self, path: &AbsPath) -> Effective {
@@ -127,13 +127,13 @@ impl<'p> Inside<'p> {
     }
 
     /// What there is from the mount point downwards.
-    pub fn gives(&self, planned: &Planned) -> Effective {
+    pub fn gives(&self, planned: &PlannedMount) -> Effective {
         match &planned.mount {
             Mount::Bind { kind: BindKind::ReadOnly, .. }
             | Mount::OwnBinary { .. }
             | Mount::GuardPlan { .. }
             | Mount::Symlink { .. } => Effective::Ro,
-            Mount::Bind { kind: BindKind::Writable | BindKind::WithDevices, .. } | Mount::Elsewhere { .. } => {
+            Mount::Bind { kind: BindKind::Writable | BindKind::WithDevices, .. } | Mount::SecondMount { .. } => {
                 Effective::Rw
             }
             Mount::MaskFile { .. } | Mount::MaskSource { .. } => Effective::Exclude,
@@ -144,7 +144,7 @@ impl<'p> Inside<'p> {
             Mount::Tmpfs { path, .. } if self.sealed.contains(path) => Effective::PrivateRo,
             Mount::Tmpfs { .. } => Effective::Private,
             // Neither shows anything of its own; see `of`.
-            Mount::Directory { .. } | Mount::Seal { .. } => Effective::PrivateRo,
+            Mount::Directory { .. } | Mount::RemountReadOnly { .. } => Effective::PrivateRo,
             Mount::Dev { .. } => Effective::Dev,
             Mount::Proc { .. } => Effective::Proc,
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
-use crate::compile::plan::{Planned, Purpose};
+use crate::compile::plan::{PlannedMount, Purpose};
 use crate::compile::resolve::Match;
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
@@ -99,7 +99,7 @@ impl Ruling {
     }
 
     /// A mount that no rule asked for.
-    pub fn of_base(inside: &Inside, planned: &Planned) -> Self {
+    pub fn of_base(inside: &Inside, planned: &PlannedMount) -> Self {
         Self {
             access: inside.gives(planned),
             at: planned.mount.path().clone(),

@@ -9,7 +9,7 @@ use crate::compile::Compiled;
 use crate::compile::config::Tmp;
 use crate::compile::environment::Fate;
 use crate::compile::plan::Purpose;
-use crate::compile::presets::Setting;
+use crate::compile::policy::Setting;
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::path_json::Word;

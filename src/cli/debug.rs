@@ -127,7 +127,7 @@ fn decisions(compiled: &Compiled) -> Vec<String> {
 }
 
 fn dropped(compiled: &Compiled) -> Vec<String> {
-    let lines = compiled.plan.dropped.iter().map(|dropped| {
+    let lines = compiled.plan.redundant.iter().map(|dropped| {
         format!("{} {} is {} already  [{}]", dropped.access, dropped.path, dropped.inherited, dropped.because)
     });
     lines.collect()

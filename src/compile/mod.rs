@@ -8,6 +8,7 @@ pub mod layers;
 pub mod lower;
 pub mod placeholder;
 pub mod plan;
+pub mod policy;
 pub mod presets;
 pub mod protection;
 pub mod request;
@@ -23,7 +24,7 @@ use crate::compile::guard_plan::GuardPlan;
 use crate::compile::layers::Layers;
 use crate::compile::lower::{Argv, Engine, Kernel, Surroundings};
 use crate::compile::plan::{Base, Plan, View};
-use crate::compile::presets::Policy;
+use crate::compile::policy::Policy;
 use crate::compile::protection::Lack;
 use crate::compile::request::Request;
 use crate::compile::resolve::Resolution;
@@ -55,7 +56,7 @@ pub struct Compiled {
 pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &mut Diagnostics) -> Option<Compiled> {
     let host = &host.with_cache();
     let layers = layers::discover(host, session, request, diagnostics)?;
-    let mut policy = presets::expand(&layers, session, diagnostics);
+    let mut policy = Policy::of(&layers, session, diagnostics);
     if request.no_placeholders {
         refuse_blocks(&policy, diagnostics);
     }

@@ -20,7 +20,7 @@ impl Severity {
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $severity:ident;)+) => {
-        /// What went wrong, as a stable name that people can search for and tools can match.
+        /// A stable name that people can search for and tools can match.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code { $($(#[doc = $doc])+ $variant,)+ }
 
@@ -35,7 +35,7 @@ macro_rules! codes {
                 match self { $(Code::$variant => Severity::$severity,)+ }
             }
 
-            /// What it stands for, in a sentence.
+            /// The meaning in a sentence.
             pub fn description(self) -> &'static str {
                 match self { $(Code::$variant => concat!($($doc),+).trim_ascii(),)+ }
             }

@@ -1,6 +1,7 @@
-//! Diagnostics are data: a code, a sentence, the place, and the remedy. `render` turns them into text or JSON.
+//! Diagnostics are data: a code, a sentence, the place, and the remedy. `render` turns them into
+//! text or JSON.
 //!
-//! Style of the sentences: lower case, no full stop, what people wrote in backticks, no names of Rust
+//! Sentences are lower case without a full stop, quote the user in backticks and name no Rust
 //! types. The remedy goes into `help`, never into the message.
 
 mod code;
@@ -20,10 +21,10 @@ pub struct Diagnostic {
     pub code: Code,
     pub message: String,
     pub origin: Option<Origin>,
-    /// What belongs to the message and would make it too long: one line for each.
+    /// Details that would make the message too long, one line each.
     pub notes: Box<[String]>,
     pub help: Option<String>,
-    /// It is only good to know here, whatever its code says.
+    /// A note, whatever the severity of the code.
     pub is_note: bool,
 }
 
@@ -50,7 +51,7 @@ impl Diagnostic {
         self
     }
 
-    /// Nothing that has to be mended, where `is_so`.
+    /// Turns the diagnostic into a note if `is_so`.
     #[must_use]
     pub fn as_note(mut self, is_so: bool) -> Self {
         self.is_note = is_so;
@@ -62,13 +63,14 @@ impl Diagnostic {
     }
 }
 
-/// All that the stages have to say, in the order they said it. Collected, so that one run shows every mistake.
+/// The diagnostics of all stages in their order. They are collected, so that one run shows every
+/// mistake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        // Several rules may meet the same obstacle (one unreadable folder, many globs): say it once.
+        // Several rules may meet one obstacle, such as an unreadable folder.
         if !self.0.contains(&diagnostic) {
             self.0.push(diagnostic);
         }

@@ -19,10 +19,10 @@ pub enum Format {
     Json,
 }
 
-/// Nobody reads more than this, and a file of nothing but mistakes should not take minutes to show.
+/// Number of diagnostics to show: rendering a file of nothing but mistakes would take minutes.
 const MOST_SHOWN: usize = 100;
 
-/// The same for the notes of one diagnostic.
+/// Number of notes to show for one diagnostic.
 const MOST_NOTES: usize = 20;
 
 /// Ends with a line break, unless there is nothing to say.
@@ -82,7 +82,7 @@ fn notes(diagnostic: &Diagnostic) -> impl Iterator<Item = Cow<'_, str>> {
     diagnostic.notes.iter().take(MOST_NOTES).map(|note| printable(note)).chain(rest)
 }
 
-/// The lines of `place`, and no others: a file may be long, and each character that is shown is checked.
+/// The lines of `place` alone: a file may be long, and each character that is shown is checked.
 fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
     let text = place.source.text.as_str();
     let start = char_boundary(text, place.span.start);
@@ -109,10 +109,11 @@ fn char_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// Text without what could drive a terminal or turn the reading direction. Tabs and line breaks stay.
+/// Replaces characters that could drive a terminal or turn the reading direction. Tabs and line
+/// breaks stay.
 ///
-/// annotate-snippets replaces C0 controls and most bidirectional ones in titles, paths and source lines, but
-/// neither U+0080–U+009F (U+009B starts an escape sequence in xterm) nor anything in the text of a help.
+/// annotate-snippets replaces C0 controls and most bidirectional ones in titles, paths and source
+/// lines, but not U+0080–U+009F (U+009B starts an escape sequence in xterm), and nothing in a help.
 fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
@@ -127,7 +128,8 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\t' | '\n') || !(c.is_control() || turns_direction)
 }
 
-/// One visible character instead of an invisible one: `␛` for ESC, `�` where Unicode has no picture.
+/// One visible character instead of an invisible one: `␛` for ESC, `�` where Unicode has no
+/// picture.
 fn picture(c: char) -> char {
     match u32::from(c) {
         code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),

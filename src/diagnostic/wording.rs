@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// The name that `wrong` was probably meant to be: up to a third of its letters, but at least one, may differ.
+/// The name that the user probably meant: up to a third of its letters, but at least one, may
+/// differ.
 pub fn nearest<'n>(wrong: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let wrong = wrong.to_lowercase();
     let allowed = (wrong.chars().count() / 3).max(1);

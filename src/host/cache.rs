@@ -1,4 +1,4 @@
-//! What a host remembers: see [`super::Host::remembering`].
+//! The cache of a host: see [`super::Host::with_cache`].
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -11,41 +11,36 @@ use rustix::fs::FileType;
 
 use crate::policy::path::AbsPath;
 
-pub(crate) type Seen = Mutex<Answers>;
+pub(crate) type Seen = Mutex<HostCache>;
 
-/// What questions were answered by. Paths are asked for by their bytes: `Path` takes components apart to hash them.
+/// Paths are keys by their bytes: `Path` parses components to hash them.
 #[derive(Default)]
-pub(crate) struct Answers {
+pub(crate) struct HostCache {
     pub folders: HashMap<OsString, Folder>,
     pub is_writable: HashMap<OsString, bool>,
-    /// What could not be read, and should not be taken for absent.
+    /// Paths that could not be read and must not count as absent.
     pub deferred_errors: Vec<(AbsPath, io::Error)>,
 }
 
-/// What is known of the names in one directory.
+/// The known names in one directory.
 #[derive(Default)]
 pub(crate) struct Folder {
-    /// A path led here, and no symlink does: what lies in it need not be followed from the root.
+    /// A search reached this directory, and no symlink leads to it.
     pub is_reached: bool,
-    /// `None` is nothing.
+    /// `None`: the name does not exist.
     found: HashMap<OsString, Option<Found>>,
 }
 
-/// What of a file's metadata anybody asks for: all of it is ten times as much.
+/// The parts of the metadata that rules need, a tenth of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
     pub file_type: FileType,
-    /// Means something only for what is no directory.
+    /// 1 for a directory.
     pub names: u64,
     pub is_empty: bool,
 }
 
 impl Folder {
-    /// A folder of which nothing else is known yet.
-    pub(crate) fn reached() -> Self {
-        Self { is_reached: true, ..Self::default() }
-    }
-
     pub(crate) fn known(&self, name: &OsStr) -> Option<Option<Found>> {
         self.found.get(name).copied()
     }
@@ -55,7 +50,7 @@ impl Folder {
     }
 }
 
-/// The folder that `path` lies in, which is in normal form, and its name there.
+/// The folder and the name of `path`, which has normal form.
 pub(crate) fn split(path: &Path) -> (&OsStr, &OsStr) {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.iter().rposition(|byte| *byte == b'/').unwrap_or_default();

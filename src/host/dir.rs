@@ -1,4 +1,4 @@
-//! What is in a directory, by one reading of it.
+//! The entries of a directory.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::FileKind;
 
-/// One name in a directory, as `readdir` tells it: no call per file.
+/// One entry, as `readdir` returns it: no system call for each file.
 #[derive(Debug)]
 pub struct DirEntry {
     pub name: OsString,
@@ -21,7 +21,7 @@ pub struct DirEntry {
     pub is_socket: bool,
 }
 
-/// A directory that is open, and what was in it.
+/// An open directory and its entries.
 #[derive(Debug)]
 pub struct Directory {
     handle: OwnedFd,
@@ -41,10 +41,10 @@ impl Directory {
                 continue;
             }
             let file_type = match entry.file_type() {
-                // Not every file system tells.
+                // Not every file system fills in the type.
                 FileType::Unknown => match statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(found) => FileType::from_raw_mode(found.st_mode),
-                    // It alone has gone. As an error, this would be that of a directory which is not there.
+                    // Only this entry has gone. As an error, it would mean that the directory has.
                     Err(Errno::NOENT) => continue,
                     Err(e) => return Err(e.into()),
                 },
@@ -60,7 +60,7 @@ impl Directory {
         Ok(Self { handle, entries })
     }
 
-    /// How many names (hard links) the file `name` has; one when it has gone.
+    /// Number of names (hard links) of the file `name`; 1 if it has gone.
     // The type of this field differs between architectures.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     pub fn names(&self, name: &OsStr) -> io::Result<u64> {

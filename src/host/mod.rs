@@ -1,8 +1,8 @@
 //! The file system that a policy is compiled for. All reading of it goes through here.
 //!
-//! The host is a real directory tree with a root. In production the root is `/`; a test builds a
-//! tree in a temporary directory and compiles for that, so that no mock is needed and snapshots hold stable
-//! absolute paths. An absolute symlink therefore starts at the host's root, not at `/`.
+//! The host is a real directory tree with a root. In production the root is `/`. A test compiles for a
+//! tree in a temporary directory, so that it needs no mock and its snapshots hold stable paths. An
+//! absolute symlink therefore starts at the host's root.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use rustix::fs::{Access, FileType, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::policy::path::{self, AbsPath};
+use crate::policy::path::AbsPath;
 
 mod cache;
 mod dir;
@@ -32,7 +32,7 @@ pub mod session;
 pub(crate) mod state_dir;
 pub(crate) mod unix_sockets;
 
-use cache::{Folder, Found, Seen};
+use cache::{Found, Seen};
 pub use dir::{DirEntry, Directory};
 pub use read::MOUNT_TABLE;
 pub(crate) use read::is_transient;
@@ -43,9 +43,9 @@ const MAX_LINKS: usize = 40;
 #[derive(Clone)]
 pub struct Host {
     root: PathBuf,
-    /// Who wants to know which directories are read.
+    /// Called with each directory that is read.
     listener: Option<Arc<Listener>>,
-    /// What is at a path, for who compiles: see [`Host::remembering`].
+    /// See [`Host::with_cache`].
     seen: Option<Arc<Seen>>,
 }
 
@@ -73,7 +73,7 @@ pub struct Resolved {
     pub links: Vec<AbsPath>,
     /// `None`: nothing is there (yet).
     pub kind: Option<FileKind>,
-    /// How many names a file has; means something only for what is no directory.
+    /// Number of names (hard links) of a file; 1 for a directory.
     pub names: u64,
 }
 
@@ -111,34 +111,31 @@ impl Host {
         path.strip_prefix("/").map_or(Cow::Borrowed(path), |relative| Cow::Owned(self.root.join(relative)))
     }
 
-    /// Follows `path` component by component. A component that does not exist, or lies below something that is
-    /// no directory, leaves the rest as spelled.
+    /// Follows `path` component by component. The rest after a missing component, or after one that is
+    /// no directory, stays as spelled.
     pub fn resolve(&self, path: &Path) -> io::Result<Resolved> {
         self.resolve_from(&AbsPath::root(), path)
     }
 
-    /// The same for a path that may be relative to `directory`, which is one, and which no symlink leads to.
+    /// Follows a path that may be relative to `directory`, which no symlink leads to.
     pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        match self.in_known_folder(directory, path)? {
-            Some(resolved) => Ok(resolved),
-            None => self.follow(directory, path, &mut PathBuf::new()),
-        }
+        let whole = if path.is_absolute() { Cow::Borrowed(path) } else { directory.as_path().join(path).into() };
+        self.follow(&whole, &mut PathBuf::new())
     }
 
-    /// The folder on the way to `path` that we may not search, if one is.
+    /// The folder on the way to `path` that this process may not search, if there is one.
     pub fn refused_by(&self, path: &Path) -> Option<AbsPath> {
         let mut at = PathBuf::new();
-        let unknowing = Self { seen: None, ..self.clone() };
-        let error = unknowing.follow(&AbsPath::root(), path, &mut at).err()?;
+        let uncached = Self { seen: None, ..self.clone() };
+        let error = uncached.follow(path, &mut at).err()?;
         let is_refused = error.raw_os_error() == Some(Errno::ACCESS.raw_os_error());
         is_refused.then(|| at.parent().map(AbsPath::from_normal))?
     }
 
-    /// `at` is where it has come to, also when it fails.
-    fn follow(&self, directory: &AbsPath, path: &Path, at: &mut PathBuf) -> io::Result<Resolved> {
-        let start = if path.is_absolute() { Path::new("/") } else { directory.as_path() };
+    /// Follows an absolute path. `at` is the place that the search has reached, also when it fails.
+    fn follow(&self, path: &Path, at: &mut PathBuf) -> io::Result<Resolved> {
         let mut from;
-        (*at, from) = self.nearest_known(path).unwrap_or_else(|| (start.to_path_buf(), 0));
+        (*at, from) = self.nearest_known(path);
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut names = 1;
@@ -152,20 +149,17 @@ impl Host {
             }
             if name == ".." {
                 at.pop();
-                // What `..` returns to was reached before, but may itself be missing: `missing/../x`.
+                // The folder may be missing, too: `missing/../x`.
                 kind = self.found(at)?.map(|found| FileKind::of(found.file_type));
                 continue;
             }
             let above = kind;
-            if above == Some(FileKind::Directory) {
-                self.remember_folder(at);
-            }
-            path::push(at, name);
+            at.push(name);
             kind = None;
             if above != Some(FileKind::Directory) {
                 continue;
             }
-            let Some(found) = self.found(at)? else { continue };
+            let Some(found) = self.found_by(at, true)? else { continue };
             if !found.file_type.is_symlink() {
                 kind = Some(FileKind::of(found.file_type));
                 names = found.names;
@@ -186,82 +180,51 @@ impl Host {
             ahead = Cow::Owned([target.as_bytes(), b"/", rest].concat());
             from = 0;
         }
-        // What is not there has no other names; `names` is still that of a folder on the way.
+        // For a missing path, `names` is that of a folder on the way.
         let names = if kind.is_some() { names } else { 1 };
         Ok(Resolved { path: AbsPath::from_normal(std::mem::take(at)), links, kind, names })
     }
 
-    /// The same for what lies in a folder that an earlier path led to, and is no symlink.
-    fn in_known_folder(&self, directory: &AbsPath, path: &Path) -> io::Result<Option<Resolved>> {
-        let Some(seen) = &self.seen else { return Ok(None) };
-        let whole = if path.is_absolute() { Cow::Borrowed(path) } else { Cow::Owned(directory.as_path().join(path)) };
-        let (folder, name) = cache::split(&whole);
-        if matches!(name.as_bytes(), b"" | b"." | b"..") {
-            return Ok(None);
-        }
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        // Only what has normal form is among them, so `whole` has it, too.
-        let Some(known) = seen.folders.get_mut(folder).filter(|folder| folder.is_reached) else { return Ok(None) };
-        let found = self.found_in(known, &whole, name)?;
-        if found.is_some_and(|found| found.file_type.is_symlink()) {
-            return Ok(None);
-        }
-        let (kind, names) = found.map(|found| (FileKind::of(found.file_type), found.names)).unzip();
-        let path = AbsPath::from_normal(&whole);
-        Ok(Some(Resolved { path, links: Vec::new(), kind, names: names.unwrap_or(1) }))
-    }
-
-    /// The deepest folder on the way to an absolute path that an earlier one led to, and where the rest begins.
-    fn nearest_known(&self, path: &Path) -> Option<(PathBuf, usize)> {
+    /// The deepest folder on the way to `path` that an earlier search reached, and where the rest of
+    /// `path` begins. Only normal forms are recorded, so that much of `path` has normal form.
+    fn nearest_known(&self, path: &Path) -> (PathBuf, usize) {
         let bytes = path.as_os_str().as_bytes();
-        let seen = self.seen.as_ref().filter(|_| path.is_absolute())?.lock().unwrap_or_else(PoisonError::into_inner);
-        // Only what has normal form is among them, so that much of the path has it, too.
-        let is_known = |folder: &OsStr| seen.folders.get(folder).is_some_and(|folder| folder.is_reached);
-        let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
-        let end = ends.take_while(|end| *end > 0).find(|end| is_known(OsStr::from_bytes(&bytes[..*end])))?;
+        let known = self.seen.as_ref().and_then(|seen| {
+            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let ends = (1..bytes.len()).rev().filter(|end| bytes[*end] == b'/');
+            let is_known = |folder: &OsStr| seen.folders.get(folder).is_some_and(|folder| folder.is_reached);
+            ends.into_iter().find(|end| is_known(OsStr::from_bytes(&bytes[..*end])))
+        });
         let mut folder = PathBuf::with_capacity(bytes.len());
-        folder.push(OsStr::from_bytes(&bytes[..end]));
-        Some((folder, end + 1))
+        folder.push(known.map_or(OsStr::new("/"), |end| OsStr::from_bytes(&bytes[..end])));
+        (folder, known.map_or(0, |end| end + 1))
     }
 
-    fn remember_folder(&self, folder: &Path) {
-        if let Some(seen) = &self.seen {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            match seen.folders.get_mut(folder.as_os_str()) {
-                Some(known) => known.is_reached = true,
-                None => {
-                    seen.folders.insert(folder.into(), Folder::reached());
-                }
-            }
-        }
-    }
-
-    /// What is at `path`, which holds no symlinks; `None` when nothing is.
+    /// The kind of the file at `path`, which holds no symlinks; `None` if nothing exists there.
     pub fn kind(&self, path: &AbsPath) -> io::Result<Option<FileKind>> {
         self.found(path.as_path()).map(|found| found.map(|found| FileKind::of(found.file_type)))
     }
 
-    /// The answer that was given before, or else a new one. An error is no answer.
     fn found(&self, path: &Path) -> io::Result<Option<Found>> {
+        self.found_by(path, false)
+    }
+
+    /// The answer that was given before, or else a new one. An error is no answer. A search that
+    /// `reached` the folder of `path` leaves a mark for later ones.
+    fn found_by(&self, path: &Path, reached: bool) -> io::Result<Option<Found>> {
         let Some(seen) = &self.seen else { return self.look(path) };
         let (folder, name) = cache::split(path);
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = seen.folders.get_mut(folder) {
-            return self.found_in(known, path, name);
-        }
-        let mut unknown = Folder::default();
-        let found = self.found_in(&mut unknown, path, name)?;
-        seen.folders.insert(folder.to_owned(), unknown);
-        Ok(found)
-    }
-
-    /// The same for `name` in `folder`, which is at `path`.
-    fn found_in(&self, folder: &mut Folder, path: &Path, name: &OsStr) -> io::Result<Option<Found>> {
-        if let Some(known) = folder.known(name) {
-            return Ok(known);
+            known.is_reached |= reached;
+            if let Some(answer) = known.known(name) {
+                return Ok(answer);
+            }
         }
         let found = self.look(path)?;
-        folder.note(name, found);
+        let known = seen.folders.entry(folder.to_owned()).or_default();
+        known.is_reached |= reached;
+        known.note(name, found);
         Ok(found)
     }
 
@@ -277,7 +240,8 @@ impl Host {
         }
     }
 
-    /// How many names (hard links) the file at `path` has, which holds no symlinks; `None` when nothing is there.
+    /// Number of names (hard links) of the file at `path`, which holds no symlinks; `None` if nothing
+    /// exists there.
     pub fn names(&self, path: &AbsPath) -> io::Result<Option<u64>> {
         self.found(path.as_path()).map(|found| found.map(|found| found.names))
     }
@@ -297,14 +261,15 @@ impl Host {
         Ok(self.kind(path)?.is_some())
     }
 
-    /// Whether this process may create something at `path`: whether it can write the nearest ancestor that exists.
+    /// Whether this process may create `path`: it can write the nearest ancestor that exists.
     pub fn can_create(&self, path: &AbsPath) -> bool {
         self.nearest_folder(path).is_some_and(|folder| self.is_writable(folder))
     }
 
-    /// Whether the command, which runs with our rights, could create something at `path`: what is closed and ours it can open.
+    /// Whether the command, which runs with our rights, could create `path`. It can change the mode of a
+    /// folder of ours.
     pub fn could_be_created(&self, path: &AbsPath) -> bool {
-        // Not where the file system is read-only, say: only a mode can be changed.
+        // EROFS, for example, cannot be changed.
         let is_closed = |folder: &Path| access(&*self.reached(folder), Access::WRITE_OK) == Err(Errno::ACCESS);
         let can_open = |folder: &Path| is_closed(folder) && self.is_ours(folder);
         self.nearest_folder(path).is_some_and(|folder| self.is_writable(folder) || can_open(folder))
@@ -332,14 +297,14 @@ impl Host {
         answer
     }
 
-    /// The owner of what is at `path`, of a symlink itself.
+    /// The owner of the file at `path`, or of a symlink itself.
     pub fn owner(&self, path: &AbsPath) -> io::Result<u32> {
         Ok(fs::symlink_metadata(self.real(path))?.uid())
     }
 }
 
 impl FileKind {
-    /// Of what is no symlink; a symlink itself counts as a file.
+    /// A symlink itself counts as a file.
     fn of(file_type: FileType) -> Self {
         match file_type {
             FileType::Directory => FileKind::Directory,
@@ -349,7 +314,7 @@ impl FileKind {
     }
 }
 
-/// Absent is only what cannot be there. Every other error (EACCES above all) is not an answer.
+/// Whether the error proves that the path does not exist. EACCES, for example, does not.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -27,7 +27,7 @@ impl Host {
     /// there, so links are followed.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         self.told_by_kernel(path, |file| {
-            // It does not say how long it is, and is put together anew for each call.
+            // The kernel does not report the length, and writes the content anew for each call.
             let mut content = Vec::with_capacity(4096);
             file.read_to_end(&mut content).map(|_| content)
         })
@@ -83,7 +83,7 @@ impl Host {
         if !metadata.is_file() {
             return unfit("not a regular file");
         }
-        // With room to see the end, so that it is read at once.
+        // With room to read the end of the file at once.
         let length = metadata.len().min(limit).saturating_add(64);
         let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;

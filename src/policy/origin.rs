@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::policy::path::{AbsPath, escape_for_display};
 
-/// A text that people wrote: a configuration file or the data file of a built-in preset.
+/// A configuration file, or the data file of a built-in preset.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     /// As shown to people: `.agent-sandbox.toml`, `/etc/agent-sandbox/config.toml`.
@@ -17,7 +17,7 @@ pub struct Source {
     pub text: String,
 }
 
-/// By the name alone: the text may be long, and every place in it would hash it again.
+/// Hashes the name alone: the text may be long, and each of its places would hash it again.
 impl Hash for Source {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
@@ -60,7 +60,7 @@ pub enum Origin {
     Flag { flag: &'static str, value: OsString },
     /// Part of every policy; the text says why.
     BuiltIn(&'static str),
-    /// Written for another name of the same thing: it is mounted in two places.
+    /// Written for another name of a file or folder that is mounted in two places.
     Alias { of: AbsPath, origin: Box<Origin> },
 }
 

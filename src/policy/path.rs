@@ -9,27 +9,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-pub use super::path_map::{Growing, Part, PathMap, Sweep};
+pub use super::path_map::PathMap;
 
 /// An absolute path without `.`, `..` or repeated separators.
 ///
 /// The order is by components, so a parent sorts directly before its subtree: `/a`, `/a/b`,
-/// `/a-b`. Comparing bytes would put `/a-b` between the two.
+/// `/a-b`. Comparing bytes would put `/a-b` between the two. A copy shares the text.
 ///
-/// Normal form has one spelling, so bytes can be compared where `Path` takes components apart: that was a quarter of the time
-/// that a policy takes to compile. `Hash` stays that of `Path`, and the order is the same, as `Borrow<Path>` demands.
-///
-/// A copy shares the text: from a rule to the last word a path is handed on a dozen times, and never changed.
+/// Equality and order compare bytes, which suffices in normal form: `Path` parses components for
+/// each comparison, and maps of paths would take several times as long.
 #[derive(Clone)]
 pub struct AbsPath(Arc<Path>);
 
 impl PartialEq for AbsPath {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.bytes() == other.bytes()
+        self.bytes() == other.bytes()
     }
 }
 
 impl Eq for AbsPath {}
+
+impl Hash for AbsPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl PartialOrd for AbsPath {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -40,16 +44,14 @@ impl PartialOrd for AbsPath {
 impl Ord for AbsPath {
     fn cmp(&self, other: &Self) -> Ordering {
         let (ours, theirs) = (self.bytes(), other.bytes());
-        let same = shared_length(ours, theirs);
-        // The end of a path and the end of a component come before every character of a name.
-        let rank = |byte: Option<&u8>| byte.map_or(0, |byte| if *byte == b'/' { 1 } else { u16::from(*byte) + 2 });
-        rank(ours.get(same)).cmp(&rank(theirs.get(same)))
-    }
-}
-
-impl Hash for AbsPath {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        // Paths of one host share a long beginning, so whole blocks are compared first.
+        let blocks = ours.as_chunks::<16>().0.iter().zip(theirs.as_chunks().0);
+        let skipped = 16 * blocks.take_while(|(a, b)| a == b).count();
+        let pairs = ours[skipped..].iter().zip(&theirs[skipped..]);
+        let same = skipped + pairs.take_while(|(a, b)| a == b).count();
+        // The end of a path comes before a separator, and a separator before every byte of a name.
+        let rank = |path: &[u8]| path.get(same).map(|byte| (*byte != b'/').then_some(*byte));
+        rank(ours).cmp(&rank(theirs))
     }
 }
 
@@ -61,15 +63,15 @@ impl AbsPath {
 
     /// Normalises by spelling alone. `None` when `path` is relative.
     ///
-    /// `..` removes the component before it, which is wrong across a symlink: use it for
-    /// paths that hold none, and `Host::resolve` for paths that people wrote.
+    /// `..` removes the component before it, which is wrong across a symlink. `Host::resolve`
+    /// follows the paths that people wrote.
     pub fn normalize(path: impl AsRef<Path>) -> Option<Self> {
         let path = path.as_ref();
         if !path.is_absolute() {
             return None;
         }
         let names = path.as_os_str().as_bytes()[1..].split(|byte| *byte == b'/');
-        // As most paths are that the kernel or this program tells.
+        // Most paths have normal form already.
         if names.clone().all(|name| !matches!(name, b"" | b"." | b"..")) {
             return Some(Self::from_normal(path));
         }
@@ -94,14 +96,11 @@ impl AbsPath {
     /// This path with one more component, `name`, which holds no separator.
     #[must_use]
     pub fn child(&self, name: impl AsRef<OsStr>) -> Self {
-        let name = name.as_ref();
-        let mut child = PathBuf::with_capacity(self.bytes().len() + 1 + name.len());
-        child.as_mut_os_string().push(self.as_os_str());
-        push(&mut child, name);
-        Self::from_normal(child)
+        Self::from_normal(self.0.join(name.as_ref()))
     }
 
-    /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces it.
+    /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces
+    /// it.
     #[must_use]
     pub fn join(&self, relative: impl AsRef<Path>) -> Self {
         Self::normalize(self.0.join(relative)).unwrap_or_else(Self::root)
@@ -136,7 +135,7 @@ impl AbsPath {
         self.lies_in(other.as_path())
     }
 
-    /// The same for a folder that is named in normal form.
+    /// Whether this path is `folder`, which has normal form, or lies below it.
     pub(crate) fn lies_in(&self, folder: &Path) -> bool {
         let folder = folder.as_os_str().as_bytes();
         folder == b"/" || matches!(self.bytes().strip_prefix(folder), Some([] | [b'/', ..]))
@@ -161,25 +160,7 @@ impl AbsPath {
         std::iter::successors(above(self.bytes()), |path| above(path)).map(|path| Path::new(OsStr::from_bytes(path)))
     }
 
-    /// The deepest directory that both lie in, or are.
-    pub(super) fn shared_with(&self, other: &AbsPath) -> AbsPath {
-        Self::from_normal(OsStr::from_bytes(&self.bytes()[..self.shared_bytes(other)]))
-    }
-
-    /// How many bytes the path of the deepest directory has that both lie in, or are.
-    pub(crate) fn shared_bytes(&self, other: &AbsPath) -> usize {
-        let (ours, theirs) = (self.bytes(), other.bytes());
-        let same = shared_length(ours, theirs);
-        let ends = |path: &[u8]| path.get(same).is_none_or(|byte| *byte == b'/');
-        let end = if ends(ours) && ends(theirs) {
-            same
-        } else {
-            ours[..same].iter().rposition(|byte| *byte == b'/').unwrap_or_default()
-        };
-        end.max(1)
-    }
-
-    /// What is left of this path below `base`; `None` when it is not within `base`.
+    /// The rest of this path below `base`; `None` if it is not within `base`.
     pub fn relative_to(&self, base: &AbsPath) -> Option<&Path> {
         let below = if base.is_root() { Some(self.bytes()) } else { self.bytes().strip_prefix(base.bytes()) };
         match below? {
@@ -190,37 +171,7 @@ impl AbsPath {
     }
 }
 
-/// Adds one component, `name`, which holds no separator, to a path in normal form. `PathBuf` would look at both for separators.
-pub(crate) fn push(path: &mut PathBuf, name: &OsStr) {
-    let path = path.as_mut_os_string();
-    if path.len() > 1 {
-        path.push("/");
-    }
-    path.push(name);
-}
-
-/// How many bytes the two begin with alike. Paths of one host often share a long beginning.
-fn shared_length(a: &[u8], b: &[u8]) -> usize {
-    let shorter = a.len().min(b.len());
-    let (a, b) = (&a[..shorter], &b[..shorter]);
-    // The first byte is the lowest.
-    let alike =
-        |x: &[u8; 8], y: &[u8; 8]| (u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y)).trailing_zeros() as usize / 8;
-    let mut same = 0;
-    for (x, y) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
-        if x != y {
-            return same + alike(x, y);
-        }
-        same += 8;
-    }
-    // What is left is shorter, so some of these have been compared.
-    match (a.last_chunk(), b.last_chunk()) {
-        (Some(x), Some(y)) => shorter - 8 + alike(x, y),
-        _ => a.iter().zip(b).take_while(|(x, y)| x == y).count(),
-    }
-}
-
-/// The order of a path and of its owned form is the same, so a map can be asked without making an `AbsPath`.
+/// `AbsPath` has the order and the hash of `Path`, so maps can be searched by `Path`.
 impl Borrow<Path> for AbsPath {
     fn borrow(&self) -> &Path {
         &self.0
@@ -239,8 +190,7 @@ impl fmt::Debug for AbsPath {
     }
 }
 
-/// For people. A name that is not UTF-8, or that holds control characters, is shown escaped, so that
-/// it cannot forge a line or drive the terminal.
+/// For people: a name cannot forge a line or drive the terminal, because [`shown`] escapes it.
 impl fmt::Display for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escape_for_display(self.0.as_os_str()))
@@ -265,7 +215,8 @@ pub fn escape_for_display(text: &OsStr) -> String {
     out
 }
 
-/// Characters that show what follows in another order than it is, that break a line, or that nobody sees: two names must not look alike.
+/// Whether a character is invisible, breaks a line or changes the reading direction. Two names must
+/// not look alike.
 fn misleads(c: char) -> bool {
     matches!(
         c,
@@ -306,23 +257,6 @@ pub(super) mod tests {
         assert_eq!(paths, [abs("/a"), abs("/a/b"), abs("/a-b")]);
     }
 
-    /// By eight bytes at a time, and what is left of them.
-    #[test]
-    fn the_first_difference_is_found_wherever_it_is() {
-        for length in 0..40 {
-            let path = vec![b'a'; length];
-            assert_eq!(shared_length(&path, &path), length);
-            assert_eq!(shared_length(&path, &vec![b'a'; length + 3]), length);
-            for at in 0..length {
-                let mut other = path.clone();
-                other[at] = b'b';
-                assert_eq!(shared_length(&path, &other), at);
-                other.push(b'/');
-                assert_eq!(shared_length(&other, &path), at);
-            }
-        }
-    }
-
     /// A map is asked by `Path` and filled by `AbsPath`.
     #[test]
     fn paths_compare_as_those_of_the_standard_library() {
@@ -334,8 +268,6 @@ pub(super) mod tests {
             assert_eq!(a.child("x"), a.join("x"));
             assert_eq!(a.relative_to(&b), a.as_path().strip_prefix(b.as_path()).ok(), "{a} {b}");
             assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");
-            let shared = a.ancestors().find(|above| b.is_within(above)).unwrap();
-            assert_eq!(a.shared_with(&b), shared, "{a} {b}");
         }
     }
 

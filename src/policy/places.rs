@@ -1,4 +1,4 @@
-//! The places that every sandbox has of its own, under the names that several stages use.
+//! The places of every sandbox that are not the host's.
 
 use crate::policy::path::AbsPath;
 
@@ -17,7 +17,7 @@ pub const PLAN: &str = "/run/agent-sandbox/plan";
 /// The file that stands for every masked file. The guard compares masks with it.
 pub const MASKED: &str = "/run/agent-sandbox/masked";
 
-/// One of the above as a path.
+/// One of these places as a path.
 pub fn at(place: &str) -> AbsPath {
     AbsPath::root().join(place)
 }

@@ -124,7 +124,7 @@ pub struct Rule {
     pub refinements: Arc<Refinements>,
 }
 
-/// By the text and its place, which tell almost all rules apart.
+/// Hashes the text and its place, which differ for almost all rules.
 impl Hash for Rule {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
@@ -139,7 +139,7 @@ impl Rule {
         Self::written(access, ".".into(), path, layer, origin)
     }
 
-    /// A rule as somebody wrote it, with nothing said but its path.
+    /// A rule with a path and nothing else.
     pub fn written(access: Access, text: OsString, base: AbsPath, layer: LayerKind, origin: Origin) -> Self {
         Self {
             access,
@@ -194,8 +194,8 @@ pub struct Refinements {
     pub mask: Mask,
     /// A missing path is blocked only where its folder exists (SPEC M6).
     pub needs_parent: bool,
-    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6). Without
-    /// any, always.
+    /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
+    /// Without any, always.
     pub in_use: Vec<String>,
     /// Keys in this JSON file whose values name commands: a change is reported after the run (SPEC
     /// R3).
@@ -204,8 +204,10 @@ pub struct Refinements {
     pub create_for: Option<CreateFor>,
     /// The created path is a file with this content.
     pub content: Option<String>,
-    /// The second place of the file (SPEC P10).
-    pub also_at: Option<AlsoAt>,
+    /// The second place of the file, in the home (SPEC P10).
+    pub second_place: Option<String>,
+    /// The variable that names the folder of the second place.
+    pub second_place_var: Option<String>,
 }
 
 impl Refinements {
@@ -223,13 +225,10 @@ pub enum CreateFor {
     Program(String),
 }
 
-/// A second place for a file, and how a program is told of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AlsoAt {
-    /// In the home.
-    pub path: String,
-    /// The variable that names the folder of `path`.
-    pub told_by: Option<String>,
+impl From<String> for CreateFor {
+    fn from(program: String) -> Self {
+        if program == "*" { Self::Everybody } else { Self::Program(program) }
+    }
 }
 
 /// The protections of a sandbox besides its mounts. A policy can require them.

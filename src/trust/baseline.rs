@@ -10,7 +10,7 @@ use crate::compile::decide::{self, Decisions};
 use crate::compile::environment;
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{self, Base, Plan};
-use crate::compile::presets::{self, Policy};
+use crate::compile::policy::{Policy, opens_unsafe_root};
 use crate::compile::request::Request;
 use crate::compile::resolve::{self, Match, Resolution};
 use crate::diagnostic::Diagnostics;
@@ -90,11 +90,11 @@ fn policy<'a>(
         let added = rules.iter().filter(|rule| is_added(rule)).collect();
         return (full.policy.without_rules(layers, is_added), Changed { added, lost: Vec::new() });
     }
-    let mut policy = presets::expand(layers, session, &mut Diagnostics::default());
+    let mut policy = Policy::of(layers, session, &mut Diagnostics::default());
     if request.no_placeholders {
         policy.put_nothing_up();
     }
-    policy.rules.retain(|rule| !presets::opens_unsafe_root(rule, &layers.project));
+    policy.rules.retain(|rule| !opens_unsafe_root(rule, &layers.project));
     let with: HashSet<&Rule> = rules.iter().map(Arc::as_ref).collect();
     let without: HashSet<&Rule> = policy.rules.iter().map(Arc::as_ref).collect();
     let added = rules.iter().filter(|rule| !without.contains(&***rule)).collect();

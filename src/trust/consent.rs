@@ -1,4 +1,4 @@
-//! Whether the user has agreed to what the project's file opens, and what is said where they have not.
+//! Whether the user has agreed to everything that the project's file opens.
 
 use std::ffi::OsStr;
 
@@ -9,18 +9,9 @@ use crate::host::Host;
 
 use super::{Granted, Widening, record};
 
-/// The error that stops a run without consent.
-pub(super) fn refusal(host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
-    said(Code::UntrustedPolicy, host, layers, widening)
-}
-
-/// The warning for a command that starts nothing.
-pub(super) fn warning(host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
-    said(Code::WideningPolicy, host, layers, widening)
-}
-
-fn said(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
-    let Missing { why, grants } = missing(host, layers, widening)?;
+/// The diagnostic for grants without consent.
+pub(super) fn missing_consent(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
+    let (why, grants) = missing(host, layers, widening)?;
     let Widening { name, command, .. } = widening;
     let help = format!(
         "`{command}` records that you agree; `--config {}` uses the file this once, `--no-project-config` does without it",
@@ -30,13 +21,8 @@ fn said(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option
     Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants).help(help))
 }
 
-/// Consent that is not there: why, and to what.
-struct Missing<'w> {
-    why: String,
-    grants: Vec<&'w Granted>,
-}
-
-fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<Missing<'w>> {
+/// The grants without consent, and why consent is missing.
+fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<(String, Vec<&'w Granted>)> {
     let all: Vec<&Granted> = widening.grants.iter().collect();
     if all.is_empty() {
         return None;
@@ -60,5 +46,5 @@ fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<M
             ("opens more here than what you agreed to, although it has not changed".to_owned(), beyond)
         }
     };
-    Some(Missing { why, grants })
+    Some((why, grants))
 }

@@ -1,19 +1,20 @@
-//! What the project's file opens, and what in it does so. What is open at all is compared by [`crate::trust::openings`].
+//! The grants of the project's file, each with the entry behind it. [`crate::trust::openings`]
+//! finds the differences.
 
-use std::ptr;
 use std::sync::Arc;
 
 use crate::compile::Compiled;
 use crate::compile::layers::Layer;
 use crate::compile::plan::Mount;
-use crate::policy::origin::{Origin, Place, Source};
+use crate::policy::origin::{Origin, Place};
 use crate::policy::path::AbsPath;
 use crate::policy::rule::{Access, LayerKind};
 use crate::trust::openings::{self, Opened, Opening, is_of_preset, openings, origin_of};
 
 use super::grant::{Grant, Granted};
 
-/// All that `full` opens beyond `base`, which lacks `layer`: settings first, then paths, parents before children.
+/// Everything that `full` opens beyond `base`, which lacks `layer`: settings first, then paths,
+/// parents before children.
 pub(super) fn grants(base: &Compiled, full: &Compiled, layer: &Layer) -> Vec<Granted> {
     let of = Author { base, full, layer };
     openings(base, full).into_iter().filter_map(|opening| of.grant(opening)).collect()
@@ -27,7 +28,7 @@ struct Author<'a> {
 }
 
 impl Author<'_> {
-    /// `None` for what no consent is about: the rest is said by other grants.
+    /// `None` for openings that need no consent of their own.
     fn grant(&self, Opening { opened, after, .. }: Opening) -> Option<Granted> {
         let written = || after.unwrap_or_else(|| self.start());
         let (grant, origin) = match opened {
@@ -35,19 +36,20 @@ impl Author<'_> {
             Opened::Docker => (Grant::Docker, written()),
             Opened::Nested => (Grant::Nested, written()),
             Opened::Variable { name, .. } => (Grant::Variable { name }, written()),
-            Opened::OtherNames { path } => (Grant::OtherNames { path }, written()),
-            Opened::PresetOff { name } => {
+            Opened::OtherNames(path) => (Grant::OtherNames { path }, written()),
+            Opened::PresetOff(name) => {
                 let origin = self.reference("!", &name);
                 (Grant::Preset { name }, origin)
             }
-            Opened::Create { path } => self.at(path, |path| Grant::Create { path }),
-            Opened::Device { path } => self.at(path, |path| Grant::Device { path }),
-            Opened::Socket { path } if self.is_by_the_way(&path) => return None,
-            Opened::Socket { path } => self.at(path, |path| Grant::Socket { path }),
+            Opened::Create(path) => self.at(path, |path| Grant::Create { path }),
+            Opened::Device(path) => self.at(path, |path| Grant::Device { path }),
+            Opened::Socket(path) if self.is_by_the_way(&path) => return None,
+            Opened::Socket(path) => self.at(path, |path| Grant::Socket { path }),
             Opened::Path { path, .. } if self.is_by_the_way(&path) => return None,
             Opened::Path { path, from, to } => self.at(path, |path| Grant::Path { path, from, to }),
-            // Each variable, and each path that a preset opens, is a grant of its own. Nobody can take a requirement back.
-            Opened::Inherit | Opened::PresetOn { .. } | Opened::Requirement(_) => return None,
+            // Each variable, and each path that a preset opens, is a grant of its own. No file can
+            // remove a requirement.
+            Opened::Inherit | Opened::PresetOn(_) | Opened::Requirement(_) => return None,
         };
         Some(Granted { grant, origin })
     }
@@ -57,22 +59,20 @@ impl Author<'_> {
         (grant(path), origin)
     }
 
-    /// What no rule is about: the socket of a service that came or went between two looks, and git's copy of its list.
+    /// Whether no rule opens `path`: it is the socket of a service that came or went between two
+    /// looks, or git's copy of its list.
     fn is_by_the_way(&self, path: &AbsPath) -> bool {
         let base = self.base.decisions.get(path);
         let is_socket =
             base.is_some_and(|decision| decision.layer == LayerKind::Base && decision.access == Access::Exclude);
-        let is_copy = base.is_none()
-            && self
-                .base
-                .plan
-                .mounts
-                .iter()
-                .any(|planned| matches!(&planned.mount, Mount::DataFile { path: at, .. } if at == path));
+        let mut mounts = self.base.plan.mounts.iter().map(|planned| &planned.mount);
+        let is_copy =
+            base.is_none() && mounts.any(|mount| matches!(mount, Mount::DataFile { path: at, .. } if at == path));
         (is_socket || is_copy) && !origin_of(self.full, path).is_some_and(|origin| self.is_written_here(origin))
     }
 
-    /// What in the project's file opens `path`: the rule that governs it, or else the preset that is on or off.
+    /// The entry of the project's file that opens `path`: the rule that governs it, or else the
+    /// preset that is on or off.
     fn origin(&self, path: &AbsPath) -> Origin {
         let (before, now) = (origin_of(self.base, path), origin_of(self.full, path));
         if let Some(now) = now
@@ -91,7 +91,7 @@ impl Author<'_> {
         if let Some(name) = added.filter(|name| !self.base.policy.presets.contains_key(name)) {
             return self.reference("", &name);
         }
-        // Without a rule only the way to name resolution is opened.
+        // Without a rule only the paths of name resolution open.
         if now.is_none() && before.is_none() && self.is_written_here(&self.full.policy.network.origin) {
             return self.full.policy.network.origin.clone();
         }
@@ -104,8 +104,7 @@ impl Author<'_> {
     }
 
     fn is_written_here(&self, origin: &Origin) -> bool {
-        let is_ours = |source: &Arc<Source>| self.layer.source.as_ref().is_some_and(|own| ptr::eq(&**own, &**source));
-        matches!(origin, Origin::File(place) if is_ours(&place.source))
+        matches!(origin, Origin::File(_)) && self.layer.source.as_ref().is_some_and(|own| origin.is_in(own))
     }
 
     /// The file as a whole.

@@ -2,7 +2,7 @@
 //!
 //! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a
 //! file may always tighten. To find the paths and settings that it opens, the policy is compiled
-//! once more without it (`baseline`) and the two are compared at every path (`compare`). Each of
+//! once more without it (`baseline`) and the two are compared at every path (`openings`). Each of
 //! them needs the user's consent, which is recorded where no command inside can write (`record`,
 //! `consent`).
 
@@ -20,14 +20,14 @@ use crate::compile::config::ConfigFile;
 use crate::compile::layers::Layer;
 use crate::compile::request::Request;
 use crate::compile::{self, Compiled};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::path::AbsPath;
 
 pub use grant::{Grant, Granted};
 pub use openings::Openness;
-pub use record::{Found, Record, record, records, revoke};
+pub use record::{ConsentRecord, StoredRecord, record, records, revoke};
 
 /// A compiled policy, and what the project's own file opens in it.
 #[must_use]
@@ -41,12 +41,12 @@ pub struct Judged {
 impl Judged {
     /// Why a run of this policy must not start. `None` if the user agreed to everything.
     pub fn refusal(&self, host: &Host) -> Option<Diagnostic> {
-        consent::refusal(host, &self.compiled.layers, self.widening.as_ref()?)
+        consent::missing_consent(Code::UntrustedPolicy, host, &self.compiled.layers, self.widening.as_ref()?)
     }
 
     /// The warning for callers that start nothing.
     pub fn warning(&self, host: &Host) -> Option<Diagnostic> {
-        consent::warning(host, &self.compiled.layers, self.widening.as_ref()?)
+        consent::missing_consent(Code::WideningPolicy, host, &self.compiled.layers, self.widening.as_ref()?)
     }
 }
 

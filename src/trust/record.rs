@@ -1,5 +1,5 @@
-//! The record of consent: one file for each project, in the folder of our state, which no rule makes writable inside
-//! (SPEC D6).
+//! The record of consent: one file for each project, in our state folder, which no rule makes
+//! writable inside (SPEC D6).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,13 +17,13 @@ use super::grant::Grant;
 use super::{Widening, hex};
 
 const VERSION: u32 = 1;
-/// Larger than any list that somebody has read.
+/// Larger than any list that a user has read.
 const KIND: StateFiles = StateFiles { folder: "trust", max_bytes: 16 << 20 };
 
-/// What the user agreed to, as it is written: `trust/<SHA-256 of the path of the project's file>.json`.
+/// The grants that the user agreed to, in `trust/<SHA-256 of the path of the project's file>.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct ConsentRecord {
     version: u32,
     /// The project's file, after symlinks.
     pub file: AbsPath,
@@ -32,7 +32,8 @@ pub struct Record {
     pub grants: Vec<Grant>,
 }
 
-/// Records consent to all that `widening` opens, and says where. What was agreed to for the same content stays.
+/// Records consent to all grants of `widening` and returns the path of the record. Earlier grants
+/// for the same content stay.
 pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPath, Diagnostic> {
     // A record that cannot be read is replaced.
     let known = read(host, layers, &widening.file).ok().flatten().filter(|known| known.sha256 == widening.sha256);
@@ -42,7 +43,8 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
             grants.push(grant);
         }
     }
-    let record = Record { version: VERSION, file: widening.file.clone(), sha256: widening.sha256.clone(), grants };
+    let record =
+        ConsentRecord { version: VERSION, file: widening.file.clone(), sha256: widening.sha256.clone(), grants };
     let name = name_of(&record.file);
     let (state, at) = (&layers.state, place(&layers.state, &record.file));
     match must_be_elsewhere(&layers.state, &layers.project.outermost).and_then(|()| {
@@ -57,8 +59,8 @@ pub fn record(host: &Host, layers: &Layers, widening: &Widening) -> Result<AbsPa
     }
 }
 
-/// What was recorded for `file`; `None` where nothing was. An error where there is something that cannot be believed.
-pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<Option<Record>> {
+/// The record for `file`, if there is one. An error means that the record cannot be trusted.
+pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<Option<ConsentRecord>> {
     let name = name_of(file);
     let content = match KIND.read(host, &layers.state, &name) {
         Ok(content) => content,
@@ -69,30 +71,31 @@ pub(super) fn read(host: &Host, layers: &Layers, file: &AbsPath) -> io::Result<O
     understood(&content, OsStr::new(&name)).map(Some)
 }
 
-/// What is written in the record of this name. It says which file it is about, and its name must agree.
-fn understood(content: &[u8], name: &OsStr) -> io::Result<Record> {
-    match serde_json::from_slice::<Record>(content) {
+/// Parses a record. It names its file, and `name` must agree with that.
+fn understood(content: &[u8], name: &OsStr) -> io::Result<ConsentRecord> {
+    match serde_json::from_slice::<ConsentRecord>(content) {
         Ok(record) if record.version == VERSION && name == name_of(&record.file).as_str() => Ok(record),
         Ok(_) | Err(_) => Err(unfit("it is damaged")),
     }
 }
 
-/// A record as it was found.
-pub struct Found {
+/// A record and its place.
+pub struct StoredRecord {
     pub at: AbsPath,
-    pub record: io::Result<Record>,
+    pub record: io::Result<ConsentRecord>,
 }
 
-/// All records, by their names. None where the folder is missing; an error where it cannot be believed.
-pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<Found>> {
-    let found = |(name, content): (OsString, io::Result<Vec<u8>>)| Found {
+/// All records, by their names. An error means that the folder cannot be trusted.
+pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<StoredRecord>> {
+    let found = |(name, content): (OsString, io::Result<Vec<u8>>)| StoredRecord {
         at: KIND.path(state, &name),
         record: content.and_then(|content| understood(&content, &name)),
     };
     Ok(KIND.read_all(host, state)?.into_iter().map(found).collect())
 }
 
-/// Takes the record for `file` away, whatever it says, and says where it was; `None` where there was none.
+/// Removes the record for `file`, whatever it holds, and returns its path; `None` if there was
+/// none.
 pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<AbsPath>, Diagnostic> {
     let at = place(state, file);
     match KIND.remove(host, state, &name_of(file)) {

@@ -1,4 +1,4 @@
-//! The command that agrees to what a run would need.
+//! The command by which the user agrees to the grants of a run.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use crate::compile::request::Request;
 use crate::diagnostic::quoting::shell_quote;
 
-/// With the flags of the run: what a file opens depends on where it is and on what flags say.
+/// The command carries the flags of the run, because the grants of a file depend on them.
 pub(super) fn command(request: &Request) -> String {
     let mut words: Vec<OsString> = vec!["agent-sandbox".into()];
     if let Some(cwd) = &request.cwd {
@@ -25,7 +25,7 @@ pub(super) fn command(request: &Request) -> String {
     quoted.join(" ")
 }
 
-/// A value that looks like a flag is joined to its own.
+/// A flag and its value. A value that begins with `-` is joined to the flag.
 fn flag(name: &str, value: &OsStr) -> Vec<OsString> {
     if value.as_bytes().starts_with(b"-") {
         let sign = if name.starts_with("--") { "=" } else { "" };

@@ -19,7 +19,7 @@ use agent_sandbox::audit::diff::diff;
 use agent_sandbox::cli;
 use agent_sandbox::cli::print::{PrintForm, display_step, print};
 use agent_sandbox::compile::Compiled;
-use agent_sandbox::compile::environment::{Fate, Outcome};
+use agent_sandbox::compile::environment::{Fate, VariableOutcome};
 use agent_sandbox::compile::lower::{MountContent, MountFile};
 use agent_sandbox::compile::placeholder;
 use agent_sandbox::compile::request::Request;
@@ -340,10 +340,10 @@ fn decided(compiled: &Compiled, out: &mut String) {
             writeln!(out, "    over {} {}  [{}]", rule.access, escape_for_display(&rule.text), rule.origin).unwrap();
         }
     }
-    if !compiled.plan.dropped.is_empty() {
+    if !compiled.plan.redundant.is_empty() {
         section("not mounted", out);
     }
-    for dropped in &compiled.plan.dropped {
+    for dropped in &compiled.plan.redundant {
         let (path, access) = (&dropped.path, dropped.access);
         writeln!(out, "  {access} {path}  [{}], is {} already", dropped.because, dropped.inherited).unwrap();
     }
@@ -352,7 +352,7 @@ fn decided(compiled: &Compiled, out: &mut String) {
 /// What passes without anything to decide it is not worth a line.
 fn environment(compiled: &Compiled, out: &mut String) {
     let environment = &compiled.environment;
-    let is_news = |outcome: &Outcome| {
+    let is_news = |outcome: &VariableOutcome| {
         let unasked = matches!(outcome.because, Origin::BuiltIn(_)) && !environment.only_named;
         !(outcome.fate == Fate::Passed && unasked)
     };
@@ -360,7 +360,7 @@ fn environment(compiled: &Compiled, out: &mut String) {
     if !news.is_empty() {
         section("environment", out);
     }
-    for (name, Outcome { fate, because }) in news {
+    for (name, VariableOutcome { fate, because }) in news {
         let name = escape_for_display(name);
         match (fate, environment.variables.get(OsStr::new(&name))) {
             (Fate::Passed, Some(_)) => writeln!(out, "  pass {name}  [{because}]").unwrap(),

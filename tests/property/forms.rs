@@ -152,7 +152,7 @@ fn environments() -> impl Strategy<Value = (BTreeMap<OsString, OsString>, Enviro
         let mut settle = |name: &OsString, value: Option<&OsString>, fate| {
             environment.variables.remove(name);
             environment.variables.extend(value.map(|value| (name.clone(), value.clone())));
-            environment.outcomes.insert(name.clone(), Outcome { fate, because: Origin::BuiltIn("a test") });
+            environment.outcomes.insert(name.clone(), VariableOutcome { fate, because: Origin::BuiltIn("a test") });
         };
         for (name, (own, fate)) in &callers {
             match fate {

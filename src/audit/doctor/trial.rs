@@ -49,7 +49,7 @@ fn in_harmless_place(host: &Host, session: &Session) -> Session {
     let is_unsafe = |said: &Diagnostics| said.iter().any(|one| one.code == Code::UnsafeRoot);
     // An unsafe root is found before anything is read.
     let _ = layers::discover(host, session, &request, &mut said).map(|layers| {
-        crate::compile::presets::expand(&layers, session, &mut said);
+        crate::compile::policy::Policy::of(&layers, session, &mut said);
     });
     match session.path_var("HOME").filter(|_| is_unsafe(&said)) {
         Some(home) => Session { cwd: host.resolve(home.as_path()).map_or(home, |found| found.path), ..session.clone() },

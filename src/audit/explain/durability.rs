@@ -88,7 +88,7 @@ impl Explainer<'_> {
             }
             None => {
                 let is_file = |mount: &Mount| {
-                    matches!(mount, Mount::OwnBinary { .. } | Mount::Elsewhere { .. } | Mount::DataFile { .. })
+                    matches!(mount, Mount::OwnBinary { .. } | Mount::SecondMount { .. } | Mount::DataFile { .. })
                 };
                 let shown_by = looked.mount.filter(|planned| !is_file(&planned.mount));
                 all.extend(shown_by.map(|planned| Durability::Directory { path: planned.mount.path().clone() }));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::decide::{Decision, SetAside, SetAsideBecause};
+use crate::compile::decide::{Decision, IgnoreReason, IgnoredMatch};
 use crate::compile::plan::{Mount, Purpose};
 use crate::compile::resolve::{FutureMatch, Match};
 use crate::policy::path::{AbsPath, escape_for_display};
@@ -148,8 +148,8 @@ impl Explainer<'_> {
         let mut set_aside = path
             .ancestors()
             .take_while(|around| around.is_within(at))
-            .flat_map(|around| self.compiled.decisions.set_aside(&around).map(|aside| aside.why).collect::<Vec<_>>());
-        set_aside.any(|why| why == SetAsideBecause::PresetOnlyTightens)
+            .flat_map(|around| self.compiled.decisions.ignored_at(&around).map(|aside| aside.why).collect::<Vec<_>>());
+        set_aside.any(|why| why == IgnoreReason::PresetOnlyTightens)
     }
 
     /// Patterns that met a symlink on the way and did not follow it.
@@ -167,9 +167,9 @@ impl Explainer<'_> {
         let mut losers = Vec::new();
         let left = resolution.left_alone.iter().filter(|(_, path)| path == at);
         losers.extend(left.map(|(rule, path)| Loser::new(by_glob(rule, path), Why::LeftAlone)));
-        let aside: Vec<&SetAside> = self.compiled.decisions.set_aside(at).collect();
+        let aside: Vec<&IgnoredMatch> = self.compiled.decisions.ignored_at(at).collect();
         let is_ranked = |found: &Match| lost.iter().any(|lost| is_same(lost, found));
-        for SetAside { found, why, .. } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
+        for IgnoredMatch { found, why, .. } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
             losers.push(Loser::new(Ruling::of_match(found), set_aside(*why)));
         }
         // What was decided and then taken back.
@@ -232,7 +232,7 @@ impl Explainer<'_> {
     fn outranked(&self, found: &Match, winner: &Decision) -> Loser {
         let own = found.rule.precedence(found.exactness);
         let best = Precedence { exactness: winner.exactness, layer: winner.layer, access: winner.access };
-        let is_out = || self.compiled.decisions.set_aside(&found.path).any(|aside| is_same(&aside.found, found));
+        let is_out = || self.compiled.decisions.ignored_at(&found.path).any(|aside| is_same(&aside.found, found));
         let why = if own.exactness < best.exactness {
             Why::Glob
         } else if own.layer < best.layer {
@@ -250,7 +250,7 @@ impl Explainer<'_> {
     /// What every sandbox has there, where a rule decides.
     fn base(&self, looked: &Looked) -> Option<Ruling> {
         looked.won?;
-        let is_base = |mount: &Mount| !matches!(mount, Mount::Seal { .. } | Mount::Directory { .. });
+        let is_base = |mount: &Mount| !matches!(mount, Mount::RemountReadOnly { .. } | Mount::Directory { .. });
         let planned = self.compiled.plan.mounts.iter().rfind(|planned| {
             let is_around = looked.path.is_within(planned.mount.path());
             planned.purpose == Purpose::Base && is_base(&planned.mount) && is_around
@@ -270,11 +270,11 @@ fn is_same(one: &Match, other: &Match) -> bool {
     Arc::ptr_eq(&one.rule, &other.rule) && one.matched == other.matched && one.alias_of == other.alias_of
 }
 
-fn set_aside(why: SetAsideBecause) -> Why {
+fn set_aside(why: IgnoreReason) -> Why {
     match why {
-        SetAsideBecause::DoesNotTighten => Why::DoesNotTighten,
-        SetAsideBecause::PresetOnlyTightens => Why::PresetOnlyTightens,
-        SetAsideBecause::OutOfReach => Why::OutOfReach,
-        SetAsideBecause::BehindOneOutOfReach => Why::BehindOneOutOfReach,
+        IgnoreReason::DoesNotTighten => Why::DoesNotTighten,
+        IgnoreReason::PresetOnlyTightens => Why::PresetOnlyTightens,
+        IgnoreReason::OutOfReach => Why::OutOfReach,
+        IgnoreReason::BehindOneOutOfReach => Why::BehindOneOutOfReach,
     }
 }

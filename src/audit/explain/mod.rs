@@ -17,7 +17,7 @@ use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::guard_plan::Tightening;
 use crate::compile::lower::{self, MountFiles};
-use crate::compile::plan::{Mount, Planned, Purpose};
+use crate::compile::plan::{Mount, PlannedMount, Purpose};
 use crate::compile::resolve::FutureGlobs;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host, Resolved};
@@ -112,7 +112,7 @@ pub struct Explainer<'a> {
     host: &'a Host,
     compiled: &'a Compiled,
     inside: Inside<'a>,
-    steps: Vec<(&'a Planned, Step)>,
+    steps: Vec<(&'a PlannedMount, Step)>,
     patterns: FutureGlobs<'a>,
     /// What is told after the run if it was made (SPEC R1).
     reported: Vec<AbsPath>,
@@ -208,7 +208,7 @@ impl<'a> Explainer<'a> {
             }
         }
         for planned in &self.compiled.plan.mounts {
-            if let Mount::Elsewhere { path: second, source } = &planned.mount {
+            if let Mount::SecondMount { path: second, source } = &planned.mount {
                 same.extend((second == path).then(|| source.clone()));
                 same.extend((source == path).then(|| second.clone()));
             }
@@ -221,8 +221,8 @@ impl<'a> Explainer<'a> {
     fn mounts(&self, looked: &Looked) -> Vec<Step> {
         let Some(shows) = looked.mount else { return Vec::new() };
         let point = shows.mount.path();
-        let is_part = |planned: &Planned| match &planned.mount {
-            Mount::Seal { path } => path == point,
+        let is_part = |planned: &PlannedMount| match &planned.mount {
+            Mount::RemountReadOnly { path } => path == point,
             Mount::Directory { path, .. } => looked.path.is_within(path) && path.is_below(point),
             _ => ptr::eq(planned, shows),
         };
@@ -244,7 +244,7 @@ impl<'a> Explainer<'a> {
     }
 
     fn pins(&self, path: &AbsPath) -> Vec<Step> {
-        let is_pin = |planned: &Planned| matches!(planned.purpose, Purpose::Pin { .. });
+        let is_pin = |planned: &PlannedMount| matches!(planned.purpose, Purpose::Pin { .. });
         let on_the_way = self.steps.iter().filter(|(p, _)| is_pin(p) && path.is_within(p.mount.path()));
         on_the_way.map(|(_, step)| step.clone()).collect()
     }
@@ -256,7 +256,7 @@ struct Looked<'l> {
     links: &'l [AbsPath],
     kind: Option<FileKind>,
     access: Effective,
-    mount: Option<&'l Planned>,
+    mount: Option<&'l PlannedMount>,
     won: Option<(&'l AbsPath, &'l Decision)>,
 }
 

@@ -139,13 +139,13 @@ struct Linter {
 impl Linter {
     fn of(kind: &Kind, library: &Library) -> Option<Self> {
         let preset = kind.lint?;
-        let BuiltinPreset { definition, skip_directories, .. } = library.get(preset)?;
+        let BuiltinPreset { definition, refinements, .. } = library.get(preset)?;
         // All of them stand for a name in any folder.
         let names = definition.ro.iter().filter_map(|entry| {
             let name = entry.path.to_str()?.strip_prefix("**/")?;
             NamePattern::parse(OsStr::new(name)).ok()
         });
-        Some(Self { preset, names: names.collect(), skip: skip_directories.clone() })
+        Some(Self { preset, names: names.collect(), skip: refinements.skip_directories.clone() })
     }
 
     fn covers(&self, path: &AbsPath, root: &AbsPath) -> bool {

@@ -139,7 +139,7 @@ pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
 /// Folders of code that is not the project's own: those that `@secrets` does not enter.
 pub(super) fn third_party() -> Vec<String> {
     let library = Library::default();
-    library.get("secrets").map(|preset| preset.skip_directories.clone()).unwrap_or_default()
+    library.get("secrets").map(|preset| preset.refinements.skip_directories.clone()).unwrap_or_default()
 }
 
 /// The findings of `agent-sandbox lint`.

@@ -221,7 +221,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     if rule.shows_socket || acts || matches(compiled, rule).any(beats) {
         return None;
     }
-    let is_dropped = |path: &AbsPath| plan.dropped.iter().find(|dropped| dropped.path == *path);
+    let is_dropped = |path: &AbsPath| plan.redundant.iter().find(|dropped| dropped.path == *path);
     let mut already = None;
     for found in matches(compiled, rule).filter(|found| lost(compiled, found).is_none()) {
         already = already.or(Some(is_dropped(&found.path)?));

@@ -77,7 +77,8 @@ pub(super) fn asked(host: &Host, compiled: &Compiled, model: &Model) -> Vec<Aske
 /// Where something is mounted that is to stay.
 pub(super) fn locked(compiled: &Compiled) -> Vec<AbsPath> {
     let rules = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_)));
-    let points = rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::Seal { .. }));
+    let points =
+        rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::RemountReadOnly { .. }));
     let points: BTreeSet<AbsPath> = points.map(|planned| planned.mount.path().clone()).collect();
     points.into_iter().chain([AbsPath::root()]).collect()
 }
@@ -195,7 +196,7 @@ impl List<'_> {
 
     fn second_places(&mut self) {
         for planned in &self.compiled.plan.mounts {
-            if let Mount::Elsewhere { path, source } = &planned.mount {
+            if let Mount::SecondMount { path, source } = &planned.mount {
                 let why = Why { because: &planned.because, access: Some(Access::Rw) };
                 self.ask_of(path, source, Operation::Read, Effect::Allowed, &[], why);
                 self.ask_of(path, source, Operation::Write, Effect::Allowed, &[], why);
@@ -214,8 +215,9 @@ impl List<'_> {
 
     fn base(&mut self) {
         use Effect::{Allowed, Private, Refused};
-        let sealed =
-            |path: &AbsPath| mounts(self.compiled).any(|mount| matches!(mount, Mount::Seal { path: at } if at == path));
+        let sealed = |path: &AbsPath| {
+            mounts(self.compiled).any(|mount| matches!(mount, Mount::RemountReadOnly { path: at } if at == path))
+        };
         for planned in self.compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
             let why = Why { because: &planned.because, access: None };
             let path = planned.mount.path();

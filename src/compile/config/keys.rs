@@ -1,19 +1,19 @@
-//! The keys of each table, as the lists that the parser dispatches from. The same lists answer what an unknown key
-//! was meant to be, and `tests` holds them against the schema.
+//! The keys of each table. The parser dispatches from these lists and takes its suggestions for
+//! unknown keys from them; the tests of `schema` compare them with the schema.
 
-use super::parse::{Value, Walk};
-use super::{BuiltinPreset, ConfigFile, Env, Filesystem, OnlyBuiltIn, PresetDefinition, RelativeTo};
+use super::parse::{TomlValue, Walk};
+use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
 use crate::policy::origin::Sourced;
-use crate::policy::rule::{HardLinks, IfMissing, Mask};
+use crate::policy::rule::{CreateFor, HardLinks, IfMissing, Refinements};
 
 /// The keys of a table that fills a `T`.
-pub(super) type Keys<T> = &'static [Key<T>];
+pub(super) type KeyTable<T> = &'static [KeyReader<T>];
 
-/// A key, and what to do with its value.
-pub(super) type Key<T> = (&'static str, fn(&mut Walk<'_>, &'static str, &Value<'_>, &mut T));
+/// A key, and the function that reads its value.
+pub(super) type KeyReader<T> = (&'static str, fn(&mut Walk<'_>, &'static str, &TomlValue<'_>, &mut T));
 
-pub(super) const TOP_LEVEL: Keys<ConfigFile> = &[
+pub(super) const TOP_LEVEL: KeyTable<ConfigFile> = &[
     ("filesystem", |walk, key, value, it| walk.table(FILESYSTEM, key, value, &mut it.filesystem)),
     ("network", |walk, key, value, it| it.network = walk.boolean(key, value)),
     ("docker", |walk, key, value, it| it.docker = walk.boolean(key, value)),
@@ -24,7 +24,7 @@ pub(super) const TOP_LEVEL: Keys<ConfigFile> = &[
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
 
-pub(super) const FILESYSTEM: Keys<Filesystem> = &[
+pub(super) const FILESYSTEM: KeyTable<Filesystem> = &[
     ("presets", |walk, key, value, it| it.presets = walk.preset_switches(key, value)),
     ("ro", |walk, key, value, it| it.ro = walk.entries(key, value)),
     ("rw", |walk, key, value, it| it.rw = walk.entries(key, value)),
@@ -32,30 +32,26 @@ pub(super) const FILESYSTEM: Keys<Filesystem> = &[
     ("tmp", |walk, key, value, it| it.tmp = walk.choice(key, value)),
 ];
 
-pub(super) const ENV: Keys<Env> = &[
+pub(super) const ENV: KeyTable<Env> = &[
     ("inherit", |walk, key, value, it| it.inherit = walk.boolean(key, value)),
     ("pass", |walk, key, value, it| it.pass = walk.variable_names(key, value)),
     ("unset", |walk, key, value, it| it.unset = walk.variable_names(key, value)),
     ("set", |walk, key, value, it| it.set = walk.variables(key, value)),
 ];
 
-pub(super) const PRESET: Keys<PresetDefinition> = &[
+pub(super) const PRESET: KeyTable<PresetDefinition> = &[
     ("ro", |walk, key, value, it| it.ro = walk.entries(key, value)),
     ("rw", |walk, key, value, it| it.rw = walk.entries(key, value)),
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
     ("include", |walk, key, value, it| it.include = walk.preset_names(key, value)),
 ];
 
-pub(super) const BUILTIN: Keys<BuiltinPreset> = &[
+pub(super) const BUILTIN: KeyTable<BuiltinPreset> = &[
     ("description", |walk, key, value, it| it.description = walk.text(key, value).unwrap_or_default()),
-    ("skip-directories", |walk, key, value, it| it.skip_directories = walk.texts(key, value)),
-    ("skip-beside", |walk, key, value, it| it.skip_beside = walk.text(key, value)),
-    ("leave-tracked", |walk, key, value, it| {
-        it.leave_tracked = walk.boolean(key, value).is_some_and(|given| given.value);
-    }),
-    ("relative-to", |walk, key, value, it| {
-        it.relative_to = walk.choice(key, value).map_or_else(RelativeTo::default, |given| given.value);
-    }),
+    ("skip-directories", |walk, key, value, it| it.refinements.skip_directories = walk.texts(key, value)),
+    ("skip-beside", |walk, key, value, it| it.refinements.skip_beside = walk.text(key, value)),
+    ("leave-tracked", |walk, key, value, it| it.refinements.leave_tracked = walk.flag(key, value)),
+    ("relative-to", |walk, key, value, it| it.relative_to = walk.choice_or_default(key, value)),
     ("ro", |walk, key, value, it| it.definition.ro = walk.entries(key, value)),
     ("rw", |walk, key, value, it| it.definition.rw = walk.entries(key, value)),
     ("exclude", |walk, key, value, it| it.definition.exclude = walk.entries(key, value)),
@@ -70,52 +66,39 @@ pub(super) struct EntryTable {
     pub bad_path: bool,
     pub if_missing: IfMissing,
     pub hard_links: HardLinks,
-    pub only_built_in: OnlyBuiltIn,
+    pub refinements: Refinements,
 }
 
-pub(super) const ENTRY: Keys<EntryTable> = &[PATH, IF_MISSING, HARD_LINKS];
+pub(super) const ENTRY: KeyTable<EntryTable> =
+    &[PATH, IF_MISSING, ("hard-links", |walk, key, value, it| it.hard_links = walk.choice_or_default(key, value))];
 
-pub(super) const BUILTIN_ENTRY: Keys<EntryTable> = &[
+pub(super) const BUILTIN_ENTRY: KeyTable<EntryTable> = &[
     PATH,
     IF_MISSING,
-    ("except", |walk, key, value, it| it.only_built_in.except = walk.texts(key, value)),
-    MASK,
-    NEEDS_PARENT,
-    IN_USE,
-    REPORT_KEYS,
-    ("create-for", |walk, key, value, it| it.only_built_in.create_for = walk.text(key, value)),
-    ("content", |walk, key, value, it| it.only_built_in.content = walk.text(key, value)),
-    ("also-at", |walk, key, value, it| it.only_built_in.also_at = walk.text(key, value)),
-    ("told-by", |walk, key, value, it| it.only_built_in.told_by = walk.text(key, value)),
+    ("except", |walk, key, value, it| {
+        it.refinements.except = walk.texts(key, value).into_iter().map(Into::into).collect();
+    }),
+    ("mask", |walk, key, value, it| it.refinements.mask = walk.choice_or_default(key, value)),
+    ("needs-parent", |walk, key, value, it| it.refinements.needs_parent = walk.flag(key, value)),
+    ("in-use", |walk, key, value, it| it.refinements.in_use = walk.texts(key, value)),
+    ("report-keys", |walk, key, value, it| it.refinements.report_keys = walk.texts(key, value)),
+    ("create-for", |walk, key, value, it| {
+        it.refinements.create_for = walk.text(key, value).map(CreateFor::from);
+    }),
+    ("content", |walk, key, value, it| it.refinements.content = walk.text(key, value)),
+    ("also-at", |walk, key, value, it| it.refinements.second_place = walk.text(key, value)),
+    ("told-by", |walk, key, value, it| it.refinements.second_place_var = walk.text(key, value)),
 ];
 
-const PATH: Key<EntryTable> = ("path", |walk, key, value, it| {
+const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| {
     it.path = walk.text(key, value).and_then(|text| walk.path(text, value));
     it.bad_path = it.path.is_none();
 });
 
-const IF_MISSING: Key<EntryTable> = ("if-missing", |walk, key, value, it| {
-    it.if_missing = walk.choice(key, value).map_or_else(IfMissing::default, |given| given.value);
-});
+const IF_MISSING: KeyReader<EntryTable> =
+    ("if-missing", |walk, key, value, it| it.if_missing = walk.choice_or_default(key, value));
 
-const HARD_LINKS: Key<EntryTable> = ("hard-links", |walk, key, value, it| {
-    it.hard_links = walk.choice(key, value).map_or_else(HardLinks::default, |given| given.value);
-});
-
-const MASK: Key<EntryTable> = ("mask", |walk, key, value, it| {
-    it.only_built_in.mask = walk.choice(key, value).map_or_else(Mask::default, |given| given.value);
-});
-
-const NEEDS_PARENT: Key<EntryTable> = ("needs-parent", |walk, key, value, it| {
-    it.only_built_in.needs_parent = walk.boolean(key, value).is_some_and(|given| given.value);
-});
-
-const IN_USE: Key<EntryTable> = ("in-use", |walk, key, value, it| it.only_built_in.in_use = walk.texts(key, value));
-
-const REPORT_KEYS: Key<EntryTable> =
-    ("report-keys", |walk, key, value, it| it.only_built_in.report_keys = walk.texts(key, value));
-
-pub(super) fn names<T>(keys: Keys<T>) -> Vec<&'static str> {
+pub(super) fn names<T>(keys: KeyTable<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()
 }
 
@@ -141,7 +124,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("remove", "unset"),
 ];
 
-/// What someone who wrote `key` in a table with the keys `known` should write instead.
+/// The help for an unknown `key` in a table with the keys `known`.
 pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     let spelled = key.to_lowercase().replace('_', "-");
     let other_word = OTHER_WORDS.iter().find(|(word, name)| *word == spelled && known.contains(name));
@@ -151,21 +134,17 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     if known == names(ENV) && is_variable(key) {
         return format!("to give a variable a value, write `set = {{ {key} = \"…\" }}`");
     }
-    // A right key in the wrong table. Easily done in TOML, where all that follows `[filesystem]` is in it.
-    if names(FILESYSTEM).contains(&key) {
-        return format!("`{key}` belongs in `[filesystem]`");
-    }
-    if names(TOP_LEVEL).contains(&key) {
-        return format!("`{key}` belongs at the top of the file, above the first `[table]`");
-    }
-    if names(PRESET).contains(&key) {
-        return format!("`{key}` belongs in `[presets.NAME]`");
-    }
-    if names(ENTRY).contains(&key) {
-        return format!("`{key}` belongs in an entry: {{ path = \"PATH\", if-missing = \"error\" }}");
-    }
-    if names(ENV).contains(&key) {
-        return format!("`{key}` belongs in `[env]`");
+    // A right key in the wrong table: in TOML everything after `[filesystem]` belongs to that
+    // table.
+    let places = [
+        (names(FILESYSTEM), "in `[filesystem]`"),
+        (names(TOP_LEVEL), "at the top of the file, above the first `[table]`"),
+        (names(PRESET), "in `[presets.NAME]`"),
+        (names(ENTRY), "in an entry: { path = \"PATH\", if-missing = \"error\" }"),
+        (names(ENV), "in `[env]`"),
+    ];
+    if let Some((_, place)) = places.iter().find(|(keys, _)| keys.contains(&key)) {
+        return format!("`{key}` belongs {place}");
     }
     match nearest(&spelled, known.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
@@ -173,7 +152,7 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     }
 }
 
-/// Whether it looks like `NODE_ENV`.
+/// Whether `key` is spelled as variables are: `NODE_ENV`.
 fn is_variable(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_')
 }

@@ -1,7 +1,7 @@
-//! What people can write: the keys of a configuration file, their documentation, and the schema made of both.
+//! The keys of a configuration file, their documentation, and the JSON schema made of both.
 //!
-//! The doc comments on the fields are what an editor shows for each key, so they speak to the person who writes
-//! the file. `parse` turns text into these types; `schema` turns the types into the JSON schema.
+//! An editor shows the doc comments of these fields, so they address the author of the file.
+//! `parse` turns text into these types, and `schema` turns the types into the JSON schema.
 
 mod keys;
 mod parse;
@@ -16,10 +16,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::policy::origin::{Origin, Sourced};
-use crate::policy::rule::{HardLinks, IfMissing, Mask, Protection};
+use crate::policy::rule::{Access, HardLinks, IfMissing, Mask, Protection, Refinements};
 
-#[cfg(test)]
-pub(crate) use parse::plain;
 pub use parse::{parse, parse_builtin};
 pub use schema::schema;
 
@@ -34,30 +32,32 @@ pub struct ConfigFile {
     #[schemars(with = "Sourced<bool>", extend("default" = true))]
     pub network: Option<Sourced<bool>>,
 
-    /// Whether the command can reach the Docker (or Podman) socket. Whoever can reach it can read and
-    /// write all of this machine. Default: `false`.
+    /// Whether the command can reach the Docker (or Podman) socket. Whoever can reach it can read
+    /// and write all of this machine. Default: `false`.
     #[schemars(with = "Sourced<bool>", extend("default" = false))]
     pub docker: Option<Sourced<bool>>,
 
-    /// Whether the command can make user namespaces, as container tools and browsers' own sandboxes do. It can then also undo
-    /// what keeps folders from being renamed. Default: `false`.
+    /// Whether the command can make user namespaces, as container tools and browsers' own sandboxes
+    /// do. It can then also undo what keeps folders from being renamed. Default: `false`.
     #[schemars(with = "Sourced<bool>", extend("default" = false))]
     pub nested: Option<Sourced<bool>>,
 
-    /// Protections without which nothing runs. By default one that this machine cannot give is a warning. Default: none.
+    /// Protections without which nothing runs. By default one that this machine cannot give is a
+    /// warning. Default: none.
     pub require: Vec<Sourced<Protection>>,
 
     /// Which variables of the environment the command gets.
     pub env: Env,
 
-    /// Sockets of services on this machine that the command can connect to: paths and globs. All others outside of the
-    /// project are hidden. Whoever can reach a service can have it do all that it does for you: an SSH agent signs, a
-    /// session bus starts programs outside of the sandbox. Default: none.
+    /// Sockets of services on this machine that the command can connect to: paths and globs. All
+    /// others outside of the project are hidden. Whoever can reach a service can have it do all
+    /// that it does for you: an SSH agent signs, a session bus starts programs outside of the
+    /// sandbox. Default: none.
     #[schemars(schema_with = "schema::paths")]
     pub sockets: Vec<Sourced<String>>,
 
-    /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this or a later
-    /// configuration file names it. Default: none.
+    /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this
+    /// or a later configuration file names it. Default: none.
     #[schemars(schema_with = "schema::preset_definitions")]
     pub presets: BTreeMap<String, PresetDefinition>,
 }
@@ -66,13 +66,13 @@ pub struct ConfigFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Filesystem {
-    /// Presets to switch on (`"@lint/ts"`) or off (`"!@caches"`). Removals apply first, then additions,
-    /// whatever their order. Default: `@all` is on.
+    /// Presets to switch on (`"@lint/ts"`) or off (`"!@caches"`). Removals apply first, then
+    /// additions, whatever their order. Default: `@all` is on.
     #[schemars(schema_with = "schema::preset_switches")]
     pub presets: Vec<Sourced<String>>,
 
-    /// Paths and globs that can be read and not written, also inside what is writable. Default: none
-    /// besides those of the presets.
+    /// Paths and globs that can be read and not written, also inside what is writable. Default:
+    /// none besides those of the presets.
     pub ro: Vec<Entry>,
 
     /// Paths and globs that can be read and written, also inside what is excluded. Default: none
@@ -87,26 +87,28 @@ pub struct Filesystem {
     pub tmp: Option<Sourced<Tmp>>,
 }
 
-/// Which variables of the environment the command gets. Without an entry that names it, a variable passes, unless it leads to a
-/// socket or a session of the host (`SSH_AUTH_SOCK`, `DISPLAY`, …).
+/// Which variables of the environment the command gets. Without an entry that names it, a variable
+/// passes, unless it leads to a socket or a session of the host (`SSH_AUTH_SOCK`, `DISPLAY`, …).
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, default)]
 pub struct Env {
-    /// Whether variables that no entry names pass. With `false`, those that every program needs (`PATH`, `HOME`,
-    /// `TERM`, `LANG`, …) still do. Default: `true`.
+    /// Whether variables that no entry names pass. With `false`, those that every program needs
+    /// (`PATH`, `HOME`, `TERM`, `LANG`, …) still do. Default: `true`.
     #[schemars(with = "Sourced<bool>", extend("default" = true))]
     pub inherit: Option<Sourced<bool>>,
 
-    /// Names of variables that pass, as the caller has them: `["CI", "NODE_*"]`. Default: none besides the built-in ones.
+    /// Names of variables that pass, as the caller has them: `["CI", "NODE_*"]`. Default: none
+    /// besides the built-in ones.
     #[schemars(schema_with = "schema::variable_names")]
     pub pass: Vec<Sourced<String>>,
 
-    /// Names of variables that do not pass: `["AWS_*"]`. In one configuration file this beats `pass`. Default: none besides the
-    /// built-in ones.
+    /// Names of variables that do not pass: `["AWS_*"]`. In one configuration file this beats
+    /// `pass`. Default: none besides the built-in ones.
     #[schemars(schema_with = "schema::variable_names")]
     pub unset: Vec<Sourced<String>>,
 
-    /// Variables and their values: `{ CI = "1" }`. Everyone who can read this file can read them. Default: none.
+    /// Variables and their values: `{ CI = "1" }`. Everyone who can read this file can read them.
+    /// Default: none.
     #[schemars(schema_with = "schema::variables")]
     pub set: BTreeMap<String, Sourced<String>>,
 }
@@ -123,8 +125,8 @@ pub enum Tmp {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case", transform = schema::string_or_table)]
 pub struct Entry {
-    /// A path or a glob (`*`, `?`, `[…]`, `{a,b}`, `**`). `~/` is the home; a relative path starts at the
-    /// folder of a project's file, and at the project root in a user's or the system's file.
+    /// A path or a glob (`*`, `?`, `[…]`, `{a,b}`, `**`). `~/` is the home; a relative path starts
+    /// at the folder of a project's file, and at the project root in a user's or the system's file.
     // Bytes, because a flag fills this type too, and a path need not be UTF-8.
     #[schemars(schema_with = "schema::path")]
     pub path: OsString,
@@ -133,14 +135,14 @@ pub struct Entry {
     #[schemars(default, extend("default" = "skip"))]
     pub if_missing: IfMissing,
 
-    /// What happens when a file that the entry protects has other names (hard links), by which it can still be read
-    /// or changed. For `ro` and `exclude`. Default: `"refuse"`.
+    /// What happens when a file that the entry protects has other names (hard links), by which it
+    /// can still be read or changed. For `ro` and `exclude`. Default: `"refuse"`.
     #[schemars(default, extend("default" = "refuse"))]
     pub hard_links: HardLinks,
 
-    // What only the data files of built-in presets have.
+    // Only the data files of built-in presets fill these.
     #[schemars(skip)]
-    pub only_built_in: Option<Box<OnlyBuiltIn>>,
+    pub refinements: Option<Box<Refinements>>,
 
     #[schemars(skip)]
     pub origin: Origin,
@@ -149,31 +151,8 @@ pub struct Entry {
 impl Entry {
     /// A path and nothing else.
     pub fn new(path: OsString, origin: Origin) -> Self {
-        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), only_built_in: None, origin }
+        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), refinements: None, origin }
     }
-}
-
-/// What only the data files of built-in presets can say of an entry. Few do, and it is most of what an entry could hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OnlyBuiltIn {
-    /// Names that the pattern matches and the rule does not mean.
-    pub except: Vec<String>,
-    /// What the file looks like when it is excluded.
-    pub mask: Mask,
-    /// A missing path is blocked only where its folder exists.
-    pub needs_parent: bool,
-    /// A missing path is blocked only where one of these exists: the program that obeys it is in use.
-    pub in_use: Vec<String>,
-    /// Values of a JSON file whose change is reported after the run.
-    pub report_keys: Vec<String>,
-    /// A missing path is created if this program is on the caller's PATH, or always if it is `*`.
-    pub create_for: Option<String>,
-    /// What is created is a file with this content, and not a directory.
-    pub content: Option<String>,
-    /// A second place at which the file appears inside.
-    pub also_at: Option<String>,
-    /// The variable by which a program is told of the folder of `also_at`.
-    pub told_by: Option<String>,
 }
 
 /// A preset of your own: rules under one name.
@@ -202,23 +181,24 @@ pub struct PresetDefinition {
 }
 
 impl PresetDefinition {
+    /// The entries, by the access that they give.
+    pub fn by_access(&self) -> [(Access, &[Entry]); 3] {
+        [(Access::Rw, &self.rw), (Access::Ro, &self.ro), (Access::Exclude, &self.exclude)]
+    }
+
     pub fn empty(origin: Origin) -> Self {
         Self { ro: Vec::new(), rw: Vec::new(), exclude: Vec::new(), include: Vec::new(), origin }
     }
 }
 
-/// A built-in preset: the keys of a [`PresetDefinition`] at the top of its own data file, and what only we may say.
+/// A built-in preset: the keys of a [`PresetDefinition`] at the top of a data file, and a few more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltinPreset {
     pub definition: PresetDefinition,
     /// One line for people who list the presets.
     pub description: String,
-    /// Names of directories that its globs do not enter.
-    pub skip_directories: Vec<String>,
-    /// Only where a file of this name lies beside them.
-    pub skip_beside: Option<String>,
-    /// Its globs leave alone what the git index holds with the same content.
-    pub leave_tracked: bool,
+    /// The refinements of all its entries.
+    pub refinements: Refinements,
     pub relative_to: RelativeTo,
 }
 
@@ -230,88 +210,60 @@ pub enum RelativeTo {
     OutermostRepository,
 }
 
-/// A value that is one of a few words. The list is what the parser accepts and what the schema offers.
+/// A value that is one of a few words. The parser accepts these words and the schema offers them.
 pub(crate) trait Choice: Copy + 'static {
-    const WORDS: &'static [Word<Self>];
-}
-
-pub(crate) struct Word<T> {
-    pub word: &'static str,
-    pub value: T,
-    /// What an editor shows next to the word.
-    pub meaning: &'static str,
+    /// Each word with its value, and with the meaning that an editor shows.
+    const WORDS: &'static [(&'static str, Self, &'static str)];
 }
 
 impl Choice for Tmp {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "private", value: Tmp::Private, meaning: "An empty folder that is gone after the run." },
-        Word {
-            word: "host",
-            value: Tmp::Host,
-            meaning: "The folder of this machine, writable, with the sockets in it.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("private", Tmp::Private, "An empty folder that is gone after the run."),
+        ("host", Tmp::Host, "The folder of this machine, writable, with the sockets in it."),
     ];
 }
 
 impl Choice for IfMissing {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "skip", value: IfMissing::Skip, meaning: "The entry does nothing." },
-        Word { word: "error", value: IfMissing::Error, meaning: "Nothing runs." },
-        Word {
-            word: "create",
-            value: IfMissing::Create,
-            meaning: "A directory is made there before the start. Not for globs.",
-        },
-        Word {
-            word: "block",
-            value: IfMissing::Block,
-            meaning: "The command cannot create it: a placeholder stands there during the run. A path that ends with `/` is a directory. For `ro` and `exclude`, not for globs.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("skip", IfMissing::Skip, "The entry does nothing."),
+        ("error", IfMissing::Error, "Nothing runs."),
+        ("create", IfMissing::Create, "A directory is made there before the start. Not for globs."),
+        (
+            "block",
+            IfMissing::Block,
+            "The command cannot create it: a placeholder stands there during the run. A path that ends with `/` is a directory. For `ro` and `exclude`, not for globs.",
+        ),
     ];
 }
 
 impl Choice for Protection {
-    const WORDS: &'static [Word<Self>] = &[
-        Word {
-            word: Protection::Guard.name(),
-            value: Protection::Guard,
-            meaning: "The guard, which compares and locks the mounts.",
-        },
-        Word { word: Protection::Seccomp.name(), value: Protection::Seccomp, meaning: "The filter of system calls." },
-        Word {
-            word: Protection::Landlock.name(),
-            value: Protection::Landlock,
-            meaning: "Signals and abstract sockets stay inside (Linux 6.12).",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        (Protection::Guard.name(), Protection::Guard, "The guard, which compares and locks the mounts."),
+        (Protection::Seccomp.name(), Protection::Seccomp, "The filter of system calls."),
+        (Protection::Landlock.name(), Protection::Landlock, "Signals and abstract sockets stay inside (Linux 6.12)."),
     ];
 }
 
 impl Choice for HardLinks {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "refuse", value: HardLinks::Refuse, meaning: "Nothing runs." },
-        Word {
-            word: "allow",
-            value: HardLinks::Allow,
-            meaning: "The name that the entry gives is protected; the others are your business.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("refuse", HardLinks::Refuse, "Nothing runs."),
+        ("allow", HardLinks::Allow, "The name that the entry gives is protected; the others are your business."),
     ];
 }
 
 impl Choice for Mask {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "denied", value: Mask::Denied, meaning: "Opening it is refused." },
-        Word { word: "empty", value: Mask::Empty, meaning: "It reads as empty." },
-    ];
+    const WORDS: &'static [(&'static str, Self, &'static str)] =
+        &[("denied", Mask::Denied, "Opening it is refused."), ("empty", Mask::Empty, "It reads as empty.")];
 }
 
 impl Choice for RelativeTo {
-    const WORDS: &'static [Word<Self>] = &[
-        Word { word: "project", value: RelativeTo::Project, meaning: "The project root." },
-        Word {
-            word: "outermost-repository",
-            value: RelativeTo::OutermostRepository,
-            meaning: "The outermost folder that could be the project root.",
-        },
+    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
+        ("project", RelativeTo::Project, "The project root."),
+        (
+            "outermost-repository",
+            RelativeTo::OutermostRepository,
+            "The outermost folder that could be the project root.",
+        ),
     ];
 }
 

@@ -1,7 +1,7 @@
 //! The JSON schema of a configuration file, made from the types that the parser fills.
 //!
-//! Draft 7, because the TOML language servers people have read that and ignore what is newer. TOML has no null, so
-//! optional keys are keys that may be absent, never nullable ones.
+//! Draft 7, because TOML language servers read that and ignore newer drafts. TOML has no null, so
+//! an optional key may be absent and is never nullable.
 
 use std::borrow::Cow;
 
@@ -25,14 +25,14 @@ pub fn schema() -> Value {
         .to_value()
 }
 
-/// The line breaks of a doc comment are there for this source code, not for the reader in an editor.
+/// Joins the lines of a doc comment.
 fn unwrap_description(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ");
     }
 }
 
-/// Where a value was written is not part of what was written.
+/// The origin of a value is not written in the file.
 impl<T: JsonSchema> JsonSchema for Sourced<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
@@ -51,72 +51,34 @@ impl<T: JsonSchema> JsonSchema for Sourced<T> {
     }
 }
 
-impl JsonSchema for Tmp {
-    fn inline_schema() -> bool {
-        true
-    }
+macro_rules! schema_of_choices {
+    ($($name:ident),+) => {
+        $(impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
 
-    fn schema_name() -> Cow<'static, str> {
-        "Tmp".into()
-    }
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        one_of_the_words::<Self>()
-    }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                one_of_the_words::<Self>()
+            }
+        })+
+    };
 }
 
-impl JsonSchema for IfMissing {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "IfMissing".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        one_of_the_words::<Self>()
-    }
-}
-
-impl JsonSchema for Protection {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Protection".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        one_of_the_words::<Self>()
-    }
-}
-
-impl JsonSchema for HardLinks {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "HardLinks".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        one_of_the_words::<Self>()
-    }
-}
+schema_of_choices!(Tmp, IfMissing, Protection, HardLinks);
 
 /// `oneOf` with `const` instead of `enum`, so that an editor can show what each word means.
 fn one_of_the_words<T: Choice>() -> Schema {
-    let words: Vec<Value> = T::WORDS
-        .iter()
-        .map(|word| json!({ "type": "string", "const": word.word, "description": word.meaning }))
-        .collect();
-    json_schema!({ "oneOf": words })
+    let word =
+        |(word, _, meaning): &(&str, T, &str)| json!({ "type": "string", "const": word, "description": meaning });
+    json_schema!({ "oneOf": T::WORDS.iter().map(word).collect::<Vec<Value>>() })
 }
 
-/// A path that can mean something: not empty, no NUL.
+/// A path: not empty, no NUL.
 pub(super) fn path(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "minLength": 1, "pattern": "^[^\\u0000]*$" })
 }
@@ -146,7 +108,7 @@ pub(super) fn preset_names(_: &mut SchemaGenerator) -> Schema {
     strings_like(&format!("^@{PRESET_NAME}$"))
 }
 
-/// The regular expression of a variable's name, or of a pattern for some: not empty, no `=`, no NUL.
+/// The regular expression of a variable's name or a pattern: not empty, no `=`, no NUL.
 const VARIABLE_NAME: &str = "^[^=\\u0000]+$";
 
 pub(super) fn variable_names(_: &mut SchemaGenerator) -> Schema {
@@ -359,7 +321,7 @@ mod tests {
         })
     }
 
-    /// JSON has no dates, and the TOML crate makes tables with a name of its own of them. No key takes one.
+    /// The `toml` crate turns dates into tables with a name of its own. No key takes a date.
     fn take_dates_out(value: &mut Value) {
         match value {
             Value::Object(members) if members.keys().any(|key| key.starts_with("$__toml")) => *value = Value::Null,

@@ -2,7 +2,6 @@
 
 mod placeholders;
 
-use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 use crate::compile::layers::{Layers, OwnFile};
@@ -11,7 +10,7 @@ use crate::compile::resolve::{Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, Growing, PathMap, Sweep};
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -48,15 +47,15 @@ pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
 
 /// A rule that reached a path and is ignored there for another reason than its rank.
 #[derive(Clone, Debug)]
-pub struct SetAside {
+pub struct IgnoredMatch {
     pub found: Match,
-    pub why: SetAsideBecause,
+    pub why: IgnoreReason,
     /// Whether the directories on its way are pinned all the same (SPEC B13).
     pub names_way: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetAsideBecause {
+pub enum IgnoreReason {
     /// The rule came through a link or applies to another name, and is no stricter than the other
     /// rules (SPEC G5, W3).
     DoesNotTighten,
@@ -69,75 +68,63 @@ pub enum SetAsideBecause {
     BehindOneOutOfReach,
 }
 
-/// All decisions, parents before children, and the rules that were set aside.
+/// All decisions, parents before children, and the ignored matches.
 #[derive(Clone, Debug, Default)]
-pub struct Decisions(PathMap<Decision>, Vec<SetAside>);
+pub struct Decisions {
+    by_path: PathMap<Decision>,
+    ignored: Vec<IgnoredMatch>,
+}
 
 impl Decisions {
     pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &Decision)> {
-        self.0.iter()
-    }
-
-    pub fn count(&self) -> usize {
-        self.0.count()
+        self.by_path.iter()
     }
 
     pub fn get(&self, path: &AbsPath) -> Option<&Decision> {
-        self.0.get(path)
+        self.by_path.get(path)
     }
 
-    /// The rules that were set aside at `path`.
-    pub fn set_aside<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d SetAside> {
-        self.1.iter().filter(move |aside| aside.found.path == *path)
+    /// The matches that are ignored at `path`.
+    pub fn ignored_at<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d IgnoredMatch> {
+        self.ignored.iter().filter(move |ignored| ignored.found.path == *path)
     }
 
-    /// The rules that were set aside and still name their way (SPEC B13).
-    pub fn naming_aside(&self) -> impl Iterator<Item = &Match> {
-        self.1.iter().filter(|aside| aside.names_way).map(|aside| &aside.found)
+    /// The ignored matches whose way is pinned all the same (SPEC B13).
+    pub fn pinned_although_ignored(&self) -> impl Iterator<Item = &Match> {
+        self.ignored.iter().filter(|ignored| ignored.names_way).map(|ignored| &ignored.found)
     }
 
     /// Whether something strictly below `path` is not excluded.
     pub fn reopens_below(&self, path: &AbsPath) -> bool {
-        self.0.below(path).any(|(_, decision)| decision.access != Access::Exclude)
+        self.by_path.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
-    /// All decisions, each with whether something strictly below it is writable.
-    pub fn with_openings(&self) -> impl Iterator<Item = (&AbsPath, &Decision, impl FnOnce() -> bool)> {
-        self.0.with_below().map(|(path, decision, mut below)| {
-            (path, decision, move || below.any(|(_, decision)| decision.access == Access::Rw))
-        })
+    /// Whether something strictly below `path` is writable.
+    pub fn opens_below(&self, path: &AbsPath) -> bool {
+        self.by_path.below(path).any(|(_, decision)| decision.access == Access::Rw)
     }
 
     /// The nearest decision at or above `path`; `None` where only the base mounts apply.
     pub fn governing(&self, path: &AbsPath) -> Option<(&AbsPath, &Decision)> {
-        self.0.nearest(path)
+        self.by_path.nearest(path)
     }
 
     /// The nearest decision above `path`.
     pub fn around(&self, path: &AbsPath) -> Option<&Decision> {
-        self.0.nearest_above(path).map(|(_, decision)| decision)
-    }
-
-    /// Answers for paths that are asked about in their order.
-    pub fn sweep(&self) -> Sweep<'_, Decision> {
-        self.0.sweep()
+        self.by_path.nearest_above(path).map(|(_, decision)| decision)
     }
 
     /// All decisions above `path`, outermost first.
     pub fn way_to(&self, path: &AbsPath) -> Vec<(&AbsPath, &Decision)> {
-        let mut way: Vec<_> = self.upwards(path).collect();
+        let upwards = std::iter::successors(self.by_path.nearest_above(path), |(at, _)| self.by_path.nearest_above(at));
+        let mut way: Vec<_> = upwards.collect();
         way.reverse();
         way
     }
 
-    /// All decisions above `path`, innermost first.
-    fn upwards(&self, path: &AbsPath) -> impl Iterator<Item = (&AbsPath, &Decision)> {
-        std::iter::successors(self.0.nearest_above(path), |(at, _)| self.0.nearest_above(at))
-    }
-
     /// Whether a glob with this fixed prefix counts at `matched` (SPEC G3).
     pub fn reaches(&self, fixed_prefix: &AbsPath, matched: &AbsPath) -> bool {
-        reaches(fixed_prefix, self.0.nearest_above(matched))
+        reaches(fixed_prefix, self.by_path.nearest_above(matched))
     }
 }
 
@@ -153,17 +140,17 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     let (through_links, mut counting): (Vec<&Match>, Vec<&Match>) =
         named.into_iter().partition(|found| found.only_tightens());
     let mut decisions = settle(&counting);
-    let mut aside = Vec::new();
+    let mut ignored = Vec::new();
     if !through_links.is_empty() {
         let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
             through_links.into_iter().partition(|found| tightens(found, &decisions));
-        aside.extend(idle.into_iter().map(|found| {
+        ignored.extend(idle.into_iter().map(|found| {
             let why = match in_reach(found, &decisions) {
-                false => SetAsideBecause::OutOfReach,
-                true if found.links.is_empty() => SetAsideBecause::PresetOnlyTightens,
-                true => SetAsideBecause::DoesNotTighten,
+                false => IgnoreReason::OutOfReach,
+                true if found.links.is_empty() => IgnoreReason::PresetOnlyTightens,
+                true => IgnoreReason::DoesNotTighten,
             };
-            set_aside(found, why)
+            ignore(found, why)
         }));
         counting.extend(tightening);
         decisions = settle(&counting);
@@ -171,17 +158,17 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     if !aliases.is_empty() {
         let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
             aliases.into_iter().partition(|found| tightens_alias(found, &decisions));
-        aside.extend(idle.into_iter().map(|found| set_aside(found, SetAsideBecause::DoesNotTighten)));
+        ignored.extend(idle.into_iter().map(|found| ignore(found, IgnoreReason::DoesNotTighten)));
         counting.extend(tightening);
         decisions = settle(&counting);
     }
-    decisions.1.extend(aside);
+    decisions.ignored.extend(ignored);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, diagnostics);
     // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
-    for aside in &mut decisions.1 {
-        aside.names_way = aside.why == SetAsideBecause::PresetOnlyTightens && !is_missing(&aside.found.path);
+    for ignored in &mut decisions.ignored {
+        ignored.names_way = ignored.why == IgnoreReason::PresetOnlyTightens && !is_missing(&ignored.found.path);
     }
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
@@ -208,7 +195,7 @@ fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
     };
     let Some((at, decision)) = decisions.governing(&alias_of.path) else { return false };
     let is_this = decision.access == found.rule.access && decision.origin == found.rule.origin;
-    let around = decisions.0.nearest_above(at).map_or(Access::Ro, |(_, around)| around.access);
+    let around = decisions.by_path.nearest_above(at).map_or(Access::Ro, |(_, around)| around.access);
     let narrows = decision.access == Access::Exclude || around == Access::Rw;
     let is_nearer = alias_of.inherited && decisions.get(&found.path).is_some();
     is_this && narrows && !is_nearer && found.rule.access > governed(&found.path, decisions)
@@ -219,25 +206,26 @@ fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
 fn settle(matches: &[&Match]) -> Decisions {
     let mut matches = matches.to_vec();
     matches.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut decisions = Growing::with_room(matches.len());
-    let mut aside = Vec::new();
+    let mut decisions = PathMap::default();
+    let mut ignored = Vec::new();
     for at_path in matches.chunk_by(|a, b| a.path == b.path) {
         let path = &at_path[0].path;
-        decisions.reach(path);
-        let mut candidates: Vec<Candidate> = at_path.iter().map(|found| Candidate::new(found, &decisions)).collect();
+        let around = decisions.nearest_above(path);
+        let mut candidates: Vec<Candidate> =
+            at_path.iter().map(|found| Candidate::new(found, around, &decisions)).collect();
         candidates.sort_by(Candidate::strongest_first);
-        if silences_presets(&candidates, &decisions) {
+        if silences_presets(&candidates, around) {
             let presets = candidates.extract_if(.., |candidate| candidate.found.rule.is_preset_ro());
-            aside.extend(presets.map(|Candidate { found, counts, .. }| match counts {
-                true => set_aside(found, SetAsideBecause::PresetOnlyTightens),
-                false => set_aside(found, SetAsideBecause::OutOfReach),
+            ignored.extend(presets.map(|Candidate { found, counts }| match counts {
+                true => ignore(found, IgnoreReason::PresetOnlyTightens),
+                false => ignore(found, IgnoreReason::OutOfReach),
             }));
         }
         let Some((winner, losers)) = candidates.split_first() else { continue };
         let is_out = !winner.may_win();
-        aside.extend(candidates.iter().filter_map(|candidate| match candidate.may_win() {
-            false => Some(set_aside(candidate.found, SetAsideBecause::OutOfReach)),
-            true if is_out => Some(set_aside(candidate.found, SetAsideBecause::BehindOneOutOfReach)),
+        ignored.extend(candidates.iter().filter_map(|candidate| match candidate.may_win() {
+            false => Some(ignore(candidate.found, IgnoreReason::OutOfReach)),
+            true if is_out => Some(ignore(candidate.found, IgnoreReason::BehindOneOutOfReach)),
             true => None,
         }));
         // A glob that is out of reach opens nothing. Where it is the strongest, no weaker rule
@@ -253,15 +241,15 @@ fn settle(matches: &[&Match]) -> Decisions {
         let out_of_reach = reaching.peek().is_none();
         let unnamed = unnamed_by_all(reaching);
         let losers: Vec<&Match> = losers.iter().map(|loser| loser.found).collect();
-        decisions.put(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, unnamed) });
+        decisions.insert(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, unnamed) });
     }
-    Decisions(decisions.done(), aside)
+    Decisions { by_path: decisions, ignored }
 }
 
-/// Whether `ro` rules of built-in presets are set aside at a path: the other rules exclude it, or
+/// Whether `ro` rules of built-in presets are ignored at a path: the other rules exclude it, or
 /// one of them shows it in an excluded directory (SPEC P12). `candidates` are sorted, strongest
-/// first, and `decisions` have come to their path.
-fn silences_presets(candidates: &[Candidate], decisions: &Growing<Decision>) -> bool {
+/// first, and `around` is the nearest decision above their path.
+fn silences_presets(candidates: &[Candidate], around: Option<(&AbsPath, &Decision)>) -> bool {
     let is_preset_ro = |candidate: &&Candidate| candidate.found.rule.is_preset_ro();
     if !candidates.iter().any(|candidate| is_preset_ro(&candidate)) {
         return false;
@@ -270,7 +258,7 @@ fn silences_presets(candidates: &[Candidate], decisions: &Growing<Decision>) -> 
     match strongest.map(|other| (other.found.rule.access, other.may_win())) {
         Some((Access::Exclude, _)) => true,
         Some((Access::Rw, true)) => false,
-        _ => decisions.nearest().is_some_and(|(_, around)| around.access == Access::Exclude),
+        _ => around.is_some_and(|(_, around)| around.access == Access::Exclude),
     }
 }
 
@@ -279,18 +267,16 @@ struct Candidate<'m> {
     found: &'m Match,
     /// Whether it is in reach (SPEC G3). A rule that only tightens was checked where its link lies.
     counts: bool,
-    /// Only computed for rules of equal rank and equal text.
-    place: OnceCell<String>,
 }
 
 impl<'m> Candidate<'m> {
-    /// `decisions` have come to its path.
-    fn new(found: &'m Match, decisions: &Growing<Decision>) -> Self {
+    /// `around` is the nearest of `decisions` above its path.
+    fn new(found: &'m Match, around: Option<(&AbsPath, &Decision)>, decisions: &PathMap<Decision>) -> Self {
         let is_checked = found.only_tightens() || found.alias_of.is_some() || found.exactness != Exactness::Glob;
         // A rule that came through a link may have been matched anywhere.
         let is_here = found.matched == found.path;
-        let around = || if is_here { decisions.nearest() } else { decisions.so_far().nearest_above(&found.matched) };
-        Self { found, counts: is_checked || reaches(&found.fixed_prefix, around()), place: OnceCell::new() }
+        let around = || if is_here { around } else { decisions.nearest_above(&found.matched) };
+        Self { found, counts: is_checked || reaches(&found.fixed_prefix, around()) }
     }
 
     /// An `exclude` out of reach changes nothing at its path, but it is one more excluded directory
@@ -310,16 +296,12 @@ impl<'m> Candidate<'m> {
         strength(other)
             .cmp(&strength(self))
             .then_with(|| self.found.rule.text.cmp(&other.found.rule.text))
-            .then_with(|| self.place().cmp(other.place()))
-    }
-
-    fn place(&self) -> &str {
-        self.place.get_or_init(|| self.found.rule.origin.to_string())
+            .then_with(|| self.found.rule.origin.to_string().cmp(&other.found.rule.origin.to_string()))
     }
 }
 
-fn set_aside(found: &Match, why: SetAsideBecause) -> SetAside {
-    SetAside { found: found.clone(), why, names_way: false }
+fn ignore(found: &Match, why: IgnoreReason) -> IgnoredMatch {
+    IgnoredMatch { found: found.clone(), why, names_way: false }
 }
 
 /// SPEC G3: a glob does not reach into an excluded directory, unless its fixed prefix lies in it.
@@ -379,7 +361,7 @@ fn protect_own_files<'o>(
     }
     for OwnFile { path, kind, names, why, .. } in own {
         let opened: Vec<(AbsPath, Decision)> = decisions
-            .0
+            .by_path
             .within(path)
             .filter(|(_, decision)| decision.access == Access::Rw)
             .map(|(at, decision)| (at.clone(), decision.clone()))
@@ -395,10 +377,10 @@ fn protect_own_files<'o>(
                     .help("remove the rule: a command that could write here would choose its own policy"),
                 );
             }
-            decisions.0.remove(&at);
+            decisions.by_path.remove(&at);
         }
         if governed(path, decisions) < Access::Ro {
-            decisions.0.insert(
+            decisions.by_path.insert(
                 path.clone(),
                 Decision {
                     access: Access::Ro,

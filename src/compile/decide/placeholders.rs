@@ -15,12 +15,11 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
     let mut without = Vec::new();
     let mut needed = Vec::new();
     let mut gone: BTreeSet<&AbsPath> = BTreeSet::new();
-    let mut sweep = decisions.sweep();
     // Parents first: what governs around a path is settled when the path is reached.
     for placeholder in &resolution.placeholders {
         let path = &placeholder.path;
         let Some(decision) = decisions.get(path) else { continue };
-        let around = sweep.way_to(path).iter().rfind(|(at, _)| !gone.contains(at));
+        let around = decisions.way_to(path).into_iter().rfind(|(at, _)| !gone.contains(at));
         let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
         let is_needed = decision.access.is_protective() && is_open;
         if is_needed && resolution.can_journal {
@@ -35,12 +34,12 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
         }
     }
     for placeholder in needed {
-        if let Some(decision) = decisions.0.get_mut(&placeholder.path) {
+        if let Some(decision) = decisions.by_path.get_mut(&placeholder.path) {
             decision.placeholder = Some(Box::new(placeholder.clone()));
         }
     }
-    if !gone.is_empty() {
-        decisions.0.retain(|path| !gone.contains(path));
+    for path in gone {
+        decisions.by_path.remove(path);
     }
     if let Some(first) = without.first() {
         let more = match without.len() {

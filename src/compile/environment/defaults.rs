@@ -1,4 +1,5 @@
-//! The lowest layer of the environment, as data: each name with the reason that `--debug` and `--print-args=annotated` show.
+//! The lowest layer of the environment, as data. `--debug` and `--print-args=annotated` show the
+//! reason of each name.
 
 /// A part of the lowest layer.
 pub(super) struct Default {
@@ -16,7 +17,7 @@ pub(super) enum When {
     Has(&'static str),
 }
 
-/// Sockets and sessions of the host: who can reach them acts outside of the sandbox.
+/// Sockets and sessions of the host: a command that reaches them acts outside of the sandbox.
 pub(super) const UNSET: &[Default] = &[
     always(&["SSH_AUTH_SOCK", "SSH_AGENT_PID"], "ssh-agent signs with your keys"),
     always(&["GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "GNOME_KEYRING_PID"], "gpg-agent and keyring hold your keys"),
@@ -58,7 +59,7 @@ pub(super) const UNSET: &[Default] = &[
         "the editor takes commands from it",
     ),
     always(&["VSCODE_IPC_HOOK*", "VSCODE_GIT_*"], "the editor takes commands from it"),
-    // With a helper of one's own it is a deliberate setting, as in CI.
+    // Without the editor the variable is a deliberate setting, as in CI.
     Default {
         names: &["GIT_ASKPASS"],
         when: When::Has("VSCODE_GIT_ASKPASS_MAIN"),
@@ -76,7 +77,7 @@ pub(super) const UNSET: &[Default] = &[
     Default { names: DOCKER, when: When::DockerIs(false), why: "docker is off" },
 ];
 
-/// What still passes with `inherit = false`: programs need it, and it holds no secret.
+/// Variables that pass even with `inherit = false`: programs need them, and they hold no secret.
 pub(super) const PASS: &[Default] = &[
     always(&["HOME", "LOGNAME", "PATH", "SHELL", "USER"], "every program needs it"),
     always(&["PWD"], "bwrap makes it the working directory"),
@@ -117,7 +118,8 @@ pub(super) struct Reserved {
 }
 
 pub(super) const RESERVED: &[Reserved] = &[
-    // What the loader and the C library of bwrap obey. A project's file could have code of the project run outside.
+    // The loader and the C library of bwrap obey these, so a project's file could have bwrap run
+    // code of the project outside.
     Reserved {
         names: &["LD_*", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"],
         why: "acts on bwrap as well, before there is a sandbox",

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
 use crate::compile::layers::{Layer, Layers};
-use crate::compile::plan::{Plan, Told, View};
-use crate::compile::presets::Policy;
+use crate::compile::plan::{Plan, SecondPlaceVar, View};
+use crate::compile::policy::Policy;
 use crate::compile::resolve::NamePattern;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::session::Session;
@@ -26,16 +26,16 @@ use defaults::When;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// All that the command gets.
+    /// The environment of the command.
     pub variables: BTreeMap<OsString, OsString>,
-    /// `inherit = false`: what nothing names does not pass.
+    /// `inherit = false`: variables that no entry names do not pass.
     pub only_named: bool,
     /// The outcome for each variable of the caller, and for each variable that an entry sets.
-    pub outcomes: BTreeMap<OsString, Outcome>,
+    pub outcomes: BTreeMap<OsString, VariableOutcome>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct VariableOutcome {
     pub fate: Fate,
     pub because: Origin,
 }
@@ -45,7 +45,7 @@ pub enum Fate {
     /// As the caller has it.
     Passed,
     Dropped,
-    /// With a value that the policy says, and not the caller.
+    /// With a value of the policy.
     Set,
 }
 
@@ -61,7 +61,7 @@ impl Environment {
         of_it.map(|(name, outcome)| (name.as_os_str(), &outcome.because))
     }
 
-    /// The variables with a value of the policy's, sorted.
+    /// The variables that have a value of the policy, sorted.
     pub fn set(&self) -> impl Iterator<Item = (&OsStr, &OsStr, &Origin)> {
         let value = |name: &OsStr| self.variables.get(name).map(OsString::as_os_str);
         self.with(Fate::Set).filter_map(move |(name, origin)| Some((name, value(name)?, origin)))
@@ -72,10 +72,10 @@ impl Environment {
             Some(value) => _ = self.variables.insert(name.to_owned(), value.to_owned()),
             None => _ = self.variables.remove(name),
         }
-        self.outcomes.insert(name.to_owned(), Outcome { fate, because: because.clone() });
+        self.outcomes.insert(name.to_owned(), VariableOutcome { fate, because: because.clone() });
     }
 
-    /// Gives a variable that passes another value, where it needs one.
+    /// Replaces the value of a variable that passes.
     fn adjust(&mut self, name: &str, value: &AbsPath, why: &'static str) {
         let name = OsStr::new(name);
         let passes = self.outcomes.get(name).is_some_and(|outcome| outcome.fate == Fate::Passed);
@@ -92,34 +92,35 @@ pub fn filter(
     plan: &Plan,
     diagnostics: &mut Diagnostics,
 ) -> Environment {
-    let mut levels = vec![Level::built_in(session, policy, plan)];
+    let mut env_layers = vec![EnvLayer::built_in(session, policy, plan)];
     for layer in &layers.layers {
         // Files above the root share the layer of the project's own file (SPEC L4), so their
         // `unset` entries hold.
-        if levels.last().is_none_or(|level| level.kind != layer.kind) {
-            levels.push(Level::empty(layer.kind));
-        }
-        if let Some(level) = levels.last_mut() {
-            level.add(layer, diagnostics);
+        match env_layers.last_mut() {
+            Some(last) if last.kind == layer.kind => last.add(layer, diagnostics),
+            _ => {
+                let mut next = EnvLayer::empty(layer.kind);
+                next.add(layer, diagnostics);
+                env_layers.push(next);
+            }
         }
     }
+    let layers = env_layers;
     let mut environment = Environment { only_named: !policy.inherit.value, ..Environment::default() };
-    let set = levels.iter().flat_map(|level| level.set.keys().copied());
+    let set = layers.iter().flat_map(|layer| layer.set.keys().copied());
     let names: BTreeSet<&OsStr> = session.env.keys().map(OsString::as_os_str).chain(set).collect();
     for name in names {
         let own = session.env.get(name).map(OsString::as_os_str);
-        if let Some(value) = own.filter(|_| ablate::is_off(Mitigation::EnvFilter)) {
-            environment.settle(name, Some(value), Fate::Passed, &policy.inherit.origin);
-            continue;
-        }
-        // The latest layer that says something about it.
-        match levels.iter().rev().find_map(|level| level.verdict(name, own)) {
-            Some(Verdict::Set(given)) => environment.settle(name, Some(given.value), Fate::Set, given.origin),
-            Some(Verdict::Drop(because)) => environment.settle(name, None, Fate::Dropped, because),
-            Some(Verdict::Pass(because)) => environment.settle(name, own, Fate::Passed, because),
-            None if policy.inherit.value => environment.settle(name, own, Fate::Passed, &policy.inherit.origin),
-            None => environment.settle(name, None, Fate::Dropped, &policy.inherit.origin),
-        }
+        let unnamed = match policy.inherit.value {
+            true => (Fate::Passed, own, &policy.inherit.origin),
+            false => (Fate::Dropped, None, &policy.inherit.origin),
+        };
+        let (fate, value, because) = match own.filter(|_| ablate::is_off(Mitigation::EnvFilter)) {
+            Some(value) => (Fate::Passed, Some(value), &policy.inherit.origin),
+            // The latest layer that names the variable decides.
+            None => layers.iter().rev().find_map(|layer| layer.fate(name, own)).unwrap_or(unnamed),
+        };
+        environment.settle(name, value, fate, because);
     }
     let runtime = places::at(places::RUN).join(format!("user/{}", session.uid));
     environment.adjust("XDG_RUNTIME_DIR", &runtime, "the runtime directory inside is a private one");
@@ -133,7 +134,7 @@ pub fn filter(
 /// Whether [`filter`] has the same result for two plans, with the same session, files and policy.
 pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
     let is_same_at = |path: &AbsPath| exists_writable(one, path) == exists_writable(other, path);
-    one.told == other.told
+    one.second_place_vars == other.second_place_vars
         && is_same_at(&places::at(places::TMP))
         && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
 }
@@ -148,27 +149,15 @@ fn exists_writable(plan: &Plan, directory: &AbsPath) -> bool {
 }
 
 /// The entries of one layer.
-struct Level<'a> {
+struct EnvLayer<'a> {
     kind: LayerKind,
-    set: BTreeMap<&'a OsStr, Given<'a>>,
+    /// Values, each with its origin.
+    set: BTreeMap<&'a OsStr, (&'a OsStr, &'a Origin)>,
     unset: Vec<(NamePattern, Origin)>,
     pass: Vec<(NamePattern, Origin)>,
 }
 
-/// A value, and who gives it.
-#[derive(Clone, Copy)]
-struct Given<'a> {
-    value: &'a OsStr,
-    origin: &'a Origin,
-}
-
-enum Verdict<'a> {
-    Set(Given<'a>),
-    Drop(&'a Origin),
-    Pass(&'a Origin),
-}
-
-impl<'a> Level<'a> {
+impl<'a> EnvLayer<'a> {
     fn empty(kind: LayerKind) -> Self {
         Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new() }
     }
@@ -186,13 +175,14 @@ impl<'a> Level<'a> {
             each.filter_map(|(name, why)| Some((built_in_pattern(name)?, Origin::BuiltIn(why)))).collect()
         };
         let (unset, pass) = (patterns(defaults::UNSET), patterns(defaults::PASS));
-        let told = plan.told.iter().map(|Told { variable, folder, origin }| {
-            (OsStr::new(variable), Given { value: folder.as_os_str(), origin })
-        });
-        Self { kind: LayerKind::Preset, set: told.collect(), unset, pass }
+        let set = plan
+            .second_place_vars
+            .iter()
+            .map(|SecondPlaceVar { variable, folder, origin }| (OsStr::new(variable), (folder.as_os_str(), origin)));
+        Self { kind: LayerKind::Preset, set: set.collect(), unset, pass }
     }
 
-    /// Adds what a file says. Of one above the root only what it forbids counts.
+    /// Adds the entries of a file. A file above the root can only forbid.
     fn add(&mut self, layer: &'a Layer, diagnostics: &mut Diagnostics) {
         let env = &layer.config.env;
         self.unset.extend(patterns(&env.unset, diagnostics));
@@ -208,17 +198,19 @@ impl<'a> Level<'a> {
         let set: Vec<_> = env.set.iter().filter(allowed).collect();
         if !layer.protective_only {
             self.pass.extend(pass);
-            self.set.extend(set.into_iter().map(|(name, Sourced { value, origin })| {
-                (OsStr::new(name), Given { value: OsStr::new(value), origin })
-            }));
+            let entry = |(name, given): (&'a String, &'a Sourced<String>)| {
+                (OsStr::new(name), (OsStr::new(&given.value), &given.origin))
+            };
+            self.set.extend(set.into_iter().map(entry));
         }
     }
 
-    /// `own` is the caller's value. To pass what the caller does not have says nothing.
-    fn verdict(&self, name: &OsStr, own: Option<&OsStr>) -> Option<Verdict<'_>> {
-        let set = self.set.get(name).map(|given| Verdict::Set(*given));
-        let unset = || naming(&self.unset, name).map(Verdict::Drop);
-        let pass = || naming(&self.pass, name).filter(|_| own.is_some()).map(Verdict::Pass);
+    /// The fate of a variable with its value and the reason, if this layer names it. `own` is the
+    /// caller's value: a `pass` of a variable that the caller lacks does not count.
+    fn fate<'v>(&'v self, name: &OsStr, own: Option<&'v OsStr>) -> Option<(Fate, Option<&'v OsStr>, &'v Origin)> {
+        let set = self.set.get(name).map(|(value, because)| (Fate::Set, Some(*value), *because));
+        let unset = || naming(&self.unset, name).map(|because| (Fate::Dropped, None, because));
+        let pass = || naming(&self.pass, name).filter(|_| own.is_some()).map(|because| (Fate::Passed, own, because));
         set.or_else(unset).or_else(pass)
     }
 }

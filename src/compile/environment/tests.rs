@@ -5,7 +5,6 @@ use crate::compile::config;
 use crate::compile::decide::Decisions;
 use crate::compile::layers::Project;
 use crate::compile::plan::{self, Base};
-use crate::compile::presets;
 use crate::compile::resolve::Runtime;
 use crate::policy::origin::Source;
 
@@ -32,7 +31,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
     let layers = Layers { project, layers, own_files: Vec::new(), absent: Vec::new(), state: AbsPath::root() };
     let env = caller.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
     let session = Session { cwd: root, uid: 1000, env, executable: None };
-    let policy = presets::expand(&layers, &session, &mut diagnostics);
+    let policy = Policy::of(&layers, &session, &mut diagnostics);
     let base = Base {
         uid: 1000,
         guard: None,

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::compile::environment::Environment;
 use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::plan::{BindKind, Dropped, Mount, OnMissing, Plan, Planned, Purpose};
+use crate::compile::plan::{BindKind, Mount, OnMissingSource, Plan, PlannedMount, Purpose, RedundantRule};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::Diagnostics;
 use crate::policy::origin::Origin;
@@ -82,7 +82,7 @@ pub struct Argv {
     /// File descriptors that must be open on these contents: where there is no state folder, and
     /// for `--seccomp`. One for each, because bwrap closes a descriptor after its first use.
     pub data: Vec<Data>,
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<RedundantRule>,
     pub before: Before,
 }
 
@@ -206,7 +206,7 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         placeholders: plan.placeholders.clone(),
         files,
         data,
-        dropped: plan.dropped.clone(),
+        dropped: plan.redundant.clone(),
         before: Before {
             scope: plain && around.engine.kernel.landlock,
             private_mounts: plain && around.engine.own_mounts,
@@ -241,7 +241,7 @@ pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> G
 }
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
-pub fn mounts<'p>(plan: &'p Plan, guard: Option<&GuardPlan>, files: &MountFiles) -> Vec<(&'p Planned, Operation)> {
+pub fn mounts<'p>(plan: &'p Plan, guard: Option<&GuardPlan>, files: &MountFiles) -> Vec<(&'p PlannedMount, Operation)> {
     let text = guard.map(GuardPlan::to_text);
     Spelling::new(files, text.as_deref()).operations(plan)
 }
@@ -320,12 +320,12 @@ impl<'a> Spelling<'a> {
     }
 
     /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
-    fn operations<'p>(&mut self, plan: &'p Plan) -> Vec<(&'p Planned, Operation)> {
-        let mut operations: Vec<(&Planned, Operation)> = Vec::new();
+    fn operations<'p>(&mut self, plan: &'p Plan) -> Vec<(&'p PlannedMount, Operation)> {
+        let mut operations: Vec<(&PlannedMount, Operation)> = Vec::new();
         for planned in plan.split(self.guard.is_some()).bwrap {
             let words = self.words(&planned.mount);
             match (operations.last_mut(), &planned.mount) {
-                (Some((mask, operation)), Mount::Seal { path }) if mask.mount.path() == path => {
+                (Some((mask, operation)), Mount::RemountReadOnly { path }) if mask.mount.path() == path => {
                     operation.words.extend(words);
                 }
                 _ => {
@@ -347,8 +347,8 @@ impl<'a> Spelling<'a> {
                 };
                 self.bind(flag, path, path, *on_missing)
             }
-            Mount::OwnBinary { path, executable } => self.bind("--ro-bind", executable, path, OnMissing::Refuse),
-            Mount::Elsewhere { path, source } => self.bind("--bind", source, path, OnMissing::Notice),
+            Mount::OwnBinary { path, executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
+            Mount::SecondMount { path, source } => self.bind("--bind", source, path, OnMissingSource::Notice),
             Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
             Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
             Mount::Symlink { path, target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
@@ -358,18 +358,18 @@ impl<'a> Spelling<'a> {
                 let text = self.guard.unwrap_or_default();
                 self.content(path, text.as_bytes())
             }
-            Mount::Seal { path } => args(["--remount-ro".as_ref(), path.as_os_str()]),
+            Mount::RemountReadOnly { path } => args(["--remount-ro".as_ref(), path.as_os_str()]),
             Mount::Dev { path } => args(["--dev".as_ref(), path.as_os_str()]),
             Mount::Proc { path } => args(["--proc".as_ref(), path.as_os_str()]),
         }
     }
 
     /// With a guard, which notices that a mount is missing, only `Refuse` is strict.
-    fn bind(&self, flag: &str, source: &AbsPath, path: &AbsPath, on_missing: OnMissing) -> Vec<OsString> {
+    fn bind(&self, flag: &str, source: &AbsPath, path: &AbsPath, on_missing: OnMissingSource) -> Vec<OsString> {
         let is_strict = match on_missing {
-            OnMissing::Refuse => true,
-            OnMissing::Notice => self.guard.is_none(),
-            OnMissing::Skip => false,
+            OnMissingSource::Refuse => true,
+            OnMissingSource::Notice => self.guard.is_none(),
+            OnMissingSource::Skip => false,
         };
         let flag = if is_strict { flag.to_owned() } else { format!("{flag}-try") };
         args([flag.as_ref(), source.as_os_str(), path.as_os_str()])

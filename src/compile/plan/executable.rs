@@ -1,4 +1,4 @@
-//! Our own program, where the command could replace it for the next run.
+//! Our own executable in a folder that the command can write.
 
 use crate::compile::decide::Decisions;
 use crate::compile::layers::OwnFile;
@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 
-/// SPEC W5: `decide` makes it read-only, but a folder that the command can write is no place for it.
+/// SPEC W5: `decide` makes the file read-only, but the command can write its folder.
 pub fn check_executable(decisions: &Decisions, executable: Option<&AbsPath>, diagnostics: &mut Diagnostics) {
     let is_protected =
         |path: &&AbsPath| decisions.get(path).is_some_and(|it| it.origin == Origin::BuiltIn(OwnFile::EXECUTABLE));

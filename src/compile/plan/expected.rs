@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compile::guard_plan::{Expectation, Expected};
 use crate::policy::path::AbsPath;
 
-use super::{Mount, OnMissing, Plan, Purpose, View};
+use super::{Mount, OnMissingSource, Plan, Purpose, View};
 
 impl Plan {
     /// One entry for each path from which on the command finds something else, parents first.
@@ -13,11 +13,11 @@ impl Plan {
         let with = |is: fn(&Mount) -> bool| -> BTreeSet<&AbsPath> {
             self.mounts.iter().map(|planned| &planned.mount).filter(|mount| is(mount)).map(Mount::path).collect()
         };
-        let may_be_missing = with(|mount| matches!(mount, Mount::MaskFile { on_missing: OnMissing::Skip, .. }));
+        let may_be_missing = with(|mount| matches!(mount, Mount::MaskFile { on_missing: OnMissingSource::Skip, .. }));
         let with_content = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let second: BTreeMap<&AbsPath, &AbsPath> =
-            self.mounts.iter().filter_map(|planned| planned.mount.elsewhere()).collect();
-        let expected = |(path, view, around): (&AbsPath, View, View)| Expected {
+            self.mounts.iter().filter_map(|planned| planned.mount.second_mount()).collect();
+        let expected = |(path, view): (&AbsPath, &View)| Expected {
             path: path.clone(),
             access: match view {
                 _ if with_content.contains(path) => Expectation::Content,
@@ -26,10 +26,10 @@ impl Plan {
                 View::Masked => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
             },
-            required: view.is_narrower_than(around) && !may_be_missing.contains(path),
+            required: view.is_narrower_than(self.view_around(path)) && !may_be_missing.contains(path),
             source: second.get(path).map(|source| (*source).clone()),
         };
-        self.views.with_around().map(expected).collect()
+        self.views.iter().map(expected).collect()
     }
 
     /// The directories that must stay where they are, parents first.

@@ -1,4 +1,4 @@
-//! Files that have other names: a mount covers a name, and the file is the same under all of them.
+//! Files with several names: a mount covers one name, and the others lead to the same file.
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::diagnostic::quoting::shell_quote;
@@ -11,11 +11,12 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
 
-/// SPEC W4: refuses a rule on a file that could be read or changed under another name, unless the rule accepts that.
+/// SPEC W4: refuses a rule on a file that could be read or changed under another name, unless the
+/// rule accepts that.
 pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Diagnostics) {
     let mut refused: Vec<(&AbsPath, &Decision, usize)> = Vec::new();
     for (path, decision) in decisions.iter().filter(|(path, decision)| is_exposed(plan, path, decision)) {
-        // A pattern may meet hundreds of such files; one word for each rule is enough.
+        // A pattern may match hundreds of such files; one diagnostic for each rule is enough.
         match refused.iter_mut().find(|(_, first, _)| first.origin == decision.origin) {
             Some((_, _, more)) => *more += 1,
             None => refused.push((path, decision, 0)),
@@ -49,7 +50,7 @@ pub(crate) fn find_names(path: &AbsPath) -> String {
 
 fn is_exposed(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
     let has_others = decision.kind == FileKind::File && decision.names > 1;
-    // Under another mount of the same tree it is the same file once more, and that has been said.
+    // The rule itself is reported; an alias is the same file under another mount.
     let is_alias = matches!(decision.origin, Origin::Alias { .. });
     let narrows = || match decision.access {
         Access::Exclude => true,

@@ -9,9 +9,9 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
 
-/// SPEC G8: refuses to open anything through a symlink that lies in a writable place, and to rely on one for our own files;
-/// warns of a protection that hangs on one. (Presets name many paths that only some people have as links; what is wrong there is
-/// for a linter to say.)
+/// SPEC G8: refuses to open a path through a symlink in a writable place, and to rely on one for
+/// our own files. Warns of a protection that a user wrote and that hangs on one; `lint` reports
+/// those of presets, which name many paths that are links on some machines only.
 pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnostics: &mut Diagnostics) {
     if ablate::is_off(Mitigation::LinkChecks) {
         return;
@@ -57,12 +57,12 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     }
 }
 
-/// What a user named. Presets and patterns meet many links, and most people have no say in them.
+/// Whether the user named the path. Presets and patterns meet many links of other people.
 fn is_said_at_once(decision: &Decision) -> bool {
     decision.exactness == Exactness::Exact && decision.layer != LayerKind::Preset
 }
 
-/// The other protections that hang on a link which a command can replace: those that [`check_links`] leaves to a linter.
+/// The protections through a replaceable link that [`check_links`] leaves to `lint`.
 pub fn unsaid_links(plan: &Plan, decisions: &Decisions) -> Vec<Diagnostic> {
     let unsaid = decisions.iter().filter(|(_, decision)| {
         decision.access.is_protective() && !decision.shows_socket && !is_said_at_once(decision)
@@ -83,8 +83,8 @@ fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnos
     .help("put the file itself there, or make the folder of the link read-only")
 }
 
-/// Whether `decision` opens what another rule hides, by way of a symlink. The link may have been another one a moment ago: a sandbox with
-/// another policy may be able to write its folder.
+/// Whether `decision` opens a path that another rule hides, through a symlink. A sandbox with
+/// another policy may have written the link.
 fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
     let hidden_here = decision.losers.iter().any(|loser| loser.rule.access == Access::Exclude);
     let hidden_around = || decisions.around(path).is_some_and(|around| around.access == Access::Exclude);

@@ -1,5 +1,4 @@
-//! From decisions to mounts: what to mount, in which order, and what need not be mounted at all.
-//! Pure.
+//! From decisions to mounts: which mounts, in which order, and which decisions need none. Pure.
 
 mod executable;
 mod expected;
@@ -17,7 +16,7 @@ use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::places;
 use crate::policy::rule::{Access, LayerKind, Mask};
 use crate::sys::ablate::{self, Mitigation};
@@ -29,9 +28,8 @@ pub use links::{check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pin;
 pub use placeholders::check_dangling;
-pub use second_places::Told;
+pub use second_places::SecondPlaceVar;
 pub use view::View;
-use view::{Layering, Views};
 
 /// One step of the set-up, in bwrap's terms but without its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +38,7 @@ pub enum Mount {
     Bind {
         path: AbsPath,
         kind: BindKind,
-        on_missing: OnMissing,
+        on_missing: OnMissingSource,
     },
     /// Our own executable, under a name inside: the guard.
     OwnBinary {
@@ -56,7 +54,7 @@ pub enum Mount {
         path: AbsPath,
     },
     /// A file of the host in a second place, writable.
-    Elsewhere {
+    SecondMount {
         path: AbsPath,
         source: AbsPath,
     },
@@ -77,7 +75,7 @@ pub enum Mount {
     /// A file of ours that cannot be opened, over a file.
     MaskFile {
         path: AbsPath,
-        on_missing: OnMissing,
+        on_missing: OnMissingSource,
     },
     /// A read-only file of ours with this content, over a file.
     DataFile {
@@ -85,7 +83,7 @@ pub enum Mount {
         content: Vec<u8>,
     },
     /// Makes a file system of ours read-only, once everything in it is in place.
-    Seal {
+    RemountReadOnly {
         path: AbsPath,
     },
     Dev {
@@ -104,22 +102,22 @@ impl Mount {
             | Mount::OwnBinary { path, .. }
             | Mount::GuardPlan { path }
             | Mount::MaskSource { path }
-            | Mount::Elsewhere { path, .. }
+            | Mount::SecondMount { path, .. }
             | Mount::Tmpfs { path, .. }
             | Mount::Directory { path, .. }
             | Mount::Symlink { path, .. }
             | Mount::MaskFile { path, .. }
             | Mount::DataFile { path, .. }
-            | Mount::Seal { path }
+            | Mount::RemountReadOnly { path }
             | Mount::Dev { path }
             | Mount::Proc { path } => path,
         }
     }
 
-    /// The mount point and what is mounted there, for a file in a second place.
-    fn elsewhere(&self) -> Option<(&AbsPath, &AbsPath)> {
+    /// The mount point and the source of a file in a second place.
+    fn second_mount(&self) -> Option<(&AbsPath, &AbsPath)> {
         match self {
-            Mount::Elsewhere { path, source } => Some((path, source)),
+            Mount::SecondMount { path, source } => Some((path, source)),
             _ => None,
         }
     }
@@ -133,9 +131,9 @@ pub enum BindKind {
     WithDevices,
 }
 
-/// What happens if the source of a bind is missing when bwrap mounts it.
+/// The effect of a bind whose source is missing when bwrap mounts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnMissing {
+pub enum OnMissingSource {
     /// Nothing is mounted: a path that a rule would have opened stays closed.
     Skip,
     /// The guard notices, and the start is repeated. Without a guard bwrap fails.
@@ -146,13 +144,13 @@ pub enum OnMissing {
 
 /// A mount and the reason for it.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedMount {
     pub mount: Mount,
     pub purpose: Purpose,
     pub because: Origin,
 }
 
-/// What a step of the set-up is there for.
+/// The purpose of a step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It belongs to every sandbox.
@@ -165,7 +163,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// For people: what it is there for, and who wants it.
+    /// For people: the purpose and the rule behind it.
     pub fn explained(&self, because: &Origin) -> String {
         match self {
             Purpose::Base => because.to_string(),
@@ -177,7 +175,7 @@ impl Purpose {
 
 /// A decision that needs no mount, because its surroundings already give it.
 #[derive(Clone, Debug)]
-pub struct Dropped {
+pub struct RedundantRule {
     pub path: AbsPath,
     pub access: Access,
     pub because: Origin,
@@ -186,37 +184,35 @@ pub struct Dropped {
 
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub mounts: Vec<Planned>,
-    pub dropped: Vec<Dropped>,
-    /// What has to stand on the host before the first mount, and only as long as the sandbox does.
-    /// Parents first.
+    pub mounts: Vec<PlannedMount>,
+    pub redundant: Vec<RedundantRule>,
+    /// The placeholders that stand on the host while the sandbox does, parents first.
     pub placeholders: Vec<Placeholder>,
-    /// Variables that tell programs of second places.
-    pub told: Vec<Told>,
+    /// Variables that name the folders of second places.
+    pub second_place_vars: Vec<SecondPlaceVar>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
-    views: Views,
+    views: PathMap<View>,
 }
 
 impl Plan {
-    /// What the command will find at `path`, which holds no symlinks.
+    /// The view of the command at `path`, which holds no symlinks.
     pub fn view(&self, path: &AbsPath) -> View {
-        self.views.at(path)
+        view::at(&self.views, path)
     }
 
-    /// The paths from which on something else is found than in the folder around, parents first.
-    /// Between two of them the view does not change.
+    /// The paths at which the view changes, parents first.
     pub fn borders(&self) -> impl Iterator<Item = &AbsPath> {
-        self.views.borders()
+        self.views.keys()
     }
 
-    /// What the command will find in the folder that `path` lies in.
+    /// The view of the command in the folder that `path` lies in.
     pub fn view_around(&self, path: &AbsPath) -> View {
-        self.views.above(path)
+        view::above(&self.views, path)
     }
 }
 
-/// What every sandbox has, whatever the rules.
+/// The input of a plan besides the decisions.
 pub struct Base<'a> {
     pub uid: u32,
     /// Our own executable, where a guard is used.
@@ -228,51 +224,43 @@ pub struct Base<'a> {
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
-    let mut planner = Planner {
-        // A mask takes two: most of this is used, and the rest costs nothing.
-        mounts: Vec::with_capacity(2 * decisions.count()),
-        dropped: Vec::new(),
-        views: Views::default(),
-        open: Vec::new(),
-        optimize,
-    };
+    let mut planner =
+        Planner { mounts: Vec::new(), redundant: Vec::new(), views: PathMap::default(), open: Vec::new(), optimize };
     planner.root();
     planner.pins(decisions, base);
     planner.base(base, decisions);
-    let mut seen = Layering::over(std::mem::take(&mut planner.views), decisions.count());
     for (path, decision) in decisions.iter() {
-        planner.close_until(path);
-        planner.decision(path, decision, decisions, &mut seen);
+        planner.close_masks(Some(path));
+        planner.decision(path, decision, decisions);
     }
-    planner.close_all();
-    planner.views = seen.done();
+    planner.close_masks(None);
     let mut placeholders: Vec<Placeholder> =
         decisions.iter().filter_map(|(_, decision)| decision.placeholder.as_deref().cloned()).collect();
     if let Some(exclude) = base.git_exclude {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }
-    let told = planner.second_places(base.second_places, decisions, &mut placeholders);
+    let second_place_vars = planner.second_places(base.second_places, decisions, &mut placeholders);
     placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     if base.guard.is_some() {
         planner.mask_source();
     }
-    planner.always(Mount::Seal { path: places::at(places::RUN) }, "`/run` is read-only");
+    planner.always(Mount::RemountReadOnly { path: places::at(places::RUN) }, "`/run` is read-only");
     Plan {
         mounts: planner.mounts,
-        dropped: planner.dropped,
+        redundant: planner.redundant,
         placeholders,
-        told,
+        second_place_vars,
         most_in_argv: MOST_IN_ARGV,
         views: planner.views,
     }
 }
 
 struct Planner {
-    mounts: Vec<Planned>,
-    dropped: Vec<Dropped>,
-    views: Views,
-    /// Masked directories whose subtree is being planned: sealed when the last mount below them is
-    /// made.
+    mounts: Vec<PlannedMount>,
+    redundant: Vec<RedundantRule>,
+    views: PathMap<View>,
+    /// Masked directories whose subtree is being planned. They become read-only after the last
+    /// mount below them.
     open: Vec<OpenMask>,
     optimize: bool,
 }
@@ -286,13 +274,13 @@ struct OpenMask {
     made: Vec<AbsPath>,
 }
 
-/// Nothing but its owner's mount points can be reached through it.
+/// Only the mount points in it can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
 
 impl Planner {
     fn always(&mut self, mount: Mount, why: &'static str) {
-        self.mounts.push(Planned { mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
+        self.mounts.push(PlannedMount { mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
     }
 
     /// A part of the base that shows something of its own from `path` downwards.
@@ -302,7 +290,7 @@ impl Planner {
     }
 
     fn root(&mut self) {
-        self.always_at(&AbsPath::root(), View::HostRo, read_only(OnMissing::Refuse), "the host is read-only");
+        self.always_at(&AbsPath::root(), View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only");
     }
 
     /// Directly above the root, where every directory of the host can still be seen. Later some lie
@@ -313,8 +301,8 @@ impl Planner {
             return;
         }
         for (path, Pin { keeps, because }) in pins::pins(decisions, base.own_files) {
-            let mount = read_only(OnMissing::Notice)(path);
-            self.mounts.push(Planned { mount, purpose: Purpose::Pin { keeps }, because });
+            let mount = read_only(OnMissingSource::Notice)(path);
+            self.mounts.push(PlannedMount { mount, purpose: Purpose::Pin { keeps }, because });
         }
     }
 
@@ -328,7 +316,7 @@ impl Planner {
         for RuntimeMount { path, symlink, why } in &base.runtime.mounts {
             match symlink.clone() {
                 Some(target) => self.always_at(path, View::HostRo, |path| Mount::Symlink { path, target }, why),
-                None => self.always_at(path, View::HostRo, read_only(OnMissing::Skip), why),
+                None => self.always_at(path, View::HostRo, read_only(OnMissingSource::Skip), why),
             }
         }
         let runtime = run.child("user").child(base.uid.to_string());
@@ -350,18 +338,17 @@ impl Planner {
     /// Where the policy masks a file, the guard needs the mask to compare with. It stands beside
     /// the guard's plan.
     fn mask_source(&mut self) {
-        let is_mask = |planned: &Planned| matches!(planned.mount, Mount::MaskFile { .. });
+        let is_mask = |planned: &PlannedMount| matches!(planned.mount, Mount::MaskFile { .. });
         let plan = self.mounts.iter().position(|planned| matches!(planned.mount, Mount::GuardPlan { .. }));
         if let Some(at) = plan.filter(|_| self.mounts.iter().any(is_mask)) {
             let mount = Mount::MaskSource { path: places::at(places::MASKED) };
             let because = Origin::BuiltIn("what every hidden file shows");
-            self.mounts.insert(at + 1, Planned { mount, purpose: Purpose::Base, because });
+            self.mounts.insert(at + 1, PlannedMount { mount, purpose: Purpose::Base, because });
         }
     }
 
-    fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions, seen: &mut Layering) {
-        let (source, inherited) = seen.at(path).unzip();
-        let inherited = inherited.unwrap_or(View::HostRo);
+    fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
+        let inherited = view::at(&self.views, path);
         let view = View::of(decision.access);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
@@ -369,7 +356,7 @@ impl Planner {
         let changes_nothing = || inherited.gives(decision.access) && !leads_on();
         // The base mount of `/` is the rule on `/`: once more would cover all that came between.
         if path.is_root() || (self.optimize && changes_nothing()) {
-            self.dropped.push(Dropped {
+            self.redundant.push(RedundantRule {
                 path: path.clone(),
                 access: decision.access,
                 because: decision.origin.clone(),
@@ -377,32 +364,35 @@ impl Planner {
             });
             return;
         }
-        self.make_parents(path, source);
+        self.make_parents(path);
         if decision.access != Access::Exclude {
             self.open_the_way();
         }
         let at = self.mounts.len();
-        self.mounts.push(Planned {
+        self.mounts.push(PlannedMount {
             mount: mount(path, decision, inherited),
             purpose: Purpose::Rule(decision.access),
             because: decision.origin.clone(),
         });
-        seen.cover(path.clone(), view);
+        self.views.cover(path.clone(), view);
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
     }
 
     /// Below a mask, directories on the way to what is re-opened are made search-only (SPEC B3);
-    /// bwrap would make them listable. `source` is the mount point that governs `path` so far.
-    fn make_parents(&mut self, path: &AbsPath, source: Option<&AbsPath>) {
+    /// bwrap would make them listable.
+    fn make_parents(&mut self, path: &AbsPath) {
+        let Some(mask) = self.open.last_mut() else { return };
         // A bind in between shows the host's directories: there is nothing to make.
-        let Some(mask) = self.open.last_mut().filter(|mask| Some(&mask.path) == source) else { return };
+        if self.views.nearest(path).is_none_or(|(at, _)| *at != mask.path) {
+            return;
+        }
         let between: Vec<AbsPath> = path.ancestors().skip(1).take_while(|ancestor| *ancestor != mask.path).collect();
         for directory in between.into_iter().rev() {
             if !mask.made.contains(&directory) {
                 mask.made.push(directory.clone());
-                self.mounts.push(Planned {
+                self.mounts.push(PlannedMount {
                     mount: Mount::Directory { path: directory, mode: SEARCH_ONLY },
                     purpose: Purpose::Rule(Access::Exclude),
                     because: mask.because.clone(),
@@ -411,7 +401,7 @@ impl Planner {
         }
     }
 
-    /// Something is re-opened below every mask that is not sealed yet.
+    /// Lets the command search every mask around a path that is re-opened.
     fn open_the_way(&mut self) {
         for mask in &self.open {
             if let Mount::Tmpfs { mode, .. } = &mut self.mounts[mask.at].mount {
@@ -420,32 +410,21 @@ impl Planner {
         }
     }
 
-    /// Seals the masks whose subtree ends before `path`.
-    fn close_until(&mut self, path: &AbsPath) {
-        while let Some(mask) = self.open.pop_if(|mask| !path.is_within(&mask.path)) {
-            self.seal(mask);
+    /// Makes the masks read-only whose subtree ends before `next`, or all of them.
+    fn close_masks(&mut self, next: Option<&AbsPath>) {
+        while let Some(mask) = self.open.pop_if(|mask| next.is_none_or(|path| !path.is_within(&mask.path))) {
+            if !ablate::is_off(Mitigation::MaskSealed) {
+                self.mounts.push(PlannedMount {
+                    mount: Mount::RemountReadOnly { path: mask.path },
+                    purpose: Purpose::Rule(Access::Exclude),
+                    because: mask.because,
+                });
+            }
         }
-    }
-
-    fn close_all(&mut self) {
-        while let Some(mask) = self.open.pop() {
-            self.seal(mask);
-        }
-    }
-
-    fn seal(&mut self, mask: OpenMask) {
-        if ablate::is_off(Mitigation::MaskSealed) {
-            return;
-        }
-        self.mounts.push(Planned {
-            mount: Mount::Seal { path: mask.path },
-            purpose: Purpose::Rule(Access::Exclude),
-            because: mask.because,
-        });
     }
 }
 
-fn read_only(on_missing: OnMissing) -> impl FnOnce(AbsPath) -> Mount {
+fn read_only(on_missing: OnMissingSource) -> impl FnOnce(AbsPath) -> Mount {
     move |path| Mount::Bind { path, kind: BindKind::ReadOnly, on_missing }
 }
 
@@ -460,7 +439,8 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
         (Access::Exclude, FileKind::File) if shows_empty => Mount::DataFile { path, content: Vec::new() },
         (Access::Exclude, _) => {
             // No rule asked for it: the socket of a service, which may have ended meanwhile.
-            let on_missing = if decision.layer == LayerKind::Base { OnMissing::Skip } else { OnMissing::Notice };
+            let on_missing =
+                if decision.layer == LayerKind::Base { OnMissingSource::Skip } else { OnMissingSource::Notice };
             Mount::MaskFile { path, on_missing }
         }
         (access, kind) => {
@@ -468,9 +448,9 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
             // none.
             let narrows = access == Access::Ro && inherited == View::HostRw;
             let on_missing = match narrows {
-                _ if decision.required => OnMissing::Refuse,
-                true => OnMissing::Notice,
-                false => OnMissing::Skip,
+                _ if decision.required => OnMissingSource::Refuse,
+                true => OnMissingSource::Notice,
+                false => OnMissingSource::Skip,
             };
             let kind = match access {
                 Access::Rw if kind == FileKind::Device || inherited == View::Dev => BindKind::WithDevices,

@@ -13,7 +13,7 @@ use crate::compile::guard_plan::Tightening;
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
-use super::{BindKind, CLOSED, Mount, OnMissing, Plan, Planned, Purpose, View};
+use super::{BindKind, CLOSED, Mount, OnMissingSource, Plan, PlannedMount, Purpose, View};
 
 /// With 64 of them bwrap's share of a start is as long as that of the default policy; with 128 it
 /// is three times as long (benches/results).
@@ -30,8 +30,8 @@ fn is_guards(step: &Tightening) -> bool {
 
 /// The mounts of a plan, by the program that makes them.
 pub struct Split<'p> {
-    pub bwrap: Vec<&'p Planned>,
-    pub guard: Vec<(Tightening, &'p Planned)>,
+    pub bwrap: Vec<&'p PlannedMount>,
+    pub guard: Vec<(Tightening, &'p PlannedMount)>,
 }
 
 impl Plan {
@@ -62,7 +62,7 @@ impl Plan {
                     split.guard.push((step, planned));
                 }
                 // The guard seals the masks that it makes.
-                None if matches!(planned.mount, Mount::Seal { .. }) && is_mask_of_guard(&split) => {}
+                None if matches!(planned.mount, Mount::RemountReadOnly { .. }) && is_mask_of_guard(&split) => {}
                 tightening => {
                     kept += usize::from(tightening.is_some());
                     split.bwrap.push(planned);
@@ -75,23 +75,23 @@ impl Plan {
     /// The directories around a mount that is bwrap's in any case. A mount of the guard, which
     /// comes later, would cover it.
     fn above_openings(&self) -> BTreeSet<AbsPath> {
-        let is_pin = |planned: &&Planned| matches!(planned.purpose, Purpose::Pin { .. });
-        let is_seal = |planned: &&Planned| matches!(planned.mount, Mount::Seal { .. });
+        let is_pin = |planned: &&PlannedMount| matches!(planned.purpose, Purpose::Pin { .. });
+        let is_seal = |planned: &&PlannedMount| matches!(planned.mount, Mount::RemountReadOnly { .. });
         let bwraps = self.mounts.iter().filter(|planned| !is_pin(planned) && !is_seal(planned));
         let bwraps = bwraps.filter(|planned| self.tightening(planned).is_none());
         bwraps.flat_map(|planned| planned.mount.path().ancestors().skip(1)).collect()
     }
 
     /// The guard's step for a mount that only takes something away from the host's view.
-    fn tightening(&self, planned: &Planned) -> Option<Tightening> {
+    fn tightening(&self, planned: &PlannedMount) -> Option<Tightening> {
         if !matches!(planned.purpose, Purpose::Rule(_)) {
             return None;
         }
         let around = self.view_around(planned.mount.path());
         match &planned.mount {
             Mount::MaskFile { path, on_missing } if around.shows_host() => Some(match on_missing {
-                OnMissing::Skip => Tightening::MaskIfThere(path.clone()),
-                OnMissing::Notice | OnMissing::Refuse => Tightening::Mask(path.clone()),
+                OnMissingSource::Skip => Tightening::MaskIfThere(path.clone()),
+                OnMissingSource::Notice | OnMissingSource::Refuse => Tightening::Mask(path.clone()),
             }),
             // A test that switches off the seal of masks needs bwrap's masks.
             Mount::Tmpfs { path, mode: CLOSED } if around.shows_host() && !ablate::is_off(Mitigation::MaskSealed) => {

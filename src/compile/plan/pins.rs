@@ -7,13 +7,14 @@
 //! is bound onto itself, and the writable bind then covers that mount: the command sees no
 //! difference, and files can still be moved across (tests/model_kernel/pins.rs).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::compile::decide::{Decision, Decisions, OUR_OWN};
 use crate::compile::layers::OwnFile;
 use crate::compile::resolve::UnnamedAncestors;
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, PathMap};
+use crate::policy::path::AbsPath;
 use crate::policy::rule::Access;
 
 /// Why a directory is pinned. Many rules may need it; this is the first of them.
@@ -30,48 +31,35 @@ pub(super) struct Pin {
 /// makes `b` read-only already. A `rw` rule needs no pin: if its path was moved away, it opens less
 /// in the next run, and the replacement came out of a writable folder. Nor does a glob that is out
 /// of reach: the rule that excludes the directory around its match keeps all of it excluded.
-pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> PathMap<Pin> {
-    let mut pins = Vec::new();
-    let mut sweep = decisions.sweep();
-    // The lengths of the pinned directories on the way to the last path. Most rules share theirs.
-    let mut pinned: Vec<usize> = Vec::new();
-    let mut last = None;
-    for (path, decision) in decisions.iter() {
-        let way = sweep.way_to(path);
-        let shared = last.replace(path).map_or(0, |last| path.shared_bytes(last));
-        pinned.retain(|bytes| *bytes <= shared);
-        if !decision.access.is_protective() || decision.out_of_reach {
-            continue;
-        }
-        for Movable { directory, root } in movable(way, path) {
-            let bytes = directory.as_os_str().len();
-            let may_move = |unnamed: &UnnamedAncestors| unnamed.may_move(directory, root);
-            if !pinned.contains(&bytes) && !decision.unnamed.as_deref().is_some_and(may_move) {
-                pinned.push(bytes);
-                pins.push((directory, Pin { keeps: path.clone(), because: decision.origin.clone() }));
+pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, Pin> {
+    let mut pins = BTreeMap::new();
+    let mut pin = |path: &AbsPath, unnamed: Option<&UnnamedAncestors>, because: &Origin| {
+        let way = decisions.way_to(path);
+        let named =
+            movable(&way, path).filter(|it| !unnamed.is_some_and(|unnamed| unnamed.may_move(it.directory, it.root)));
+        for Movable { directory, .. } in named {
+            if !pins.contains_key(directory) {
+                let pin = Pin { keeps: path.clone(), because: because.clone() };
+                pins.insert(AbsPath::from_normal(directory), pin);
             }
+        }
+    };
+    for (path, decision) in decisions.iter() {
+        if decision.access.is_protective() && !decision.out_of_reach {
+            pin(path, decision.unnamed.as_deref(), &decision.origin);
         }
     }
     // A preset's `ro` on an excluded path has no decision. The rule that excludes the path may be a
     // glob with `**`, which names less of the way (SPEC B13).
-    let ways: Vec<_> = decisions.naming_aside().map(|found| (found, decisions.way_to(&found.path))).collect();
-    for (found, way) in &ways {
-        let may_move = |movable: &Movable| {
-            found.unnamed.as_deref().is_some_and(|unnamed| unnamed.may_move(movable.directory, movable.root))
-        };
-        let pin = || Pin { keeps: found.path.clone(), because: found.rule.origin.clone() };
-        let named = movable(way, &found.path).filter(|movable| !may_move(movable));
-        pins.extend(named.map(|movable| (movable.directory, pin())));
+    for found in decisions.pinned_although_ignored() {
+        pin(&found.path, found.unnamed.as_deref(), &found.rule.origin);
     }
     // Our own files have no decision where a rule around them protects them, and that rule may be a
     // glob with `**`, too.
-    let ways: Vec<_> = own.iter().map(|file| (&file.path, decisions.way_to(&file.path))).collect();
-    for (path, way) in &ways {
-        let pin = || Pin { keeps: (*path).clone(), because: OUR_OWN };
-        pins.extend(movable(way, path).map(|movable| (movable.directory, pin())));
+    for file in own {
+        pin(&file.path, None, &OUR_OWN);
     }
-    let pins = pins.into_iter().map(|(directory, pin)| (AbsPath::from_normal(directory), pin));
-    PathMap::merged(pins, |_first, _| ())
+    pins
 }
 
 /// A directory that a command could rename to anywhere below `root`, the outermost folder that is

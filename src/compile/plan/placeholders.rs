@@ -1,4 +1,4 @@
-//! What placeholders need besides their own mounts.
+//! Git's list of covered paths, and blocked paths behind symlinks.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{LayerKind, Rule};
 
-use super::{Mount, Plan, Planner, View};
+use super::{Mount, Plan, Planner, View, view};
 
 impl Planner {
-    /// git inside reads a list that also names what a mount covers in its work tree (SPEC M5): `git add -A` must not stage
-    /// placeholders, nor stop at a masked file, and `git stash -u` and `git clean` must not try to remove a mount
-    /// point, which leaves them half done. For what is tracked the list means nothing.
+    /// Mounts a copy of `info/exclude` that also names the covered paths of the work tree (SPEC
+    /// M5): `git add -A` must not stage placeholders or stop at a masked file, and `git stash -u`
+    /// and `git clean` must not try to remove a mount point and stop half-way. Git ignores the list
+    /// for tracked files.
     pub(super) fn git_exclude(
         &mut self,
         exclude: &GitExclude,
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
     ) {
-        let mut views = self.views.sweep();
         let mut lines = Vec::new();
-        for (path, decision, opens_below) in decisions.with_openings() {
-            // In a folder in which something is open, new files are work.
+        for (path, decision) in decisions.iter() {
+            // A folder with a writable path in it may hold new work.
             let is_covered = decision.access.is_protective()
-                && matches!(views.nearest_above(path), Some((_, View::HostRw)))
-                && !opens_below();
+                && view::above(&self.views, path) == View::HostRw
+                && !decisions.opens_below(path);
             if is_covered && let Some(seen) = exclude.seen(path) {
                 lines.extend(ignore_line(seen, decision.kind));
             }
         }
-        // Where git cannot write, it stages nothing; where a rule hides the list, it stays hidden.
-        let around = self.views.above(&exclude.path);
-        if lines.is_empty() || around != View::HostRw || self.views.at(&exclude.path) == View::Masked {
+        // Where git cannot write, it stages nothing. A list that a rule hides stays hidden.
+        let around = view::above(&self.views, &exclude.path);
+        if lines.is_empty() || around != View::HostRw || view::at(&self.views, &exclude.path) == View::Masked {
             return;
         }
         let mut content = exclude.content.clone();
@@ -50,8 +50,8 @@ impl Planner {
     }
 }
 
-/// SPEC M4: nothing is made through a symlink. Where a command could replace one that leads to nothing, a path that a user
-/// blocks is refused; of those that presets block it is said.
+/// SPEC M4: no placeholder is created through a symlink. If the command could replace a dangling
+/// link, a block of the user is an error, and one of a preset a warning.
 pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
     for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
         let written = escape_for_display(&rule.text);

@@ -7,43 +7,43 @@ use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::rule::Access;
 
-use super::{Mount, Planned, Planner, Purpose, View};
+use super::{Mount, PlannedMount, Planner, Purpose, View, view};
 
-/// A variable that tells a program of a folder, where the caller has not set it.
+/// A variable that names the folder of a second place. The caller has not set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct SecondPlaceVar {
     pub variable: String,
     pub folder: AbsPath,
     pub origin: Origin,
 }
 
 impl Planner {
-    /// Both places must be open without it: a second place opens nothing.
+    /// Mounts second places. Both places must be writable without it: a second place opens nothing.
     pub(super) fn second_places(
         &mut self,
         places: &[SecondPlace],
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
-    ) -> Vec<Told> {
-        let mut told = Vec::new();
+    ) -> Vec<SecondPlaceVar> {
+        let mut variables = Vec::new();
         for place in places {
-            let is_open = |path: &AbsPath| self.views.at(path) == View::HostRw;
+            let is_open = |path: &AbsPath| view::at(&self.views, path) == View::HostRw;
             if !is_open(&place.source) || !is_open(&place.path) || decisions.get(&place.path).is_some() {
                 continue;
             }
             placeholders.extend(place.placeholder.clone());
-            self.mounts.push(Planned {
-                mount: Mount::Elsewhere { path: place.path.clone(), source: place.source.clone() },
+            self.mounts.push(PlannedMount {
+                mount: Mount::SecondMount { path: place.path.clone(), source: place.source.clone() },
                 purpose: Purpose::Rule(Access::Rw),
                 because: place.origin.clone(),
             });
             self.views.cover(place.path.clone(), View::HostRw);
-            told.extend(place.told_by.clone().map(|(variable, folder)| Told {
+            variables.extend(place.env_var.clone().map(|(variable, folder)| SecondPlaceVar {
                 variable,
                 folder,
                 origin: place.origin.clone(),
             }));
         }
-        told
+        variables
     }
 }

@@ -1,4 +1,4 @@
-//! The few names that built-in data may use for places that only discovery knows.
+//! The variables of built-in data files for places that discovery finds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,8 +26,8 @@ pub(super) const VARIABLES: [&str; 10] = [
     "$GIT_NESTED_POINTER",
 ];
 
-/// Adds the rules that one entry of a built-in preset stands for: one, several, or, where it needs a repository and
-/// there is none, no rule at all.
+/// Adds the rules of one entry of a built-in preset: one, several, or none if it needs a repository
+/// and there is none.
 pub(super) fn add_rules(
     access: Access,
     entry: &Entry,
@@ -46,19 +46,24 @@ pub(super) fn add_rules(
         return;
     }
     let refinements = Arc::clone(refinements);
-    // What lies in the project is as writable as the project is. A rule of ours would be exact, and so beat a glob by
-    // which somebody narrowed it.
+    // A path in the project is as writable as the project. An exact rule would beat a glob by which
+    // a user narrowed it.
     let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root);
+    // Only in the project: elsewhere these are read-only, and a rule would show hidden ones.
+    let in_project = |paths: &BTreeSet<AbsPath>, text: &str| {
+        let paths = paths.iter().filter(|path| path.is_below(&project.root));
+        paths.map(|path| rule(path, text.into(), tightening(&refinements))).collect()
+    };
     let text = entry.path.to_str().unwrap_or_default();
     let (name, rest) = text.split_once('/').unwrap_or((text, "."));
     rules.extend(match (name, &project.repository) {
-        // One directory serves as both in a plain repository; the rules of the shared one then say it all.
+        // In an ordinary repository both are one directory, which has the rules of the shared one.
         ("$GIT_DIR", Some(Repository { git_dir, common_dir, .. })) if git_dir == common_dir => Vec::new(),
         ("$GIT_DIR", Some(repository)) if redundant(&repository.git_dir) => Vec::new(),
         ("$GIT_COMMON_DIR", Some(repository)) if redundant(&repository.common_dir) => Vec::new(),
         // The folder goes into `base`, not into the text, where a `[` in its name would be a glob.
-        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), refinements)],
-        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), refinements)],
+        ("$GIT_DIR", Some(repository)) => vec![rule(&repository.git_dir, rest.into(), refinements.clone())],
+        ("$GIT_COMMON_DIR", Some(repository)) => vec![rule(&repository.common_dir, rest.into(), refinements.clone())],
         ("$GIT_OTHER_REFS", Some(repository)) => other_refs(repository)
             .into_iter()
             .map(|(folder, except)| {
@@ -69,34 +74,23 @@ pub(super) fn add_rules(
         ("$GIT_POINTER", _) => {
             project.git_pointer.iter().map(|file| rule(file, ".".into(), refinements.clone())).collect()
         }
-        // Only in the project: elsewhere it is read-only anyway, and must not be shown where it is hidden.
-        ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, project)
-            .map(|folder| rule(folder, "./".into(), tightening(&refinements)))
-            .collect(),
-        ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, project)
-            .map(|file| rule(file, ".".into(), tightening(&refinements)))
-            .collect(),
-        ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, project)
-            .map(|file| rule(file, ".".into(), tightening(&refinements)))
-            .collect(),
+        ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, "./"),
+        ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, "."),
+        ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, "."),
         ("$GIT_NESTED" | "$GIT_KEPT_WITHIN" | "$GIT_NESTED_POINTER", _) => nested(name, project)
             .into_iter()
             .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
             .collect(),
-        _ => vec![rule(base, entry.path.clone(), refinements)],
+        _ => vec![rule(base, entry.path.clone(), refinements.clone())],
     });
 }
 
-fn in_project<'p>(paths: &'p BTreeSet<AbsPath>, project: &'p Project) -> impl Iterator<Item = &'p AbsPath> {
-    paths.iter().filter(|path| path.is_below(&project.root))
-}
-
-/// What a command may have chosen by what it wrote.
+/// The refinements for a path that a command may have chosen.
 fn tightening(refinements: &Refinements) -> Arc<Refinements> {
     Arc::new(Refinements { only_tightens: true, ..refinements.clone() })
 }
 
-/// The git directories of nested repositories, or what leads there, in places that can be written. Sorted.
+/// The git directories of nested repositories, or the files that lead there, in writable places.
 fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     let repository = project.repository.as_ref();
     let main: Vec<&AbsPath> = repository.iter().flat_map(|main| [&main.git_dir, &main.common_dir]).collect();

@@ -23,8 +23,8 @@ impl Resolver<'_> {
         if rule.shows_socket && !self.is_socket(rule, &path) {
             return self.found.missing.push((rule.clone(), path));
         }
-        if let Some(also_at) = &rule.refinements.also_at {
-            self.find_second_place(rule, also_at, &path, kind);
+        if let Some(second_place) = &rule.refinements.second_place {
+            self.find_second_place(rule, second_place, &path, kind);
         }
         let exactness = if rule.layer == LayerKind::Base { Exactness::Base } else { Exactness::Exact };
         self.accept(Match { links, names, ..Match::new(rule.clone(), path, kind, exactness) });

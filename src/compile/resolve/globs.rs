@@ -136,8 +136,10 @@ pub(super) fn exact_winners(matches: &[Match]) -> PathMap<Precedence> {
     // Rules that only tighten (SPEC G5, P12, W3) do not decide which globs are in reach.
     let only_tightens = |found: &Match| found.only_tightens() || found.rule.is_preset_ro() || found.alias_of.is_some();
     let decides = |found: &&Match| found.exactness == Exactness::Exact && !only_tightens(found);
-    let exact = matches.iter().filter(decides);
-    PathMap::merged(exact.map(|found| (found.path.clone(), found.rule.precedence(found.exactness))), |winner, other| {
-        *winner = other.max(*winner)
-    })
+    let mut winners = PathMap::default();
+    for found in matches.iter().filter(decides) {
+        let rank = found.rule.precedence(found.exactness);
+        winners.entry(found.path.clone()).and_modify(|winner| *winner = rank.max(*winner)).or_insert(rank);
+    }
+    winners
 }

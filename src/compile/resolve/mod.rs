@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::compile::layers::{Layers, OwnFile, Project};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::presets::Policy;
+use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::journal;
 use crate::host::session::Session;

@@ -8,7 +8,7 @@ use crate::compile::placeholder::Placeholder;
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
-use crate::policy::rule::{AlsoAt, Rule};
+use crate::policy::rule::Rule;
 
 use super::Resolver;
 
@@ -19,18 +19,17 @@ pub struct SecondPlace {
     pub path: AbsPath,
     /// The file to mount on, if nothing is at `path`.
     pub placeholder: Option<Placeholder>,
-    /// The variable that names the directory of `path`, and that directory.
-    pub told_by: Option<(String, AbsPath)>,
+    /// The variable that names the folder, and that folder.
+    pub env_var: Option<(String, AbsPath)>,
     pub origin: Origin,
 }
 
 impl Resolver<'_> {
-    /// Records the second place of `source`, unless it is in use already.
-    pub(super) fn find_second_place(&mut self, rule: &Rule, also_at: &AlsoAt, source: &AbsPath, kind: FileKind) {
-        let AlsoAt { path, told_by } = also_at;
-        let is_told =
-            told_by.as_ref().is_some_and(|name| self.session.env.contains_key(name.as_ref() as &std::ffi::OsStr));
-        let written = self.project.home.join(path.trim_start_matches("~/"));
+    /// Notes the second place of `source`, unless somebody uses it already.
+    pub(super) fn find_second_place(&mut self, rule: &Rule, second_place: &str, source: &AbsPath, kind: FileKind) {
+        let variable = rule.refinements.second_place_var.as_ref();
+        let is_told = variable.is_some_and(|name| self.session.env.contains_key(name.as_ref() as &std::ffi::OsStr));
+        let written = self.project.home.join(second_place.trim_start_matches("~/"));
         let (Some(folder), Some(name)) = (written.parent(), written.file_name()) else { return };
         let Ok(resolved) = self.host.resolve(folder.as_path()) else { return };
         let exists = resolved.kind == Some(FileKind::Directory) || self.found.create.contains(&resolved.path);
@@ -54,12 +53,12 @@ impl Resolver<'_> {
             Ok(_) if self.host.is_empty_file(&path) => None,
             _ => return,
         };
-        let told_by = told_by.clone().map(|name| (name, folder));
+        let env_var = variable.map(|name| (name.clone(), folder));
         self.found.second_places.push(SecondPlace {
             source: source.clone(),
             path,
             placeholder,
-            told_by,
+            env_var,
             origin: origin.clone(),
         });
     }

@@ -98,9 +98,11 @@ pub(super) fn walk(
     exact: &PathMap<Precedence>,
     within: Option<&[AbsPath]>,
 ) -> Walked {
-    let state =
-        |(index, pattern): (usize, &&WalkPattern)| (pattern.prefix.clone(), vec![State { pattern: index, at: 0 }]);
-    let starts = PathMap::merged(patterns.iter().enumerate().map(state), |states, more| states.extend(more));
+    let state = |(index, pattern): (usize, &&WalkPattern)| (pattern.prefix.clone(), State { pattern: index, at: 0 });
+    let mut starts: PathMap<Vec<State>> = PathMap::default();
+    for (prefix, state) in patterns.iter().enumerate().map(state) {
+        starts.entry(prefix).or_default().push(state);
+    }
     let literals = patterns.iter().filter_map(|pattern| pattern.literal.as_ref());
     let literals = literals.map(|literal| (literal.path.clone(), ())).collect();
     let within = within.map(|places| places.iter().map(|place| (place.clone(), ())).collect());

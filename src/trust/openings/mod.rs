@@ -18,11 +18,11 @@ use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::environment::Environment;
 use crate::compile::plan::{BindKind, Mount, Plan, View};
-use crate::compile::presets::Setting;
+use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, Growing};
+use crate::policy::path::{AbsPath, PathMap};
 use crate::policy::path_json::Word;
 use crate::policy::rule::{Access, HardLinks, LayerKind, Protection};
 
@@ -69,35 +69,23 @@ pub enum Opened {
     Inherit,
     /// A protection that is no longer insisted on.
     Requirement(Protection),
-    /// A variable that the command would not have, or would have with another value.
+    /// A variable that the command would not have, or, if it `had_another`, with another value.
     Variable {
         name: Word,
         had_another: bool,
     },
     /// A protected file that has other names, by which it is not protected.
-    OtherNames {
-        path: AbsPath,
-    },
-    /// A preset is off whose rules kept closed what is open now.
-    PresetOff {
-        name: String,
-    },
-    /// A preset is on whose rules open what was closed.
-    PresetOn {
-        name: String,
-    },
+    OtherNames(AbsPath),
+    /// A preset is off whose rules kept closed a path that is open now.
+    PresetOff(String),
+    /// A preset is on whose rules open a path that was closed.
+    PresetOn(String),
     /// A directory is made outside of what was writable anyway.
-    Create {
-        path: AbsPath,
-    },
+    Create(AbsPath),
     /// Device nodes at this path and below it work.
-    Device {
-        path: AbsPath,
-    },
+    Device(AbsPath),
     /// A socket that was hidden shows, and can be used, whatever the mount says about writing.
-    Socket {
-        path: AbsPath,
-    },
+    Socket(AbsPath),
     /// The host's content at this path and below it that was `from` is now `to`.
     Path {
         path: AbsPath,
@@ -106,7 +94,7 @@ pub enum Opened {
     },
 }
 
-/// With the rules that decide it on both sides, as far as there are any.
+/// One thing that is opened, with the rules that decide it on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
     pub opened: Opened,
@@ -124,7 +112,7 @@ pub fn openings(before: &Compiled, after: &Compiled) -> Vec<Opening> {
     openings.extend(comparison.presets(&paths));
     openings.extend(comparison.other_names());
     openings.extend(comparison.created());
-    let devices = devices.into_iter().map(|path| (path, Opened::Device { path: path.clone() }));
+    let devices = devices.into_iter().map(|path| (path, Opened::Device(path.clone())));
     openings.extend(devices.map(|(path, opened)| comparison.at(path, opened)));
     openings.extend(paths.into_iter().map(|(path, opened)| comparison.at(path, opened)));
     openings
@@ -189,7 +177,7 @@ impl<'a> Comparison<'a> {
         });
         accepted.map(|(path, decision)| Opening {
             after: Some(decision.origin.clone()),
-            ..self.at(path, Opened::OtherNames { path: path.clone() })
+            ..self.at(path, Opened::OtherNames(path.clone()))
         })
     }
 
@@ -203,19 +191,18 @@ impl<'a> Comparison<'a> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
         let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
-        let mut views: Growing<(View, View)> = Growing::default();
+        let mut views: PathMap<(View, View)> = PathMap::default();
         let mut opened = BTreeMap::new();
         for path in borders {
             let here = (self.before.plan.view(path), self.after.plan.view(path));
-            views.reach(path);
-            let is_said = views.nearest().is_some_and(|(_, around)| *around == here);
-            views.put(path.clone(), here);
+            let is_said = views.nearest_above(path).is_some_and(|(_, around)| *around == here);
+            views.insert(path.clone(), here);
             let (from, to) = (Openness::from(here.0), Openness::from(here.1));
             if to <= from || self.is_by_the_way(path) || devices.iter().any(|device| path.is_within(device)) {
                 continue;
             }
             if from == Openness::Hidden && self.is_socket(path) {
-                opened.insert(path, Opened::Socket { path: path.clone() });
+                opened.insert(path, Opened::Socket(path.clone()));
             } else if !is_said {
                 opened.insert(path, Opened::Path { path: path.clone(), from, to });
             }
@@ -259,7 +246,7 @@ impl<'a> Comparison<'a> {
                 && openness(&self.before.plan, path) != Openness::Writable
         };
         let created = self.after.resolution.create.iter().filter(is_new);
-        created.map(|path| self.at(path, Opened::Create { path: path.clone() }))
+        created.map(|path| self.at(path, Opened::Create(path.clone())))
     }
 }
 

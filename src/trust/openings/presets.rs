@@ -13,8 +13,8 @@ use crate::compile::Compiled;
 use super::{Comparison, Opened, Opening, origin_of};
 
 impl Comparison<'_> {
-    /// Presets that are off and whose rules kept closed what is `opened`, if it is no new rule that opens it; and presets that
-    /// are on and whose rules open it. What that is, is said at each path.
+    /// Presets that are off and whose rules kept `opened` paths closed that no new rule opens, and
+    /// presets that are on and whose rules open such a path.
     pub(super) fn presets(&self, opened: &BTreeMap<&AbsPath, Opened>) -> Vec<Opening> {
         let (before, after) = (self.before, self.after);
         let is_new = |origin: &Origin| !before.policy.rules.iter().any(|rule| rule.origin == *origin);
@@ -24,15 +24,15 @@ impl Comparison<'_> {
         let off = lacking(before, after).filter(|name| closing.iter().any(|rule| is_of_preset(before, rule, name)));
         let opening: Vec<&Origin> = opened.keys().filter_map(|path| origin_of(after, path)).collect();
         let on = lacking(after, before).filter(|name| opening.iter().any(|rule| is_of_preset(after, rule, name)));
-        let off = off.map(|name| Opened::PresetOff { name: name.clone() });
-        let on = on.map(|name| Opened::PresetOn { name: name.clone() });
+        let off = off.map(|name| Opened::PresetOff(name.clone()));
+        let on = on.map(|name| Opened::PresetOn(name.clone()));
         off.chain(on).map(|opened| self.of_preset(opened)).collect()
     }
 
     fn of_preset(&self, opened: Opened) -> Opening {
         let (before, after) = match &opened {
-            Opened::PresetOff { name } => (named(self.before, "", name), named(self.after, "!", name)),
-            Opened::PresetOn { name } => (named(self.before, "!", name), named(self.after, "", name)),
+            Opened::PresetOff(name) => (named(self.before, "", name), named(self.after, "!", name)),
+            Opened::PresetOn(name) => (named(self.before, "!", name), named(self.after, "", name)),
             _ => (None, None),
         };
         Opening { opened, before, after }
@@ -58,7 +58,8 @@ pub(crate) fn is_of_preset(compiled: &Compiled, origin: &Origin, name: &str) -> 
     }
 }
 
-/// Where the last layer that names (or, with `!`, removes) a preset does so. `@all` is on without anybody.
+/// Where the last layer that names (or, with `!`, removes) a preset does so. `@all` is on by
+/// default.
 fn named(compiled: &Compiled, sign: &str, name: &str) -> Option<Origin> {
     let written = compiled.layers.layers.iter().rev().find_map(|layer| reference(&compiled.layers, layer, sign, name));
     let library = Library::default();

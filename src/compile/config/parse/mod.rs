@@ -1,7 +1,7 @@
-//! Text to [`ConfigFile`]. A walk over the parsed TOML that notes every mistake and goes on, so that one run shows
-//! them all. What has a mistake is left out of the result; nobody runs with it (SPEC L8).
+//! Turns text into a [`ConfigFile`]. The walk over the parsed TOML records every mistake and goes
+//! on, so that one run shows them all. Mistaken values are left out; such a policy never runs (SPEC
+//! L8).
 
-pub(crate) mod plain;
 mod variables;
 
 use std::ffi::OsStr;
@@ -12,13 +12,14 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, Keys, PRESET, TOP_LEVEL, meant, names};
-use super::{BuiltinPreset, Choice, ConfigFile, Entry, OnlyBuiltIn, PresetDefinition, RelativeTo, is_preset_name};
+use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, KeyTable, PRESET, TOP_LEVEL, meant, names};
+use super::{BuiltinPreset, Choice, ConfigFile, Entry, PresetDefinition, RelativeTo, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::policy::origin::{Origin, Place, Source, Sourced};
 use crate::policy::path::escape_for_display;
+use crate::policy::rule::Refinements;
 
-pub(super) type Value<'t> = Spanned<DeValue<'t>>;
+pub(super) type TomlValue<'t> = Spanned<DeValue<'t>>;
 
 /// Reads a configuration file.
 pub fn parse(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> ConfigFile {
@@ -35,9 +36,7 @@ pub fn parse_builtin(name: &'static str, source: &Arc<Source>, diagnostics: &mut
     let mut preset = BuiltinPreset {
         definition: PresetDefinition::empty(Origin::Preset { name, place: start }),
         description: String::new(),
-        skip_directories: Vec::new(),
-        skip_beside: None,
-        leave_tracked: false,
+        refinements: Refinements::default(),
         relative_to: RelativeTo::default(),
     };
     Walk::run(source, Some(name), diagnostics, |walk, table| {
@@ -61,14 +60,14 @@ impl<'a> Walk<'a> {
         read: impl FnOnce(&mut Self, &DeTable<'_>),
     ) {
         let mut walk = Self { source, builtin, found: Vec::new() };
-        match plain::table(&source.text).map_or_else(|| DeTable::parse(&source.text).map(Spanned::into_inner), Ok) {
-            Ok(table) => read(&mut walk, &table),
+        match DeTable::parse(&source.text) {
+            Ok(table) => read(&mut walk, table.get_ref()),
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);
                 walk.note(&span, Code::InvalidToml, escape_for_display(OsStr::new(error.message())), None);
             }
         }
-        // The parser keeps keys by name; people read from top to bottom.
+        // The TOML parser sorts keys by name; people read from top to bottom.
         walk.found.sort_by_key(|(span, _)| span.start);
         for (_, diagnostic) in walk.found {
             diagnostics.push(diagnostic);
@@ -89,12 +88,12 @@ impl<'a> Walk<'a> {
         self.found.push((span.clone(), diagnostic));
     }
 
-    fn sourced<T>(&self, value: T, written: &Value<'_>) -> Sourced<T> {
+    fn sourced<T>(&self, value: T, written: &TomlValue<'_>) -> Sourced<T> {
         Sourced { value, origin: self.origin(&written.span()) }
     }
 
     /// `place` says in a sentence where the table is.
-    fn keys<T>(&mut self, known: Keys<T>, place: fmt::Arguments<'_>, table: &DeTable<'_>, into: &mut T) {
+    fn keys<T>(&mut self, known: KeyTable<T>, place: fmt::Arguments<'_>, table: &DeTable<'_>, into: &mut T) {
         for (key, value) in table {
             match known.iter().find(|(name, _)| *name == key.get_ref().as_ref()) {
                 Some((name, read)) => read(self, name, value, into),
@@ -104,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `key` is dotted, as in the header of the table.
-    pub(super) fn table<T>(&mut self, known: Keys<T>, key: &str, value: &Value<'_>, into: &mut T) {
+    pub(super) fn table<T>(&mut self, known: KeyTable<T>, key: &str, value: &TomlValue<'_>, into: &mut T) {
         match value.get_ref() {
             DeValue::Table(table) => self.keys(known, format_args!("in `[{key}]`"), table, into),
             _ => self.wrong_type(key, "a table", value, Some(format!("write it as `[{key}]`"))),
@@ -117,12 +116,12 @@ impl<'a> Walk<'a> {
         self.note(&key.span(), Code::UnknownKey, message, Some(meant(text, known)));
     }
 
-    fn wrong_type(&mut self, what: &str, expected: &str, value: &Value<'_>, help: Option<String>) {
+    fn wrong_type(&mut self, what: &str, expected: &str, value: &TomlValue<'_>, help: Option<String>) {
         let message = format!("`{what}` must be {expected}, not {}", kind(value));
         self.note(&value.span(), Code::WrongType, message, help);
     }
 
-    pub(super) fn boolean(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<bool>> {
+    pub(super) fn boolean(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Sourced<bool>> {
         match value.get_ref() {
             DeValue::Boolean(given) => Some(self.sourced(*given, value)),
             _ => {
@@ -133,7 +132,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, key: &str, value: &Value<'_>) -> Option<String> {
+    pub(super) fn flag(&mut self, key: &str, value: &TomlValue<'_>) -> bool {
+        self.boolean(key, value).is_some_and(|given| given.value)
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &TomlValue<'_>) -> Option<String> {
         match value.get_ref() {
             DeValue::String(text) => Some(text.as_ref().to_owned()),
             _ => {
@@ -143,12 +146,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn choice<T: Choice>(&mut self, key: &str, value: &Value<'_>) -> Option<Sourced<T>> {
+    pub(super) fn choice<T: Choice>(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Sourced<T>> {
         let text = self.text(key, value)?;
-        if let Some(word) = T::WORDS.iter().find(|word| word.word == text) {
-            return Some(self.sourced(word.value, value));
+        if let Some((_, given, _)) = T::WORDS.iter().find(|(word, ..)| *word == text) {
+            return Some(self.sourced(*given, value));
         }
-        let words: Vec<&'static str> = T::WORDS.iter().map(|word| word.word).collect();
+        let words: Vec<&'static str> = T::WORDS.iter().map(|(word, ..)| *word).collect();
         let help = match nearest(&text, words.iter().copied()) {
             Some(word) => format!("did you mean \"{word}\"?"),
             None => format!("write {}", listed(words.iter().map(|word| format!("\"{word}\"")), "or")),
@@ -158,12 +161,16 @@ impl<'a> Walk<'a> {
         None
     }
 
-    pub(super) fn choices<T: Choice>(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<T>> {
+    pub(super) fn choice_or_default<T: Choice + Default>(&mut self, key: &str, value: &TomlValue<'_>) -> T {
+        self.choice(key, value).map_or_else(T::default, |given| given.value)
+    }
+
+    pub(super) fn choices<T: Choice>(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Sourced<T>> {
         self.array(key, value).iter().filter_map(|element| self.choice(key, element)).collect()
     }
 
-    /// The elements of an array. A lone element is the usual slip: it gets the brackets as remedy.
-    fn array<'v, 't>(&mut self, key: &str, value: &'v Value<'t>) -> &'v [Value<'t>] {
+    /// The elements of an array. For a lone element, the usual slip, the help shows the brackets.
+    fn array<'v, 't>(&mut self, key: &str, value: &'v TomlValue<'t>) -> &'v [TomlValue<'t>] {
         if let DeValue::Array(elements) = value.get_ref() {
             return elements;
         }
@@ -174,7 +181,7 @@ impl<'a> Walk<'a> {
         &[]
     }
 
-    fn strings(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+    fn strings(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Sourced<String>> {
         let mut strings = Vec::new();
         for element in self.array(key, value) {
             match element.get_ref() {
@@ -185,23 +192,20 @@ impl<'a> Walk<'a> {
         strings
     }
 
-    pub(super) fn texts(&mut self, key: &str, value: &Value<'_>) -> Vec<String> {
+    pub(super) fn texts(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<String> {
         self.strings(key, value).into_iter().map(|string| string.value).collect()
     }
 
-    fn wrong_element(&mut self, key: &str, expected: &str, element: &Value<'_>, help: Option<String>) {
+    fn wrong_element(&mut self, key: &str, expected: &str, element: &TomlValue<'_>, help: Option<String>) {
         let message = format!("`{key}` holds {expected}, not {}", kind(element));
         self.note(&element.span(), Code::WrongType, message, help);
     }
 
-    pub(super) fn entries(&mut self, key: &str, value: &Value<'_>) -> Vec<Entry> {
-        let elements = self.array(key, value);
-        let mut entries = Vec::with_capacity(elements.len());
-        entries.extend(elements.iter().filter_map(|element| self.entry(key, element)));
-        entries
+    pub(super) fn entries(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Entry> {
+        self.array(key, value).iter().filter_map(|element| self.entry(key, element)).collect()
     }
 
-    fn entry(&mut self, key: &str, value: &Value<'_>) -> Option<Entry> {
+    fn entry(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Entry> {
         match value.get_ref() {
             DeValue::String(text) => {
                 let path = self.path(text.as_ref().to_owned(), value)?;
@@ -218,12 +222,11 @@ impl<'a> Walk<'a> {
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
-                let says_more = entry.only_built_in != OnlyBuiltIn::default();
-                let only_built_in = says_more.then(|| Box::new(entry.only_built_in));
+                let is_refined = entry.refinements != Refinements::default();
                 Some(Entry {
                     if_missing: entry.if_missing,
                     hard_links: entry.hard_links,
-                    only_built_in,
+                    refinements: is_refined.then(|| Box::new(entry.refinements)),
                     ..Entry::new(path.value.into(), path.origin)
                 })
             }
@@ -235,18 +238,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn paths(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
-        let paths = self.array(key, value).iter().filter_map(|element| match element.get_ref() {
-            DeValue::String(text) => self.path(text.as_ref().to_owned(), element),
-            _ => {
-                self.wrong_element(key, "strings", element, None);
-                None
+    pub(super) fn paths(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Sourced<String>> {
+        let mut paths = Vec::new();
+        for element in self.array(key, value) {
+            match element.get_ref() {
+                DeValue::String(text) => paths.extend(self.path(text.as_ref().to_owned(), element)),
+                _ => self.wrong_element(key, "strings", element, None),
             }
-        });
-        paths.collect()
+        }
+        paths
     }
 
-    pub(super) fn path(&mut self, text: String, value: &Value<'_>) -> Option<Sourced<String>> {
+    pub(super) fn path(&mut self, text: String, value: &TomlValue<'_>) -> Option<Sourced<String>> {
         if text.is_empty() {
             let help = Some("write \".\" for the folder that relative paths start at".to_owned());
             self.note(&value.span(), Code::InvalidPath, "the path is empty", help);
@@ -260,7 +263,7 @@ impl<'a> Walk<'a> {
         Some(self.sourced(text, value))
     }
 
-    pub(super) fn preset_definitions(&mut self, key: &str, value: &Value<'_>, file: &mut ConfigFile) {
+    pub(super) fn preset_definitions(&mut self, key: &str, value: &TomlValue<'_>, file: &mut ConfigFile) {
         let DeValue::Table(table) = value.get_ref() else {
             let help =
                 "define presets as `[presets.NAME]`; to switch presets on or off, write `presets` in `[filesystem]`";
@@ -281,7 +284,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `@name` and `!@name`.
-    pub(super) fn preset_switches(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+    pub(super) fn preset_switches(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Sourced<String>> {
         let mut strings = self.strings(key, value);
         strings.retain(|written| match written.value.strip_prefix('!') {
             Some(name) => self.is_reference("!", name, written),
@@ -290,8 +293,8 @@ impl<'a> Walk<'a> {
         strings
     }
 
-    /// `@name` alone: a preset adds up what it includes, and takes nothing away.
-    pub(super) fn preset_names(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+    /// `@name` alone: a preset cannot remove another one.
+    pub(super) fn preset_names(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Sourced<String>> {
         let mut strings = self.strings(key, value);
         strings.retain(|written| {
             if !written.value.starts_with('!') {
@@ -325,7 +328,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// `name` as a part of a dotted key: only letters, digits, `-` and `_` can stand there without quotes.
+/// `name` as a part of a dotted key. Only letters, digits, `-` and `_` need no quotes there.
 fn as_key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     match !name.is_empty() && name.chars().all(is_bare) {
@@ -334,7 +337,7 @@ fn as_key(name: &str) -> String {
     }
 }
 
-fn kind(value: &Value<'_>) -> &'static str {
+fn kind(value: &TomlValue<'_>) -> &'static str {
     match value.get_ref() {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",

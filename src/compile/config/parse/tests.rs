@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+
 use super::super::Tmp;
 use super::*;
 use crate::policy::rule::IfMissing;
@@ -107,8 +109,8 @@ fn a_data_file_gives_a_preset_with_its_limits() {
     assert_eq!(diagnostics, Diagnostics::default());
     assert_eq!(preset.description, "Files that hold secrets");
     assert_eq!(preset.relative_to, RelativeTo::OutermostRepository);
-    assert!(preset.leave_tracked);
-    assert_eq!(preset.skip_directories, ["node_modules", "target"]);
+    assert!(preset.refinements.leave_tracked);
+    assert_eq!(preset.refinements.skip_directories, ["node_modules", "target"]);
     assert_eq!(strings(&preset.definition.include), [("@other", r#""@other""#)]);
     let [ssh, env] = preset.definition.exclude.as_slice() else {
         panic!("two entries: {:?}", preset.definition.exclude)
@@ -116,11 +118,8 @@ fn a_data_file_gives_a_preset_with_its_limits() {
     assert_eq!(ssh.origin.to_string(), "@secrets");
     assert_eq!(written(&ssh.origin), r#""~/.ssh""#);
     assert_eq!(
-        (
-            env.path.to_str().unwrap_or_default(),
-            env.only_built_in.as_ref().map_or(&[][..], |own| own.except.as_slice())
-        ),
-        ("**/.env*", [".env.example".to_owned()].as_slice())
+        (env.path.to_str().unwrap_or_default(), env.refinements.as_ref().map_or(&[][..], |own| own.except.as_slice())),
+        ("**/.env*", [OsString::from(".env.example")].as_slice())
     );
     assert_eq!(preset.definition.origin.to_string(), "@secrets");
 }

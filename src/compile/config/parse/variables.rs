@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
-use super::{Value, Walk, as_key, printable};
+use super::{TomlValue, Walk, as_key, printable};
 use crate::diagnostic::Code;
 use crate::policy::origin::Sourced;
 
 impl Walk<'_> {
-    /// Names, or patterns for names. Whether a pattern means something is found where it is used.
-    pub(in super::super) fn variable_names(&mut self, key: &str, value: &Value<'_>) -> Vec<Sourced<String>> {
+    /// Names, or patterns for names. `environment` reports invalid patterns.
+    pub(in super::super) fn variable_names(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Sourced<String>> {
         let mut names = self.strings(key, value);
         names.retain(|written| match unusable(&written.value) {
             None => true,
@@ -22,7 +22,11 @@ impl Walk<'_> {
         names
     }
 
-    pub(in super::super) fn variables(&mut self, key: &str, value: &Value<'_>) -> BTreeMap<String, Sourced<String>> {
+    pub(in super::super) fn variables(
+        &mut self,
+        key: &str,
+        value: &TomlValue<'_>,
+    ) -> BTreeMap<String, Sourced<String>> {
         let mut variables = BTreeMap::new();
         let DeValue::Table(table) = value.get_ref() else {
             let help = format!("write `{key} = {{ NAME = \"value\" }}`");
@@ -58,7 +62,7 @@ impl Walk<'_> {
     }
 }
 
-/// Why there can be no variable of this name, and the remedy.
+/// Why no variable can have this name, and the help.
 fn unusable(name: &str) -> Option<(String, String)> {
     if name.is_empty() {
         let help = "write a name such as `CI`, or a pattern such as `NODE_*`";

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::compile::layers::Project;
-use crate::compile::presets::Policy;
+use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, listed, reason};
 use crate::host::unix_sockets;
 use crate::host::{FileKind, Resolved};

@@ -1,0 +1,183 @@
+//! The layers become one policy: the rules of the presets, the rules that users wrote, and for each
+//! setting the layer that decides it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::compile::config::{Entry, Filesystem, Tmp};
+use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
+use crate::compile::presets;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::session::Session;
+use crate::policy::origin::{Origin, Sourced};
+use crate::policy::path::AbsPath;
+use crate::policy::places;
+use crate::policy::rule::{Access, HardLinks, IfMissing, LayerKind, Protection, Rule};
+
+/// The whole policy, before the host is read: the rules of all layers, and the settings that won.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub rules: Vec<Arc<Rule>>,
+    pub network: Setting<bool>,
+    pub docker: Setting<bool>,
+    /// The entries of `sockets`, as rules that show a socket.
+    pub sockets: Vec<Rule>,
+    pub tmp: Setting<Tmp>,
+    pub nested: Setting<bool>,
+    /// Protections that the policy requires, each with its origin. No later file can remove a
+    /// requirement.
+    pub require: BTreeMap<Protection, Origin>,
+    /// Whether variables of the caller that no entry names pass.
+    pub inherit: Setting<bool>,
+    /// The presets in force and the layer that named each, for `--debug`.
+    pub presets: BTreeMap<String, LayerKind>,
+}
+
+/// A setting and the layer that decided it.
+#[derive(Clone, Debug)]
+pub struct Setting<T> {
+    pub value: T,
+    pub layer: LayerKind,
+    pub origin: Origin,
+}
+
+impl Policy {
+    pub fn of(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics) -> Self {
+        let (mut rules, presets) = presets::expand(layers, diagnostics);
+        rules.extend(layers.layers.iter().flat_map(written_rules).map(Arc::new));
+        if session.is_root() {
+            rules.extend(password_hashes().map(Arc::new));
+        }
+        refuse_unsafe_root(&rules, &layers.project, diagnostics);
+        let settings = Self::settings(layers);
+        if settings.tmp.value == Tmp::Host {
+            let origin = settings.tmp.origin.clone();
+            rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
+        }
+        Self { rules, presets, ..settings }
+    }
+
+    /// A policy without rules and presets.
+    fn settings(layers: &Layers) -> Self {
+        let required = layers.layers.iter().flat_map(|layer| &layer.config.require);
+        Self {
+            rules: Vec::new(),
+            network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
+            docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
+            sockets: layers.layers.iter().flat_map(socket_rules).collect(),
+            tmp: setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
+                l.config.filesystem.tmp.as_ref()
+            }),
+            nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
+            require: required.map(|Sourced { value, origin }| (*value, origin.clone())).collect(),
+            inherit: setting(layers, true, false, "the environment passes by default", |l| {
+                l.config.env.inherit.as_ref()
+            }),
+            presets: BTreeMap::new(),
+        }
+    }
+
+    /// The policy of `layers`, which lack one of this policy's files. `is_left_out` names the rules
+    /// of that file, which must name and define no preset and leave `tmp` alone.
+    pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
+        let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
+        Self { rules, presets: self.presets.clone(), ..Self::settings(layers) }
+    }
+
+    /// Drops everything that needs a placeholder: blocks of missing paths, and second places.
+    pub(crate) fn put_nothing_up(&mut self) {
+        for rule in &mut self.rules {
+            if rule.if_missing == IfMissing::Block {
+                Arc::make_mut(rule).if_missing = IfMissing::Skip;
+            }
+            if rule.refinements.second_place.is_some() {
+                Arc::make_mut(&mut Arc::make_mut(rule).refinements).second_place = None;
+            }
+        }
+    }
+}
+
+/// For a scalar the later layer wins (SPEC L2). A file above the root can only forbid (SPEC L4).
+fn setting<T: Copy + PartialEq>(
+    layers: &Layers,
+    default: T,
+    strict: T,
+    why: &'static str,
+    of: impl Fn(&Layer) -> Option<&Sourced<T>>,
+) -> Setting<T> {
+    let counts = |layer: &Layer, value: T| !layer.protective_only || value == strict;
+    let decided = layers.layers.iter().rev().find_map(|layer| {
+        let Sourced { value, origin } = of(layer).filter(|written| counts(layer, written.value))?;
+        Some(Setting { value: *value, layer: layer.kind, origin: origin.clone() })
+    });
+    decided.unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
+}
+
+/// The entries of one layer, as rules on that layer.
+fn written_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
+    let Filesystem { ro, rw, exclude, .. } = &layer.config.filesystem;
+    let by_access = [(Access::Ro, ro), (Access::Exclude, exclude), (Access::Rw, rw)];
+    let rules = by_access.into_iter().flat_map(|(access, entries)| rules_of(access, entries, layer.kind, &layer.base));
+    rules.filter_map(|rule| if layer.protective_only { forbidding(rule) } else { Some(rule) })
+}
+
+/// Keeps a rule of a file above the root only if it forbids (SPEC L4).
+pub(super) fn forbidding(rule: Rule) -> Option<Rule> {
+    rule.access.is_protective().then_some(Rule { hard_links: HardLinks::Refuse, ..rule })
+}
+
+/// The rules of `entries`, whose relative paths start at `base`.
+pub(super) fn rules_of(
+    access: Access,
+    entries: &[Entry],
+    layer: LayerKind,
+    base: &AbsPath,
+) -> impl Iterator<Item = Rule> {
+    entries.iter().map(move |entry| Rule {
+        if_missing: entry.if_missing,
+        hard_links: entry.hard_links,
+        ..Rule::written(access, entry.path.clone(), base.clone(), layer, entry.origin.clone())
+    })
+}
+
+/// Sockets that a layer allows. A file above the root allows none (SPEC L4).
+fn socket_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
+    let allowed = layer.config.sockets.iter().filter(|_| !layer.protective_only);
+    allowed.map(|written| Rule {
+        text: written.value.clone().into(),
+        // A socket that the command may use needs no protection of its other names.
+        hard_links: HardLinks::Allow,
+        shows_socket: true,
+        // Connecting works through a read-only mount, and changing the socket's mode does not.
+        ..Rule::exact(Access::Ro, layer.base.clone(), layer.kind, written.origin.clone())
+    })
+}
+
+/// Hides from root the password hashes, which no user can read.
+fn password_hashes() -> [Rule; 2] {
+    let origin = Origin::BuiltIn("password hashes are hidden from root");
+    ["etc/shadow*", "etc/gshadow*"].map(|text| Rule {
+        text: text.into(),
+        ..Rule::exact(Access::Exclude, AbsPath::root(), LayerKind::Preset, origin.clone())
+    })
+}
+
+/// SPEC L6: a preset must not open a whole home by accident. A rule of the user may.
+fn refuse_unsafe_root(rules: &[Arc<Rule>], project: &Project, diagnostics: &mut Diagnostics) {
+    if let Some(rule) = rules.iter().find(|rule| opens_unsafe_root(rule, project)) {
+        diagnostics.push(
+            Diagnostic::new(
+                Code::UnsafeRoot,
+                format!("`{}` is too broad a project: {} would make all of it writable", project.root, rule.origin),
+            )
+            .help("start in the folder of one project, or take `@base` out with `--preset '!base'`"),
+        );
+    }
+}
+
+/// Whether `rule` is a preset's, and makes a project root writable that is too broad for it.
+pub(crate) fn opens_unsafe_root(rule: &Rule, project: &Project) -> bool {
+    let opens_root =
+        rule.access == Access::Rw && rule.layer == LayerKind::Preset && rule.base == project.root && rule.text == ".";
+    opens_root && is_unsafe_root(&project.root, &project.home)
+}
