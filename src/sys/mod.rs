@@ -2,12 +2,13 @@
 
 pub(crate) mod ablate;
 pub(crate) mod capabilities;
+pub(crate) mod clock;
 pub(crate) mod fd;
 pub(crate) mod landlock;
 pub(crate) mod mount;
 pub(crate) mod namespaces;
 pub(crate) mod process;
+pub(crate) mod read_only;
 pub(crate) mod seccomp;
-pub(crate) mod signal_mask;
 pub(crate) mod signals;
 pub(crate) mod terminal;

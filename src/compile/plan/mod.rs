@@ -244,7 +244,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         planner.close_until(path);
         planner.decision(path, decision, decisions, &mut seen);
     }
-    planner.close_all();
+    planner.remount_all_ro();
     planner.views = seen.done();
     let mut placeholders: Vec<Placeholder> =
         decisions.iter().filter_map(|(_, decision)| decision.placeholder.as_deref().cloned()).collect();
@@ -423,17 +423,17 @@ impl Planner {
     /// Seals the masks whose subtree ends before `path`.
     fn close_until(&mut self, path: &AbsPath) {
         while let Some(mask) = self.open.pop_if(|mask| !path.is_within(&mask.path)) {
-            self.seal(mask);
+            self.remount_ro(mask);
         }
     }
 
-    fn close_all(&mut self) {
+    fn remount_all_ro(&mut self) {
         while let Some(mask) = self.open.pop() {
-            self.seal(mask);
+            self.remount_ro(mask);
         }
     }
 
-    fn seal(&mut self, mask: OpenMask) {
+    fn remount_ro(&mut self, mask: OpenMask) {
         if ablate::is_off(Mitigation::MaskSealed) {
             return;
         }

@@ -6,6 +6,7 @@ use rustix::fs::{AtFlags, CWD, FileType, statat};
 
 use crate::host::Host;
 use crate::policy::path::AbsPath;
+use crate::sys::clock;
 
 /// Seconds and nanoseconds.
 type Moment = (i64, i64);
@@ -21,7 +22,7 @@ pub struct Visited {
 
 impl Visited {
     pub(super) fn begin() -> Self {
-        Self { began: Some(now()), ..Self::default() }
+        Self { began: Some(clock::coarse_now()), ..Self::default() }
     }
 
     pub(super) fn note(&mut self, directory: AbsPath, was_there: bool) {
@@ -52,19 +53,6 @@ impl Visited {
     }
 }
 
-/// By the clock that file systems take their times from, which ticks a few hundred times in a
-/// second: what changes from now on is not older than this.
-///
-/// Not by rustix, whose access to the clock crashes under valgrind (`benches/instructions.py`).
-#[allow(unsafe_code)]
-fn now() -> Moment {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills this one value. Where it had no such clock, everything would count
-    // as changed since.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut now) };
-    (now.tv_sec, now.tv_nsec)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,7 +63,7 @@ mod tests {
     fn tick() {
         let exact = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let before = (exact.as_secs().try_into().unwrap(), exact.subsec_nanos().into());
-        while now() <= before {
+        while clock::coarse_now() <= before {
             std::thread::yield_now();
         }
     }

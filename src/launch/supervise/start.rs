@@ -18,11 +18,11 @@ use crate::sys::signals::{self, Shield, Signals};
 
 use super::{GivenStreams, cannot, channel};
 
-/// bwrap, started.
+/// A bwrap that was started.
 pub(super) struct Started {
     pub(super) bwrap: Bwrap,
     pub(super) streams: Streams,
-    /// To the guard, where there is one.
+    /// The socket to the guard, if there is one.
     pub(super) socket: Option<OwnedFd>,
 }
 
@@ -35,33 +35,27 @@ pub(super) fn start(
     let streams = Streams::new()?;
     let (socket, passed, shield) = if argv.guard.is_some() {
         let (ours, theirs) = channel::pair().map_err(|e| cannot("make a socket", &e))?;
-        let sheet = RunSheet { signal_mask: signals.before().to_string(), report: Some(REPORT), ..sheet };
+        let sheet = RunSheet { signal_mask: Some(signals.before().0), report: Some(REPORT), ..sheet };
         let sheet = sheet_descriptor(&sheet).map_err(|e| cannot_prepare(&e))?;
         (Some(ours), vec![(sheet, RUN_SHEET), (theirs, REPORT)], Shield::Supervised)
     } else {
-        // bwrap starts the command itself and passes no signal on: Ctrl-C, and a signal to the
+        // bwrap starts the command itself and passes no signal on. Ctrl-C, or a signal to the
         // supervisor, ends bwrap and with it the command.
         (None, Vec::new(), Shield::No(signals.before()))
     };
     let mut command = bwrap_command(argv, passed, &streams).map_err(|e| cannot_prepare(&e))?;
     signals::shield(&mut command, shield);
-    if let Some(stdin) = given.stdin {
-        command.stdin(stdin);
-    }
-    if let Some(stdout) = given.stdout {
-        command.stdout(stdout);
-    }
-    if let Some(stderr) = given.stderr {
-        command.stderr(stderr);
-    }
+    given.stdin.map(|stream| command.stdin(stream));
+    given.stdout.map(|stream| command.stdout(stream));
+    given.stderr.map(|stream| command.stderr(stream));
     Ok(Started { bwrap: Bwrap::spawn(&mut command, &argv.program)?, streams, socket })
 }
 
-/// The process of bwrap. It ends with this value, and all processes that it has made end with it.
+/// The process of bwrap. Dropping this ends it and all processes of its sandbox.
 pub(super) struct Bwrap {
     child: Child,
     pub(super) process: Process,
-    /// Processes that have nothing to do with it.
+    /// Children of ours that are not of this sandbox.
     children_before: Vec<Pid>,
     ended: bool,
 }
@@ -89,16 +83,16 @@ impl Bwrap {
         Ok(status)
     }
 
-    /// Ends the processes that bwrap left behind, if the guard has not named the first process of
-    /// the process namespace. They are our children by now, and may not have bound their life to
-    /// bwrap's.
+    /// Ends the processes that bwrap left behind, where the guard has not named the first process of
+    /// their namespace. They are our children by now. bwrap may have been killed before they asked
+    /// to die with it.
     pub(super) fn end_orphans(&self) {
-        let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::numbers_anew(*pid);
+        let adopted = |pid: &Pid| !self.children_before.contains(pid) && process::is_in_other_pid_namespace(*pid);
         process::children().into_iter().filter(adopted).filter_map(|pid| Process::open(pid).ok()).for_each(end);
     }
 }
 
-/// Ends a process namespace: with its first process all others end.
+/// Ends a process namespace by its first process.
 pub(super) fn end(init: Process) {
     init.signal(Signal::KILL);
     init.wait_until_ended();
