@@ -47,7 +47,7 @@ fn unavailable(message: &str) -> Diagnostic {
     Diagnostic::new(Code::SandboxUnavailable, message)
 }
 
-/// An installation with the setuid bit needs no user namespaces.
+/// Whether bwrap has the setuid bit, with which it needs no user namespaces.
 pub(crate) fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
     const SETUID: u32 = 0o4000;
     std::fs::metadata(host.real(bwrap)).is_ok_and(|found| found.permissions().mode() & SETUID != 0)

@@ -40,24 +40,20 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
     // Also the outermost folder: since an earlier run, a planted `.git` may have made a subfolder the
     // root.
     let project = &compiled.layers.project;
-    let of_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
+    let in_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
     // A file that a rule protects may have been created in a writable folder while it was missing.
     let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
-    let plantable = |at: &AbsPath| of_project(at) || in_writable(at);
-    if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at))
+    if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| in_project(at) || in_writable(at))
         && !ablate::is_off(Mitigation::BwrapPath)
     {
-        return Err(Diagnostic::new(
-            Code::BwrapUntrusted,
-            format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),
-        )
-        .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
+        let message = format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write");
+        return Err(Diagnostic::new(Code::BwrapUntrusted, message)
+            .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
     }
     Ok(resolved.path)
 }
 
-/// The flags that its help names, if they include [`PERMS`], which every policy needs. For starts
-/// whose failure nobody can explain afterwards.
+/// The flags that its help names. Refuses a bwrap without [`PERMS`], which every policy needs.
 pub(super) fn sufficient_flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     let flags = flags(bwrap)?;
     // A program without any flag is not bubblewrap. It fails by itself and says why.
@@ -68,8 +64,8 @@ pub(super) fn sufficient_flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diag
     Err(Diagnostic::new(Code::BwrapTooOld, message).help("bubblewrap 0.5 and newer have it"))
 }
 
-/// The flags that its help names. A version does not tell them: distributions carry patches, and
-/// wrappers stand in for bwrap.
+/// The flags that its help names. A version would not tell: distributions carry patches, and wrappers
+/// stand in for bwrap.
 pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     let help = asked(bwrap, "--help")?;
     Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())

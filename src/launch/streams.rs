@@ -12,10 +12,8 @@ use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::read_only;
 
-type Stream = (BorrowedFd<'static>, &'static str);
-
 /// The streams in the order of their numbers.
-fn of_caller() -> [Stream; 3] {
+fn of_caller() -> [(BorrowedFd<'static>, &'static str); 3] {
     [(stdin(), "standard input"), (stdout(), "standard output"), (stderr(), "standard error")]
 }
 

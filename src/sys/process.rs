@@ -65,7 +65,10 @@ impl Process {
         (stat.first()? == "T").then_some(by)
     }
 
-    pub(crate) fn wait_until_ended(&self) {
+    /// Kills the process and waits for its end. With the first process of a process namespace all
+    /// others in it end.
+    pub(crate) fn end(&self) {
+        self.signal(Signal::KILL);
         let ended = || poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], None::<&Timespec>);
         let _ = retry_on_intr(ended);
         // If it became our child when its parent ended, no other process collects it.

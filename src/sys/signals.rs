@@ -17,24 +17,13 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use libc::c_int;
+use libc::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ, c_int};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
 /// Signals that are never blocked: faults of this process, limits of the kernel, and the signals
 /// that `std` and `wait` rely on.
-const LEFT_ALONE: [c_int; 10] = [
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGSEGV,
-    libc::SIGSYS,
-    libc::SIGXCPU,
-    libc::SIGXFSZ,
-    libc::SIGPIPE,
-    libc::SIGCHLD,
-];
+const LEFT_ALONE: [c_int; 10] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGXCPU, SIGXFSZ, SIGPIPE, SIGCHLD];
 
 /// A set of signals: the signal with the number N is the bit N - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +83,7 @@ impl Signals {
     /// Blocks signals for this thread, which must be the only one that signals can meet.
     pub(crate) fn block() -> io::Result<Self> {
         // If SIGCHLD is ignored, a child vanishes with its status. bwrap inherits the disposition.
-        set_default(libc::SIGCHLD);
+        set_default(SIGCHLD);
         let mask = Mask::supervised();
         let before = mask.change(libc::SIG_BLOCK)?;
         // SAFETY: the kernel reads the mask, whose size it is told, and makes a new descriptor, which
@@ -251,7 +240,7 @@ mod tests {
     fn a_mask_has_a_bit_for_each_signal_and_the_kernel_reads_it_so() {
         assert_eq!(Mask::of([1, 2, 64]), Mask(1 << 63 | 3));
         let supervised = Mask::supervised();
-        assert_eq!(supervised.0 & Mask::of([libc::SIGCHLD, 32, 33]).0, 0);
+        assert_eq!(supervised.0 & Mask::of([SIGCHLD, 32, 33]).0, 0);
         let usr1_and_last = Mask::of([libc::SIGUSR1, libc::SIGRTMAX()]);
         let before = Mask::current();
         usr1_and_last.restore();

@@ -1,4 +1,4 @@
-//! What was put up is taken away as soon as nobody inside lives, although bwrap still ends: so nobody may live then.
+//! Placeholders are removed only when no process inside is alive any more.
 
 use std::fs;
 

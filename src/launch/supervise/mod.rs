@@ -10,11 +10,11 @@
 //!
 //! One loop waits for all of it, without threads or signal handlers.
 
+mod bwrap;
 mod channel;
 mod ending;
 mod jobs;
 mod run;
-mod start;
 mod watch;
 
 use std::io;
@@ -31,6 +31,7 @@ use crate::launch::RunHooks;
 use crate::sys::signals::{self, Signals};
 
 pub use ending::Ending;
+use run::Run;
 
 /// How a supervised start ended.
 #[derive(Debug)]
@@ -76,9 +77,9 @@ impl Supervisor {
         given: GivenStreams,
         hooks: &mut RunHooks,
     ) -> Conclusion {
-        match start::start(&self.signals, argv, sheet, given) {
+        match Run::start(&self.signals, argv, sheet, given) {
             Err(diagnostic) => Conclusion::Failed(diagnostic),
-            Ok(started) => run::run(&self.signals, started, host, &argv.program, hooks),
+            Ok(run) => run.supervise(host, &argv.program, hooks),
         }
     }
 

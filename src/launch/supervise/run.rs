@@ -8,21 +8,23 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal};
 
+use crate::compile::guard_plan::{REPORT, RUN_SHEET, RunSheet};
+use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::guard::report::{self, Report, cannot_execute_inside};
 use crate::host::Host;
 use crate::launch::streams::Streams;
-use crate::launch::{RunHooks, availability, bwrap};
+use crate::launch::{RunHooks, availability, bwrap, bwrap_command, cannot_prepare, sheet_descriptor};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Point};
 use crate::sys::namespaces::Namespaces;
 use crate::sys::process::Process;
-use crate::sys::signals::Signals;
+use crate::sys::signals::{self, Shield, Signals};
 use crate::sys::terminal::{self, Foreground};
 
-use super::start::{self, Bwrap, Started};
+use super::bwrap::Bwrap;
 use super::watch::Watch;
-use super::{Conclusion, Ending, cannot, channel};
+use super::{Conclusion, Ending, GivenStreams, cannot, channel};
 
 /// A run, from the start of bwrap on.
 pub(super) struct Run<'a> {
@@ -53,54 +55,77 @@ pub(super) struct Run<'a> {
     streams: Streams,
 }
 
-/// Waits for a bwrap that was started, and returns when no process inside is alive any more.
-pub(super) fn run(
-    signals: &Signals,
-    started: Started,
-    host: &Host,
-    program: &AbsPath,
-    hooks: &mut RunHooks,
-) -> Conclusion {
-    let Started { bwrap, streams, socket } = started;
-    let mut run = Run {
-        signals,
-        bwrap,
-        guarded: socket.is_some(),
-        leads_session: terminal::leads_session(),
-        socket,
-        command: None,
-        init: None,
-        namespaces: None,
-        failure: None,
-        early: Vec::new(),
-        abandoned_by: None,
-        continued: false,
-        continued_late: false,
-        watch: Watch::new(),
-        streams,
-    };
-    if run.guarded {
-        hooks.while_mounting();
+impl<'a> Run<'a> {
+    /// Starts bwrap.
+    pub(super) fn start(
+        signals: &'a Signals,
+        argv: &Argv,
+        sheet: RunSheet,
+        given: GivenStreams,
+    ) -> Result<Self, Diagnostic> {
+        let streams = Streams::new()?;
+        let (socket, passed, shield) = if argv.guard.is_some() {
+            let (ours, theirs) = channel::pair().map_err(|e| cannot("make a socket", &e))?;
+            let sheet = RunSheet { signal_mask: Some(signals.before().0), report: Some(REPORT), ..sheet };
+            let sheet = sheet_descriptor(&sheet).map_err(|e| cannot_prepare(&e))?;
+            (Some(ours), vec![(sheet, RUN_SHEET), (theirs, REPORT)], Shield::Supervised)
+        } else {
+            // bwrap starts the command itself and passes no signal on. Ctrl-C, or a signal to the
+            // supervisor, ends bwrap and with it the command.
+            (None, Vec::new(), Shield::No(signals.before()))
+        };
+        let mut command = bwrap_command(argv, passed, &streams).map_err(|e| cannot_prepare(&e))?;
+        signals::shield(&mut command, shield);
+        given.stdin.map(|stream| command.stdin(stream));
+        given.stdout.map(|stream| command.stdout(stream));
+        given.stderr.map(|stream| command.stderr(stream));
+        Ok(Self {
+            signals,
+            bwrap: Bwrap::spawn(&mut command, &argv.program)?,
+            guarded: socket.is_some(),
+            leads_session: terminal::leads_session(),
+            socket,
+            command: None,
+            init: None,
+            namespaces: None,
+            failure: None,
+            early: Vec::new(),
+            abandoned_by: None,
+            continued: false,
+            continued_late: false,
+            watch: Watch::new(),
+            streams,
+        })
     }
-    let foreground = Foreground::now();
-    let waited = run.until_bwrap_ended(hooks);
-    if waited.is_err() {
-        run.bwrap.process.signal(Signal::KILL);
-    }
-    let status = waited.and(run.bwrap.wait());
-    run.end_all();
-    // The hooks compare the host with their notes, so this comes before they remove placeholders.
-    let conclusion = match status {
-        Ok(status) => run.conclusion(status, host, program, hooks),
-        Err(e) => Conclusion::Failed(cannot("wait for bwrap", &e)),
-    };
-    hooks.after_exit(&|| run.remount_all_ro());
-    run.streams.hand_back();
-    foreground.iter().for_each(Foreground::take_back);
-    conclusion
-}
 
-impl Run<'_> {
+    /// Waits for the run, and returns when no process inside is alive any more.
+    pub(super) fn supervise(mut self, host: &Host, program: &AbsPath, hooks: &mut RunHooks) -> Conclusion {
+        if self.guarded {
+            hooks.while_mounting();
+        }
+        let foreground = Foreground::now();
+        let waited = self.until_bwrap_ended(hooks);
+        if waited.is_err() {
+            self.bwrap.process.signal(Signal::KILL);
+        }
+        let status = waited.and(self.bwrap.wait());
+        // The other processes inside end after bwrap (`--die-with-parent`).
+        match self.init.take() {
+            Some(init) => init.end(),
+            None => self.bwrap.end_orphans(),
+        }
+        // The hooks compare the host with their notes, so this comes before they remove
+        // placeholders.
+        let conclusion = match status {
+            Ok(status) => self.conclusion(status, host, program, hooks),
+            Err(e) => Conclusion::Failed(cannot("wait for bwrap", &e)),
+        };
+        hooks.after_exit(&|| self.remount_all_ro());
+        self.streams.hand_back();
+        foreground.iter().for_each(Foreground::take_back);
+        conclusion
+    }
+
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
             let Woken { bwrap_ended, told, nothing } = self.wait()?;
@@ -187,14 +212,6 @@ impl Run<'_> {
         self.namespaces = self.command.as_ref().and_then(|command| Namespaces::of(command.pid()).ok());
         for signal in std::mem::take(&mut self.early) {
             self.pass_on(signal);
-        }
-    }
-
-    /// Waits until all processes inside have ended, as they do after bwrap (`--die-with-parent`).
-    fn end_all(&mut self) {
-        match self.init.take() {
-            Some(init) => start::end(init),
-            None => self.bwrap.end_orphans(),
         }
     }
 
