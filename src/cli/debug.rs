@@ -34,10 +34,8 @@ pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String
 /// The capabilities of the machine.
 pub(super) fn engine(engine: &Engine, compiled: &Compiled) -> String {
     let has = |has: bool| if has { "yes" } else { "no" };
-    let lacking: Vec<&str> = engine.features.lacking().collect();
-    let flags = if lacking.is_empty() { "all".to_owned() } else { format!("all but {}", lacking.join(", ")) };
     format!(
-        "machine: {}; guard: {}; seccomp: {}; Landlock scope: {}\nbwrap's flags: {flags}\n",
+        "machine: {}; guard: {}; seccomp: {}; Landlock scope: {}\n",
         engine.bwrap,
         has(compiled.guard),
         has(engine.kernel.seccomp),

@@ -111,8 +111,8 @@ pub enum Expectation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunSheet {
-    /// The signals that are blocked for the command, as the caller had it: bits, in hexadecimal.
-    pub signal_mask: String,
+    /// The signals that are blocked for the command, as the caller had it: a bit for each.
+    pub signal_mask: Option<u64>,
     /// The file descriptor of the supervisor's socket. `--exec` leaves no supervisor.
     pub report: Option<i32>,
     /// The guard writes its own messages as JSON.

@@ -143,7 +143,7 @@ impl Compiled {
                 "`--no-guard` is set",
             ),
             lack(kernel.seccomp, Protection::Seccomp, "this kernel has none"),
-            lack(kernel.landlock && kernel.names, Protection::Landlock, "it needs Linux 6.12"),
+            lack(kernel.landlock && kernel.landlock_dir_rights, Protection::Landlock, "it needs Linux 6.12"),
         ]
         .into_iter()
         .flatten()

@@ -31,7 +31,7 @@ use crate::policy::places;
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::fd;
 use crate::sys::seccomp;
-use crate::sys::signal_mask::Mask;
+use crate::sys::signals::Mask;
 use crate::sys::{capabilities, landlock, namespaces};
 use report::{Answer, Report, cannot_execute_inside, refusal};
 
@@ -170,8 +170,8 @@ fn start(
         Table::read()?.compare(plan, &identities)?;
         tell(supervisor, &Report::Ready)?;
     }
-    if let Ok(mask) = sheet.signal_mask.parse::<Mask>() {
-        mask.restore();
+    if let Some(mask) = sheet.signal_mask {
+        Mask(mask).restore();
     }
     let variables = sheet.environment.iter().map(|(name, value)| (&name.0, &value.0));
     let error = Command::new(program).args(arguments).envs(variables).exec();
@@ -243,9 +243,9 @@ fn answer(supervisor: Option<&OwnedFd>) -> Result<Answer, Failure> {
 fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
     let scopes = plan.landlock && !ablate::is_off(Mitigation::LandlockScope);
     if plan.names && !ablate::is_off(Mitigation::OwnNames) {
-        landlock::keep_names(writable_directories(plan), scopes)
+        landlock::restrict_name_changes(writable_dirs(plan), scopes)
     } else if scopes {
-        landlock::apply()
+        landlock::restrict_scopes()
     } else {
         Ok(())
     }
@@ -254,7 +254,7 @@ fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
 /// The directories in and below which the command may create names, as far as mounts let it. One
 /// that lies in another is left out. They are opened one at a time, because a policy may have more
 /// of them than a process may open files.
-fn writable_directories(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
+fn writable_dirs(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
     let mut last: Option<&AbsPath> = None;
     plan.expect.iter().filter_map(move |expected| {
         let is_open = matches!(expected.access, Expectation::Rw | Expectation::Own);

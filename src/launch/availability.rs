@@ -1,19 +1,19 @@
 //! Whether this machine can make a sandbox at all, with the cause and the remedy where it cannot.
 //!
 //! The message of bwrap names neither. Three small files name the common causes. Where they leave a
-//! doubt, one trial start settles it: before an exec, and after a supervised start that failed.
+//! doubt, one trial start settles it: before a start that is not supervised, and after a supervised
+//! start that failed.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::path::{AbsPath, escape_for_display};
 
-use super::{apparmor, features};
+use super::apparmor;
 
 pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
@@ -32,20 +32,10 @@ pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(
 
 /// Does [`check`], and starts a trial sandbox where the files leave a doubt. A caller that becomes
 /// bwrap needs it, because it cannot look for the cause afterwards.
-pub(super) fn check_with_trial(
-    host: &Host,
-    session: &Session,
-    layers: &Layers,
-    bwrap: &AbsPath,
-) -> Result<(), Diagnostic> {
+pub(super) fn check_with_trial(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     check(host, session, bwrap)?;
-    let doubtful = (is_restricted(host) && !session.is_root()) || in_container(host, session);
-    if !doubtful || is_setuid(host, bwrap) || features::has_worked(host, session, layers, bwrap) {
-        return Ok(());
-    }
-    trial(host, bwrap)?;
-    features::remember_that_it_works(host, session, layers, bwrap);
-    Ok(())
+    let is_doubtful = (is_restricted(host) && !session.is_root()) || in_container(host, session);
+    if is_doubtful && !is_setuid(host, bwrap) { trial(host, bwrap) } else { Ok(()) }
 }
 
 /// Whether AppArmor restricts the user namespaces of programs without a profile.
@@ -57,7 +47,7 @@ fn unavailable(message: &str) -> Diagnostic {
     Diagnostic::new(Code::SandboxUnavailable, message)
 }
 
-/// An installation with the setuid bit needs no user namespaces.
+/// Whether bwrap has the setuid bit, with which it needs no user namespaces.
 pub(crate) fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
     const SETUID: u32 = 0o4000;
     std::fs::metadata(host.real(bwrap)).is_ok_and(|found| found.permissions().mode() & SETUID != 0)

@@ -1,4 +1,5 @@
-//! Which bwrap. It decides everything, so it must not be one that the command could have planted.
+//! Which bwrap is started. Everything depends on it, so it must not be one that a sandboxed command
+//! can have planted.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,6 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{Access, access};
 
 use crate::compile::Compiled;
+use crate::compile::lower::PERMS;
 use crate::compile::plan::View;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::session::Session;
@@ -35,32 +37,41 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         return Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
             .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"));
     };
-    // The outermost folder too: with a planted `.git` a subfolder is the root of this run, and was
-    // not of an earlier one.
+    // Also the outermost folder: since an earlier run, a planted `.git` may have made a subfolder the
+    // root.
     let project = &compiled.layers.project;
-    let of_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
-    // What a rule protects in a writable folder may have been put there while it was missing.
+    let in_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
+    // A file that a rule protects may have been created in a writable folder while it was missing.
     let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
-    let plantable = |at: &AbsPath| of_project(at) || in_writable(at);
-    if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| plantable(at))
+    if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| in_project(at) || in_writable(at))
         && !ablate::is_off(Mitigation::BwrapPath)
     {
-        return Err(Diagnostic::new(
-            Code::BwrapUntrusted,
-            format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write"),
-        )
-        .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
+        let message = format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write");
+        return Err(Diagnostic::new(Code::BwrapUntrusted, message)
+            .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
     }
     Ok(resolved.path)
 }
 
-/// All flags that its help names. A version would only let us guess.
+/// The flags that its help names. Refuses a bwrap without [`PERMS`], which every policy needs.
+pub(super) fn sufficient_flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
+    let flags = flags(bwrap)?;
+    // A program without any flag is not bubblewrap. It fails by itself and says why.
+    if flags.is_empty() || flags.contains(PERMS) {
+        return Ok(flags);
+    }
+    let message = format!("`{bwrap}` does not have `{PERMS}`, which this policy needs");
+    Err(Diagnostic::new(Code::BwrapTooOld, message).help("bubblewrap 0.5 and newer have it"))
+}
+
+/// The flags that its help names. A version would not tell: distributions carry patches, and wrappers
+/// stand in for bwrap.
 pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     let help = asked(bwrap, "--help")?;
     Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())
 }
 
-/// What it calls itself: `bubblewrap 0.8.0`.
+/// Its name and release: `bubblewrap 0.8.0`.
 pub(crate) fn version(bwrap: &AbsPath) -> Result<String, Diagnostic> {
     Ok(asked(bwrap, "--version")?.lines().next().unwrap_or_default().trim().to_owned())
 }

@@ -1,5 +1,5 @@
-//! Whether the command can be found inside, before anything starts: bwrap itself reports every failure as exit
-//! code 1, which a caller could not tell from the command's own.
+//! Whether the command can be found inside. This is checked before anything starts, because bwrap
+//! reports every failure as exit code 1, which a caller cannot tell from the command's own.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,14 +15,12 @@ use crate::host::{FileKind, Host};
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 
-/// What stands at one place where the command could be.
-enum Found {
-    Executable,
-    NotExecutable(AbsPath),
-    Folder(AbsPath),
-    /// The place on the way that the sandbox does not show.
-    Hidden(AbsPath),
-    Absent,
+/// Why a candidate cannot be executed, the most telling reason first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Obstacle {
+    NotExecutable,
+    Hidden,
+    IsFolder,
 }
 
 pub(super) fn check(
@@ -31,27 +29,25 @@ pub(super) fn check(
     environment: &Environment,
     name: &OsStr,
 ) -> Result<(), Diagnostic> {
-    // It is there inside only.
+    // The guard exists inside alone.
     if compiled.guard && name == places::GUARD {
         return Ok(());
     }
-    let (mut hidden, mut not_executable, mut folder) = (None, None, None);
+    let mut obstacles = Vec::new();
     for candidate in candidates(environment, &compiled.layers.project.cwd, name) {
         match look(host, &compiled.plan, &candidate) {
-            Found::Executable => return Ok(()),
-            Found::NotExecutable(at) => not_executable = not_executable.or(Some(at)),
-            Found::Folder(at) => folder = folder.or(Some(at)),
-            Found::Hidden(at) => hidden = hidden.or(Some(at)),
-            Found::Absent => {}
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(obstacle) => obstacles.push(obstacle),
         }
     }
     let shown_name = escape_for_display(name);
-    Err(match (not_executable, hidden, folder) {
-        (Some(at), ..) => {
+    Err(match obstacles.into_iter().min_by_key(|(why, _)| *why) {
+        Some((Obstacle::NotExecutable, at)) => {
             Diagnostic::new(Code::CommandNotExecutable, format!("`{shown_name}` is `{at}`, which cannot be executed"))
                 .help("make it executable with `chmod +x`, or run it through its interpreter")
         }
-        (None, Some(at), _) => {
+        Some((Obstacle::Hidden, at)) => {
             let message = if at.as_os_str() == name {
                 format!("`{at}` exists, but the sandbox does not show it")
             } else {
@@ -60,11 +56,11 @@ pub(super) fn check(
             Diagnostic::new(Code::CommandNotFound, message)
                 .help("show it with a `ro` rule, or call the command from a place that is visible inside")
         }
-        (None, None, Some(at)) => {
+        Some((Obstacle::IsFolder, at)) => {
             Diagnostic::new(Code::CommandNotExecutable, format!("`{at}` is a folder, which cannot be executed"))
                 .help("give a command; `-C` says in which folder it starts")
         }
-        (None, None, None) => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found")).help(
+        None => Diagnostic::new(Code::CommandNotFound, format!("`{shown_name}` was not found")).help(
             if name.as_bytes().contains(&b' ') {
                 "give the command and its arguments as words of their own, or use `sh -c`"
             } else {
@@ -74,8 +70,9 @@ pub(super) fn check(
     })
 }
 
-/// As `execvp` looks: a name with a slash is a path, everything else is searched for. As spelled, because what `link/..`
-/// means is only known on the way. The `PATH` is the one that the command gets, for it is the one that bwrap has.
+/// The paths that `execvp` would try: a name with a slash is a path, every other name is searched
+/// for in the command's PATH, which is also bwrap's. The paths are not normalized, because the
+/// meaning of `link/..` depends on the link.
 fn candidates(environment: &Environment, cwd: &AbsPath, name: &OsStr) -> Vec<PathBuf> {
     let cwd = cwd.as_path();
     if name.as_bytes().contains(&b'/') {
@@ -89,18 +86,17 @@ fn candidates(environment: &Environment, cwd: &AbsPath, name: &OsStr) -> Vec<Pat
     folders.map(|folder| cwd.join(folder).join(name)).collect()
 }
 
-fn look(host: &Host, plan: &Plan, candidate: &Path) -> Found {
-    // What cannot be looked at here cannot be executed inside either.
-    let Ok(resolved) = host.resolve(candidate) else { return Found::Absent };
-    let Some(kind) = resolved.kind else { return Found::Absent };
+/// Whether `candidate` can be executed inside. `false` if there is none.
+fn look(host: &Host, plan: &Plan, candidate: &Path) -> Result<bool, (Obstacle, AbsPath)> {
+    // A path that the caller cannot look at cannot be executed inside either.
+    let Ok(resolved) = host.resolve(candidate) else { return Ok(false) };
+    let Some(kind) = resolved.kind else { return Ok(false) };
     if let Some(hidden) = resolved.links.iter().chain([&resolved.path]).find(|at| !plan.view(at).shows_host()) {
-        return Found::Hidden(hidden.clone());
+        return Err((Obstacle::Hidden, hidden.clone()));
     }
-    if kind == FileKind::Directory {
-        Found::Folder(resolved.path)
-    } else if kind == FileKind::File && access(host.real(&resolved.path), Access::EXEC_OK).is_ok() {
-        Found::Executable
-    } else {
-        Found::NotExecutable(resolved.path)
+    match kind {
+        FileKind::Directory => Err((Obstacle::IsFolder, resolved.path)),
+        FileKind::File if access(host.real(&resolved.path), Access::EXEC_OK).is_ok() => Ok(true),
+        _ => Err((Obstacle::NotExecutable, resolved.path)),
     }
 }

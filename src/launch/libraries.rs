@@ -1,4 +1,4 @@
-//! The libraries of the guard: it is this very program, and finds its libraries inside.
+//! The libraries of the guard, which is this program and finds its libraries inside.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,18 +11,13 @@ use crate::policy::path::AbsPath;
 
 /// Refuses a policy that hides a library which the guard was linked with. A static build has none.
 pub(super) fn check(plan: &Plan, executable: Option<&AbsPath>) -> Result<(), Diagnostic> {
-    // Without `/proc` there would be no sandbox; what cannot be told here shows when bwrap starts
-    // the guard.
+    // Without `/proc` there is no sandbox, and bwrap says so.
     let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
-    let needed = mapped(&maps).into_iter().filter(|file| Some(file) != executable);
-    match needed.into_iter().find(|file| !plan.view(file).shows_host()) {
-        None => Ok(()),
-        Some(file) => Err(Diagnostic::new(
-            Code::GuardUnavailable,
-            format!("the guard needs `{file}`, which the sandbox does not show"),
-        )
-        .help("show it with a `ro` rule, use a static build, or run on bwrap alone with `--no-guard`")),
-    }
+    let mut needed = mapped(&maps).into_iter().filter(|file| Some(file) != executable);
+    let Some(file) = needed.find(|file| !plan.view(file).shows_host()) else { return Ok(()) };
+    let message = format!("the guard needs `{file}`, which the sandbox does not show");
+    Err(Diagnostic::new(Code::GuardUnavailable, message)
+        .help("show it with a `ro` rule, use a static build, or run on bwrap alone with `--no-guard`"))
 }
 
 /// The files that are mapped into a process: `ADDRESS MODE OFFSET DEVICE INODE    PATH`.

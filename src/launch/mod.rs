@@ -6,16 +6,13 @@
 pub mod aftermath;
 pub(crate) mod apparmor;
 pub(crate) mod availability;
-mod before;
 pub(crate) mod bwrap;
 mod caller;
 mod command;
-pub(crate) mod features;
 mod libraries;
 mod look;
 mod mount_files;
 mod own_sandbox;
-mod read_only;
 mod recheck;
 mod run;
 mod streams;
@@ -33,7 +30,7 @@ use std::process::Command;
 use crate::compile::Compiled;
 use crate::compile::guard_plan::{RUN_SHEET, RunSheet};
 use crate::compile::layers::Project;
-use crate::compile::lower::{Argv, Engine, Kernel};
+use crate::compile::lower::{Argv, DISABLE_USERNS, Engine, Kernel};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
@@ -45,10 +42,9 @@ use crate::policy::places;
 use crate::sys::ablate;
 use crate::sys::fd;
 use crate::sys::landlock;
+use crate::sys::namespaces;
 use crate::sys::seccomp;
-use crate::sys::signal_mask::Mask;
-
-use crate::sys::signals::{self, Shield};
+use crate::sys::signals::{self, Mask, Shield};
 use streams::Streams;
 
 pub(crate) use aftermath::absent as reported_if_created;
@@ -70,16 +66,21 @@ pub fn is_inside(host: &Host) -> bool {
 /// What this machine has to carry the policy out with.
 pub fn engine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Engine, Diagnostic> {
     let bwrap = find_bwrap(host, session, compiled)?;
-    let features = features::of(host, &compiled.layers, &bwrap)?;
+    // A start with the guard does not need this flag, and the supervisor explains a failure.
+    let disables_userns = !compiled.guard && bwrap::sufficient_flags(&bwrap)?.contains(DISABLE_USERNS);
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     let mount_files = mount_files::place(host, &compiled.layers);
-    Ok(Engine { bwrap, kernel: kernel(), features, own_mounts, mount_files })
+    Ok(Engine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files })
 }
 
 /// What this kernel can do beyond mounts.
 pub fn kernel() -> Kernel {
-    Kernel { landlock: landlock::is_available(), names: landlock::can_keep_names(), seccomp: has_seccomp() }
+    Kernel {
+        landlock: landlock::is_available(),
+        landlock_dir_rights: landlock::can_restrict_name_changes(),
+        seccomp: has_seccomp(),
+    }
 }
 
 /// The kernel has it, and we know the numbers of this architecture.
@@ -90,7 +91,11 @@ pub(crate) fn has_seccomp() -> bool {
 /// The last checks before a start without a guard: bwrap is tried first, because no process will
 /// say why the command did not start.
 pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
-    availability::check_with_trial(host, session, &compiled.layers, &argv.program)?;
+    availability::check_with_trial(host, session, &argv.program)?;
+    if compiled.guard {
+        // Without a guard, `engine` has asked.
+        bwrap::sufficient_flags(&argv.program)?;
+    }
     ready_to_supervise(host, session, compiled, argv)
 }
 
@@ -200,7 +205,7 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
 
 /// The run sheet for a guard without a supervisor.
 fn sheet_alone(argv: &Argv, sheet: RunSheet) -> io::Result<Vec<(OwnedFd, RawFd)>> {
-    let sheet = RunSheet { signal_mask: Mask::current().to_string(), ..sheet };
+    let sheet = RunSheet { signal_mask: Some(Mask::current().0), ..sheet };
     argv.guard.iter().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).collect()
 }
 
@@ -213,9 +218,14 @@ fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) ->
     let mut bwrap = Command::new(&words[0]);
     let passes = |(name, _): &(&OsString, &OsString)| argv.guard.is_none() || !is_for_loader(name);
     bwrap.args(&words[1..]).env_clear().envs(argv.environment.variables.iter().filter(passes));
+    if argv.pre_exec.private_mounts {
+        namespaces::make_mounts_private(&mut bwrap);
+    }
+    if argv.pre_exec.scope {
+        landlock::restrict_scopes_of(&mut bwrap)?;
+    }
     fd::pass(&mut bwrap, &argv.data, more)?;
     streams.give(&mut bwrap)?;
-    before::prepare(&mut bwrap, argv.before);
     // The guard has switches, too.
     #[cfg(feature = "ablate")]
     bwrap.envs(std::env::var_os(ablate::VARIABLE).map(|value| (ablate::VARIABLE, value)));

@@ -1,5 +1,5 @@
-//! Codex puts each command into a sandbox of its own, for which it needs user namespaces. Where there are none, every command
-//! fails, and only the model is told.
+//! A warning for Codex, which puts each command into a sandbox of its own. Without user namespaces
+//! every command fails, and Codex tells only the model.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -8,14 +8,15 @@ use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
 
-/// No settings file is larger.
+/// The largest settings file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 const FULL_ACCESS: &str = "danger-full-access";
-const OTHER_WORDS: [&str; 2] = ["--dangerously-bypass-approvals-and-sandbox", "--yolo"];
-/// They run nothing.
+/// Other arguments that turn the sandbox off.
+const TURN_OFF: [&str; 2] = ["--dangerously-bypass-approvals-and-sandbox", "--yolo"];
+/// Subcommands and flags that run nothing.
 const HARMLESS: [&str; 8] = ["--help", "--version", "-V", "-h", "completion", "login", "logout", "mcp"];
 
-/// What to say of a command that would fail at everything it does.
+/// The warning for a command that would fail at everything it does.
 pub fn own_sandbox(host: &Host, compiled: &Compiled, command: &[OsString]) -> Option<Diagnostic> {
     let settings = compiled.layers.project.home.join(".codex/config.toml");
     let in_settings = || {
@@ -31,11 +32,11 @@ pub fn own_sandbox(host: &Host, compiled: &Compiled, command: &[OsString]) -> Op
 }
 
 fn wants_one(command: &[OsString]) -> bool {
-    let Some((program, words)) = command.split_first() else { return false };
+    let Some((program, args)) = command.split_first() else { return false };
     let is_codex = Path::new(program).file_name() == Some(OsStr::new("codex"));
-    let is = |known: &[&str], word: &OsString| known.iter().any(|known| word == known);
-    let is_off = |word: &OsString| is(&OTHER_WORDS, word) || word.to_string_lossy().contains(FULL_ACCESS);
-    is_codex && !words.first().is_some_and(|word| is(&HARMLESS, word)) && !words.iter().any(is_off)
+    let is = |known: &[&str], arg: &OsString| known.iter().any(|known| arg == known);
+    let is_off = |arg: &OsString| is(&TURN_OFF, arg) || arg.to_string_lossy().contains(FULL_ACCESS);
+    is_codex && !args.first().is_some_and(|arg| is(&HARMLESS, arg)) && !args.iter().any(is_off)
 }
 
 #[cfg(test)]
@@ -56,8 +57,8 @@ mod tests {
             ("sh codex", false),
             ("", false),
         ] {
-            let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
-            assert_eq!(wants_one(&words), expected, "{command}");
+            let args: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
+            assert_eq!(wants_one(&args), expected, "{command}");
         }
     }
 }

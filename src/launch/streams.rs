@@ -1,5 +1,5 @@
-//! Standard input, output and error, which the command gets from the caller. An open file is more than the direction it was opened for:
-//! `/proc/self/fd/0` opens it anew, past the mounts of the sandbox.
+//! The standard streams, which the command gets from the caller. An open file gives more than the
+//! direction it was opened for: `/proc/self/fd/0` opens it anew, past the mounts of the sandbox.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -10,94 +10,83 @@ use rustix::stdio::{stderr, stdin, stdout};
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::sys::ablate::{self, Mitigation};
+use crate::sys::read_only;
 
-use super::read_only;
-
-const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
-
-/// The caller's, in the order of their numbers.
-fn of_caller() -> [BorrowedFd<'static>; 3] {
-    [stdin(), stdout(), stderr()]
+/// The streams in the order of their numbers.
+fn of_caller() -> [(BorrowedFd<'static>, &'static str); 3] {
+    [(stdin(), "standard input"), (stdout(), "standard output"), (stderr(), "standard error")]
 }
 
-/// Refuses what gives the command more than a stream: `agent-sandbox … < ~/.ssh` would hand it a way into that folder, past every mount,
-/// and a disk holds all files of the machine.
+/// Refuses a stream that gives the command more than a file: `agent-sandbox … < ~/.ssh` would hand
+/// it a way into that folder, past every mount, and a disk holds all files of the machine.
 pub(super) fn check() -> Result<(), Diagnostic> {
-    for (stream, name) in of_caller().into_iter().zip(NAMES) {
-        // One that is closed is no door.
+    for (stream, name) in of_caller() {
+        // A closed stream gives nothing.
         let Ok(found) = fstat(stream) else { continue };
-        let refused = |code, what: &str| {
-            Diagnostic::new(code, format!("{name} is {what}, through which the command could leave"))
-        };
         let kind = FileType::from_raw_mode(found.st_mode);
-        if kind.is_dir() {
-            return Err(refused(Code::OpenDirectory, "a directory").help("redirect it from or to a file"));
-        }
-        if kind.is_block_device() {
-            return Err(refused(Code::UnsafeStream, "a disk")
-                .help("put a pipe in between: `cat DEVICE | agent-sandbox …`, or `agent-sandbox … | cat > DEVICE`"));
-        }
-        if fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::PATH)) {
-            return Err(refused(Code::UnsafeStream, "a file that is not opened (`O_PATH`)").help("open it for reading"));
-        }
+        let (code, what, help) = if kind.is_dir() {
+            (Code::OpenDirectory, "a directory", "redirect it from or to a file")
+        } else if kind.is_block_device() {
+            let help = "put a pipe in between: `cat DEVICE | agent-sandbox …`, or `agent-sandbox … | cat > DEVICE`";
+            (Code::UnsafeStream, "a disk", help)
+        } else if fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::PATH)) {
+            (Code::UnsafeStream, "a file that is not opened (`O_PATH`)", "open it for reading")
+        } else {
+            continue;
+        };
+        let message = format!("{name} is {what}, through which the command could leave");
+        return Err(Diagnostic::new(code, message).help(help));
     }
     Ok(())
 }
 
-/// Those that the command gets in place of the caller's.
+/// The streams that the command gets in place of the caller's.
 #[derive(Default)]
-pub(super) struct Streams {
-    replaced: Vec<(usize, OwnedFd)>,
-}
+pub(super) struct Streams([Option<OwnedFd>; 3]);
 
 impl Streams {
-    /// Each file that was opened for reading is opened anew, so that it can only be read. Terminals, pipes, sockets and `/dev/null` pass as
-    /// they are; so does what the caller opened for writing, since that file is what he gives away.
+    /// Opens each file that was opened for reading anew, so that it can only be read. Terminals,
+    /// pipes, sockets and `/dev/null` pass as they are, and so does a file that the caller opened
+    /// for writing, because the caller gives it away.
     pub(super) fn new() -> Result<Self, Diagnostic> {
-        let mut replaced = Vec::new();
-        for (number, stream) in of_caller().into_iter().enumerate().filter(|_| !ablate::is_off(Mitigation::Streams)) {
-            if !is_file_for_reading(stream) {
-                continue;
-            }
-            let name = NAMES[number];
-            match read_only::reopened(stream) {
-                Ok(Some(again)) => replaced.push((number, again)),
-                Ok(None) => {
-                    return Err(unsafe_stream(format!(
-                        "{name} is a file that cannot be opened for reading alone, and too large to be copied"
-                    )));
-                }
-                Err(e) => {
-                    return Err(unsafe_stream(format!("{name} cannot be opened for reading alone: {}", reason(&e))));
-                }
+        let mut replaced = Self::default();
+        if ablate::is_off(Mitigation::Streams) {
+            return Ok(replaced);
+        }
+        for ((stream, name), again) in of_caller().into_iter().zip(&mut replaced.0) {
+            if is_file_for_reading(stream) {
+                *again = Some(read_only::reopen(stream).map_err(|e| not_reopened(name, &e))?);
             }
         }
-        Ok(Self { replaced })
+        Ok(replaced)
     }
 
     pub(super) fn give(&self, bwrap: &mut Command) -> io::Result<()> {
-        for (number, stream) in &self.replaced {
-            let stream = Stdio::from(stream.try_clone()?);
-            match number {
-                0 => bwrap.stdin(stream),
-                1 => bwrap.stdout(stream),
-                _ => bwrap.stderr(stream),
-            };
-        }
+        let [stdin, stdout, stderr] = &self.0;
+        let copy = |stream: &OwnedFd| Ok::<_, io::Error>(Stdio::from(stream.try_clone()?));
+        stdin.as_ref().map(copy).transpose()?.map(|stream| bwrap.stdin(stream));
+        stdout.as_ref().map(copy).transpose()?.map(|stream| bwrap.stdout(stream));
+        stderr.as_ref().map(copy).transpose()?.map(|stream| bwrap.stderr(stream));
         Ok(())
     }
 
-    /// Who reads on after the command (`{ agent-sandbox -- head -1; cat; } < file`) begins where it ended.
+    /// Moves the caller's place in each file to where the command's was, for a process that reads on
+    /// (`{ agent-sandbox -- head -1; cat; } < file`).
     pub(super) fn hand_back(&self) {
-        for (number, stream) in &self.replaced {
-            if let Ok(place) = seek(stream, SeekFrom::Current(0)) {
-                let _ = seek(of_caller()[*number], SeekFrom::Start(place));
+        for ((stream, _), again) in of_caller().into_iter().zip(&self.0) {
+            if let Some(place) = again.as_ref().and_then(|again| seek(again, SeekFrom::Current(0)).ok()) {
+                let _ = seek(stream, SeekFrom::Start(place));
             }
         }
     }
 }
 
-fn unsafe_stream(message: String) -> Diagnostic {
+fn not_reopened(name: &str, error: &io::Error) -> Diagnostic {
+    let message = if error.kind() == io::ErrorKind::FileTooLarge {
+        format!("{name} is a file that cannot be opened for reading alone, and too large to be copied")
+    } else {
+        format!("{name} cannot be opened for reading alone: {}", reason(error))
+    };
     Diagnostic::new(Code::UnsafeStream, message).help("put a pipe in between: `cat FILE | agent-sandbox …`")
 }
 

@@ -1,4 +1,4 @@
-//! What the command may not do, beyond paths: capabilities.
+//! Capabilities, all of which the command loses.
 
 use std::io;
 
@@ -10,11 +10,10 @@ use crate::sys::ablate::{self, Mitigation};
 /// Drops every capability for good. An ordinary user would lose them by the exec; root would not.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     for bit in 0..u64::BITS {
-        let capability = CapabilitySet::from_bits_retain(1 << bit);
-        match remove_capability_from_bounding_set(capability) {
-            // Past the last one that this kernel knows.
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << bit)) {
+            // Past the last capability that this kernel knows.
             Err(Errno::INVAL) => break,
-            // Only in a namespace of our own may we do this.
+            // Without a namespace of its own, the guard may not do this.
             Err(Errno::PERM) if ablate::is_off(Mitigation::MountLock) => break,
             dropped => dropped?,
         }

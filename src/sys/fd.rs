@@ -1,5 +1,5 @@
-//! File descriptors. An open directory is a door out of every sandbox, so none of the caller's but
-//! the standard three passes.
+//! File descriptors. An open directory is a way out of every sandbox, so no descriptor of the caller
+//! but the standard three passes.
 
 use std::fs;
 use std::io::{self, Read, Seek, Write};
@@ -12,50 +12,45 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use crate::sys::ablate::{self, Mitigation};
 
-/// A descriptor and what is read from it.
+/// The number of a descriptor, and the content that is read from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
     pub descriptor: i32,
     pub content: Vec<u8>,
 }
 
-/// Marks every descriptor past standard error as not inherited.
+/// Marks every descriptor past standard error as close-on-exec.
 pub(crate) fn close_on_exec() -> io::Result<()> {
-    if ablate::is_off(Mitigation::Descriptors) {
+    if ablate::is_off(Mitigation::Descriptors) || mark_all() {
         return Ok(());
     }
-    if mark_all() { Ok(()) } else { mark_each() }
+    mark_each()
 }
 
-fn mark_each() -> io::Result<()> {
-    for entry in fs::read_dir("/proc/self/fd")? {
-        let name = entry?.file_name();
-        if let Some(number) = name.to_str().and_then(|name| name.parse::<RawFd>().ok())
-            && number > 2
-        {
-            match mark(number) {
-                Err(e) if e.raw_os_error() == Some(Errno::BADF.raw_os_error()) => {}
-                marked => marked?,
-            }
-        }
-    }
-    Ok(())
-}
-
-/// In one call, which Linux has since 5.11; `false` before.
+/// Marks all descriptors in one call, which Linux has since 5.11; returns `false` before.
 #[allow(unsafe_code)]
 fn mark_all() -> bool {
     // SAFETY: only numbers go in; a flag of descriptors changes, and no descriptor is closed.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 }
 }
 
+fn mark_each() -> io::Result<()> {
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let number = entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
+        match number.filter(|number| *number > 2).map(mark) {
+            // The descriptor of this listing, or one that another thread has closed.
+            None | Some(Err(Errno::BADF)) => {}
+            Some(marked) => marked?,
+        }
+    }
+    Ok(())
+}
+
 #[allow(unsafe_code)]
-fn mark(number: RawFd) -> io::Result<()> {
-    // SAFETY: the kernel has just listed `number` as open in this process, and the borrow ends with
-    // this call. If another thread closes it meanwhile, there is nothing to mark, or its successor
-    // is marked: neither touches memory.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-    Ok(fcntl_setfd(descriptor, FdFlags::CLOEXEC)?)
+fn mark(number: RawFd) -> Result<(), Errno> {
+    // SAFETY: the borrow ends with this call. If another thread closes the descriptor meanwhile, the
+    // call fails or marks its successor; neither touches memory.
+    fcntl_setfd(unsafe { BorrowedFd::borrow_raw(number) }, FdFlags::CLOEXEC)
 }
 
 /// Gives bwrap each content under its number, and more descriptors under theirs.
@@ -69,11 +64,13 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Vec<(OwnedFd, RawFd
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// A file in memory that nobody can change any more.
+/// Opens this content for reading. `/dev/null` will do for an empty one.
 pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
-    if content.is_empty() {
-        return Ok(fs::File::open("/dev/null")?.into());
-    }
+    if content.is_empty() { Ok(fs::File::open("/dev/null")?.into()) } else { sealed(content) }
+}
+
+/// A file in memory that no process can change any more.
+pub(super) fn sealed(content: &[u8]) -> io::Result<OwnedFd> {
     let memory = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = fs::File::from(memory);
     file.write_all(content)?;
@@ -83,7 +80,7 @@ pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// Reads the sealed file in memory that the caller passed under this number. `None` if there is
-/// none. Anything else with this number belongs to somebody else, and is closed.
+/// none. Any other descriptor with this number is closed.
 pub(crate) fn sealed_content(number: RawFd) -> io::Result<Option<Vec<u8>>> {
     let Ok(passed) = inherited(number) else { return Ok(None) };
     if !fcntl_get_seals(&passed).is_ok_and(|seals| seals.contains(SEALS)) {
@@ -94,14 +91,14 @@ pub(crate) fn sealed_content(number: RawFd) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(content))
 }
 
-/// Takes over a descriptor that the caller passed by its number, and passes it to nobody.
+/// Takes over a descriptor that the caller passed by its number, and marks it as close-on-exec.
 #[allow(unsafe_code)]
 pub(crate) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number <= 2 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     mark(number)?;
-    // SAFETY: for the guard, which has opened nothing under a number that it was given.
+    // SAFETY: only the guard calls this, which has opened nothing under a number that it was given.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -112,12 +109,12 @@ mod tests {
 
     use super::*;
 
-    /// The second is for kernels that lack the call of the first.
+    /// The second way is for kernels that lack the call of the first.
     #[test]
     fn each_descriptor_past_the_standard_ones_is_marked() {
         let all = || mark_all().then_some(()).ok_or(io::ErrorKind::Unsupported.into());
         for marked in [all as fn() -> io::Result<()>, mark_each] {
-            // Unlike what Rust opens, a duplicate is inherited.
+            // Unlike a file that Rust opens, a duplicate is inherited.
             let file = fs::File::open("/").unwrap();
             let inherited = rustix::io::dup(&file).unwrap();
             let standard = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];

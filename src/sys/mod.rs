@@ -8,7 +8,7 @@ pub(crate) mod landlock;
 pub(crate) mod mount;
 pub(crate) mod namespaces;
 pub(crate) mod process;
+pub(crate) mod read_only;
 pub(crate) mod seccomp;
-pub(crate) mod signal_mask;
 pub(crate) mod signals;
 pub(crate) mod terminal;

@@ -1,9 +1,18 @@
-//! A user and mount namespace around the mounts that exist so far.
+//! User and mount namespaces: making one, and entering that of a sandbox.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
-use rustix::thread::UnshareFlags;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::process::Pid;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+use super::mount::remount_all_ro;
+use super::process::in_child;
 
 /// Enters a new user namespace as the same user, and a mount namespace that belongs to it. The
 /// kernel locks every mount that exists by then: no process inside can unmount it or make it
@@ -18,10 +27,11 @@ pub(crate) fn enter() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
+/// Allocates nothing. `flags` are of user and mount namespaces alone.
 #[allow(unsafe_code)]
-fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: `unshare` is unsafe where threads stop sharing a file descriptor table. These flags
-    // leave the table alone, and the guard has one thread.
+pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: `unshare` is unsafe where threads stop sharing a file descriptor table, which these
+    // flags leave alone.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
@@ -29,4 +39,49 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
 /// namespaces below, so the limit must be set in the last namespace but one.
 pub(crate) fn allow_one_more() -> io::Result<()> {
     fs::write("/proc/sys/user/max_user_namespaces", "1")
+}
+
+/// Starts `command` in a mount namespace in which no later mount of the host appears.
+#[allow(unsafe_code)]
+pub(crate) fn make_mounts_private(command: &mut Command) {
+    let make = || {
+        unshare(UnshareFlags::NEWNS)?;
+        Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(make) };
+}
+
+/// The namespaces of a sandbox's command. While they are held, its mounts stay, also when no
+/// process is left in them.
+pub(crate) struct Namespaces {
+    user: OwnedFd,
+    mounts: OwnedFd,
+}
+
+impl Namespaces {
+    pub(crate) fn of(process: Pid) -> io::Result<Self> {
+        let of = |kind: &str| Ok(File::open(format!("/proc/{}/ns/{kind}", process.as_raw_nonzero()))?.into());
+        let namespaces: io::Result<_> = of("user").and_then(|user| Ok(Self { user, mounts: of("mnt")? }));
+        namespaces
+    }
+
+    /// Makes all mounts of a sandbox read-only after its last process has ended.
+    ///
+    /// A command can hand a directory to a command in another sandbox, by a descriptor over a
+    /// socket. The directory stays open there, on a writable mount of the ended sandbox, and the
+    /// other command could create the paths in it that a placeholder blocked. A file that is still
+    /// open for writing makes this fail with EBUSY.
+    #[allow(unsafe_code)]
+    pub(crate) fn remount_all_ro(&self) -> io::Result<()> {
+        let remount = || {
+            // Our user owns these namespaces, so a process of ours may enter them.
+            move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
+            move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+            let root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            remount_all_ro(root.as_fd())
+        };
+        // SAFETY: the closure makes system calls alone.
+        unsafe { in_child(remount) }
+    }
 }

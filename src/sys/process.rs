@@ -1,5 +1,5 @@
-//! A process of the sandbox, held by a descriptor: a signal cannot meet another process that got its number later, and how it
-//! ended can be asked although it is nobody's child here.
+//! Processes, held by a descriptor: a signal cannot meet another process that got the same number
+//! later, and the exit status of a process that is not our child can be read.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid};
+use rustix::io::retry_on_intr;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open, pidfd_send_signal, waitid, waitpid,
+};
 
 use super::signals;
+
+/// Fields 4 and 52 of `/proc/PID/stat` in the numbering of proc(5), counted after the name.
+const PARENT: usize = 1;
+const EXIT_CODE: usize = 49;
 
 pub(crate) struct Process {
     pid: Pid,
@@ -27,12 +33,12 @@ impl Process {
         self.pid
     }
 
-    /// Readable when it has ended.
+    /// Readable when the process has ended.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 
-    /// One that has ended already needs no signal.
+    /// Sends the signal, unless the process has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.descriptor, signal);
     }
@@ -40,50 +46,46 @@ impl Process {
     pub(crate) fn parent(&self) -> Option<Process> {
         let number = self.parent_number()?;
         let parent = Process::open(Pid::from_raw(number)?).ok()?;
-        // Its number was still its own when we took hold of it.
+        // If this still holds, the descriptor is not of a successor with the same number.
         (self.parent_number() == Some(number)).then_some(parent)
     }
 
     fn parent_number(&self) -> Option<i32> {
         let told = self.info(libc::PIDFD_INFO_PID).and_then(|info| i32::try_from(info.ppid).ok());
         // Linux before 6.13.
-        told.or_else(|| self.stat(PARENT))
+        told.or_else(|| self.stat()?.get(PARENT)?.parse().ok())
     }
 
-    /// The signal that stopped it, while it is stopped.
+    /// The signal that stopped the process, while it is stopped.
     pub(crate) fn stopped_by(&self) -> Option<Signal> {
-        let stat = self.read_stat()?;
+        let stat = self.stat()?;
         let by = stat.get(EXIT_CODE).and_then(|number| number.parse().ok()).and_then(signals::named);
-        // Kernels before 5.17 do not say which, and others only to whom they trust.
+        // Kernels before 5.17 do not say by which signal, and later ones only to some callers.
         let by = by.filter(|signal| signals::stops_by_default(*signal)).unwrap_or(Signal::STOP);
         (stat.first()? == "T").then_some(by)
     }
 
-    /// Whether it is known to have no child, alive or dead. For the first process of a process namespace this means that nobody else is in there: whoever is
-    /// left by his parent becomes its child.
-    pub(crate) fn is_childless(&self) -> bool {
-        // One list that is empty is an answer, but a list without some is none: the kernel may pass over one while another goes.
-        let number = self.pid.as_raw_nonzero();
-        fs::read(format!("/proc/{number}/task/{number}/children")).is_ok_and(|children| children.is_empty())
-    }
-
-    pub(crate) fn wait_until_ended(&self) {
-        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], None::<&Timespec>) {}
-        // Where it became our child by the end of its parent, nobody else will collect it.
+    /// Kills the process and waits for its end. With the first process of a process namespace all
+    /// others in it end.
+    pub(crate) fn end(&self) {
+        self.signal(Signal::KILL);
+        let ended = || poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], None::<&Timespec>);
+        let _ = retry_on_intr(ended);
+        // If it became our child when its parent ended, no other process collects it.
         let _ = waitid(WaitId::PidFd(self.descriptor.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 
-    /// How it ended, once it has been waited for by its parent. `None` before Linux 6.15.
+    /// The exit status, after the parent has collected it. `None` before Linux 6.15.
     pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
         self.info(libc::PIDFD_INFO_EXIT).map(|info| ExitStatus::from_raw(info.exit_code))
     }
 
-    /// What the kernel tells of it, if it can tell what is wanted.
+    /// Asks the kernel about the process. `None` if the kernel cannot tell what is `wanted`.
     #[allow(unsafe_code)]
     fn info(&self, wanted: u32) -> Option<libc::pidfd_info> {
         let wanted = u64::from(wanted);
-        // SAFETY: all zeros is a valid value of this plain structure, whose size is part of the request's number: the kernel
-        // writes no more than that.
+        // SAFETY: all zeros is a valid value of this plain structure. Its size is part of the
+        // request's number, and the kernel writes no more than that.
         let info = unsafe {
             let mut info: libc::pidfd_info = std::mem::zeroed();
             info.mask = wanted;
@@ -93,12 +95,8 @@ impl Process {
         (info.mask & wanted != 0).then_some(info)
     }
 
-    fn stat(&self, field: usize) -> Option<i32> {
-        self.read_stat()?.get(field)?.parse().ok()
-    }
-
-    /// The fields of `/proc/PID/stat` that follow the name, which may hold anything.
-    fn read_stat(&self) -> Option<Vec<String>> {
+    /// The fields of `/proc/PID/stat` that follow the name, which may hold any byte.
+    fn stat(&self) -> Option<Vec<String>> {
         let text = fs::read(format!("/proc/{}/stat", self.pid.as_raw_nonzero())).ok()?;
         let name_ends = text.iter().rposition(|byte| *byte == b')')?;
         let fields = String::from_utf8_lossy(&text[name_ends + 1..]).into_owned();
@@ -106,45 +104,41 @@ impl Process {
     }
 }
 
-/// The numbers of this process's children.
+/// The numbers of this thread's children.
 pub(crate) fn children() -> Vec<Pid> {
     let text = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     text.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
-/// Whether it has process numbers of its own, as the first process of a sandbox has.
-pub(crate) fn numbers_anew(pid: Pid) -> bool {
+/// Whether the process is in another process namespace than ours, as those of a sandbox are.
+pub(crate) fn is_in_other_pid_namespace(pid: Pid) -> bool {
     let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
     let theirs = namespace(&pid.as_raw_nonzero().to_string());
     theirs.is_some() && theirs != namespace("self")
 }
 
-/// Fields 4 and 52 in the numbering of proc(5).
-const PARENT: usize = 1;
-const EXIT_CODE: usize = 49;
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::process::{Command, Stdio};
-
-    use super::*;
-
-    #[test]
-    fn who_has_a_child_is_not_childless_and_who_has_collected_it_is() {
-        let script = "sleep 100 & echo; read line; kill $!; wait $!; echo; read line";
-        let mut shell =
-            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let process = Process::open(Pid::from_raw(shell.id().try_into().unwrap()).unwrap()).unwrap();
-        let (mut told, mut says) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
-        says.read_exact(&mut [0]).unwrap();
-        assert!(!process.is_childless());
-        told.write_all(b"\n").unwrap();
-        says.read_exact(&mut [0]).unwrap();
-        assert!(process.is_childless());
-        drop(told);
-        shell.wait().unwrap();
-        assert!(!process.is_childless(), "of one that is gone nothing can be read, and that is no answer");
+/// Runs `work` in a child process and waits for it. Returns the error of `work`.
+///
+/// # Safety
+///
+/// Other threads may hold locks when the process is forked, so `work` must make system calls alone,
+/// on values that exist already, and allocate nothing.
+#[allow(unsafe_code)]
+pub(super) unsafe fn in_child(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    // SAFETY: the child runs `work`, for which the caller vouches, and ends at once without running
+    // anything else of its parent.
+    let child = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let errno = work().err().map_or(0, |e| e.raw_os_error().unwrap_or(libc::EIO));
+            libc::_exit(errno);
+        }
+        Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error)?
+    };
+    let status = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()))?;
+    match status.and_then(|(_, status)| status.exit_status()) {
+        Some(0) => Ok(()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        None => Err(io::ErrorKind::Interrupted.into()),
     }
 }

@@ -1,6 +1,6 @@
-//! System calls that reach past every mount and namespace: into the terminal, the session's keys,
-//! the hypervisor, and around this very filter. Everything else is allowed: an agent runs
-//! compilers, debuggers and test suites.
+//! The filter of system calls that reach past every mount and namespace: into the terminal, the
+//! session's keys, the hypervisor, and around this filter. All other calls are allowed, because an
+//! agent runs compilers, debuggers and test suites.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
 };
 
-/// Puts words into the input of the terminal, where the caller's shell reads them after we are
-/// gone. `TIOCLINUX` pastes a selection of the console in the same way.
+/// Put characters into the input of the terminal, where the caller's shell reads them after the
+/// run. `TIOCLINUX` does so by pasting a selection of the console.
 const TERMINAL_INJECTION: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
-/// Talks to the hypervisor and to other machines on it, whatever the network namespace.
+/// Sockets of this family reach the hypervisor and its other machines from every network namespace.
 const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 
-/// Who has a lease on a file lets everybody wait or fail who opens it. It can be had of all that
-/// belongs to the user, on a read-only mount, too: of the settings that the next start reads. The
-/// second is `F_SETDELEG` (Linux 6.19).
+/// A lease on a file lets every process that opens the file wait or fail. The user can take one on
+/// each of his files, also on a read-only mount, such as the settings that the next start reads.
+/// The second is `F_SETDELEG` (Linux 6.19).
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
 
-/// The keys of the user's session; and a way to make system calls that no filter sees.
+/// The keys of the user's session, and io_uring, which makes system calls that no filter sees.
 const REFUSED: [i64; 6] = [
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -31,14 +31,13 @@ const REFUSED: [i64; 6] = [
     libc::SYS_io_uring_register,
 ];
 
-/// Answers EPERM, as container engines do, so that libraries which could use such a call know what
-/// to do without it.
+/// The filter. It answers EPERM, as container engines do, so that libraries know how to go on.
 ///
-/// `user_namespaces`: they may be made. Where they may not, and neither the guard nor bwrap sees to
-/// that, the filter does.
+/// Without `user_namespaces` it also forbids those, for a sandbox in which neither the guard nor
+/// bwrap does.
 pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-    // The kernel looks at the low 32 bits of these arguments only, and so must we.
+    // The kernel uses the low 32 bits of these arguments alone, so the filter compares no more.
     let argument = |index, value| Rule::new(vec![Condition::new(index, Len::Dword, Op::Eq, value)?]);
     let injection = TERMINAL_INJECTION.iter().map(|request| argument(1, *request)).collect::<Result<_, _>>()?;
     let mut rules: BTreeMap<i64, Vec<Rule>> = REFUSED.map(|number| (number, Vec::new())).into();
@@ -52,17 +51,15 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
         rules.insert(libc::SYS_clone, vec![makes_one()?]);
     }
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    // A call of another architecture (`int 0x80`) ends the process: its number means something
-    // else.
+    // A call of another architecture (`int 0x80`), whose numbers differ, ends the process.
     let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()?;
     let mut program = BpfProgram::new();
     if cfg!(target_arch = "x86_64") {
-        // x32 calls come as x86-64 with a bit in the number, so that no rule on a number meets
-        // them. Nobody uses them.
+        // x32 calls come as x86-64 with a bit in the number, so no rule on a number meets them.
         program.extend(absent(JUMP_IF_AT_LEAST, 0x4000_0000));
     }
     if !user_namespaces {
-        // Its flags are in memory, where no filter can look. Libraries then use `clone`.
+        // Its flags are in memory, which a filter cannot read. Libraries then use `clone`.
         program.extend(absent(JUMP_IF_EQUAL, libc::SYS_clone3 as u32));
     }
     program.extend(filter);
@@ -72,8 +69,8 @@ pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 
-/// Answers ENOSYS to the calls whose number compares so with `number`. (seccompiler has one answer
-/// for all.)
+/// Answers ENOSYS to the calls whose number compares so with `number`. A filter of seccompiler has
+/// one answer for all calls.
 fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     const SECCOMP_RET_ERRNO: u32 = 0x0005_0000;
     let step = |code, jf, k| sock_filter { code, jt: 0, jf, k };
@@ -82,16 +79,16 @@ fn absent(comparison: u16, number: u32) -> [sock_filter; 3] {
     [step(0x20, 0, 0), step(comparison, 1, number), step(0x06, 0, SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs())]
 }
 
-/// For the guard, which has other means against user namespaces.
+/// Applies the filter to this process, the guard, which forbids user namespaces by other means.
 pub(crate) fn apply() -> Result<(), Error> {
     seccompiler::apply_filter(&program(true)?)
 }
 
-/// As bwrap reads it: the instructions, each of eight bytes.
+/// The instructions as bwrap reads them, each of eight bytes.
 pub(crate) fn as_bytes(program: &[sock_filter]) -> Vec<u8> {
     let bytes = |step: &sock_filter| {
-        let [code, k] = [step.code.to_ne_bytes().to_vec(), step.k.to_ne_bytes().to_vec()];
-        [code, vec![step.jt, step.jf], k].concat()
+        let ([c0, c1], [k0, k1, k2, k3]) = (step.code.to_ne_bytes(), step.k.to_ne_bytes());
+        [c0, c1, step.jt, step.jf, k0, k1, k2, k3]
     };
     program.iter().flat_map(bytes).collect()
 }

@@ -1,40 +1,69 @@
-//! Signals: which wait for the supervisor, which bwrap must not see, and what it takes to end or stop as the command did.
+//! Signals: the mask of blocked signals, a descriptor that reads the signals sent to us, and the
+//! default actions.
 //!
-//! bwrap passes no signal on: Ctrl-C or SIGTERM ends it, and with it the command, whose handlers never run. So it is started
-//! with signals *blocked*, and the guard unblocks them for the command. Blocked and not ignored, because
+//! bwrap passes no signal on: Ctrl-C or SIGTERM ends it and with it the command, whose handlers
+//! never run. So bwrap starts with signals *blocked*, and the guard unblocks them for the command.
+//! Ignoring them instead would change dispositions, which the command inherits (`nohup`), and would
+//! lose a signal that meets the guard in its first moments.
 //!
-//! - no disposition changes: what the caller ignores (`nohup`) stays ignored for the command, and nothing else is;
-//! - a signal that meets the guard in its first moments waits there instead of getting lost.
-//!
-//! All of the supervision's unsafe code about signals is here: `rustix` has neither masks nor dispositions.
+//! Masks go to the kernel as the 64 bits that it uses itself. The `sigset_t` of the C library would
+//! need an unsafe call for each bit, and the sets of `rustix` and `nix` cannot name the real-time
+//! signals that a caller may have blocked.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::mem::{MaybeUninit, zeroed};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::mem::zeroed;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::ptr::null_mut;
 
-use libc::{c_int, sigset_t};
+use libc::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ, c_int};
 use rustix::io::Errno;
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid, kill_process};
 
-use crate::sys::signal_mask::{Mask, bit, change_mask, set_of};
+/// Signals that are never blocked: faults of this process, limits of the kernel, and the signals
+/// that `std` and `wait` rely on.
+const LEFT_ALONE: [c_int; 10] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGXCPU, SIGXFSZ, SIGPIPE, SIGCHLD];
 
-/// Faults of this very process, what the kernel uses to limit it, and what `std` and `wait` rely on.
-const LEFT_ALONE: [c_int; 10] = [
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGSEGV,
-    libc::SIGSYS,
-    libc::SIGXCPU,
-    libc::SIGXFSZ,
-    libc::SIGPIPE,
-    libc::SIGCHLD,
-];
+/// A set of signals: the signal with the number N is the bit N - 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mask(pub(crate) u64);
+
+impl Mask {
+    fn of(numbers: impl IntoIterator<Item = c_int>) -> Self {
+        let bit = |number: c_int| 1_u64.checked_shl(number.unsigned_abs().wrapping_sub(1)).unwrap_or(0);
+        Self(numbers.into_iter().map(bit).fold(0, |all, bit| all | bit))
+    }
+
+    /// The signals that wait for the supervisor: all but [`LEFT_ALONE`] and those between the named
+    /// and the real-time signals, which the C library uses for itself.
+    fn supervised() -> Self {
+        let Self(excepted) = Self::of(LEFT_ALONE.into_iter().chain(32..libc::SIGRTMIN()));
+        Self(!excepted)
+    }
+
+    /// The signals that this thread has blocked.
+    pub(crate) fn current() -> Self {
+        Self(0).change(libc::SIG_BLOCK).unwrap_or(Self(0))
+    }
+
+    /// Blocks these signals in this thread, and no others.
+    pub(crate) fn restore(self) {
+        let _ = self.change(libc::SIG_SETMASK);
+    }
+
+    /// Changes the mask of this thread and returns the one before. Allocates nothing.
+    fn change(self, how: c_int) -> io::Result<Self> {
+        let mut before = Self(0);
+        // SAFETY: the kernel reads one mask and writes the other; both live until the call returns
+        // and have the size that it is told.
+        let done = unsafe {
+            let (new, old) = (&raw const self.0, &raw mut before.0);
+            libc::syscall(libc::SYS_rt_sigprocmask, how, new, old, size_of::<u64>())
+        };
+        if done == 0 { Ok(before) } else { Err(io::Error::last_os_error()) }
+    }
+}
 
 /// While it exists, signals that are sent to us wait to be read.
 pub(crate) struct Signals {
@@ -46,26 +75,32 @@ pub(crate) struct Signals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) signal: Signal,
-    /// By the kernel itself, and not by a process with `kill`.
+    /// The kernel sent it, and not a process with `kill`.
     pub(crate) by_kernel: bool,
 }
 
 impl Signals {
-    /// Blocks them for this thread, which must be the only one that signals can meet.
+    /// Blocks signals for this thread, which must be the only one that signals can meet.
     pub(crate) fn block() -> io::Result<Self> {
-        keep_children();
-        let set = waiting();
-        let before = Mask::of(&change_mask(libc::SIG_BLOCK, &set)?);
-        // SAFETY: `set` is initialised and outlives the call; a new descriptor is asked for.
-        let descriptor = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if descriptor < 0 {
-            let error = io::Error::last_os_error();
-            before.restore();
-            return Err(error);
+        // If SIGCHLD is ignored, a child vanishes with its status. bwrap inherits the disposition.
+        set_default(SIGCHLD);
+        let mask = Mask::supervised();
+        let before = mask.change(libc::SIG_BLOCK)?;
+        // SAFETY: the kernel reads the mask, whose size it is told, and makes a new descriptor, which
+        // no one else knows.
+        let descriptor = unsafe {
+            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+            let made = libc::syscall(libc::SYS_signalfd4, -1, &raw const mask.0, size_of::<u64>(), flags);
+            RawFd::try_from(made).ok().filter(|made| *made >= 0).map(|made| OwnedFd::from_raw_fd(made))
+        };
+        match descriptor {
+            Some(descriptor) => Ok(Self { descriptor, before }),
+            None => {
+                let error = io::Error::last_os_error();
+                before.restore();
+                Err(error)
+            }
         }
-        // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
-        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        Ok(Self { descriptor, before })
     }
 
     /// Readable while a signal waits.
@@ -73,26 +108,25 @@ impl Signals {
         self.descriptor.as_fd()
     }
 
-    /// The next signal that waits, if one does.
-    pub(crate) fn next(&self) -> io::Result<Option<Received>> {
-        // `struct signalfd_siginfo`: ssi_signo, ssi_errno, ssi_code, and more that does not matter.
+    /// All signals that wait.
+    pub(crate) fn read(&self) -> io::Result<Vec<Received>> {
+        // `struct signalfd_siginfo` begins with ssi_signo, ssi_errno and ssi_code.
         let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        let mut all = Vec::new();
         loop {
             match rustix::io::read(&self.descriptor, &mut info) {
                 Ok(length) if length == info.len() => {}
-                Ok(_) => return Ok(None),
-                Err(Errno::AGAIN) => return Ok(None),
+                Ok(_) | Err(Errno::AGAIN) => return Ok(all),
                 Err(Errno::INTR) => continue,
                 Err(e) => return Err(e.into()),
             }
             let field = |at: usize| info[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
-            if let Some(signal) = named(field(0)) {
-                return Ok(Some(Received { signal, by_kernel: field(8) == libc::SI_KERNEL }));
-            }
+            let by_kernel = field(8) == libc::SI_KERNEL;
+            all.extend(named(field(0)).map(|signal| Received { signal, by_kernel }));
         }
     }
 
-    /// What the caller had blocked.
+    /// The signals that the caller had blocked.
     pub(crate) fn before(&self) -> Mask {
         self.before
     }
@@ -104,20 +138,15 @@ impl Drop for Signals {
     }
 }
 
-/// An ignored SIGCHLD would let our child vanish with its status; the same for bwrap, which inherits this.
-pub(crate) fn keep_children() {
-    set_default(libc::SIGCHLD);
-}
-
-/// A signal by its number. Without those that the C library keeps for itself.
+/// The signal with this number. `None` for the numbers that the C library uses for itself.
 pub(crate) fn named(number: c_int) -> Option<Signal> {
     let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
-    // SAFETY: within the range that the C library leaves to programs.
+    // SAFETY: the number is within the range that the C library leaves to programs.
     Signal::from_named_raw(number)
         .or_else(|| real_time.contains(&number).then(|| unsafe { Signal::from_raw_unchecked(number) }))
 }
 
-/// Whether a process that knows nothing of the signal ends by it.
+/// Whether the signal ends a process that does not handle it.
 pub(crate) fn ends_by_default(signal: Signal) -> bool {
     !stops_by_default(signal) && ![Signal::CHILD, Signal::CONT, Signal::URG, Signal::WINCH].contains(&signal)
 }
@@ -126,84 +155,71 @@ pub(crate) fn stops_by_default(signal: Signal) -> bool {
     [Signal::STOP, Signal::TSTP, Signal::TTIN, Signal::TTOU].contains(&signal)
 }
 
-/// Whether the kernel sends it to a whole process group at once, for a terminal: then the command has it already.
+/// Whether the kernel sends this signal to a whole process group, for a terminal. The command, which
+/// is in our group, then has it already.
 pub(crate) fn meets_the_group(signal: Signal) -> bool {
     let of_terminal = [Signal::INT, Signal::QUIT, Signal::HUP, Signal::WINCH, Signal::CONT];
     stops_by_default(signal) || of_terminal.contains(&signal)
 }
 
-/// What bwrap must not see.
+/// The signals that bwrap starts with blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shield {
-    /// There is a supervisor: it passes on what is sent to it, and stops when the command stops.
+    /// Those that the supervisor passes on to the command.
     Supervised,
-    /// bwrap stands where the shell looks. The terminal's Ctrl-C and Ctrl-\ are for the command; what is sent to bwrap
-    /// must still end it, and Ctrl-Z must still stop it.
+    /// The terminal's Ctrl-C and Ctrl-\, which are for the command. bwrap stands where the shell
+    /// looks, so a signal sent to it must still end it, and Ctrl-Z must still stop it.
     Alone,
-    /// There is no guard to take anything back: as the caller had it.
+    /// Those of the caller: there is no guard to unblock others.
     No(Mask),
 }
 
-/// Starts `bwrap` with signals blocked, for a guard to unblock.
+/// Starts `bwrap` with signals blocked.
 pub(crate) fn shield(bwrap: &mut Command, shield: Shield) {
-    let (how, set) = match shield {
-        Shield::Supervised => (libc::SIG_BLOCK, waiting()),
-        Shield::Alone => (libc::SIG_BLOCK, set_of(&[libc::SIGINT, libc::SIGQUIT])),
-        Shield::No(before) => (libc::SIG_SETMASK, before.set()),
+    let (how, mask) = match shield {
+        Shield::Supervised => (libc::SIG_BLOCK, Mask::supervised()),
+        Shield::Alone => (libc::SIG_BLOCK, Mask::of([libc::SIGINT, libc::SIGQUIT])),
+        Shield::No(before) => (libc::SIG_SETMASK, before),
     };
-    // SAFETY: `sigprocmask` is async-signal-safe, and nothing is allocated.
-    unsafe { bwrap.pre_exec(move || change_mask(how, &set).map(drop)) };
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { bwrap.pre_exec(move || mask.change(how).map(drop)) };
 }
 
-/// Does to this process what `signal` does to one that knows nothing of it. Returns if it goes on after all, such as when it
-/// was stopped and continued.
+/// Takes the default action of `signal` on this process. Returns if the process goes on, such as
+/// after it was stopped and continued.
 pub(crate) fn act_by_default(signal: Signal) {
-    let number = signal.as_raw();
-    set_default(number);
-    let set = set_of(&[number]);
-    // SAFETY: `raise` has no requirement. Blocked, it waits until the next line.
-    unsafe { libc::raise(number) };
-    if let Ok(before) = change_mask(libc::SIG_UNBLOCK, &set) {
-        let _ = change_mask(libc::SIG_SETMASK, &before);
+    set_default(signal.as_raw());
+    // If the signal is blocked, it waits for the next line.
+    let _ = kill_process(getpid(), signal);
+    if let Ok(before) = Mask::of([signal.as_raw()]).change(libc::SIG_UNBLOCK) {
+        before.restore();
     }
 }
 
-/// The first of `signals` that waits, all of them looked at in the same moment.
-pub(crate) fn pending(signals: &[Signal]) -> Option<Signal> {
-    let mut set = MaybeUninit::<sigset_t>::uninit();
-    // SAFETY: `sigpending` initialises the set that it is given, and says so by returning 0.
-    let set = unsafe { (libc::sigpending(set.as_mut_ptr()) == 0).then(|| set.assume_init())? };
-    let Mask(waiting) = Mask::of(&set);
-    signals.iter().copied().find(|signal| waiting & bit(signal.as_raw()) != 0)
-}
-
-/// All that wait for the supervisor.
-fn waiting() -> sigset_t {
-    let mut set = MaybeUninit::<sigset_t>::uninit();
-    // SAFETY: `sigfillset` initialises the set, and `sigdelset` changes an initialised one.
-    unsafe {
-        libc::sigfillset(set.as_mut_ptr());
-        for number in LEFT_ALONE {
-            libc::sigdelset(set.as_mut_ptr(), number);
-        }
-        set.assume_init()
-    }
+/// Whether one of `signals` waits for this process.
+pub(crate) fn is_pending(signals: &[Signal]) -> bool {
+    let mut waiting = 0_u64;
+    // SAFETY: the kernel writes one mask, whose size it is told.
+    let done = unsafe { libc::syscall(libc::SYS_rt_sigpending, &raw mut waiting, size_of::<u64>()) };
+    done == 0 && waiting & Mask::of(signals.iter().map(|signal| signal.as_raw())).0 != 0
 }
 
 fn set_default(number: c_int) {
-    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask. Nothing of ours handles signals.
+    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask. No
+    // handler of ours is replaced, because there is none.
     unsafe {
         let action: libc::sigaction = zeroed();
-        libc::sigaction(number, &action, null_mut());
+        libc::sigaction(number, &raw const action, std::ptr::null_mut());
     }
 }
 
-/// Whether the caller ignores it. To be asked when it matters: we change what becomes of a signal only where that stops or ends us.
+/// Whether the caller ignores the signal. Nothing of ours changes that before [`act_by_default`].
 pub(crate) fn is_ignored(signal: Signal) -> bool {
-    // SAFETY: only asks. All zeros is a valid `sigaction`, and the call overwrites it or fails.
+    // SAFETY: all zeros is a valid `sigaction`, and the call overwrites it or fails.
     unsafe {
         let mut action: libc::sigaction = zeroed();
-        libc::sigaction(signal.as_raw(), std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        let done = libc::sigaction(signal.as_raw(), std::ptr::null(), &raw mut action);
+        done == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -218,5 +234,18 @@ mod tests {
         }
         assert!([Signal::INT, Signal::TERM, Signal::KILL, Signal::USR1].into_iter().all(ends_by_default));
         assert!([32, 33].into_iter().all(|number| named(number).is_none()), "the C library's own");
+    }
+
+    #[test]
+    fn a_mask_has_a_bit_for_each_signal_and_the_kernel_reads_it_so() {
+        assert_eq!(Mask::of([1, 2, 64]), Mask(1 << 63 | 3));
+        let supervised = Mask::supervised();
+        assert_eq!(supervised.0 & Mask::of([SIGCHLD, 32, 33]).0, 0);
+        let usr1_and_last = Mask::of([libc::SIGUSR1, libc::SIGRTMAX()]);
+        let before = Mask::current();
+        usr1_and_last.restore();
+        assert_eq!(Mask::current(), usr1_and_last);
+        before.restore();
+        assert_eq!(Mask::current(), before);
     }
 }

@@ -1,4 +1,8 @@
 //! The terminal that we were started from, and our place among its processes.
+//!
+//! In a process namespace whose session or group began outside, their numbers are 0: `docker exec`,
+//! `unshare --pid` and many CI systems start commands so. The `getsid` and `getpgrp` of rustix do
+//! not allow for 0.
 
 use std::os::fd::OwnedFd;
 
@@ -7,9 +11,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process_group};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
-/// The terminal, if we are in its foreground.
+/// The terminal, if our process group is in its foreground.
 ///
-/// A shell inside takes the foreground for itself and cannot give it back: the process group that had it has no number in there.
+/// A shell inside takes the foreground for itself and cannot give it back: the process group that
+/// had it has no number in there.
 pub(crate) struct Foreground {
     terminal: OwnedFd,
     ours: Pid,
@@ -18,14 +23,17 @@ pub(crate) struct Foreground {
 impl Foreground {
     pub(crate) fn now() -> Option<Self> {
         let terminal = open()?;
-        let ours = own_group()?;
+        // SAFETY: only a number comes out.
+        #[allow(unsafe_code)]
+        let ours = Pid::from_raw(unsafe { libc::getpgrp() })?;
         (tcgetpgrp(&terminal) == Ok(ours)).then_some(Self { terminal, ours })
     }
 
-    /// Unless another group that lives has it by now: a shell may have put us into the background.
+    /// Takes the foreground back, unless another live group has it: a shell may have put us into the
+    /// background.
     pub(crate) fn take_back(&self) {
         if tcgetpgrp(&self.terminal).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
-            // From the background this sends a signal, which is blocked, and goes on.
+            // From the background this sends SIGTTOU, which is blocked, and goes on.
             let _ = tcsetpgrp(&self.terminal, self.ours);
         }
     }
@@ -36,18 +44,8 @@ pub(crate) fn open() -> Option<OwnedFd> {
 }
 
 pub(crate) fn leads_session() -> bool {
-    // rustix's own `getsid` and `getpgrp` hold that the number is never 0. It is, in a namespace of processes whose session or
-    // group began outside: `docker exec`, `unshare --pid` and many CI systems start commands so.
     // SAFETY: only numbers go in and come out.
     #[allow(unsafe_code)]
     let session = unsafe { libc::getsid(0) };
     session == getpid().as_raw_nonzero().get()
-}
-
-/// `None` if it began outside our namespace of processes, where it has no number.
-fn own_group() -> Option<Pid> {
-    // SAFETY: only a number comes out.
-    #[allow(unsafe_code)]
-    let group = unsafe { libc::getpgrp() };
-    Pid::from_raw(group)
 }

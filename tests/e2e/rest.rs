@@ -1,5 +1,4 @@
-//! Processes that outlive the command. Placeholders are removed before bwrap has ended, so no process
-//! inside may be alive then.
+//! Placeholders are removed only when no process inside is alive any more.
 
 use std::fs;
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use agent_sandbox::cli::print::{PrintForm, print};
-use agent_sandbox::compile::environment::{Environment, Fate, Outcome};
-use agent_sandbox::compile::lower::{Argv, Before, Data, Operation};
+use agent_sandbox::compile::environment::{Environment, Fate, VariableOutcome};
+use agent_sandbox::compile::lower::{Argv, Data, Operation, PreExec};
 use agent_sandbox::compile::plan::Purpose;
 use agent_sandbox::policy::origin::Origin;
 use proptest::collection::vec;
@@ -34,7 +34,7 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         operations.into_iter().map(|words| Operation { words, purpose: Purpose::Base, because: because.clone() });
     Argv {
         guard: None,
-        before: Before::default(),
+        pre_exec: PreExec::default(),
         program: abs(program),
         operations: operations.collect(),
         command,

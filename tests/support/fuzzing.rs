@@ -102,8 +102,8 @@ impl Target {
         let argv = compiled.argv(
             &Engine {
                 bwrap: abs("/usr/bin/bwrap"),
-                kernel: Kernel { landlock: true, names: true, seccomp: true },
-                features: agent_sandbox::compile::lower::Features::all(),
+                kernel: Kernel { landlock: true, landlock_dir_rights: true, seccomp: true },
+                disables_userns: true,
                 own_mounts: false,
                 mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
             },

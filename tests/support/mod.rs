@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::audit::verify::model_files;
-use agent_sandbox::compile::lower::{Argv, Engine, Features, Kernel, MountFiles};
+use agent_sandbox::compile::lower::{Argv, Engine, Kernel, MountFiles};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
@@ -125,8 +125,8 @@ pub fn session(cwd: &str) -> Session {
 pub fn engine() -> Engine {
     Engine {
         bwrap: abs("/usr/bin/bwrap"),
-        kernel: Kernel { landlock: true, names: true, seccomp: true },
-        features: Features::all(),
+        kernel: Kernel { landlock: true, landlock_dir_rights: true, seccomp: true },
+        disables_userns: true,
         own_mounts: false,
         mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
     }

@@ -107,7 +107,7 @@ fn has_filter(argv: &Argv) -> bool {
 }
 
 fn has_scope(argv: &Argv) -> bool {
-    argv.guard.as_ref().map_or(argv.before.scope, |guard| guard.plan.landlock)
+    argv.guard.as_ref().map_or(argv.pre_exec.scope, |guard| guard.plan.landlock)
 }
 
 /// The bounding set means nothing without the others, and bwrap alone leaves an ordinary user's as it is.

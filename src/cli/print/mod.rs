@@ -78,10 +78,10 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
 /// What `launch` does to the process that becomes bwrap.
 fn before(argv: &Argv) -> Vec<String> {
     let mut before = Vec::new();
-    if argv.before.scope {
+    if argv.pre_exec.scope {
         before.push("signals and abstract sockets kept inside by Landlock".to_owned());
     }
-    if argv.before.private_mounts {
+    if argv.pre_exec.private_mounts {
         before.push("a mount namespace in which nothing appears later".to_owned());
     }
     before
@@ -170,10 +170,10 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     if let Some(guard) = &argv.guard {
         all["guard"] = json!({ "plan": guard.plan });
     }
-    if argv.before.scope {
+    if argv.pre_exec.scope {
         all["landlock"] = json!(true);
     }
-    if argv.before.private_mounts {
+    if argv.pre_exec.private_mounts {
         all["private-mounts"] = json!(true);
     }
     format!("{all:#}\n").into_bytes()

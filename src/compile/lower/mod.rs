@@ -1,6 +1,5 @@
 //! From a plan to bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
 
-mod flags;
 mod limit;
 
 use std::ffi::{OsStr, OsString};
@@ -20,9 +19,12 @@ use crate::sys::ablate::{self, Mitigation};
 pub use crate::sys::fd::Data;
 use crate::sys::seccomp;
 
-pub use flags::Features;
-use flags::{DISABLE_USERNS, PERMS};
 pub use limit::MAX_WORDS;
+
+/// The youngest flag that every policy needs (bubblewrap 0.5).
+pub const PERMS: &str = "--perms";
+/// Forbids user namespaces inside (bubblewrap 0.8).
+pub const DISABLE_USERNS: &str = "--disable-userns";
 
 /// The first file descriptor after those of a run (`guard_plan`).
 const FIRST_DESCRIPTOR: i32 = REPORT + 1;
@@ -83,7 +85,7 @@ pub struct Argv {
     /// for `--seccomp`. One for each, because bwrap closes a descriptor after its first use.
     pub data: Vec<Data>,
     pub dropped: Vec<RedundantRule>,
-    pub before: Before,
+    pub pre_exec: PreExec,
 }
 
 /// A file of ours that bwrap binds.
@@ -116,7 +118,7 @@ const MASKED: &str = "masked";
 
 /// Done to the process before it becomes bwrap, because bwrap has no flag for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct PreExec {
     /// Landlock keeps signals and abstract sockets inside. With a guard, the guard does this.
     pub scope: bool,
     /// Mounts that the host makes later do not appear inside. Only root can do this here; a guard
@@ -146,8 +148,8 @@ impl Argv {
 pub struct Engine {
     pub bwrap: AbsPath,
     pub kernel: Kernel,
-    /// The flags that bwrap has.
-    pub features: Features,
+    /// bwrap has `--disable-userns`. Only asked where there is no guard.
+    pub disables_userns: bool,
     /// The caller may make a mount namespace without a user namespace: root, outside of most
     /// containers.
     pub own_mounts: bool,
@@ -160,7 +162,7 @@ pub struct Kernel {
     /// Landlock can keep signals and abstract sockets inside (Linux 6.12).
     pub landlock: bool,
     /// Landlock can restrict in which directories a command creates names (Linux 5.19).
-    pub names: bool,
+    pub landlock_dir_rights: bool,
     /// seccomp can filter system calls.
     pub seccomp: bool,
 }
@@ -207,13 +209,12 @@ pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) 
         files,
         data,
         dropped: plan.redundant.clone(),
-        before: Before {
+        pre_exec: PreExec {
             scope: plain && around.engine.kernel.landlock,
             private_mounts: plain && around.engine.own_mounts,
         },
     };
     limit::refuse_too_many(&argv, diagnostics);
-    flags::refuse_unknown(&argv, &around.engine.features, diagnostics);
     argv
 }
 
@@ -235,7 +236,7 @@ pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> G
         nested,
         landlock: kernel.landlock,
         // A process with this Landlock ruleset can no longer mount.
-        names: kernel.names && !nested,
+        names: kernel.landlock_dir_rights && !nested,
         seccomp: kernel.seccomp,
     }
 }
@@ -269,7 +270,7 @@ fn namespaces(around: &Surroundings) -> Vec<Operation> {
 /// The operations that a guard would make unnecessary.
 fn instead_of_guard(around: &Surroundings, data: &mut Vec<Data>) -> Vec<Operation> {
     let mut operations = Vec::new();
-    let disables = around.engine.features.has(DISABLE_USERNS);
+    let disables = around.engine.disables_userns;
     if !around.nested && disables {
         operations.push(always(["--unshare-user", DISABLE_USERNS], "no user namespaces inside"));
     }

@@ -13,15 +13,16 @@ use rustix::process::Pid;
 
 use crate::guard::report::{self, Report};
 
-/// The supervisor's end and the guard's. The kernel adds to each message who sent it, by the number that the process has
-/// for us.
+/// The supervisor's end and the guard's. The kernel adds to each message the number that its sender
+/// has in our process namespace.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     set_socket_passcred(&ours, true)?;
     Ok((ours, theirs))
 }
 
-/// One message and its sender, or `None` at the end of the stream. What is no report counts as the end.
+/// Reads one message and its sender. `None` at the end of the stream, and for a message that is not
+/// a report.
 pub(super) fn hear(socket: &OwnedFd) -> Result<Option<(Report, Option<Pid>)>, Errno> {
     let mut bytes = [0; report::MAX_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];

@@ -1,4 +1,4 @@
-//! How a command ended, as the kernel or bwrap tells it.
+//! How a command ended, by the kernel's or bwrap's account.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -16,15 +16,14 @@ pub enum Ending {
 
 impl Ending {
     pub(super) fn of(status: ExitStatus) -> Self {
-        // There is no third way to have ended; an exit code has eight bits.
         match (status.code(), status.signal()) {
             (Some(code), _) => Ending::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
             (None, signal) => Ending::Killed(signal.unwrap_or_default()),
         }
     }
 
-    /// From bwrap's exit code alone: it says 128 and the number for a command that was killed, which a command can also say
-    /// of its own accord.
+    /// The ending that bwrap's exit code stands for. For a command that was killed, bwrap exits with
+    /// 128 plus the signal; a command may also exit with such a code by itself.
     pub(super) fn guessed(code: u8) -> Self {
         let signal = code.checked_sub(128).and_then(|number| signals::named(number.into()));
         match signal.filter(|signal| signals::ends_by_default(*signal)) {
@@ -47,7 +46,6 @@ impl fmt::Display for Ending {
 mod tests {
     use super::*;
 
-    /// What there is to go by where the kernel does not tell how a command ended.
     #[test]
     fn an_exit_code_that_stands_for_a_deadly_signal_is_taken_for_it() {
         for (code, ending) in [

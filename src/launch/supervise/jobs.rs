@@ -1,4 +1,4 @@
-//! Signals and stops: what reaches the command, and keeping step with it.
+//! Signals and job control: passing signals on to the command, and stopping and continuing with it.
 
 use rustix::process::Signal;
 
@@ -8,8 +8,9 @@ use crate::sys::signals::{self, Received};
 use super::run::Run;
 
 impl Run<'_> {
-    /// The command has what a terminal sends, and lacks what somebody sent to us. Whether that somebody meant the whole
-    /// process group cannot be seen (`timeout` signals both): then the command gets it twice, which is better than never.
+    /// Passes a signal on, unless the terminal has sent it to the command as well. A process that
+    /// signals the whole group (`timeout`) cannot be told apart from one that signals us alone. The
+    /// command then gets the signal twice, which is better than never.
     pub(super) fn deal_with(&mut self, Received { signal, by_kernel }: Received) {
         if signal == Signal::CONT {
             self.continued = true;
@@ -23,17 +24,18 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the command has what the kernel sent to us.
+    /// Whether the command also got a signal that the kernel sent to us.
     fn command_has(&self, signal: Signal) -> bool {
         let only_us = signal == Signal::HUP && self.leads_session;
         let undone = self.continued_late && signals::stops_by_default(signal);
         signals::meets_the_group(signal) && !only_us && !undone
     }
 
-    /// Without a command there is no handler, so the default action is the right one: most signals end the start.
-    pub(super) fn judge_kept(&mut self) {
+    /// Takes the default action of the signals that came before the command started: most of them
+    /// end the start.
+    pub(super) fn judge_early(&mut self) {
         let ends = |signal: &mut Signal| signals::ends_by_default(*signal) && !signals::is_ignored(*signal);
-        if let Some(signal) = self.kept.extract_if(.., ends).next() {
+        if let Some(signal) = self.early.extract_if(.., ends).next() {
             self.abandoned_by.get_or_insert(signal);
             self.bwrap.process.signal(Signal::KILL);
         }
@@ -45,7 +47,7 @@ impl Run<'_> {
         }
     }
 
-    /// In a quiet moment: the command and we shall both run, or both be stopped, as whichever of us was told last.
+    /// Lets the command and us both run, or both be stopped, after no event has come for a while.
     pub(super) fn keep_step(&mut self) {
         self.watch.less_closely();
         self.continued_late = false;
@@ -56,29 +58,31 @@ impl Run<'_> {
         }
     }
 
-    /// Whom the signal that continued us did not meet. A shell signals the whole group: then nobody is left, and a second SIGCONT
-    /// could undo a stop that came after the first. This is why it is not passed on at once.
+    /// Continues the processes that are still stopped after we were continued. A shell continues the
+    /// whole group, and then a second SIGCONT could undo a stop that came after the first. So
+    /// SIGCONT is not passed on at once.
     fn continue_the_stopped(&mut self) {
         let all = [Some(&self.bwrap.process), self.init.as_ref(), self.target()];
         let stopped: Vec<_> = all.into_iter().flatten().filter(|process| process.stopped_by().is_some()).collect();
-        if !stopped.is_empty() && signals::pending(&TERMINAL_STOPS).is_none() {
+        if !stopped.is_empty() && !signals::is_pending(&TERMINAL_STOPS) {
             stopped.iter().for_each(|process| process.signal(Signal::CONT));
-            // The stop may have come in between, and we have not read it yet.
+            // A stop may have come in between that is not read yet.
             self.continued_late = true;
             self.watch.closely();
         }
     }
 }
 
-/// What a terminal stops a process group with.
+/// The signals by which a terminal stops a process group.
 const TERMINAL_STOPS: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
 
-/// Stops this process by `signal`, so that the shell sees a stopped job; returns when it was continued.
+/// Stops this process by `signal`, so that the shell sees a stopped job. Returns when it was
+/// continued.
 fn stop_by(signal: Signal) {
     signals::act_by_default(signal);
-    // In an orphaned process group only SIGSTOP stops. Nothing waits then; after a stop it is what continued us, or the next
-    // stop.
-    if signals::pending(&[&TERMINAL_STOPS[..], &[Signal::CONT]].concat()).is_none() {
+    // In an orphaned process group only SIGSTOP stops, and no signal waits now. After a stop, the
+    // SIGCONT that ended it waits, or the next stop.
+    if !signals::is_pending(&[&TERMINAL_STOPS[..], &[Signal::CONT]].concat()) {
         signals::act_by_default(Signal::STOP);
     }
 }

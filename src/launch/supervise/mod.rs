@@ -1,20 +1,20 @@
-//! The supervised run: we stay, because there may be something to remove and to report afterwards,
-//! and to the shell everything looks as without us.
+//! The supervised run. The supervisor stays to remove placeholders and to report afterwards. To the
+//! shell it looks as if the command had been started alone:
 //!
-//! - Supervisor, bwrap and command share the caller's process group, so what the terminal sends
-//!   reaches the command directly. What a process sends to us is passed on to the command, which
-//!   the guard has named to us, and never to bwrap.
-//! - When the command stops, so do we; when we are continued, so is the command.
-//! - When the command dies by a signal, so do we.
+//! - Supervisor, bwrap and command share the caller's process group, so a signal of the terminal
+//!   reaches the command directly. The supervisor passes a signal of another process on to the
+//!   command, never to bwrap.
+//! - When the command stops, the supervisor stops; when the supervisor is continued, it continues
+//!   the command.
+//! - When the command dies by a signal, so does the supervisor.
 //!
-//! One loop waits for all of it: no thread, no handler.
+//! One loop waits for all of it, without threads or signal handlers.
 
+mod bwrap;
 mod channel;
 mod ending;
 mod jobs;
 mod run;
-mod sealing;
-mod start;
 mod watch;
 
 use std::io;
@@ -28,17 +28,17 @@ use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::launch::RunHooks;
-
 use crate::sys::signals::{self, Signals};
 
 pub use ending::Ending;
+use run::Run;
 
 /// How a supervised start ended.
 #[derive(Debug)]
 pub(crate) enum Conclusion {
     /// The command ran.
     Ended(Ending),
-    /// It did not, or bwrap was lost under it.
+    /// The command did not run, or bwrap was killed under it.
     Failed(Diagnostic),
     /// A path that the rules name has changed since the policy was compiled. Nothing ran; another
     /// start may succeed.
@@ -47,7 +47,7 @@ pub(crate) enum Conclusion {
     Unavailable(String),
 }
 
-/// What the command gets instead of the caller's standard streams.
+/// Streams that replace the caller's standard streams for the command.
 #[derive(Debug, Default)]
 pub(crate) struct GivenStreams {
     pub stdin: Option<OwnedFd>,
@@ -55,9 +55,8 @@ pub(crate) struct GivenStreams {
     pub stderr: Option<OwnedFd>,
 }
 
-/// From its making on, signals wait until the run, or its drop, deals with them: what is prepared
-/// before a run and cleaned up after it is not interrupted. To be made and used by the main thread,
-/// with no other running.
+/// While it exists, signals wait for the run or for its drop, so that no signal interrupts the work
+/// before and after a run. Only the main thread may use it, with no other thread running.
 pub(crate) struct Supervisor {
     signals: Signals,
 }
@@ -68,9 +67,8 @@ impl Supervisor {
         Ok(Self { signals })
     }
 
-    /// Runs the command and returns when no process inside lives any more. Call
-    /// [`super::Sandbox::run`] first. `sheet` has the identities that the guard compares.
-    /// `given` replaces the caller's streams; nobody may have to read one while the command runs.
+    /// Runs the command and returns when no process inside is alive any more. `sheet` has the
+    /// identities that the guard compares. No stream of `given` may need a reader in this process.
     pub(crate) fn run(
         &self,
         host: &Host,
@@ -79,16 +77,16 @@ impl Supervisor {
         given: GivenStreams,
         hooks: &mut RunHooks,
     ) -> Conclusion {
-        match start::start(&self.signals, argv, sheet, given) {
+        match Run::start(&self.signals, argv, sheet, given) {
             Err(diagnostic) => Conclusion::Failed(diagnostic),
-            Ok(started) => run::run(&self.signals, started, host, &argv.program, hooks),
+            Ok(run) => run.supervise(host, &argv.program, hooks),
         }
     }
 
-    /// To be the last of this process: the exit code, or, if the command was killed, the same
-    /// death, and then this does not return. There is no core dump of us.
+    /// Ends this process as the command ended: returns its exit code, or dies by its signal without
+    /// a core dump.
     pub(crate) fn conclude(self, ending: Ending) -> ExitCode {
-        // What still waits was for the command, and must not end us otherwise than it ended.
+        // A signal that still waits was for the command and must not end this process.
         std::mem::forget(self);
         match ending {
             Ending::Exited(code) => ExitCode::from(code),

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::sys::terminal;
 
-/// When to look whether the command is stopped: nobody tells but its parent, and that is bwrap, which does not care.
+/// How often to look whether the command is stopped. The kernel tells only its parent, which is
+/// bwrap.
 pub(super) struct Watch {
     pub(super) interval: Option<Duration>,
-    /// Where a terminal is there, somebody waits for the prompt of a shell.
+    /// Set if there is a terminal, at which a user may wait for the shell's prompt.
     at_rest: Option<Duration>,
 }
 
@@ -20,7 +21,7 @@ impl Watch {
         Self { interval: at_rest, at_rest }
     }
 
-    /// After a signal that may well stop it.
+    /// For the time after a signal that may stop the command.
     pub(super) fn closely(&mut self) {
         self.interval = Some(Self::CLOSELY);
     }
