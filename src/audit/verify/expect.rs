@@ -260,7 +260,7 @@ impl List<'_> {
 
 /// `None` where the model has no answer to give: a link of the sandbox's own.
 fn by_model(model: &Model, path: &AbsPath, source: &AbsPath, operation: Operation) -> Option<Effect> {
-    use model::View;
+    use model::ModelView as View;
     let shown = |shown: &AbsPath| if shown == source { Effect::Allowed } else { Effect::Private };
     let own = |is_possible: bool| if is_possible { Effect::Private } else { Effect::Refused };
     Some(match (operation, model.view(path)) {

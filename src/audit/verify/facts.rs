@@ -95,7 +95,7 @@ pub(super) fn facts(compiled: &Compiled, argv: &Argv, model: &Model, inside: &Pr
         },
     ));
     let shown = |path: Option<&AbsPath>| path.map_or_else(|| "unknown".to_owned(), ToString::to_string);
-    facts.push(Fact::new("working directory", shown(model.cwd()), shown(inside.cwd.as_ref())));
+    facts.push(Fact::new("working directory", shown(model.cwd.as_ref()), shown(inside.cwd.as_ref())));
     facts
 }
 

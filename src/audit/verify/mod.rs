@@ -16,7 +16,7 @@ use crate::compile::Compiled;
 use crate::compile::lower::{Argv, MountContent, MountFile};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::model::{Files, Model, ModelError};
+use crate::model::{Model, ModelError, ModelFiles};
 use crate::policy::path::AbsPath;
 use crate::policy::path_json::Word;
 use crate::policy::places;
@@ -109,8 +109,8 @@ pub struct Examination {
 }
 
 /// The files of ours that decide what an argv means.
-pub fn model_files(argv: &Argv) -> Files {
-    let mut files = Files::default();
+pub fn model_files(argv: &Argv) -> ModelFiles {
+    let mut files = ModelFiles::default();
     for MountFile { path, content } in &argv.files {
         match content {
             MountContent::Bytes(content) => _ = files.contents.insert(path.clone(), content.clone()),
@@ -129,7 +129,7 @@ pub fn examination(
     argv: &Argv,
     socket: &str,
 ) -> Result<Examination, ModelError> {
-    let model = Model::read_whole(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
+    let model = Model::read(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
     let asked = expect::asked(host, compiled, &model);
     let questions = |questions| Questions {
         questions,
