@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::audit::consents::{Consent, Status, Unusable, consents};
+use crate::audit::consents::{Consent, ConsentStatus, Unusable, consents};
 use crate::compile::layers;
 use crate::diagnostic::exit_code;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
@@ -98,10 +98,10 @@ fn list(host: &Host, options: &Options, arguments: &Arguments, paint: Paint) -> 
     // Writing to a `String` cannot fail.
     for Consent { file, status, grants, .. } in &found.consents {
         let status = match status {
-            Status::InForce => paint.good("in force"),
-            Status::Changed => paint.warning("not in force: the file has changed"),
-            Status::Gone => paint.warning("not in force: the file is gone"),
-            Status::Unreadable => paint.warning("not in force: the file cannot be read"),
+            ConsentStatus::InForce => paint.good("in force"),
+            ConsentStatus::Changed => paint.warning("not in force: the file has changed"),
+            ConsentStatus::Gone => paint.warning("not in force: the file is gone"),
+            ConsentStatus::Unreadable => paint.warning("not in force: the file cannot be read"),
         };
         let _ = writeln!(out, "{}  {status}", paint.heading(file));
         for grant in grants {
@@ -112,7 +112,7 @@ fn list(host: &Host, options: &Options, arguments: &Arguments, paint: Paint) -> 
     for Unusable { record, because } in &found.unusable {
         let _ = writeln!(out, "{record}  {}: {because}\n", paint.bad("no consent"));
     }
-    let in_force = found.consents.iter().filter(|consent| consent.status == Status::InForce).count();
+    let in_force = found.consents.iter().filter(|consent| consent.status == ConsentStatus::InForce).count();
     let _ = match found.consents.len() {
         0 => writeln!(out, "no consents"),
         1 => writeln!(out, "1 consent, {in_force} in force"),

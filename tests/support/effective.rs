@@ -1,6 +1,6 @@
 //! What the model says of a path, in the words of `explain` and `show`.
 
-use agent_sandbox::audit::effective_access::Effective;
+use agent_sandbox::audit::effective_access::EffectiveAccess as Effective;
 use agent_sandbox::model::{Model, ModelView as View};
 use agent_sandbox::policy::path::AbsPath;
 

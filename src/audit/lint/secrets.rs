@@ -1,7 +1,8 @@
-//! What looks like a secret. OWNS the list, for `lint`, which reports what stays readable, and `init`, which proposes to hide it.
+//! Files that look like secrets. `lint` reports those that stay readable, `init` proposes to hide them.
 //!
-//! A name alone is enough where files of that name hold nothing else. Where many files have the name (`*.pem` are mostly public
-//! certificates), the content decides, and only for formats that are known. Nothing of the content leaves this module.
+//! A name is enough where files of that name hold nothing else. Where many files have the name
+//! (`*.pem` are mostly public certificates), the content decides, and only for known formats. No
+//! content leaves this module.
 
 use std::ffi::OsStr;
 
@@ -11,7 +12,6 @@ use crate::policy::path::AbsPath;
 /// Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;
 
-/// A reason to take a file for a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Looks {
     /// As in "looks like …".
@@ -29,11 +29,10 @@ enum Name {
 
 #[derive(Clone, Copy)]
 enum Proof {
-    /// The name says it all.
     Name,
-    /// One of these is in the content.
+    /// One of these texts is in the content.
     Any(&'static [&'static str]),
-    /// All of these are.
+    /// All of these texts are in the content.
     All(&'static [&'static str]),
 }
 
@@ -81,11 +80,11 @@ const NAMES: &[(Name, &str, Proof)] = &[
     (EndsWith(".json"), "the key of a service account", Proof::All(&["\"service_account\"", "\"private_key\""])),
 ];
 
-/// What is no secret, although a name above fits.
+/// Exceptions to `NAMES`.
 const PUBLIC: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
 
-/// Where tools keep credentials in the home. What `@secrets` hides is here too, for who has it off. Not here: the logins of
-/// agents, which they need.
+/// The places in the home where tools keep credentials. `@secrets` hides most of them, but may be
+/// off. The logins of agents are not here, because agents need them.
 const IN_HOME: &[(&str, &str, Proof)] = &[
     (".ssh/id_rsa", "a private key of SSH", Proof::Name),
     (".ssh/id_ecdsa", "a private key of SSH", Proof::Name),
@@ -143,7 +142,7 @@ impl Proof {
             Proof::Name => return true,
             Proof::Any(parts) | Proof::All(parts) => parts,
         };
-        // What we cannot read, the command, which has our rights, cannot either.
+        // The command runs with our rights, so it cannot read a file that we cannot read.
         let Ok(Some(content)) = host.read_regular(path, LARGEST) else { return false };
         let has = |part: &&str| content.windows(part.len()).any(|window| window == part.as_bytes());
         match self {
@@ -155,13 +154,12 @@ impl Proof {
 
 /// Whether the regular file at `path`, which holds no symlinks, looks like a secret.
 pub(crate) fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
-    // A secret that tools find has a name that is text.
     let name = path.file_name().and_then(OsStr::to_str)?;
     let (_, like, _) = NAMES.iter().find(|(form, _, proof)| form.fits(name) && proof.holds(host, path))?;
     Some(Looks { like, by_preset: *like == ENVIRONMENT })
 }
 
-/// The places of the home that hold a secret, and what each looks like. Files that lie in the home itself included.
+/// The secrets in well-known places of the home and in the home itself, each with its kind.
 pub(crate) fn in_home(host: &Host, home: &AbsPath) -> Vec<(AbsPath, &'static str)> {
     let known = IN_HOME.iter().filter_map(|(place, like, proof)| {
         let found = host.resolve_from(home, place.as_ref()).ok()?;

@@ -1,4 +1,4 @@
-//! What a policy leans on: folders on PATH, presets that somebody defined.
+//! LintFindings about folders on PATH and about defined presets.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,10 +12,10 @@ use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 use crate::policy::rule::LayerKind;
 
-use super::Finding;
+use super::LintFinding;
 
-/// Folders in which the command can plant a program that somebody calls by its name, outside of the sandbox, too.
-pub(super) fn path(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) {
+/// Writable folders on PATH: the command can plant a program that later runs outside of the sandbox.
+pub(super) fn path(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     let project = &compiled.layers.project;
     let mut seen = BTreeSet::new();
     let path = compiled.environment.var("PATH").map(OsStr::as_bytes).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn path(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>
         if !is_folder || !is_writable || !seen.insert(found.path.clone()) {
             continue;
         }
-        findings.push(Finding::on(&found.path, planted(compiled, &found.path, found.kind.is_some())));
+        findings.push(LintFinding::on(&found.path, planted(compiled, &found.path, found.kind.is_some())));
     }
 }
 
@@ -49,8 +49,8 @@ fn planted(compiled: &Compiled, path: &AbsPath, exists: bool) -> Diagnostic {
     Diagnostic::new(Code::WritablePath, message).help(help)
 }
 
-/// Presets that are defined and that neither a layer nor another preset names. To take one away is to name it.
-pub(super) fn presets(compiled: &Compiled, findings: &mut Vec<Finding>) {
+/// Defined presets that neither a layer nor another preset names. `!@name` counts as a name.
+pub(super) fn presets(compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     let layers = &compiled.layers.layers;
     let definitions = || layers.iter().flat_map(|layer| layer.config.presets.iter().map(move |found| (layer, found)));
     let by_layers = layers.iter().flat_map(|layer| &layer.config.filesystem.presets);
@@ -58,9 +58,9 @@ pub(super) fn presets(compiled: &Compiled, findings: &mut Vec<Finding>) {
     let named: BTreeSet<&str> =
         by_layers.chain(by_presets).map(|reference| reference.value.trim_start_matches(['!', '@'])).collect();
     for (layer, (name, definition)) in definitions().filter(|(_, (name, _))| !named.contains(name.as_str())) {
-        // What is defined for all projects need not be named in this one.
+        // A file for all projects may define presets that this project does not use.
         let is_for_many = matches!(layer.kind, LayerKind::System | LayerKind::User);
-        findings.push(Finding::of(
+        findings.push(LintFinding::of(
             Diagnostic::new(Code::UnusedPreset, format!("the preset `@{name}` is defined, and nothing names it"))
                 .at(&definition.origin)
                 .help(format!("turn it on with `presets = [\"@{name}\"]` in `[filesystem]`, or remove it"))

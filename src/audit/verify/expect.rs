@@ -1,4 +1,4 @@
-//! What the policy promises at each path, and what the model of the argv says of it.
+//! The promises of the policy at each path, and the model's answers about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,49 +9,49 @@ use crate::compile::decide::Decision;
 use crate::compile::plan::{BindKind, Mount, Purpose, View};
 use crate::host::mountinfo;
 use crate::host::{FileKind, Host};
-use crate::model::{self, Model};
+use crate::model::{Model, ModelView};
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::rule::Access;
 
 use super::Effect;
-use super::probe::{Operation, Question};
+use super::probe::{ProbeOperation, Question};
 
-/// One question, and what the answer must be.
+/// One question, and the answer that the policy promises.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub(super) struct Expectation {
     pub path: AbsPath,
-    /// What of the host is to be found there, or kept from being found.
+    /// The path of the host that must be found there, or must not be.
     pub source: AbsPath,
-    pub operation: Operation,
+    pub operation: ProbeOperation,
     pub expected: Effect,
-    /// How the kernel refuses, where it must.
-    pub(super) refusals: &'static [Errno],
+    /// The errors by which the kernel may refuse.
+    pub refusals: &'static [Errno],
     pub model: Effect,
     pub because: Origin,
-    /// Of the rule, if it is one.
+    /// The access of the rule, if a rule asks.
     pub access: Option<Access>,
-    pub(super) control: Control,
-    /// What nobody asked for is not worth a line where it cannot be tested.
-    pub(super) optional: bool,
+    pub control: Control,
+    /// It gets no line where it cannot be tested, because no rule asks for it.
+    pub optional: bool,
 }
 
-impl Asked {
-    pub fn inside(&self) -> Question {
+impl Expectation {
+    pub(super) fn inside(&self) -> Question {
         Question { path: self.path.clone(), operation: self.operation }
     }
 
-    pub fn on_host(&self) -> Question {
+    pub(super) fn on_host(&self) -> Question {
         Question { path: self.source.clone(), operation: self.operation }
     }
 }
 
-/// What shows that the answer is the sandbox's doing.
+/// The proof that the sandbox causes the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
-    /// The same on the host has another answer.
+    /// The operation has another answer on the host.
     Host,
-    /// It is no place of the host: the same works in another place of the sandbox's own.
+    /// The path is none of the host's: the operation works in another place of the sandbox's own.
     Workshop,
 }
 
@@ -59,22 +59,20 @@ const READ_ONLY: &[Errno] = &[Errno::ROFS];
 const HIDDEN: &[Errno] = &[Errno::ACCESS, Errno::NOENT, Errno::ROFS, Errno::NOTDIR];
 const STAYS: &[Errno] = &[Errno::BUSY];
 
-/// Every rule in force, with or without a mount of its own, every pin, and every part of the base.
-pub(super) fn asked(host: &Host, compiled: &Compiled, model: &Model) -> Vec<Asked> {
-    let mut list = List { compiled, model, asked: BTreeMap::new() };
+/// The expectations of every rule in force, every pin, and every part of the base.
+pub(super) fn expectations(host: &Host, compiled: &Compiled, model: &Model) -> Vec<Expectation> {
+    let mut list = ExpectationList { compiled, model, all: BTreeMap::new() };
     let data: BTreeSet<&AbsPath> =
         mounts(compiled).filter(|m| matches!(m, Mount::DataFile { .. })).map(Mount::path).collect();
     for (path, decision) in compiled.decisions.iter() {
         list.decision(host, path, decision, data.contains(path));
     }
-    list.second_places();
-    list.pins();
-    list.base();
+    list.plan();
     list.mounts_of_host(host);
-    list.asked.into_values().collect()
+    list.all.into_values().collect()
 }
 
-/// Where something is mounted that is to stay.
+/// The mount points that the command must not be able to unmount.
 pub(super) fn locked(compiled: &Compiled) -> Vec<AbsPath> {
     let rules = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_)));
     let points = rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::Seal { .. }));
@@ -86,36 +84,44 @@ fn mounts(compiled: &Compiled) -> impl Iterator<Item = &Mount> {
     compiled.plan.mounts.iter().map(|planned| &planned.mount)
 }
 
-struct List<'a> {
+struct ExpectationList<'a> {
     compiled: &'a Compiled,
     model: &'a Model,
-    asked: BTreeMap<(AbsPath, Operation), Asked>,
+    all: BTreeMap<(AbsPath, ProbeOperation), Expectation>,
 }
 
-/// Who wants it.
+/// The part of an expectation that all operations at one path share.
 #[derive(Clone, Copy)]
-struct Why<'a> {
+struct Claim<'a> {
+    path: &'a AbsPath,
+    source: &'a AbsPath,
     because: &'a Origin,
     access: Option<Access>,
+    control: Control,
+    optional: bool,
 }
 
-impl List<'_> {
-    fn ask(&mut self, path: &AbsPath, operation: Operation, expected: Effect, refusals: &'static [Errno], why: Why) {
-        self.ask_of(path, path, operation, expected, refusals, why);
+impl<'a> Claim<'a> {
+    fn of(path: &'a AbsPath, because: &'a Origin, access: Option<Access>) -> Self {
+        Self { path, source: path, because, access, control: Control::Host, optional: false }
+    }
+}
+
+impl ExpectationList<'_> {
+    fn read(&mut self, claim: Claim, expected: Effect) {
+        self.expect(claim, ProbeOperation::Read, expected, HIDDEN);
     }
 
-    /// The first to ask is the one with the best reason.
-    fn ask_of(
-        &mut self,
-        path: &AbsPath,
-        source: &AbsPath,
-        operation: Operation,
-        expected: Effect,
-        refusals: &'static [Errno],
-        Why { because, access }: Why,
-    ) {
+    fn write(&mut self, claim: Claim, expected: Effect) {
+        self.expect(claim, ProbeOperation::Write, expected, READ_ONLY);
+    }
+
+    /// Only the first expectation about an operation counts. A later one can still tell that the
+    /// path is none of the host's.
+    fn expect(&mut self, claim: Claim, operation: ProbeOperation, expected: Effect, refusals: &'static [Errno]) {
+        let Claim { path, source, because, access, control, optional } = claim;
         let Some(model) = by_model(self.model, path, source, operation) else { return };
-        self.asked.entry((path.clone(), operation)).or_insert_with(|| Asked {
+        let first = self.all.entry((path.clone(), operation)).or_insert_with(|| Expectation {
             path: path.clone(),
             source: source.clone(),
             operation,
@@ -124,163 +130,120 @@ impl List<'_> {
             model,
             because: because.clone(),
             access,
-            control: Control::Host,
-            optional: false,
+            control,
+            optional,
         });
-    }
-
-    fn is_optional(&mut self, path: &AbsPath, operation: Operation) {
-        if let Some(asked) = self.asked.get_mut(&(path.clone(), operation)) {
-            asked.optional = true;
-        }
-    }
-
-    fn is_own(&mut self, path: &AbsPath) {
-        for operation in [Operation::Read, Operation::Write] {
-            if let Some(asked) = self.asked.get_mut(&(path.clone(), operation)) {
-                asked.control = Control::Workshop;
-            }
+        if control == Control::Workshop {
+            first.control = control;
         }
     }
 
     fn decision(&mut self, host: &Host, path: &AbsPath, decision: &Decision, is_data: bool) {
         use Effect::{Allowed, Private, Refused};
-        let why = Why { because: &decision.origin, access: Some(decision.access) };
-        let view = self.compiled.plan.view(path);
+        let claim = Claim::of(path, &decision.origin, Some(decision.access));
         match decision.access {
             Access::Rw => {
-                self.ask(path, Operation::Read, Allowed, &[], why);
-                self.ask(path, Operation::Write, Allowed, &[], why);
+                self.read(claim, Allowed);
+                self.write(claim, Allowed);
             }
             Access::Ro => {
-                self.ask(path, Operation::Read, if is_data { Private } else { Allowed }, &[], why);
-                self.ask(path, Operation::Write, Refused, READ_ONLY, why);
+                self.read(claim, if is_data { Private } else { Allowed });
+                self.write(claim, Refused);
             }
             Access::Exclude => {
-                self.ask(path, Operation::Read, if is_data { Private } else { Refused }, HIDDEN, why);
-                // In a private place the command may make what it likes.
-                if view == View::Masked {
-                    self.ask(path, Operation::Write, Refused, HIDDEN, why);
+                self.read(claim, if is_data { Private } else { Refused });
+                // A private place may be writable.
+                if self.compiled.plan.view(path) == View::Masked {
+                    self.expect(claim, ProbeOperation::Write, Refused, HIDDEN);
                     if let Some(child) = self.something_in(host, path, decision) {
-                        self.ask(&child, Operation::Read, Refused, HIDDEN, why);
+                        self.read(Claim { path: &child, source: &child, ..claim }, Refused);
                     }
                 }
             }
         }
-        let is_mounted = || mounts(self.compiled).any(|mount| mount.path() == path);
-        let around = self.compiled.plan.view_around(path);
         let is_protected = decision.access.is_protective() && decision.kind == FileKind::Directory;
-        if is_protected && around == View::HostRw && is_mounted() {
-            self.ask(path, Operation::Move, Refused, STAYS, why);
-            self.is_optional(path, Operation::Move);
+        let is_mounted = || mounts(self.compiled).any(|mount| mount.path() == path);
+        if is_protected && self.compiled.plan.view_around(path) == View::HostRw && is_mounted() {
+            self.expect(Claim { optional: true, ..claim }, ProbeOperation::Move, Refused, STAYS);
         }
     }
 
-    /// The first thing in a hidden directory that no other rule speaks of.
+    /// The first entry of a hidden directory that no other rule governs.
     fn something_in(&self, host: &Host, path: &AbsPath, decision: &Decision) -> Option<AbsPath> {
         if decision.kind != FileKind::Directory {
             return None;
         }
-        // What we cannot list ourselves, nobody can tell us the names of.
-        let mut children: Vec<AbsPath> = host
-            .read_dir(path)
-            .ok()?
-            .into_iter()
-            .filter(|entry| !entry.is_symlink)
-            .map(|entry| path.child(entry.name))
-            .collect();
-        children.sort();
-        children.into_iter().find(|child| self.compiled.decisions.governing(child).is_some_and(|(at, _)| at == path))
+        let entries = host.read_dir(path).ok()?.into_iter().filter(|entry| !entry.is_symlink);
+        let children = entries.map(|entry| path.child(entry.name));
+        let is_governed = |child: &AbsPath| self.compiled.decisions.governing(child).is_some_and(|(at, _)| at == path);
+        children.filter(is_governed).min()
     }
 
-    fn second_places(&mut self) {
-        for planned in &self.compiled.plan.mounts {
-            if let Mount::Elsewhere { path, source } = &planned.mount {
-                let why = Why { because: &planned.because, access: Some(Access::Rw) };
-                self.ask_of(path, source, Operation::Read, Effect::Allowed, &[], why);
-                self.ask_of(path, source, Operation::Write, Effect::Allowed, &[], why);
-            }
-        }
-    }
-
-    fn pins(&mut self) {
-        for planned in &self.compiled.plan.mounts {
-            if let Purpose::Pin { .. } = planned.purpose {
-                let why = Why { because: &planned.because, access: None };
-                self.ask(planned.mount.path(), Operation::Move, Effect::Refused, STAYS, why);
-            }
-        }
-    }
-
-    fn base(&mut self) {
+    fn plan(&mut self) {
         use Effect::{Allowed, Private, Refused};
-        let sealed =
-            |path: &AbsPath| mounts(self.compiled).any(|mount| matches!(mount, Mount::Seal { path: at } if at == path));
-        for planned in self.compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
-            let why = Why { because: &planned.because, access: None };
-            let path = planned.mount.path();
+        let compiled = self.compiled;
+        for planned in &compiled.plan.mounts {
+            let claim = Claim::of(planned.mount.path(), &planned.because, None);
+            if let Mount::Elsewhere { source, .. } = &planned.mount {
+                let claim = Claim { source, access: Some(Access::Rw), ..claim };
+                self.read(claim, Allowed);
+                self.write(claim, Allowed);
+            }
+            if let Purpose::Pin { .. } = planned.purpose {
+                self.expect(claim, ProbeOperation::Move, Refused, STAYS);
+            }
+        }
+        for planned in compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
+            let claim = Claim::of(planned.mount.path(), &planned.because, None);
+            let own = Claim { control: Control::Workshop, ..claim };
             match &planned.mount {
                 Mount::Bind { kind: BindKind::ReadOnly, .. } => {
-                    self.ask(path, Operation::Read, Allowed, &[], why);
-                    self.ask(path, Operation::Write, Refused, READ_ONLY, why);
+                    self.read(claim, Allowed);
+                    self.write(claim, Refused);
                 }
-                Mount::Tmpfs { .. } => {
-                    let write = if sealed(path) { Refused } else { Private };
-                    self.ask(path, Operation::Read, Private, &[], why);
-                    self.ask(path, Operation::Write, write, READ_ONLY, why);
-                    self.is_own(path);
+                Mount::Tmpfs { path, .. } => {
+                    let makes_it_read_only = |mount: &Mount| matches!(mount, Mount::Seal { path: at } if at == path);
+                    let is_read_only = mounts(compiled).any(makes_it_read_only);
+                    self.read(own, Private);
+                    self.write(own, if is_read_only { Refused } else { Private });
                 }
                 Mount::DataFile { .. } => {
-                    // As `show` and `explain` have it.
-                    let why = Why { access: Some(Access::Ro), ..why };
-                    self.ask(path, Operation::Read, Private, &[], why);
-                    self.ask(path, Operation::Write, Refused, READ_ONLY, why);
-                    self.is_own(path);
+                    // `show` and `explain` say `ro`.
+                    let own = Claim { access: Some(Access::Ro), ..own };
+                    self.read(own, Private);
+                    self.write(own, Refused);
                 }
-                Mount::Dev { .. } | Mount::Proc { .. } => self.ask(path, Operation::Read, Private, &[], why),
+                Mount::Dev { .. } | Mount::Proc { .. } => self.read(claim, Private),
                 _ => {}
             }
         }
     }
 
-    /// A read-only bind takes what is mounted below along, and must make each of these read-only, too.
+    /// A read-only bind takes along the mounts below it, and must make each of them read-only, too.
     fn mounts_of_host(&mut self, host: &Host) {
         const BECAUSE: Origin = Origin::BuiltIn("mounted on the host");
         let table = host.mount_table().ok().flatten().unwrap_or_default();
         for entry in mountinfo::parse(&table) {
-            let key = (entry.point.clone(), Operation::Write);
-            if self.compiled.plan.view(&entry.point) == View::HostRo && !self.asked.contains_key(&key) {
-                let why = Why { because: &BECAUSE, access: None };
-                self.ask(&entry.point, Operation::Write, Effect::Refused, READ_ONLY, why);
-                self.is_optional(&entry.point, Operation::Write);
+            if self.compiled.plan.view(&entry.point) == View::HostRo {
+                self.write(Claim { optional: true, ..Claim::of(&entry.point, &BECAUSE, None) }, Effect::Refused);
             }
         }
     }
 }
 
-/// `None` where the model has no answer to give: a link of the sandbox's own.
-fn by_model(model: &Model, path: &AbsPath, source: &AbsPath, operation: Operation) -> Option<Effect> {
-    use model::ModelView as View;
+/// `None` where the model has no answer: a link of the sandbox's own.
+fn by_model(model: &Model, path: &AbsPath, source: &AbsPath, operation: ProbeOperation) -> Option<Effect> {
+    use ProbeOperation::{Move, Read, Write};
     let shown = |shown: &AbsPath| if shown == source { Effect::Allowed } else { Effect::Private };
     let own = |is_possible: bool| if is_possible { Effect::Private } else { Effect::Refused };
     Some(match (operation, model.view(path)) {
-        (_, View::Symlink { .. }) => return None,
-        (Operation::Move, _) if model.can_rename(path) => Effect::Allowed,
-        (Operation::Move, _) => Effect::Refused,
-        (Operation::Read, View::Host { source: at, .. }) => shown(&at),
-        (Operation::Write, View::Host { source: at, writable: true, .. }) => shown(&at),
-        (Operation::Read, View::Fresh { mode, .. }) => own(mode & 0o400 != 0),
-        (Operation::Write, View::Fresh { mode, writable }) => own(writable && mode & 0o200 != 0),
-        (Operation::Read, View::Data | View::Dev | View::Proc) => Effect::Private,
-        (
-            _,
-            View::Host { .. }
-            | View::MaskedFile
-            | View::Data
-            | View::Absent { .. }
-            | View::Unreachable { .. }
-            | View::Dev
-            | View::Proc,
-        ) => Effect::Refused,
+        (_, ModelView::Symlink { .. }) => return None,
+        (Move, _) if model.can_rename(path) => Effect::Allowed,
+        (Read, ModelView::Host { source: at, .. }) => shown(&at),
+        (Write, ModelView::Host { source: at, writable: true, .. }) => shown(&at),
+        (Read, ModelView::Fresh { mode, .. }) => own(mode & 0o400 != 0),
+        (Write, ModelView::Fresh { mode, writable }) => own(writable && mode & 0o200 != 0),
+        (Read, ModelView::Data | ModelView::Dev | ModelView::Proc) => Effect::Private,
+        _ => Effect::Refused,
     })
 }

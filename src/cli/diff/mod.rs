@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::error::ErrorKind;
 
-use crate::audit::diff::{Change, Diff, Subject, diff};
+use crate::audit::diff::{Diff, PolicyChange, Subject, diff};
 use crate::compile::request::Request;
 use crate::compile::{self, Compiled};
 use crate::diagnostic::exit_code;
@@ -132,7 +132,7 @@ impl Compiler<'_> {
 }
 
 fn text(found: &Diff, paint: Paint) -> String {
-    let rows = |changes: &[Change]| changes.iter().map(row).collect::<Vec<_>>();
+    let rows = |changes: &[PolicyChange]| changes.iter().map(row).collect::<Vec<_>>();
     let (widened, narrowed) = (rows(&found.widened), rows(&found.narrowed));
     let width = |column: fn(&Row) -> usize, most: usize| {
         widened.iter().chain(&narrowed).map(column).filter(|width| *width <= most).max().unwrap_or(0)
@@ -163,12 +163,11 @@ struct Row {
     rules: String,
 }
 
-fn row(Change { what, old, new }: &Change) -> Row {
-    let (was, is) = (old.is.shown(), new.is.shown());
+fn row(PolicyChange { what, old, new }: &PolicyChange) -> Row {
     // A variable that is given on both sides.
-    let how = if was == is { "another value".to_owned() } else { format!("{was} → {is}") };
+    let how = if old.is == new.is { "another value".to_owned() } else { format!("{} → {}", old.is, new.is) };
     let rule = |origin: &Option<Origin>| origin.as_ref().map_or_else(|| "no rule".to_owned(), ToString::to_string);
-    Row { what: subject(what), how, rules: format!("{} → {}", rule(&old.origin), rule(&new.origin)) }
+    Row { what: subject(what), how, rules: format!("{} → {}", rule(&old.rule), rule(&new.rule)) }
 }
 
 fn subject(what: &Subject) -> String {

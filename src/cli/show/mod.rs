@@ -5,8 +5,9 @@ mod tree;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use crate::audit::show::{self, Shown, Value};
+use crate::audit::show::{self, Shown};
 use crate::compile::config::Tmp;
+use crate::compile::presets::Setting;
 use crate::host::Host;
 use crate::policy::path::AbsPath;
 
@@ -105,7 +106,7 @@ fn project(shown: &Shown) -> String {
     }
 }
 
-fn on(setting: &Value<bool>) -> String {
+fn on(setting: &Setting<bool>) -> String {
     format!("{} ({})", if setting.value { "on" } else { "off" }, setting.origin)
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::audit::effective_access::Effective;
-use crate::audit::show::Node;
+use crate::audit::effective_access::EffectiveAccess;
+use crate::audit::show::ShownPath;
 use crate::cli::style::Paint;
 use crate::policy::path::{AbsPath, shown};
 use crate::policy::rule::Exactness;
@@ -28,12 +28,12 @@ const WIDEST: usize = 60;
 struct Line {
     branch: String,
     name: String,
-    access: Option<Effective>,
+    access: Option<EffectiveAccess>,
     note: String,
 }
 
 /// `nodes` stand parents first.
-pub(super) fn text(nodes: &[Node], folding: Folding, paint: Paint) -> String {
+pub(super) fn text(nodes: &[ShownPath], folding: Folding, paint: Paint) -> String {
     let mut lines = Vec::new();
     let roots = tops(nodes);
     for (top, below) in roots {
@@ -65,7 +65,7 @@ pub(super) fn text(nodes: &[Node], folding: Folding, paint: Paint) -> String {
 }
 
 /// Each node that none of these is around, with those that lie in it.
-fn tops(nodes: &[Node]) -> Vec<(&Node, &[Node])> {
+fn tops(nodes: &[ShownPath]) -> Vec<(&ShownPath, &[ShownPath])> {
     let mut tops = Vec::new();
     let mut rest = nodes;
     while let Some((top, after)) = rest.split_first() {
@@ -78,11 +78,18 @@ fn tops(nodes: &[Node]) -> Vec<(&Node, &[Node])> {
 
 /// What one line stands for: a node with those in it, or many matches of one rule.
 enum Item<'n> {
-    One(&'n Node, &'n [Node]),
-    Many(&'n Node, usize),
+    One(&'n ShownPath, &'n [ShownPath]),
+    Many(&'n ShownPath, usize),
 }
 
-fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, folding: Folding, lines: &mut Vec<Line>) {
+fn children(
+    below: &[ShownPath],
+    around: &AbsPath,
+    depth: usize,
+    indent: &str,
+    folding: Folding,
+    lines: &mut Vec<Line>,
+) {
     if below.is_empty() {
         return;
     }
@@ -110,13 +117,14 @@ fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, foldin
 }
 
 /// Matches of one pattern, with nothing in them, become one item where there are many.
-fn items<'n>(tops: Vec<(&'n Node, &'n [Node])>, folding: Folding) -> Vec<Item<'n>> {
-    let may_fold = |node: &Node, below: &[Node]| {
+fn items<'n>(tops: Vec<(&'n ShownPath, &'n [ShownPath])>, folding: Folding) -> Vec<Item<'n>> {
+    let may_fold = |node: &ShownPath, below: &[ShownPath]| {
         let is_plain = below.is_empty() && node.pinned_for.is_none() && !node.placeholder;
         !folding.all && is_plain && node.rule.by == Exactness::Glob && node.rule.at == node.path
     };
-    let key =
-        |node: &Node| (node.rule.origin.to_string(), node.rule.text.as_ref().map(|text| text.0.clone()), node.access);
+    let key = |node: &ShownPath| {
+        (node.rule.origin.to_string(), node.rule.text.as_ref().map(|text| text.0.clone()), node.access)
+    };
     let mut many: BTreeMap<_, usize> = BTreeMap::new();
     for (node, below) in &tops {
         if may_fold(node, below) {
@@ -140,7 +148,7 @@ fn items<'n>(tops: Vec<(&'n Node, &'n [Node])>, folding: Folding) -> Vec<Item<'n
     items
 }
 
-fn line(branch: String, name: String, node: &Node) -> Line {
+fn line(branch: String, name: String, node: &ShownPath) -> Line {
     let mut note = node.rule.origin.to_string();
     if node.placeholder {
         note.push_str(" (placeholder)");
@@ -151,8 +159,8 @@ fn line(branch: String, name: String, node: &Node) -> Line {
     Line { branch, name, access: Some(node.access), note }
 }
 
-fn counts(nodes: &[Node]) -> String {
-    let mut counts: BTreeMap<Effective, usize> = BTreeMap::new();
+fn counts(nodes: &[ShownPath]) -> String {
+    let mut counts: BTreeMap<EffectiveAccess, usize> = BTreeMap::new();
     for node in nodes {
         *counts.entry(node.access).or_default() += 1;
     }

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::de::DeserializeOwned;
 
-use crate::audit::verify::probe::{self, Answers, Questions};
+use crate::audit::verify::probe::{self, ProbeAnswers, Questions};
 use crate::audit::verify::{self, Examination, Verification};
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
@@ -127,7 +127,7 @@ struct Attempt {
     examination: Examination,
     compiled: Compiled,
     argv: Argv,
-    on_host: Answers,
+    on_host: ProbeAnswers,
     /// What the probe inside writes to. In memory: nobody has to read it while the probe runs, and it leaves no file.
     report: File,
     /// Held open while the probe runs.
@@ -153,7 +153,7 @@ impl Attempt {
     }
 
     fn conclude(mut self) -> Result<Verification, Diagnostic> {
-        let inside: Answers = read_from(&mut self.report)
+        let inside: ProbeAnswers = read_from(&mut self.report)
             .map_err(|e| cannot_verify(&format!("the report of the probe: {}", reason(&e))))?;
         let verification = self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host);
         verification.ok_or_else(|| cannot_verify("the probe did not answer each question"))
@@ -161,7 +161,7 @@ impl Attempt {
 }
 
 /// The same program, as the same user, without a sandbox.
-fn ask_on_host(session: &Session, questions: &Questions) -> io::Result<Answers> {
+fn ask_on_host(session: &Session, questions: &Questions) -> io::Result<ProbeAnswers> {
     let executable = session.executable.as_ref().map(AbsPath::as_path).ok_or(io::ErrorKind::NotFound)?;
     let mut report = in_memory()?;
     let mut command = Command::new(executable);

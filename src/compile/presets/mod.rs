@@ -9,6 +9,9 @@ mod variables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::compile::config::{Entry, Filesystem, PresetDefinition, RelativeTo, Tmp};
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
@@ -62,10 +65,12 @@ impl Policy {
 }
 
 /// A setting and the layer that decided it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Setting_of_{T}", description = "A setting, and who decided it.")]
 pub struct Setting<T> {
     pub value: T,
     pub layer: LayerKind,
+    #[serde(rename = "whence")]
     pub origin: Origin,
 }
 
