@@ -8,7 +8,7 @@ mod rules;
 pub mod sarif;
 pub(super) mod secrets;
 mod surroundings;
-mod visible;
+pub(super) mod visible;
 pub(super) mod walk;
 
 use schemars::JsonSchema;
