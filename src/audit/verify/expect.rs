@@ -15,19 +15,25 @@ use crate::policy::path::AbsPath;
 use crate::policy::rule::Access;
 
 use super::Effect;
-use super::probe::{ProbeOperation, Question};
+use super::probe::ProbeOperation;
 
 /// One question, and the answer that the policy promises.
 #[derive(Clone, Debug)]
 pub(super) struct Expectation {
-    pub path: AbsPath,
-    /// The path of the host that must be found there, or must not be.
-    pub source: AbsPath,
+    pub claim: Claim,
     pub operation: ProbeOperation,
     pub expected: Effect,
     /// The errors by which the kernel may refuse.
     pub refusals: &'static [Errno],
     pub model: Effect,
+}
+
+/// The part of an expectation that all operations at one path share.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub path: AbsPath,
+    /// The path of the host that must be found there, or must not be.
+    pub source: AbsPath,
     pub because: Origin,
     /// The access of the rule, if a rule asks.
     pub access: Option<Access>,
@@ -36,13 +42,10 @@ pub(super) struct Expectation {
     pub optional: bool,
 }
 
-impl Expectation {
-    pub(super) fn inside(&self) -> Question {
-        Question { path: self.path.clone(), operation: self.operation }
-    }
-
-    pub(super) fn on_host(&self) -> Question {
-        Question { path: self.source.clone(), operation: self.operation }
+impl Claim {
+    pub(super) fn of(path: &AbsPath, because: &Origin, access: Option<Access>) -> Self {
+        let (path, because) = (path.clone(), because.clone());
+        Self { source: path.clone(), path, because, access, control: Control::Host, optional: false }
     }
 }
 
@@ -90,57 +93,29 @@ struct ExpectationList<'a> {
     all: BTreeMap<(AbsPath, ProbeOperation), Expectation>,
 }
 
-/// The part of an expectation that all operations at one path share.
-#[derive(Clone, Copy)]
-struct Claim<'a> {
-    path: &'a AbsPath,
-    source: &'a AbsPath,
-    because: &'a Origin,
-    access: Option<Access>,
-    control: Control,
-    optional: bool,
-}
-
-impl<'a> Claim<'a> {
-    fn of(path: &'a AbsPath, because: &'a Origin, access: Option<Access>) -> Self {
-        Self { path, source: path, because, access, control: Control::Host, optional: false }
-    }
-}
-
 impl ExpectationList<'_> {
-    fn read(&mut self, claim: Claim, expected: Effect) {
+    fn read(&mut self, claim: &Claim, expected: Effect) {
         self.expect(claim, ProbeOperation::Read, expected, HIDDEN);
     }
 
-    fn write(&mut self, claim: Claim, expected: Effect) {
+    fn write(&mut self, claim: &Claim, expected: Effect) {
         self.expect(claim, ProbeOperation::Write, expected, READ_ONLY);
     }
 
     /// Only the first expectation about an operation counts. A later one can still tell that the
     /// path is none of the host's.
-    fn expect(&mut self, claim: Claim, operation: ProbeOperation, expected: Effect, refusals: &'static [Errno]) {
-        let Claim { path, source, because, access, control, optional } = claim;
-        let Some(model) = by_model(self.model, path, source, operation) else { return };
-        let first = self.all.entry((path.clone(), operation)).or_insert_with(|| Expectation {
-            path: path.clone(),
-            source: source.clone(),
-            operation,
-            expected,
-            refusals,
-            model,
-            because: because.clone(),
-            access,
-            control,
-            optional,
-        });
-        if control == Control::Workshop {
-            first.control = control;
+    fn expect(&mut self, claim: &Claim, operation: ProbeOperation, expected: Effect, refusals: &'static [Errno]) {
+        let Some(model) = by_model(self.model, &claim.path, &claim.source, operation) else { return };
+        let first = self.all.entry((claim.path.clone(), operation));
+        let first = first.or_insert_with(|| Expectation { claim: claim.clone(), operation, expected, refusals, model });
+        if claim.control == Control::Workshop {
+            first.claim.control = claim.control;
         }
     }
 
     fn decision(&mut self, host: &Host, path: &AbsPath, decision: &Decision, is_data: bool) {
         use Effect::{Allowed, Private, Refused};
-        let claim = Claim::of(path, &decision.origin, Some(decision.access));
+        let claim = &Claim::of(path, &decision.origin, Some(decision.access));
         match decision.access {
             Access::Rw => {
                 self.read(claim, Allowed);
@@ -156,7 +131,7 @@ impl ExpectationList<'_> {
                 if self.compiled.plan.view(path) == View::Masked {
                     self.expect(claim, ProbeOperation::Write, Refused, HIDDEN);
                     if let Some(child) = self.something_in(host, path, decision) {
-                        self.read(Claim { path: &child, source: &child, ..claim }, Refused);
+                        self.read(&Claim { source: child.clone(), path: child, ..claim.clone() }, Refused);
                     }
                 }
             }
@@ -164,7 +139,7 @@ impl ExpectationList<'_> {
         let is_protected = decision.access.is_protective() && decision.kind == FileKind::Directory;
         let is_mounted = || mounts(self.compiled).any(|mount| mount.path() == path);
         if is_protected && self.compiled.plan.view_around(path) == View::HostRw && is_mounted() {
-            self.expect(Claim { optional: true, ..claim }, ProbeOperation::Move, Refused, STAYS);
+            self.expect(&Claim { optional: true, ..claim.clone() }, ProbeOperation::Move, Refused, STAYS);
         }
     }
 
@@ -183,9 +158,9 @@ impl ExpectationList<'_> {
         use Effect::{Allowed, Private, Refused};
         let compiled = self.compiled;
         for planned in &compiled.plan.mounts {
-            let claim = Claim::of(planned.mount.path(), &planned.because, None);
+            let claim = &Claim::of(planned.mount.path(), &planned.because, None);
             if let Mount::Elsewhere { source, .. } = &planned.mount {
-                let claim = Claim { source, access: Some(Access::Rw), ..claim };
+                let claim = &Claim { source: source.clone(), access: Some(Access::Rw), ..claim.clone() };
                 self.read(claim, Allowed);
                 self.write(claim, Allowed);
             }
@@ -194,8 +169,8 @@ impl ExpectationList<'_> {
             }
         }
         for planned in compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
-            let claim = Claim::of(planned.mount.path(), &planned.because, None);
-            let own = Claim { control: Control::Workshop, ..claim };
+            let claim = &Claim::of(planned.mount.path(), &planned.because, None);
+            let own = &Claim { control: Control::Workshop, ..claim.clone() };
             match &planned.mount {
                 Mount::Bind { kind: BindKind::ReadOnly, .. } => {
                     self.read(claim, Allowed);
@@ -209,7 +184,7 @@ impl ExpectationList<'_> {
                 }
                 Mount::DataFile { .. } => {
                     // `show` and `explain` say `ro`.
-                    let own = Claim { access: Some(Access::Ro), ..own };
+                    let own = &Claim { access: Some(Access::Ro), ..own.clone() };
                     self.read(own, Private);
                     self.write(own, Refused);
                 }
@@ -225,7 +200,7 @@ impl ExpectationList<'_> {
         let table = host.mount_table().ok().flatten().unwrap_or_default();
         for entry in mountinfo::parse(&table) {
             if self.compiled.plan.view(&entry.point) == View::HostRo {
-                self.write(Claim { optional: true, ..Claim::of(&entry.point, &BECAUSE, None) }, Effect::Refused);
+                self.write(&Claim { optional: true, ..Claim::of(&entry.point, &BECAUSE, None) }, Effect::Refused);
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::places;
 
-use expect::{Control, Expectation};
+use expect::{Claim, Control, Expectation};
 pub use facts::Fact;
 use probe::{EMPTY, ProbeAnswer, ProbeAnswers, ProbeOperation, ProbedKind, Question, Questions, name_of};
 
@@ -125,13 +125,16 @@ pub fn examination(
 ) -> Result<Examination, ModelError> {
     let model = Model::read(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
     let expectations = expect::expectations(host, compiled, &model);
-    let questions = |question: fn(&Expectation) -> Question| Questions {
-        questions: expectations.iter().map(question).collect(),
+    let questions = |path: fn(&Claim) -> &AbsPath| Questions {
+        questions: expectations
+            .iter()
+            .map(|one| Question { path: path(&one.claim).clone(), operation: one.operation })
+            .collect(),
         workshop: Some(places::at(places::RUN).child("user").child(session.uid.to_string())),
         socket: socket.to_owned(),
         mounts: expect::locked(compiled),
     };
-    let (inside, on_host) = (questions(Expectation::inside), questions(Expectation::on_host));
+    let (inside, on_host) = (questions(|claim| &claim.path), questions(|claim| &claim.source));
     Ok(Examination { model, expectations, inside, on_host })
 }
 
@@ -167,32 +170,31 @@ impl Examination {
 
 /// `None` for a check that gets no line.
 fn check(expectation: &Expectation, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<Check> {
-    let Expectation { operation, expected, model, .. } = *expectation;
+    let Expectation { ref claim, operation, expected, refusals, model } = *expectation;
     let kernel = effect(operation, inside, host);
     // A mount does not refuse writing to a socket, a FIFO or a device.
     let is_special = |answer: &ProbeAnswer| answer.found.is_some_and(|found| found.kind == ProbedKind::Special);
     if is_special(inside) && is_special(host) && operation == ProbeOperation::Write && expected == Effect::Refused {
         return None;
     }
-    let is_as_promised = inside.errno == 0
-        || kernel != Effect::Refused
-        || expectation.refusals.iter().any(|e| e.raw_os_error() == inside.errno);
+    let is_as_promised =
+        inside.errno == 0 || kernel != Effect::Refused || refusals.iter().any(|e| e.raw_os_error() == inside.errno);
     let agrees = expected == kernel && model == kernel && is_as_promised;
     // A refusal proves nothing where the host refuses, too. A mask that can be opened is always wrong.
     let may_be_untestable = kernel == Effect::Refused || expected == Effect::Allowed;
     let note = why_not_testable(expectation, host).filter(|_| may_be_untestable);
     let result = match (&note, agrees) {
-        (Some(_), _) if expectation.optional => return None,
+        (Some(_), _) if claim.optional => return None,
         // The model can still be wrong.
         (Some(_), _) if model == expected => CheckResult::NotTestable,
         (None, true) => CheckResult::Ok,
         _ => CheckResult::Mismatch,
     };
     Some(Check {
-        path: expectation.path.clone(),
+        path: claim.path.clone(),
         operation,
-        access: expectation.access.map(|access| access.key().to_owned()),
-        because: expectation.because.clone(),
+        access: claim.access.map(|access| access.key().to_owned()),
+        because: claim.because.clone(),
         expected,
         kernel,
         errno: (inside.errno != 0).then(|| name_of(inside.errno)),
@@ -219,7 +221,7 @@ fn is_full(answer: &ProbeAnswer) -> bool {
 
 /// Judges the control: the answer to the question on the host.
 fn why_not_testable(expectation: &Expectation, host: &ProbeAnswer) -> Option<String> {
-    if expectation.expected == Effect::Private || expectation.control == Control::Workshop {
+    if expectation.expected == Effect::Private || expectation.claim.control == Control::Workshop {
         return None;
     }
     let refused = || format!("the host itself refuses: {}", name_of(host.errno));
@@ -248,16 +250,11 @@ mod tests {
     /// The result of reading a folder that must be hidden.
     fn read_hidden(inside: &ProbeAnswer, host: &ProbeAnswer) -> CheckResult {
         let expected = Expectation {
-            path: AbsPath::root().child("x"),
-            source: AbsPath::root().child("x"),
+            claim: Claim::of(&AbsPath::root().child("x"), &Origin::BuiltIn("a test"), None),
             operation: ProbeOperation::Read,
             expected: Effect::Refused,
             refusals: &[Errno::ACCESS],
             model: Effect::Refused,
-            because: Origin::BuiltIn("a test"),
-            access: None,
-            control: Control::Host,
-            optional: false,
         };
         check(&expected, inside, host).map(|check| check.result).unwrap_or(CheckResult::NotTestable)
     }

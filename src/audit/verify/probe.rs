@@ -6,7 +6,7 @@
 //! (EBUSY) before the file system looks for content (ENOTEMPTY), for a removal as for a rename. A
 //! rename would need a second directory, and onto a name that exists it is refused before that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -96,7 +96,7 @@ pub struct ProbeProcess {
     /// From `/proc/self/status`.
     pub status: BTreeMap<String, String>,
     pub namespaces: BTreeMap<String, String>,
-    /// The names of its variables, sorted.
+    /// The names of its variables.
     pub environment: Vec<Word>,
     /// File descriptors from 3 on, and those of directories.
     pub descriptors: Vec<String>,
@@ -123,7 +123,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
     let process = ProbeProcess {
         status: status()?,
         namespaces: namespaces()?,
-        environment: names_of_variables(),
+        environment: std::env::vars_os().map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().map(Word).collect(),
         descriptors,
         cwd: std::env::current_dir().ok().and_then(AbsPath::normalize),
         marker: fs::symlink_metadata(places::MARKER).is_ok(),
@@ -270,12 +270,6 @@ fn namespaces() -> io::Result<BTreeMap<String, String>> {
     Ok(all)
 }
 
-fn names_of_variables() -> Vec<Word> {
-    let mut names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-    names.sort();
-    names.into_iter().map(Word).collect()
-}
-
 fn descriptors() -> io::Result<Vec<String>> {
     let listed: Vec<_> = fs::read_dir("/proc/self/fd")?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     // The descriptor that listed them is closed by now, so its metadata cannot be read.
@@ -293,30 +287,13 @@ fn errno(result: io::Result<()>) -> i32 {
 
 /// The name of an error in the manual pages.
 pub(super) fn name_of(errno: i32) -> String {
-    const NAMES: [(Errno, &str); 22] = [
-        (Errno::PERM, "EPERM"),
-        (Errno::NOENT, "ENOENT"),
-        (Errno::IO, "EIO"),
-        (Errno::NXIO, "ENXIO"),
-        (Errno::ACCESS, "EACCES"),
-        (Errno::BUSY, "EBUSY"),
-        (Errno::EXIST, "EEXIST"),
-        (Errno::XDEV, "EXDEV"),
-        (Errno::NOTDIR, "ENOTDIR"),
-        (Errno::ISDIR, "EISDIR"),
-        (Errno::INVAL, "EINVAL"),
-        (Errno::TXTBSY, "ETXTBSY"),
-        (Errno::NOSPC, "ENOSPC"),
-        (Errno::ROFS, "EROFS"),
-        (Errno::NOSYS, "ENOSYS"),
-        (Errno::NOTEMPTY, "ENOTEMPTY"),
-        (Errno::LOOP, "ELOOP"),
-        (Errno::NODATA, "ENODATA"),
-        (Errno::USERS, "EUSERS"),
-        (Errno::OPNOTSUPP, "EOPNOTSUPP"),
-        (Errno::CONNREFUSED, "ECONNREFUSED"),
-        (Errno::STALE, "ESTALE"),
-    ];
-    let known = NAMES.iter().find(|(known, _)| known.raw_os_error() == errno);
-    known.map_or_else(|| format!("error {errno}"), |(_, name)| (*name).to_owned())
+    macro_rules! name {
+        ($($name:ident)+) => {
+            match errno { $(libc::$name => stringify!($name).to_owned(),)+ _ => format!("error {errno}") }
+        };
+    }
+    name! {
+        EPERM ENOENT EIO ENXIO EACCES EBUSY EEXIST EXDEV ENOTDIR EISDIR EINVAL ETXTBSY ENOSPC EROFS ENOSYS
+        ENOTEMPTY ELOOP ENODATA EUSERS EOPNOTSUPP ECONNREFUSED ESTALE
+    }
 }
