@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::compile::layers::Project;
 use crate::policy::path::AbsPath;
 
-/// A TOML string by which the project's file names `path` and nothing else. `None` if the path is not
-/// UTF-8.
+/// A TOML string by which the project's file names `path` and nothing else. `None` if the path is
+/// not UTF-8.
 pub(super) fn entry(path: &AbsPath, project: &Project) -> Option<String> {
     match (path.relative_to(&project.root), path.relative_to(&project.home)) {
         (None, Some(in_home)) => quoted("~/", in_home),

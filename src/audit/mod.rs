@@ -1,6 +1,7 @@
 //! Answers about a policy, read off the results of the stages. No answer decides anything again.
 //!
-//! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the JSON.
+//! Each answer is a value that people read as text and tools as JSON; [`schema`] describes the
+//! JSON.
 
 pub mod consents;
 pub mod diff;

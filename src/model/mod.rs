@@ -139,8 +139,8 @@ impl Model {
     }
 
     /// Whether the mounts let a process inside rename the directory at `path`, if need be after
-    /// `chmod` of a directory on a tmpfs. The kernel refuses to move a directory that has a mount on
-    /// it in this mount namespace, even where that mount cannot be seen. The model does not know
+    /// `chmod` of a directory on a tmpfs. The kernel refuses to move a directory that has a mount
+    /// on it in this mount namespace, even where that mount cannot be seen. The model does not know
     /// the host's own mounts; they can only refuse more.
     ///
     /// (Where there is no directory, and in `Dev` and `Proc`, which have rules of their own, the

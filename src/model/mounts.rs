@@ -255,8 +255,8 @@ impl MountTree {
     }
 
     /// Creates a directory where there is none; one that exists keeps its mode. The model only
-    /// needs to know this of a tmpfs. Elsewhere the path exists, or bwrap creates it on the host, or
-    /// bwrap fails: in each case the sandbox, if it starts, shows the host's file or directory.
+    /// needs to know this of a tmpfs. Elsewhere the path exists, or bwrap creates it on the host,
+    /// or bwrap fails: in each case the sandbox, if it starts, shows the host's file or directory.
     fn make_directory(&mut self, path: &AbsPath, mode: u32) -> Result<(), ModelError> {
         let Some((at, Tmpfs { nodes, writable })) = self.governing_tmpfs(path) else { return Ok(()) };
         match nodes.get(path) {

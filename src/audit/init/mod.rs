@@ -1,5 +1,5 @@
-//! The answer of `agent-sandbox init`: a policy file to start from, made from the project's files. It
-//! only tightens, so it needs no consent. Comments propose rules that would open something.
+//! The answer of `agent-sandbox init`: a policy file to start from, made from the project's files.
+//! It only tightens, so it needs no consent. Comments propose rules that would open something.
 
 mod facts;
 mod kinds;

@@ -1,13 +1,12 @@
 //! The answer of `agent-sandbox lint`: rules without effect, protections that a command can avoid,
 //! secrets that no rule covers.
 //!
-//! A finding is a diagnostic like any other. The diagnostics of the stages about rules are findings,
-//! too, so that one answer holds all that is known about a policy.
+//! A finding is a diagnostic like any other. The diagnostics of the stages about rules are
+//! findings, too, so that one answer holds all that is known about a policy.
 
 mod rules;
 pub mod sarif;
 pub(super) mod secrets;
-mod surroundings;
 pub(super) mod visible;
 pub(super) mod walk;
 
@@ -77,11 +76,11 @@ impl Lint {
     pub fn look(&mut self, host: &Host, compiled: &Compiled) {
         let found = &mut self.findings;
         rules::findings(host, compiled, found);
-        surroundings::presets(compiled, found);
+        rules::unused_presets(compiled, found);
         found.extend(plan::unsaid_links(&compiled.plan, &compiled.decisions).into_iter().map(LintFinding::of));
         visible::hard_links(host, compiled, found);
         self.is_partial = !visible::in_project_and_home(host, compiled, found);
-        surroundings::path(host, compiled, found);
+        visible::writable_path(host, compiled, found);
         found.sort_by_cached_key(|found| match &found.diagnostic.origin {
             Some(Origin::File(place)) => (false, place.source.name.clone(), place.span.start),
             _ => (true, String::new(), 0),

@@ -1,6 +1,7 @@
-//! Rules without the intended effect. Rules of built-in presets do not count: few hosts have all the
-//! paths that they name.
+//! Rules without the intended effect. Rules of built-in presets do not count: few hosts have all
+//! the paths that they name.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::audit::entry::{entry, toml_string};
@@ -68,9 +69,9 @@ fn of_rule(host: &Host, compiled: &Compiled, rule: &Rule) -> Vec<Diagnostic> {
     said
 }
 
-/// A file of a user or a machine is for many projects, and its rules need not apply in each.
-fn is_for_many(rule: &Rule) -> bool {
-    matches!(rule.layer, LayerKind::System | LayerKind::User)
+/// A file of a user or a machine is for many projects, and need not apply as a whole in each.
+fn is_for_many(layer: LayerKind) -> bool {
+    matches!(layer, LayerKind::System | LayerKind::User)
 }
 
 fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
@@ -98,7 +99,10 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
     };
     // Only a missing path that the rule should protect is a mistake.
     let is_mistake = rule.access.is_protective() && !is_pattern && !rule.shows_socket;
-    Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help).as_note(is_for_many(rule) || !is_mistake)
+    Diagnostic::new(Code::UnusedRule, message)
+        .at(&rule.origin)
+        .help(help)
+        .as_note(is_for_many(rule.layer) || !is_mistake)
 }
 
 /// A flag that applies to nothing. One that opens a path counts only where the path is not writable
@@ -141,7 +145,7 @@ fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
         "correct the path, or keep it from being created: {} = [{{ path = {entry}, if-missing = \"block\" }}]",
         rule.access
     );
-    Some(Diagnostic::new(Code::UnblockedPath, message).at(&rule.origin).help(help).as_note(is_for_many(rule)))
+    Some(Diagnostic::new(Code::UnblockedPath, message).at(&rule.origin).help(help).as_note(is_for_many(rule.layer)))
 }
 
 /// The decision at the path of a match, if the rule lost there.
@@ -189,7 +193,7 @@ fn shadowed(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
             "remove it, or make it stronger: an exact path beats a glob, a later layer an earlier one, and within a layer the stricter access wins",
         )
     };
-    let is_note = is_for_many(rule) || says_the_same;
+    let is_note = is_for_many(rule.layer) || says_the_same;
     Some(Diagnostic::new(Code::ShadowedRule, message).at(&rule.origin).notes(notes).help(help).as_note(is_note))
 }
 
@@ -245,4 +249,22 @@ fn glob_as_name(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnos
         )
     };
     Some(Diagnostic::new(Code::GlobAsName, message).at(&rule.origin).help(help).as_note(is_whole))
+}
+
+/// Defined presets that neither a layer nor another preset names. `!@name` counts as a name.
+pub(super) fn unused_presets(compiled: &Compiled, findings: &mut Vec<LintFinding>) {
+    let layers = &compiled.layers.layers;
+    let definitions = || layers.iter().flat_map(|layer| layer.config.presets.iter().map(move |found| (layer, found)));
+    let by_layers = layers.iter().flat_map(|layer| &layer.config.filesystem.presets);
+    let by_presets = definitions().flat_map(|(_, (_, definition))| &definition.include);
+    let named: BTreeSet<&str> =
+        by_layers.chain(by_presets).map(|reference| reference.value.trim_start_matches(['!', '@'])).collect();
+    for (layer, (name, definition)) in definitions().filter(|(_, (name, _))| !named.contains(name.as_str())) {
+        findings.push(LintFinding::of(
+            Diagnostic::new(Code::UnusedPreset, format!("the preset `@{name}` is defined, and nothing names it"))
+                .at(&definition.origin)
+                .help(format!("turn it on with `presets = [\"@{name}\"]` in `[filesystem]`, or remove it"))
+                .as_note(is_for_many(layer.kind)),
+        ));
+    }
 }

@@ -1,4 +1,4 @@
-//! LintFindings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines.
+//! Findings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

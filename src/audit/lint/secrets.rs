@@ -1,4 +1,5 @@
-//! Files that look like secrets. `lint` reports those that stay readable, `init` proposes to hide them.
+//! Files that look like secrets. `lint` reports those that stay readable, `init` proposes to hide
+//! them.
 //!
 //! A name is enough where files of that name hold nothing else. Where many files have the name
 //! (`*.pem` are mostly public certificates), the content decides, and only for known formats. No

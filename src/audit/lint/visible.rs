@@ -1,11 +1,14 @@
-//! Files that the command can see and should not (secrets, sockets, other names of hidden files), and
-//! hidden files that git tracks.
+//! Files that the command can see and should not (secrets, sockets, other names of hidden files),
+//! hidden files that git tracks, and writable folders on PATH.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
-use crate::audit::entry::entry;
+use crate::audit::entry::{entry, folder_entry};
 use crate::compile::Compiled;
-use crate::compile::plan;
+use crate::compile::layers::Project;
+use crate::compile::plan::{self, View};
 use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
@@ -138,4 +141,40 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Li
 /// Whether the file has hard links elsewhere, which no mount at `path` covers.
 pub(crate) fn has_other_names(host: &Host, path: &AbsPath) -> bool {
     host.names(path).is_ok_and(|names| names.is_some_and(|names| names > 1))
+}
+
+/// Writable folders on PATH: the command can plant a program that later runs outside of the
+/// sandbox.
+pub(super) fn writable_path(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
+    let project = &compiled.layers.project;
+    let mut seen = BTreeSet::new();
+    let path = compiled.environment.var("PATH").map(OsStr::as_bytes).unwrap_or_default();
+    for written in path.split(|byte| *byte == b':').filter(|_| !path.is_empty()) {
+        // An empty entry is the working directory.
+        let Ok(found) = host.resolve_from(&project.cwd, OsStr::from_bytes(written).as_ref()) else { continue };
+        let is_folder = found.kind.is_none_or(|kind| kind == FileKind::Directory);
+        let is_writable = compiled.plan.view(&found.path) == View::HostRw;
+        if is_folder && is_writable && seen.insert(found.path.clone()) {
+            findings.push(LintFinding::on(&found.path, writable_folder(project, &found.path, found.kind.is_some())));
+        }
+    }
+}
+
+fn writable_folder(project: &Project, path: &AbsPath, exists: bool) -> Diagnostic {
+    let (message, entry) = if exists {
+        (format!("`{path}` is on PATH, and the command can put programs there"), entry(path, project))
+    } else {
+        (
+            format!("`{path}` is on PATH and missing, and the command can create it with programs in it"),
+            folder_entry(path, project),
+        )
+    };
+    let help = match entry {
+        Some(entry) if exists => format!("make it read-only with `ro = [{entry}]`, or take it out of PATH"),
+        Some(entry) => {
+            format!("block it with `ro = [{{ path = {entry}, if-missing = \"block\" }}]`, or take it out of PATH")
+        }
+        None => "make it read-only, or take it out of PATH".to_owned(),
+    };
+    Diagnostic::new(Code::WritablePath, message).help(help)
 }

@@ -103,7 +103,8 @@ fn has_scope(argv: &Argv) -> bool {
     argv.guard.as_ref().map_or(argv.before.scope, |guard| guard.plan.landlock)
 }
 
-/// The bounding set has no effect without the others, and bwrap alone leaves an ordinary user's as it is.
+/// The bounding set has no effect without the others, and bwrap alone leaves an ordinary user's as
+/// it is.
 fn capabilities(inside: &ProbeProcess, argv: &Argv) -> Vec<String> {
     let is_empty = |set: &str| set.bytes().all(|digit| digit == b'0');
     let counts = |name: &str| name.starts_with("Cap") && (name != "CapBnd" || argv.guard.is_some());

@@ -1,8 +1,8 @@
-//! The answer of `agent-sandbox verify`: a real sandbox and the model of its argv are expected about
-//! each rule.
+//! The answer of `agent-sandbox verify`: a real sandbox and the model of its argv are expected
+//! about each rule.
 //!
-//! The sandbox is the one that a command would get, with a [`probe`] for a command. A refusal counts
-//! only where the same user gets another answer to the same question on the host.
+//! The sandbox is the one that a command would get, with a [`probe`] for a command. A refusal
+//! counts only where the same user gets another answer to the same question on the host.
 
 mod expect;
 mod facts;
@@ -180,7 +180,8 @@ fn check(expectation: &Expectation, inside: &ProbeAnswer, host: &ProbeAnswer) ->
     let is_as_promised =
         inside.errno == 0 || kernel != Effect::Refused || refusals.iter().any(|e| e.raw_os_error() == inside.errno);
     let agrees = expected == kernel && model == kernel && is_as_promised;
-    // A refusal proves nothing where the host refuses, too. A mask that can be opened is always wrong.
+    // A refusal proves nothing where the host refuses, too. A mask that can be opened is always
+    // wrong.
     let may_be_untestable = kernel == Effect::Refused || expected == Effect::Allowed;
     let note = why_not_testable(expectation, host).filter(|_| may_be_untestable);
     let result = match (&note, agrees) {

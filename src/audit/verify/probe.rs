@@ -1,10 +1,11 @@
-//! The probe: asks the kernel inside for the answers, and on the host for the answers to compare with.
+//! The probe, which asks the kernel: inside for the answers, on the host for the control.
 //!
 //! Asking changes nothing, even if the process is killed at any moment. The probe opens a file for
-//! appending and writes nothing; it makes a file without a name in a directory (`O_TMPFILE`); and it
-//! tests whether a directory stays by removing it while it is not empty. The kernel looks for mounts
-//! (EBUSY) before the file system looks for content (ENOTEMPTY), for a removal as for a rename. A
-//! rename would need a second directory, and onto a name that exists it is refused before that.
+//! appending and writes nothing; it makes a file without a name in a directory (`O_TMPFILE`); and
+//! it tests whether a directory stays by removing it while it is not empty. The kernel looks for
+//! mounts (EBUSY) before the file system looks for content (ENOTEMPTY), for a removal as for a
+//! rename. A rename would need a second directory, and onto a name that exists it is refused before
+//! that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -110,7 +111,8 @@ pub struct ProbeProcess {
     pub unmounts: Vec<i32>,
 }
 
-/// Answers `questions`. On the host, the probe drops the capabilities that the command will not have.
+/// Answers `questions`. On the host, the probe drops the capabilities that the command will not
+/// have.
 pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> {
     if on_host {
         shed_capabilities()?;
