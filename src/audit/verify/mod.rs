@@ -1,12 +1,12 @@
-//! The answer of `agent-sandbox verify`: a real sandbox and the model of its argv are expected
-//! about each rule.
+//! The answer of `agent-sandbox verify`: the behaviour of a real sandbox and of the model of its
+//! argv at each rule.
 //!
 //! The sandbox is the one that a command would get, with a [`probe`] for a command. A refusal
 //! counts only where the same user gets another answer to the same question on the host.
 
-mod expect;
 mod facts;
 pub mod probe;
+mod promises;
 
 use rustix::io::Errno;
 use schemars::JsonSchema;
@@ -21,9 +21,9 @@ use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::places;
 
-use expect::{Claim, Control, Expectation};
 pub use facts::Fact;
 use probe::{EMPTY, ProbeAnswer, ProbeAnswers, ProbeOperation, ProbedKind, Question, Questions, name_of};
+use promises::{Claim, Control, Promise};
 
 /// The answer of `agent-sandbox verify`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -96,7 +96,7 @@ pub enum CheckResult {
 /// The questions to the probes, and the answers that the policy promises.
 pub struct Examination {
     model: Model,
-    expectations: Vec<Expectation>,
+    promises: Vec<Promise>,
     pub inside: Questions,
     pub on_host: Questions,
 }
@@ -124,18 +124,18 @@ pub fn examination(
     socket: &str,
 ) -> Result<Examination, ModelError> {
     let model = Model::read(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
-    let expectations = expect::expectations(host, compiled, &model);
+    let promises = promises::promises(host, compiled, &model);
     let questions = |path: fn(&Claim) -> &AbsPath| Questions {
-        questions: expectations
+        questions: promises
             .iter()
             .map(|one| Question { path: path(&one.claim).clone(), operation: one.operation })
             .collect(),
         workshop: Some(places::at(places::RUN).child("user").child(session.uid.to_string())),
         socket: socket.to_owned(),
-        mounts: expect::locked(compiled),
+        mounts: promises::locked(compiled),
     };
     let (inside, on_host) = (questions(|claim| &claim.path), questions(|claim| &claim.source));
-    Ok(Examination { model, expectations, inside, on_host })
+    Ok(Examination { model, promises, inside, on_host })
 }
 
 impl Examination {
@@ -148,11 +148,11 @@ impl Examination {
         inside: &ProbeAnswers,
         host: &ProbeAnswers,
     ) -> Option<Verification> {
-        if [inside, host].iter().any(|side| side.answers.len() != self.expectations.len()) {
+        if [inside, host].iter().any(|side| side.answers.len() != self.promises.len()) {
             return None;
         }
         let answers = inside.answers.iter().zip(&host.answers);
-        let judged = self.expectations.iter().zip(answers);
+        let judged = self.promises.iter().zip(answers);
         let checks: Vec<Check> = judged.filter_map(|(one, (inside, host))| check(one, inside, host)).collect();
         let facts = facts::facts(compiled, argv, &self.model, &inside.process, &host.process);
         let mut summary = Summary::default();
@@ -169,8 +169,8 @@ impl Examination {
 }
 
 /// `None` for a check that gets no line.
-fn check(expectation: &Expectation, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<Check> {
-    let Expectation { ref claim, operation, expected, refusals, model } = *expectation;
+fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<Check> {
+    let Promise { ref claim, operation, expected, refusals, model } = *promise;
     let kernel = effect(operation, inside, host);
     // A mount does not refuse writing to a socket, a FIFO or a device.
     let is_special = |answer: &ProbeAnswer| answer.found.is_some_and(|found| found.kind == ProbedKind::Special);
@@ -183,7 +183,7 @@ fn check(expectation: &Expectation, inside: &ProbeAnswer, host: &ProbeAnswer) ->
     // A refusal proves nothing where the host refuses, too. A mask that can be opened is always
     // wrong.
     let may_be_untestable = kernel == Effect::Refused || expected == Effect::Allowed;
-    let note = why_not_testable(expectation, host).filter(|_| may_be_untestable);
+    let note = why_not_testable(promise, host).filter(|_| may_be_untestable);
     let result = match (&note, agrees) {
         (Some(_), _) if claim.optional => return None,
         // The model can still be wrong.
@@ -221,12 +221,12 @@ fn is_full(answer: &ProbeAnswer) -> bool {
 }
 
 /// Judges the control: the answer to the question on the host.
-fn why_not_testable(expectation: &Expectation, host: &ProbeAnswer) -> Option<String> {
-    if expectation.expected == Effect::Private || expectation.claim.control == Control::Workshop {
+fn why_not_testable(promise: &Promise, host: &ProbeAnswer) -> Option<String> {
+    if promise.expected == Effect::Private || promise.claim.control == Control::Workshop {
         return None;
     }
     let refused = || format!("the host itself refuses: {}", name_of(host.errno));
-    match expectation.operation {
+    match promise.operation {
         ProbeOperation::Move if is_full(host) => None,
         ProbeOperation::Move if host.errno == EMPTY.raw_os_error() => {
             Some("it is empty, or cannot be listed".to_owned())
@@ -250,7 +250,7 @@ mod tests {
 
     /// The result of reading a folder that must be hidden.
     fn read_hidden(inside: &ProbeAnswer, host: &ProbeAnswer) -> CheckResult {
-        let expected = Expectation {
+        let expected = Promise {
             claim: Claim::of(&AbsPath::root().child("x"), &Origin::BuiltIn("a test"), None),
             operation: ProbeOperation::Read,
             expected: Effect::Refused,

@@ -19,7 +19,7 @@ use super::probe::ProbeOperation;
 
 /// One question, and the answer that the policy promises.
 #[derive(Clone, Debug)]
-pub(super) struct Expectation {
+pub(super) struct Promise {
     pub claim: Claim,
     pub operation: ProbeOperation,
     pub expected: Effect,
@@ -28,7 +28,7 @@ pub(super) struct Expectation {
     pub model: Effect,
 }
 
-/// The part of an expectation that all operations at one path share.
+/// The part of a promise that all operations at one path share.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub path: AbsPath,
@@ -62,9 +62,9 @@ const READ_ONLY: &[Errno] = &[Errno::ROFS];
 const HIDDEN: &[Errno] = &[Errno::ACCESS, Errno::NOENT, Errno::ROFS, Errno::NOTDIR];
 const STAYS: &[Errno] = &[Errno::BUSY];
 
-/// The expectations of every rule in force, every pin, and every part of the base.
-pub(super) fn expectations(host: &Host, compiled: &Compiled, model: &Model) -> Vec<Expectation> {
-    let mut list = ExpectationList { compiled, model, all: BTreeMap::new() };
+/// The promises of every rule in force, every pin, and every part of the base.
+pub(super) fn promises(host: &Host, compiled: &Compiled, model: &Model) -> Vec<Promise> {
+    let mut list = PromiseList { compiled, model, all: BTreeMap::new() };
     let data: BTreeSet<&AbsPath> =
         mounts(compiled).filter(|m| matches!(m, Mount::DataFile { .. })).map(Mount::path).collect();
     for (path, decision) in compiled.decisions.iter() {
@@ -87,27 +87,27 @@ fn mounts(compiled: &Compiled) -> impl Iterator<Item = &Mount> {
     compiled.plan.mounts.iter().map(|planned| &planned.mount)
 }
 
-struct ExpectationList<'a> {
+struct PromiseList<'a> {
     compiled: &'a Compiled,
     model: &'a Model,
-    all: BTreeMap<(AbsPath, ProbeOperation), Expectation>,
+    all: BTreeMap<(AbsPath, ProbeOperation), Promise>,
 }
 
-impl ExpectationList<'_> {
+impl PromiseList<'_> {
     fn read(&mut self, claim: &Claim, expected: Effect) {
-        self.expect(claim, ProbeOperation::Read, expected, HIDDEN);
+        self.promise(claim, ProbeOperation::Read, expected, HIDDEN);
     }
 
     fn write(&mut self, claim: &Claim, expected: Effect) {
-        self.expect(claim, ProbeOperation::Write, expected, READ_ONLY);
+        self.promise(claim, ProbeOperation::Write, expected, READ_ONLY);
     }
 
-    /// Only the first expectation about an operation counts. A later one can still tell that the
+    /// Only the first promise about an operation counts. A later one can still tell that the
     /// path is none of the host's.
-    fn expect(&mut self, claim: &Claim, operation: ProbeOperation, expected: Effect, refusals: &'static [Errno]) {
+    fn promise(&mut self, claim: &Claim, operation: ProbeOperation, expected: Effect, refusals: &'static [Errno]) {
         let Some(model) = by_model(self.model, &claim.path, &claim.source, operation) else { return };
         let first = self.all.entry((claim.path.clone(), operation));
-        let first = first.or_insert_with(|| Expectation { claim: claim.clone(), operation, expected, refusals, model });
+        let first = first.or_insert_with(|| Promise { claim: claim.clone(), operation, expected, refusals, model });
         if claim.control == Control::Workshop {
             first.claim.control = claim.control;
         }
@@ -129,7 +129,7 @@ impl ExpectationList<'_> {
                 self.read(claim, if is_data { Private } else { Refused });
                 // A private place may be writable.
                 if self.compiled.plan.view(path) == View::Masked {
-                    self.expect(claim, ProbeOperation::Write, Refused, HIDDEN);
+                    self.promise(claim, ProbeOperation::Write, Refused, HIDDEN);
                     if let Some(child) = self.something_in(host, path, decision) {
                         self.read(&Claim { source: child.clone(), path: child, ..claim.clone() }, Refused);
                     }
@@ -139,7 +139,7 @@ impl ExpectationList<'_> {
         let is_protected = decision.access.is_protective() && decision.kind == FileKind::Directory;
         let is_mounted = || mounts(self.compiled).any(|mount| mount.path() == path);
         if is_protected && self.compiled.plan.view_around(path) == View::HostRw && is_mounted() {
-            self.expect(&Claim { optional: true, ..claim.clone() }, ProbeOperation::Move, Refused, STAYS);
+            self.promise(&Claim { optional: true, ..claim.clone() }, ProbeOperation::Move, Refused, STAYS);
         }
     }
 
@@ -165,7 +165,7 @@ impl ExpectationList<'_> {
                 self.write(claim, Allowed);
             }
             if let Purpose::Pin { .. } = planned.purpose {
-                self.expect(claim, ProbeOperation::Move, Refused, STAYS);
+                self.promise(claim, ProbeOperation::Move, Refused, STAYS);
             }
         }
         for planned in compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
