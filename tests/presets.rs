@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use agent_sandbox::compile::request::Request;
-use agent_sandbox::model::View;
+use agent_sandbox::model::ModelView as View;
 use support::{Tree, abs, model};
 
 /// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a

@@ -1,4 +1,4 @@
-//! All that a user has agreed to.
+//! The answer of `agent-sandbox trust --list`: all consent that a user has given.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct Consents {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Consent {
     pub file: AbsPath,
-    pub status: Status,
+    pub status: ConsentStatus,
     /// Of the content that was agreed to.
     pub sha256: String,
     /// What was agreed to.
@@ -34,8 +34,8 @@ pub struct Consent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
+#[serde(rename = "Status", rename_all = "kebab-case")]
+pub enum ConsentStatus {
     /// The file says what was agreed to.
     InForce,
     /// The file says something else now: the consent does not count.
@@ -74,18 +74,13 @@ pub fn consents(host: &Host, state: &AbsPath) -> Result<Consents, Diagnostic> {
     Ok(all)
 }
 
-fn status(host: &Host, file: &AbsPath, agreed: &str) -> Status {
-    // Consent is to a file that no symlink leads to: through one, it is another file now.
+fn status(host: &Host, file: &AbsPath, agreed: &str) -> ConsentStatus {
+    // Consent is given to a file that no symlink leads to. Through a symlink it is another file.
     let is_itself = host.resolve(file.as_path()).map(|found| found.path == *file && found.kind.is_some());
-    match is_itself {
-        Ok(false) => return Status::Gone,
-        Err(_) => return Status::Unreadable,
-        Ok(true) => {}
-    }
-    match host.read_regular(file, MAX_CONFIG_BYTES) {
-        Ok(Some(content)) if hex(&content) == agreed => Status::InForce,
-        Ok(Some(_)) => Status::Changed,
-        Ok(None) => Status::Gone,
-        Err(_) => Status::Unreadable,
+    match is_itself.and_then(|is| if is { host.read_regular(file, MAX_CONFIG_BYTES) } else { Ok(None) }) {
+        Ok(Some(content)) if hex(&content) == agreed => ConsentStatus::InForce,
+        Ok(Some(_)) => ConsentStatus::Changed,
+        Ok(None) => ConsentStatus::Gone,
+        Err(_) => ConsentStatus::Unreadable,
     }
 }

@@ -1,4 +1,6 @@
-//! The difference of two policies on this host: what the new one opens beyond the old one, and what it closes.
+//! The answer of `agent-sandbox diff`: the difference of two policies on this host.
+
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,8 +12,6 @@ use crate::policy::path::AbsPath;
 use crate::policy::path_json::Word;
 use crate::trust::openings::{Opened, Opening, Openness, openings};
 
-use super::origin_json::Whence;
-
 /// What differs between two policies, compiled for the same project on the same host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diff {
@@ -19,16 +19,17 @@ pub struct Diff {
     pub old: String,
     pub new: String,
     /// What a command gets by the new policy and not by the old one.
-    pub widened: Vec<Change>,
+    pub widened: Vec<PolicyChange>,
     /// What a command gets by the old policy and not by the new one.
-    pub narrowed: Vec<Change>,
+    pub narrowed: Vec<PolicyChange>,
     /// What there is to know about the two, such as a file that is missing.
     pub notes: Vec<String>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Change {
+#[serde(rename = "Change")]
+pub struct PolicyChange {
     pub what: Subject,
     pub old: Side,
     pub new: Side,
@@ -68,17 +69,14 @@ pub enum Subject {
 /// How it is by one of the two policies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Side {
-    pub is: State,
+    pub is: DiffState,
     /// What decides it, where something does.
-    pub rule: Option<Whence>,
-    /// The same for people.
-    #[serde(skip)]
-    pub origin: Option<Origin>,
+    pub rule: Option<Origin>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
+#[serde(rename = "State", rename_all = "kebab-case")]
+pub enum DiffState {
     Off,
     On,
     Required,
@@ -104,85 +102,69 @@ pub enum State {
     Usable,
 }
 
-impl State {
-    /// For people.
-    pub fn shown(self) -> &'static str {
+impl fmt::Display for DiffState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            State::Off => "off",
-            State::On => "on",
-            State::Required => "required",
-            State::NotRequired => "not required",
-            State::Absent => "absent",
-            State::Given => "given",
-            State::NotAccepted => "not accepted",
-            State::Accepted => "accepted",
-            State::Missing => "missing",
-            State::Created => "created",
-            State::Hidden => "hidden",
-            State::Private => "private",
-            State::Blocked => "blocked",
-            State::ReadOnly => "read-only",
-            State::Writable => "writable",
-            State::Usable => "can be used",
+            DiffState::NotRequired => f.write_str("not required"),
+            DiffState::NotAccepted => f.write_str("not accepted"),
+            DiffState::Usable => f.write_str("can be used"),
+            // The other names in JSON are words.
+            _ => self.serialize(f),
         }
     }
 }
 
-/// Compares two policies, which were compiled for the same project on the same host. `old` and `new` are what they are called.
+/// Compares two policies, each with its name.
 pub fn diff(old: (&str, &Compiled), new: (&str, &Compiled)) -> Diff {
     let ((old_name, old), (new_name, new)) = (old, new);
     let widened = openings(old, new).into_iter().map(|opening| change(opening, old, new)).collect();
-    // The other way round it is the new one that is less open.
+    // The old policy opens what the new one closes.
     let narrowed = openings(new, old).into_iter().map(|opening| {
-        let Change { what, old, new } = change(opening, new, old);
-        Change { what, old: new, new: old }
+        let PolicyChange { what, old, new } = change(opening, new, old);
+        PolicyChange { what, old: new, new: old }
     });
-    let narrowed = narrowed.collect();
-    Diff { old: old_name.to_owned(), new: new_name.to_owned(), widened, narrowed, notes: Vec::new() }
+    let (old, new) = (old_name.to_owned(), new_name.to_owned());
+    Diff { old, new, widened, narrowed: narrowed.collect(), notes: Vec::new() }
 }
 
-/// What opens from `before` to `after`.
-fn change(Opening { opened, before: from, after: to }: Opening, before: &Compiled, after: &Compiled) -> Change {
+fn change(Opening { opened, before: from, after: to }: Opening, before: &Compiled, after: &Compiled) -> PolicyChange {
+    use DiffState::{Off, On};
     let (what, was, is) = match opened {
-        Opened::Network => (Subject::Network, State::Off, State::On),
-        Opened::Docker => (Subject::Docker, State::Off, State::On),
-        Opened::Nested => (Subject::Nested, State::Off, State::On),
-        Opened::Inherit => (Subject::Inherit, State::Off, State::On),
-        Opened::Requirement(protection) => {
-            (Subject::Requirement { protection: protection.name().to_owned() }, State::Required, State::NotRequired)
-        }
+        Opened::Network => (Subject::Network, Off, On),
+        Opened::Docker => (Subject::Docker, Off, On),
+        Opened::Nested => (Subject::Nested, Off, On),
+        Opened::Inherit => (Subject::Inherit, Off, On),
+        Opened::Requirement(protection) => (
+            Subject::Requirement { protection: protection.name().to_owned() },
+            DiffState::Required,
+            DiffState::NotRequired,
+        ),
         Opened::Variable { name, had_another } => {
-            let was = if had_another { State::Given } else { State::Absent };
-            (Subject::Variable { name }, was, State::Given)
+            let was = if had_another { DiffState::Given } else { DiffState::Absent };
+            (Subject::Variable { name }, was, DiffState::Given)
         }
-        Opened::PresetOff(name) => (Subject::Preset { name }, State::On, State::Off),
-        Opened::PresetOn(name) => (Subject::Preset { name }, State::Off, State::On),
-        Opened::OtherNames(path) => (Subject::OtherNames { path }, State::NotAccepted, State::Accepted),
-        Opened::Create(path) => (Subject::Created { path }, State::Missing, State::Created),
-        Opened::Device(path) => (Subject::Device { path }, State::Hidden, State::Usable),
-        Opened::Socket(path) => (Subject::Socket { path }, State::Hidden, State::Usable),
+        Opened::PresetOff(name) => (Subject::Preset { name }, On, Off),
+        Opened::PresetOn(name) => (Subject::Preset { name }, Off, On),
+        Opened::OtherNames(path) => (Subject::OtherNames { path }, DiffState::NotAccepted, DiffState::Accepted),
+        Opened::Create(path) => (Subject::Created { path }, DiffState::Missing, DiffState::Created),
+        Opened::Device(path) => (Subject::Device { path }, DiffState::Hidden, DiffState::Usable),
+        Opened::Socket(path) => (Subject::Socket { path }, DiffState::Hidden, DiffState::Usable),
         Opened::Path { path, .. } => {
             let (was, is) = (state(before, &path), state(after, &path));
             (Subject::Path { path }, was, is)
         }
     };
-    Change { what, old: Side::new(was, from), new: Side::new(is, to) }
+    PolicyChange { what, old: Side { is: was, rule: from }, new: Side { is, rule: to } }
 }
 
-impl Side {
-    fn new(is: State, origin: Option<Origin>) -> Self {
-        Self { is, rule: origin.as_ref().map(Whence::from), origin }
-    }
-}
-
-fn state(compiled: &Compiled, path: &AbsPath) -> State {
+fn state(compiled: &Compiled, path: &AbsPath) -> DiffState {
     let view = compiled.plan.view(path);
     let is_blocked = compiled.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
     match Openness::from(view) {
-        Openness::Writable => State::Writable,
-        _ if is_blocked => State::Blocked,
-        Openness::ReadOnly => State::ReadOnly,
-        Openness::Hidden if view == View::Masked => State::Hidden,
-        Openness::Hidden => State::Private,
+        Openness::Writable => DiffState::Writable,
+        _ if is_blocked => DiffState::Blocked,
+        Openness::ReadOnly => DiffState::ReadOnly,
+        Openness::Hidden if view == View::Masked => DiffState::Hidden,
+        Openness::Hidden => DiffState::Private,
     }
 }

@@ -1,4 +1,4 @@
-//! What a command may do at a path, read off the mounts of a plan.
+//! The access that a command has at a path, read off the mounts of a plan.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::policy::rule::Access;
 
 /// What a command finds, and what it may do with it as far as the sandbox has a say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effective {
+#[serde(rename = "Effective", rename_all = "kebab-case")]
+pub enum EffectiveAccess {
     /// The host's, to read and to change.
     Rw,
     /// The host's, to read.
@@ -30,129 +30,120 @@ pub enum Effective {
     Proc,
 }
 
-impl Effective {
-    /// The access of a rule that this would be, for a colour.
+impl EffectiveAccess {
+    /// The nearest access of a rule, for a colour.
     pub fn like(self) -> Access {
         match self {
-            Effective::Rw | Effective::Private => Access::Rw,
-            Effective::Ro | Effective::PrivateRo | Effective::Dev | Effective::Proc => Access::Ro,
-            Effective::Exclude => Access::Exclude,
+            EffectiveAccess::Rw | EffectiveAccess::Private => Access::Rw,
+            EffectiveAccess::Ro | EffectiveAccess::PrivateRo | EffectiveAccess::Dev | EffectiveAccess::Proc => {
+                Access::Ro
+            }
+            EffectiveAccess::Exclude => Access::Exclude,
         }
     }
 
-    /// Whether what the host has shows.
     pub fn shows_host(self) -> bool {
-        matches!(self, Effective::Rw | Effective::Ro)
+        matches!(self, EffectiveAccess::Rw | EffectiveAccess::Ro)
     }
 
-    /// In words.
     pub fn meaning(self) -> &'static str {
         match self {
-            Effective::Rw => "can be read and changed",
-            Effective::Ro => "can be read, not changed",
-            Effective::Exclude => "can be neither read nor changed",
-            Effective::Private => "a place of the sandbox's own, empty at first, gone after the run",
-            Effective::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
-            Effective::Dev => "the sandbox's own `/dev`, with a few harmless devices",
-            Effective::Proc => "the sandbox's own `/proc`, with its own processes",
+            EffectiveAccess::Rw => "can be read and changed",
+            EffectiveAccess::Ro => "can be read, not changed",
+            EffectiveAccess::Exclude => "can be neither read nor changed",
+            EffectiveAccess::Private => "a place of the sandbox's own, empty at first, gone after the run",
+            EffectiveAccess::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
+            EffectiveAccess::Dev => "the sandbox's own `/dev`, with a few harmless devices",
+            EffectiveAccess::Proc => "the sandbox's own `/proc`, with its own processes",
         }
     }
 }
 
-impl From<Access> for Effective {
+impl From<Access> for EffectiveAccess {
     fn from(access: Access) -> Self {
         match access {
-            Access::Rw => Effective::Rw,
-            Access::Ro => Effective::Ro,
-            Access::Exclude => Effective::Exclude,
+            Access::Rw => EffectiveAccess::Rw,
+            Access::Ro => EffectiveAccess::Ro,
+            Access::Exclude => EffectiveAccess::Exclude,
         }
     }
 }
 
-/// As it is written in JSON.
-impl fmt::Display for Effective {
+/// The name in JSON.
+impl fmt::Display for EffectiveAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Effective::Rw => "rw",
-            Effective::Ro => "ro",
-            Effective::Exclude => "exclude",
-            Effective::Private => "private",
-            Effective::PrivateRo => "private-ro",
-            Effective::Dev => "dev",
-            Effective::Proc => "proc",
-        })
+        self.serialize(f)
     }
 }
 
-/// The mounts that are seen when all of them are made.
-pub struct Inside<'p> {
+/// The mounts of a plan that are visible when all of them are made.
+pub struct VisibleMounts<'p> {
     mounts: PathMap<&'p PlannedMount>,
-    sealed: BTreeSet<&'p AbsPath>,
-    /// Everything that is mounted on, seen or not.
+    read_only: BTreeSet<&'p AbsPath>,
+    /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,
 }
 
-impl<'p> Inside<'p> {
-    /// The last mount that covers a path is the one that is seen.
+impl<'p> VisibleMounts<'p> {
+    /// The last mount that covers a path is the visible one.
     pub fn of(plan: &'p Plan) -> Self {
-        let mut inside = Self { mounts: PathMap::default(), sealed: BTreeSet::new(), points: BTreeSet::new() };
+        let mut visible = Self { mounts: PathMap::default(), read_only: BTreeSet::new(), points: BTreeSet::new() };
         for planned in &plan.mounts {
             let path = planned.mount.path();
             match planned.mount {
-                Mount::RemountReadOnly { .. } => _ = inside.sealed.insert(path),
+                Mount::RemountReadOnly { .. } => _ = visible.read_only.insert(path),
                 // In a file system that another mount has made.
                 Mount::Directory { .. } => {}
                 _ => {
-                    inside.mounts.cover(path.clone(), planned);
-                    inside.points.insert(path);
+                    visible.mounts.cover(path.clone(), planned);
+                    visible.points.insert(path);
                 }
             }
         }
-        inside
+        visible
     }
 
     /// The mount that shows `path`, which holds no symlinks.
-    pub fn mount(&self, path: &AbsPath) -> Option<&'p PlannedMount> {
+    pub fn showing(&self, path: &AbsPath) -> Option<&'p PlannedMount> {
         self.mounts.nearest(path).map(|(_, planned)| *planned)
     }
 
-    /// The mount points from which on something else is seen, parents first.
-    pub fn seen(&self) -> impl Iterator<Item = &AbsPath> {
-        self.mounts.keys()
+    /// The visible mount points, parents first.
+    pub fn points(&self) -> impl Iterator<Item = &AbsPath> {
+        self.mounts.iter().map(|(path, _)| path)
     }
 
-    pub fn at(&self, path: &AbsPath) -> Effective {
+    pub fn access(&self, path: &AbsPath) -> EffectiveAccess {
         // Everything lies below a read-only mount of `/`.
-        self.mount(path).map_or(Effective::Ro, |planned| self.gives(planned))
+        self.showing(path).map_or(EffectiveAccess::Ro, |planned| self.access_by(planned))
     }
 
-    /// What there is from the mount point downwards.
-    pub fn gives(&self, planned: &PlannedMount) -> Effective {
+    /// The access from the mount point downwards.
+    pub fn access_by(&self, planned: &PlannedMount) -> EffectiveAccess {
         match &planned.mount {
             Mount::Bind { kind: BindKind::ReadOnly, .. }
             | Mount::OwnBinary { .. }
             | Mount::GuardPlan { .. }
-            | Mount::Symlink { .. } => Effective::Ro,
-            Mount::Bind { kind: BindKind::Writable | BindKind::WithDevices, .. } | Mount::SecondMount { .. } => {
-                Effective::Rw
-            }
-            Mount::MaskFile { .. } | Mount::MaskSource { .. } => Effective::Exclude,
-            // Git's copy of its list is there to be read.
-            Mount::DataFile { .. } if planned.purpose == Purpose::Base => Effective::Ro,
-            Mount::DataFile { .. } => Effective::Exclude,
-            Mount::Tmpfs { .. } if planned.purpose != Purpose::Base => Effective::Exclude,
-            Mount::Tmpfs { path, .. } if self.sealed.contains(path) => Effective::PrivateRo,
-            Mount::Tmpfs { .. } => Effective::Private,
-            // Neither shows anything of its own; see `of`.
-            Mount::Directory { .. } | Mount::RemountReadOnly { .. } => Effective::PrivateRo,
-            Mount::Dev { .. } => Effective::Dev,
-            Mount::Proc { .. } => Effective::Proc,
+            | Mount::Symlink { .. } => EffectiveAccess::Ro,
+            Mount::Bind { .. } | Mount::SecondMount { .. } => EffectiveAccess::Rw,
+            Mount::MaskFile { .. } | Mount::MaskSource { .. } => EffectiveAccess::Exclude,
+            // Git's copy of its list is readable.
+            Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
+            Mount::DataFile { .. } => EffectiveAccess::Exclude,
+            Mount::Tmpfs { .. } if planned.purpose != Purpose::Base => EffectiveAccess::Exclude,
+            Mount::Tmpfs { path, .. } if self.read_only.contains(path) => EffectiveAccess::PrivateRo,
+            Mount::Tmpfs { .. } => EffectiveAccess::Private,
+            // Never visible; see `of`.
+            Mount::Directory { .. } | Mount::RemountReadOnly { .. } => EffectiveAccess::PrivateRo,
+            Mount::Dev { .. } => EffectiveAccess::Dev,
+            Mount::Proc { .. } => EffectiveAccess::Proc,
         }
     }
 
-    /// The directories on the way to `path` that the command can rename: what is mounted on cannot be (SPEC B12).
+    /// The directories on the way to `path` that the command can rename. A mount point cannot be
+    /// renamed (SPEC B12).
     pub fn movable(&self, path: &AbsPath) -> Vec<AbsPath> {
-        let is_open = |directory: &AbsPath| self.at(directory) == Effective::Rw;
+        let is_open = |directory: &AbsPath| self.access(directory) == EffectiveAccess::Rw;
         let mut movable: Vec<AbsPath> = path
             .ancestors()
             .skip(1)

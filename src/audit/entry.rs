@@ -1,19 +1,16 @@
-//! A path as an entry of a configuration file, for advice that can be copied.
+//! Paths as entries of a configuration file, for advice that can be copied.
 
 use std::path::Path;
 
 use crate::compile::layers::Project;
 use crate::policy::path::AbsPath;
 
-/// How the project's file would name `path`, as a TOML string that means this path and nothing else. `None` where it is
-/// no text.
+/// A TOML string by which the project's file names `path` and nothing else. `None` if the path is
+/// not UTF-8.
 pub(super) fn entry(path: &AbsPath, project: &Project) -> Option<String> {
-    if let Some(relative) = path.relative_to(&project.root) {
-        return quoted("", relative);
-    }
-    match path.relative_to(&project.home) {
-        Some(relative) => quoted("~/", relative),
-        None => quoted("", path.as_path()),
+    match (path.relative_to(&project.root), path.relative_to(&project.home)) {
+        (None, Some(in_home)) => quoted("~/", in_home),
+        (in_project, _) => quoted("", in_project.unwrap_or(path.as_path())),
     }
 }
 
@@ -22,25 +19,25 @@ fn quoted(start: &str, path: &Path) -> Option<String> {
     if path.is_empty() {
         return Some(toml_string(if start.is_empty() { "." } else { "~" }));
     }
-    // A folder called `~` is not the home.
+    // `~` at the start would mean the home.
     let start = if start.is_empty() && path.starts_with('~') { "./" } else { start };
     let is_special = |c| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\');
     let pattern = path.chars().flat_map(|c| is_special(c).then_some('\\').into_iter().chain([c])).collect::<String>();
     Some(toml_string(&format!("{start}{pattern}")))
 }
 
-/// The same for a folder that is not there yet, which a `/` at the end tells from a file.
+/// An entry for a missing folder, which a `/` at the end tells from a file.
 pub(super) fn folder_entry(path: &AbsPath, project: &Project) -> Option<String> {
     entry(path, project).map(|entry| format!("{}/\"", entry.trim_end_matches('"')))
 }
 
-/// `text` as a basic string of TOML.
+/// A basic string of TOML.
 pub(super) fn toml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            // What nobody can see is not left to an editor to show.
+            // Invisible characters would mislead a reader.
             c if c.is_control() || ('\u{200b}'..='\u{206f}').contains(&c) => {
                 out.push_str(&format!("\\u{:04x}", u32::from(c)));
             }

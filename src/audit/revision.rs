@@ -1,7 +1,7 @@
-//! The project's file as it was at a revision.
+//! The project's file at a revision.
 //!
-//! A repository is somebody else's, and its settings can name programs: git is asked only for what is in its objects, by commands
-//! that run no hook, filter or pager, with an environment of our own, and without fetching anything that is missing.
+//! The settings of a repository can name programs, so git runs only commands that read its objects,
+//! without hooks, filters and pager, with an environment of our own, and without fetching.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -18,7 +18,7 @@ use crate::host::{FileKind, Host};
 use crate::policy::origin::Source;
 use crate::policy::path::{AbsPath, escape_for_display};
 
-/// What the project's file said at `revision`; `None` where there was none.
+/// The project's file at `revision`; `None` if there was none.
 pub fn source_at(
     host: &Host,
     session: &Session,
@@ -26,7 +26,7 @@ pub fn source_at(
     revision: &OsStr,
 ) -> Result<Option<Source>, Diagnostic> {
     let named = format!("git:{}", escape_for_display(revision));
-    // Git would take it for an option, or for the index.
+    // Git would read it as an option, or as the index.
     if revision.is_empty() || revision.as_bytes().starts_with(b"-") {
         return Err(failed(format!("`{named}` names no revision"), "write `git:HEAD`, `git:main` or `git:COMMIT`"));
     }
@@ -74,12 +74,12 @@ fn failed(message: impl Into<String>, help: &str) -> Diagnostic {
     Diagnostic::new(Code::NoComparison, message).help(help)
 }
 
-/// The first `git` on PATH, by absolute entries, and none that the project could have brought along.
+/// The first `git` in an absolute folder on PATH that is not a part of the project.
 fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Diagnostic> {
     let path = session.var("PATH").unwrap_or_default().as_bytes();
     let folders = path.split(|byte| *byte == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
     let found = folders.filter(|folder| folder.is_absolute()).find_map(|folder| {
-        // By its own name: what it is called tells some programs what to be.
+        // The path before symlinks, because some programs behave by their name.
         let program = AbsPath::normalize(folder.join("git"))?;
         let resolved = host.resolve(program.as_path()).ok()?;
         let can_run = resolved.kind == Some(FileKind::File) && access(host.real(&program), Access::EXEC_OK).is_ok();
@@ -87,14 +87,14 @@ fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Di
         let is_foreign = resolved.links.iter().chain([&resolved.path, &program]).all(is_foreign);
         (can_run && is_foreign).then_some(program)
     });
-    // In `/` every git is the project's own. There nothing runs either, unless a policy says so.
+    // In `/` every git is a part of the project.
     let root = &project.root;
-    let unsafe_root = || {
-        Diagnostic::new(Code::UnsafeRoot, format!("`{root}` is too broad a project: any `git` could be a part of it"))
-            .help("start in the folder of one project, or name a file instead of a revision")
-    };
     found.ok_or_else(|| match is_unsafe_root(root, &project.home) {
-        true => unsafe_root(),
+        true => Diagnostic::new(
+            Code::UnsafeRoot,
+            format!("`{root}` is too broad a project: any `git` could be a part of it"),
+        )
+        .help("start in the folder of one project, or name a file instead of a revision"),
         false => failed("there is no `git` on PATH", "install git, or name a file instead of a revision"),
     })
 }
@@ -106,18 +106,17 @@ struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// What git prints; `None` where it fails. It has nothing to say that we do not say ourselves.
+    /// The output of git; `None` if it fails.
     fn ask<const N: usize>(&self, words: [OsString; N]) -> Result<Option<Vec<u8>>, Diagnostic> {
         let mut command = Command::new(self.program.as_path());
         command.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs", "--no-replace-objects"]);
         command.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
         command.arg("-C").arg(&self.folder).args(words);
-        // Of the caller's only what says who they are: GIT_DIR and its like would lead to another repository.
-        command.env_clear().envs(["HOME", "PATH", "XDG_CONFIG_HOME"].iter().filter_map(|name| {
-            let value = self.session.var(name)?;
-            Some((name, value))
-        }));
-        // A partial clone fetches what it lacks by programs that its settings name. The second is for git before 2.45.
+        // GIT_DIR and similar variables would lead to another repository.
+        let passed = ["HOME", "PATH", "XDG_CONFIG_HOME"].into_iter();
+        command.env_clear().envs(passed.filter_map(|name| Some((name, self.session.var(name)?))));
+        // A partial clone fetches missing objects by programs that its settings name. The second
+        // variable is for git before 2.45.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
         command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -130,7 +129,7 @@ impl Git<'_> {
         let mut child = command.spawn()?;
         let mut content = Vec::new();
         if let Some(output) = child.stdout.take() {
-            // One byte too many tells that it is too large; git then meets a closed pipe.
+            // One byte past the limit tells that the file is too large.
             output.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut content)?;
         }
         let status = child.wait()?;

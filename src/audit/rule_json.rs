@@ -1,4 +1,4 @@
-//! A rule as an answer shows it.
+//! Rules in JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,19 +10,18 @@ use crate::compile::resolve::Match;
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::path_json::Word;
-use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
+use crate::policy::rule::{Exactness, LayerKind, Rule};
 
-use super::effective_access::{Effective, Inside};
-use super::origin_json::Whence;
+use super::effective_access::{EffectiveAccess, VisibleMounts};
 
 const NOTHING: Origin = Origin::BuiltIn("the host is read-only");
 
 /// A rule, or a part of every sandbox, at the path that it reached.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Ruling {
+#[serde(rename = "Ruling")]
+pub struct RuleJson {
     /// What it says. Of what belongs to every sandbox, also what no rule can say.
-    pub access: Effective,
+    pub access: EffectiveAccess,
     /// The path that it is about on this host: it holds from there on downwards.
     pub at: AbsPath,
     /// As written: a path or a pattern. Absent for what nobody wrote.
@@ -31,89 +30,72 @@ pub struct Ruling {
     /// Whether it named that path, or a pattern matched it.
     pub by: Exactness,
     pub layer: LayerKind,
-    pub whence: Whence,
+    #[serde(rename = "whence")]
+    pub origin: Origin,
     /// The symlinks that led from what was written to `at`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<AbsPath>,
-    #[serde(skip)]
-    pub origin: Origin,
 }
 
-/// The decision that governs `path`, which holds no symlinks, unless something of every sandbox lies nearer.
+/// The decision that governs `path`, which holds no symlinks, unless a mount of every sandbox lies
+/// nearer.
 pub(super) fn decided<'c>(
     compiled: &'c Compiled,
-    inside: &Inside,
+    mounts: &VisibleMounts,
     path: &AbsPath,
 ) -> Option<(&'c AbsPath, &'c Decision)> {
     let (at, decision) = compiled.decisions.governing(path)?;
-    let Some(planned) = inside.mount(path) else { return Some((at, decision)) };
+    let Some(planned) = mounts.showing(path) else { return Some((at, decision)) };
     let point = planned.mount.path();
-    let says_so = inside.gives(planned) == decision.access.into();
+    let says_so = mounts.access_by(planned) == decision.access.into();
     let is_covered = at == point && planned.purpose == Purpose::Base && !says_so;
     (at.is_within(point) && !is_covered).then_some((at, decision))
 }
 
-impl Ruling {
-    /// What decides at `path`, which holds no symlinks.
-    pub fn governing(compiled: &Compiled, inside: &Inside, path: &AbsPath) -> Self {
-        match (decided(compiled, inside, path), inside.mount(path)) {
+impl RuleJson {
+    /// The rule that decides at `path`, which holds no symlinks.
+    pub(super) fn governing(compiled: &Compiled, mounts: &VisibleMounts, path: &AbsPath) -> Self {
+        match (decided(compiled, mounts, path), mounts.showing(path)) {
             (Some((at, decision)), _) => Self::of_decision(compiled, at, decision),
-            (None, Some(planned)) => Self::of_base(inside, planned),
+            (None, Some(planned)) => Self::of_base(mounts, planned),
             // Every plan mounts `/` first.
-            (None, None) => Self::of_rule(&Rule::exact(Access::Ro, AbsPath::root(), LayerKind::Base, NOTHING), path),
+            (None, None) => Self::unwritten(EffectiveAccess::Ro, path, &NOTHING),
         }
     }
 
     /// The rule that won at `at`.
-    pub fn of_decision(compiled: &Compiled, at: &AbsPath, decision: &Decision) -> Self {
+    pub(super) fn of_decision(compiled: &Compiled, at: &AbsPath, decision: &Decision) -> Self {
         let won = compiled.resolution.matches.iter().find(|found| found.path == *at && is_winner(found, decision));
         Self {
-            access: decision.access.into(),
-            at: at.clone(),
             text: won.and_then(|found| written(&found.rule)),
             by: decision.exactness,
             layer: decision.layer,
-            whence: Whence::from(&decision.origin),
             links: decision.links.clone(),
-            origin: decision.origin.clone(),
+            ..Self::unwritten(decision.access.into(), at, &decision.origin)
         }
     }
 
-    pub fn of_match(found: &Match) -> Self {
-        let links = found.links.clone();
-        Self { by: found.exactness, links, ..Self::of_rule(&found.rule, &found.path) }
+    pub(super) fn of_match(found: &Match) -> Self {
+        Self { links: found.links.clone(), ..Self::of_rule(&found.rule, &found.path, found.exactness) }
     }
 
-    /// A rule that named `at` exactly.
-    pub fn of_rule(rule: &Rule, at: &AbsPath) -> Self {
-        Self {
-            access: rule.access.into(),
-            at: at.clone(),
-            text: written(rule),
-            by: Exactness::Exact,
-            layer: rule.layer,
-            whence: Whence::from(&rule.origin),
-            links: Vec::new(),
-            origin: rule.origin.clone(),
-        }
+    pub(super) fn of_rule(rule: &Rule, at: &AbsPath, by: Exactness) -> Self {
+        let unwritten = Self::unwritten(rule.access.into(), at, &rule.origin);
+        Self { text: written(rule), by, layer: rule.layer, ..unwritten }
     }
 
     /// A mount that no rule asked for.
-    pub fn of_base(inside: &Inside, planned: &PlannedMount) -> Self {
-        Self {
-            access: inside.gives(planned),
-            at: planned.mount.path().clone(),
-            text: None,
-            by: Exactness::Base,
-            layer: LayerKind::Base,
-            whence: Whence::from(&planned.because),
-            links: Vec::new(),
-            origin: planned.because.clone(),
-        }
+    pub(super) fn of_base(mounts: &VisibleMounts, planned: &PlannedMount) -> Self {
+        Self::unwritten(mounts.access_by(planned), planned.mount.path(), &planned.because)
+    }
+
+    fn unwritten(access: EffectiveAccess, at: &AbsPath, origin: &Origin) -> Self {
+        let (by, layer, origin) = (Exactness::Base, LayerKind::Base, origin.clone());
+        Self { access, at: at.clone(), text: None, by, layer, origin, links: Vec::new() }
     }
 }
 
-/// Whether this is the match that the decision was made from.
+/// Whether the decision was made from this match.
 pub(super) fn is_winner(found: &Match, decision: &Decision) -> bool {
     let origin = match (&decision.origin, &found.alias_of) {
         (Origin::Alias { of, origin }, Some(alias_of)) if *of == alias_of.path => origin,
@@ -123,7 +105,7 @@ pub(super) fn is_winner(found: &Match, decision: &Decision) -> bool {
     found.rule.access == decision.access && found.exactness == decision.exactness && found.rule.origin == *origin
 }
 
-/// Of a rule of our own the path is all there is.
+/// The text of a rule that a user or a preset wrote. Rules of our own have a path alone.
 fn written(rule: &Rule) -> Option<Word> {
     let is_written = !matches!(rule.origin, Origin::BuiltIn(_)) && rule.layer != LayerKind::Base;
     is_written.then(|| Word(rule.text.clone()))

@@ -1,4 +1,4 @@
-//! `agent-sandbox show`: the whole effective policy.
+//! The answer of `agent-sandbox show`: the whole effective policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,48 +15,46 @@ use crate::policy::path::AbsPath;
 use crate::policy::path_json::Word;
 use crate::policy::rule::{LayerKind, Protection};
 
-use super::effective_access::{Effective, Inside};
-use super::origin_json::Whence;
-use super::rule_json::Ruling;
+use super::effective_access::{EffectiveAccess, VisibleMounts};
+use super::rule_json::RuleJson;
 
 /// The answer to `agent-sandbox show`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
 pub struct Shown {
-    pub project: Project,
+    pub project: ShownProject,
     /// The configuration files that were read, lowest layer first.
-    pub files: Vec<File>,
-    pub presets: Vec<Preset>,
+    pub files: Vec<ShownFile>,
+    pub presets: Vec<ShownPreset>,
     /// Whether the command has the host's network.
-    pub network: Value<bool>,
+    pub network: Setting<bool>,
     /// Whether the command can use the container engine.
-    pub docker: Value<bool>,
+    pub docker: Setting<bool>,
     /// Whether the command can make user namespaces.
-    pub nested: Value<bool>,
-    pub tmp: Value<Tmp>,
+    pub nested: Setting<bool>,
+    pub tmp: Setting<Tmp>,
     /// Whether the guard compares and locks the mounts.
     pub guard: bool,
     /// Protections without which nothing starts.
-    pub require: Vec<Required>,
-    pub environment: Variables,
+    pub require: Vec<RequiredProtection>,
+    pub environment: ShownEnvironment,
     /// What is created before the start, and stays.
     pub created: Vec<AbsPath>,
     /// Each path from which on something else is decided, parents first. What lies between has the access of the nearest
     /// path around it.
-    pub paths: Vec<Node>,
+    pub paths: Vec<ShownPath>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Project {
+#[serde(rename = "Project", rename_all = "kebab-case")]
+pub struct ShownProject {
     pub root: AbsPath,
     pub working_directory: AbsPath,
     pub home: AbsPath,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct File {
+#[serde(rename = "File", rename_all = "kebab-case")]
+pub struct ShownFile {
     pub path: AbsPath,
     pub layer: LayerKind,
     /// It lies above the project's root, and only what it forbids counts.
@@ -65,46 +63,26 @@ pub struct File {
 
 /// A preset that is on, and the layer that turned it on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Preset {
+#[serde(rename = "Preset")]
+pub struct ShownPreset {
     pub name: String,
     pub layer: LayerKind,
 }
 
-/// A setting, and who decided it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Setting_of_{T}")]
-#[serde(rename_all = "kebab-case")]
-pub struct Value<T> {
-    pub value: T,
-    pub layer: LayerKind,
-    pub whence: Whence,
-    #[serde(skip)]
-    pub origin: Origin,
-}
-
-impl<T: Copy> From<&Setting<T>> for Value<T> {
-    fn from(setting: &Setting<T>) -> Self {
-        let whence = Whence::from(&setting.origin);
-        Self { value: setting.value, layer: setting.layer, whence, origin: setting.origin.clone() }
-    }
-}
-
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Required {
+#[serde(rename = "Required")]
+pub struct RequiredProtection {
     pub protection: Protection,
-    pub whence: Whence,
-    #[serde(skip)]
+    #[serde(rename = "whence")]
     pub origin: Origin,
 }
 
 /// Which variables the command gets. Names, and no values.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Variables {
+#[serde(rename = "Variables")]
+pub struct ShownEnvironment {
     /// Whether variables that nothing names pass.
-    pub inherit: Value<bool>,
+    pub inherit: Setting<bool>,
     /// With the caller's value.
     pub passed: Vec<Word>,
     /// The caller has them, and the command does not.
@@ -114,20 +92,20 @@ pub struct Variables {
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
 pub struct Variable {
     pub name: Word,
-    pub whence: Whence,
+    #[serde(rename = "whence")]
+    pub origin: Origin,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Node {
+#[serde(rename = "Node", rename_all = "kebab-case")]
+pub struct ShownPath {
     pub path: AbsPath,
     /// What a command may do there.
-    pub access: Effective,
+    pub access: EffectiveAccess,
     /// What decides that.
-    pub rule: Ruling,
+    pub rule: RuleJson,
     /// It is kept from being renamed, because this lies in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned_for: Option<AbsPath>,
@@ -140,71 +118,59 @@ pub fn show(compiled: &Compiled) -> Shown {
     let policy = &compiled.policy;
     let files = compiled.layers.layers.iter().filter_map(|layer| {
         let path = layer.file.clone()?;
-        Some(File { path, layer: layer.kind, forbids_only: layer.protective_only })
+        Some(ShownFile { path, layer: layer.kind, forbids_only: layer.protective_only })
     });
-    let presets = policy.presets.iter().map(|(name, layer)| Preset { name: name.clone(), layer: *layer });
-    let require = policy.require.iter().map(|(protection, origin)| Required {
-        protection: *protection,
-        whence: Whence::from(origin),
-        origin: origin.clone(),
-    });
-    let files_made = compiled.resolution.new_files.iter().map(|file| &file.path);
+    let presets = policy.presets.iter().map(|(name, layer)| ShownPreset { name: name.clone(), layer: *layer });
+    let require = policy.require.iter();
+    let require =
+        require.map(|(protection, origin)| RequiredProtection { protection: *protection, origin: origin.clone() });
+    let new_files = compiled.resolution.new_files.iter().map(|file| file.path.clone());
+    let (root, working_directory, home) = (project.root.clone(), project.cwd.clone(), project.home.clone());
     Shown {
-        project: Project {
-            root: project.root.clone(),
-            working_directory: project.cwd.clone(),
-            home: project.home.clone(),
-        },
+        project: ShownProject { root, working_directory, home },
         files: files.collect(),
         presets: presets.collect(),
-        network: Value::from(&policy.network),
-        docker: Value::from(&policy.docker),
-        nested: Value::from(&policy.nested),
-        tmp: Value::from(&policy.tmp),
+        network: policy.network.clone(),
+        docker: policy.docker.clone(),
+        nested: policy.nested.clone(),
+        tmp: policy.tmp.clone(),
         guard: compiled.guard,
         require: require.collect(),
-        environment: variables(compiled),
-        created: compiled.created().into_iter().chain(files_made.cloned()).collect(),
-        paths: nodes(compiled),
+        environment: environment(compiled),
+        created: compiled.created().into_iter().chain(new_files).collect(),
+        paths: paths(compiled),
     }
 }
 
-fn variables(compiled: &Compiled) -> Variables {
-    let environment = &compiled.environment;
-    let with = |fate: Fate| {
-        let of_it = environment.with(fate);
-        of_it.map(|(name, because)| Variable { name: Word(name.to_owned()), whence: Whence::from(because) }).collect()
-    };
-    Variables {
-        inherit: Value::from(&compiled.policy.inherit),
-        passed: environment.with(Fate::Passed).map(|(name, _)| Word(name.to_owned())).collect(),
-        unset: with(Fate::Dropped),
-        set: with(Fate::Set),
+fn environment(compiled: &Compiled) -> ShownEnvironment {
+    let with = |fate: Fate| compiled.environment.with(fate).map(|(name, origin)| (Word(name.to_owned()), origin));
+    let variables = |fate| with(fate).map(|(name, origin)| Variable { name, origin: origin.clone() }).collect();
+    ShownEnvironment {
+        inherit: compiled.policy.inherit.clone(),
+        passed: with(Fate::Passed).map(|(name, _)| name).collect(),
+        unset: variables(Fate::Dropped),
+        set: variables(Fate::Set),
     }
 }
 
-/// All mounts that are seen, all decisions, and all pins.
-fn nodes(compiled: &Compiled) -> Vec<Node> {
-    let inside = Inside::of(&compiled.plan);
-    let pins: BTreeMap<&AbsPath, &AbsPath> = compiled
-        .plan
-        .mounts
-        .iter()
-        .filter_map(|planned| match &planned.purpose {
-            Purpose::Pin { keeps } => Some((planned.mount.path(), keeps)),
-            Purpose::Base | Purpose::Rule(_) => None,
-        })
-        .collect();
+/// All visible mounts, decisions, pins and placeholders.
+fn paths(compiled: &Compiled) -> Vec<ShownPath> {
+    let mounts = VisibleMounts::of(&compiled.plan);
+    let pins = compiled.plan.mounts.iter().filter_map(|planned| match &planned.purpose {
+        Purpose::Pin { keeps } => Some((planned.mount.path(), keeps)),
+        Purpose::Base | Purpose::Rule(_) => None,
+    });
+    let pins: BTreeMap<&AbsPath, &AbsPath> = pins.collect();
     let placeholders: BTreeSet<&AbsPath> = compiled.plan.placeholders.iter().map(|one| &one.path).collect();
     let decided = compiled.decisions.iter().map(|(path, _)| path);
     let paths: BTreeSet<&AbsPath> =
-        inside.seen().chain(decided).chain(pins.keys().copied()).chain(placeholders.iter().copied()).collect();
-    let node = |path: &AbsPath| Node {
+        mounts.points().chain(decided).chain(pins.keys().copied()).chain(placeholders.iter().copied()).collect();
+    let shown = |path: &AbsPath| ShownPath {
         path: path.clone(),
-        access: inside.at(path),
-        rule: Ruling::governing(compiled, &inside, path),
+        access: mounts.access(path),
+        rule: RuleJson::governing(compiled, &mounts, path),
         pinned_for: pins.get(path).map(|keeps| (*keeps).clone()),
         placeholder: placeholders.contains(path),
     };
-    paths.into_iter().map(node).collect()
+    paths.into_iter().map(shown).collect()
 }

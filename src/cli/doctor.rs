@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::audit::doctor::{self, Diagnosis, Feature, Finding, Status, probe};
+use crate::audit::doctor::{self, Diagnosis, DoctorFinding, Feature, FindingStatus, probe};
 use crate::host::Host;
 
 use super::answer::Answered;
@@ -52,11 +52,11 @@ fn text(diagnosis: &Diagnosis, paint: Paint) -> String {
     let names = diagnosis.findings.iter().map(|finding| &finding.name);
     let names = names.chain(diagnosis.bwrap_features.iter().map(|feature| &feature.flag));
     let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
-    for Finding { name, status, found, effect, remedy } in &diagnosis.findings {
+    for DoctorFinding { name, status, found, effect, remedy } in &diagnosis.findings {
         let _ = match status {
-            Status::Ok => write!(out, "{:7}", paint.good("ok")),
-            Status::Limited => write!(out, "{:7}", paint.warning("limited")),
-            Status::Missing => write!(out, "{:7}", paint.bad("missing")),
+            FindingStatus::Ok => write!(out, "{:7}", paint.good("ok")),
+            FindingStatus::Limited => write!(out, "{:7}", paint.warning("limited")),
+            FindingStatus::Missing => write!(out, "{:7}", paint.bad("missing")),
         };
         let _ = writeln!(out, "  {:width$}  {found}", paint.heading(name));
         for (title, text) in [("effect", effect), ("remedy", remedy)] {
@@ -90,10 +90,10 @@ fn text(diagnosis: &Diagnosis, paint: Paint) -> String {
 mod tests {
     use super::*;
 
-    fn finding(name: &str, status: Status, found: &str, more: Option<(&str, &str)>) -> Finding {
+    fn finding(name: &str, status: FindingStatus, found: &str, more: Option<(&str, &str)>) -> DoctorFinding {
         let owned = |text: &str| text.to_owned();
         let (effect, remedy) = more.map(|(effect, remedy)| (owned(effect), owned(remedy))).unzip();
-        Finding { name: owned(name), status, found: owned(found), effect, remedy }
+        DoctorFinding { name: owned(name), status, found: owned(found), effect, remedy }
     }
 
     #[test]
@@ -103,8 +103,13 @@ mod tests {
             works: true,
             policy_is_valid: true,
             findings: vec![
-                finding("bwrap", Status::Ok, "/usr/bin/bwrap, bubblewrap 0.8.0, not setuid", None),
-                finding("Landlock", Status::Limited, "ABI 5, without scopes", Some(("some are open", "Linux 6.12"))),
+                finding("bwrap", FindingStatus::Ok, "/usr/bin/bwrap, bubblewrap 0.8.0, not setuid", None),
+                finding(
+                    "Landlock",
+                    FindingStatus::Limited,
+                    "ABI 5, without scopes",
+                    Some(("some are open", "Linux 6.12")),
+                ),
             ],
             bwrap_features: vec![flag("--perms", true), flag("--overlay", false)],
         };
@@ -125,7 +130,8 @@ ok: `agent-sandbox -- COMMAND` works here
         let last = "the default policy works here; the policy here has errors: `agent-sandbox check`\n";
         assert!(text(&diagnosis, Paint(false)).ends_with(last));
         diagnosis.works = false;
-        diagnosis.findings = vec![finding("trial start", Status::Missing, "no", Some(("nothing runs", "do this")))];
+        diagnosis.findings =
+            vec![finding("trial start", FindingStatus::Missing, "no", Some(("nothing runs", "do this")))];
         diagnosis.bwrap_features.clear();
         let expected = "\
 missing  trial start  no

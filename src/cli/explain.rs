@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use crate::audit::effective_access::Effective;
-use crate::audit::explain::{Below, Durability, Explained, Explainer, Explanation, Kind, Loser, Step, WhenReplaced};
-use crate::audit::rule_json::Ruling;
+use crate::audit::effective_access::EffectiveAccess;
+use crate::audit::explain::{
+    Below, Durability, Explained, Explainer, Explanation, HostKind, Loser, MountStep, WhenReplaced,
+};
+use crate::audit::rule_json::RuleJson;
 use crate::cli::print::{display_args, display_step};
 use crate::diagnostic::{Diagnostics, listed};
 use crate::host::Host;
@@ -86,8 +88,8 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         let _ = writeln!(out, "  {} {text}", paint.aside(format!("{title:<7}")));
     };
     let state = match explanation.kind {
-        None if access.shows_host() || access == Effective::Exclude => ", where nothing is",
-        Some(Kind::Symlink) => ", where the host has a symlink, which is not seen inside",
+        None if access.shows_host() || access == EffectiveAccess::Exclude => ", where nothing is",
+        Some(HostKind::Symlink) => ", where the host has a symlink, which is not seen inside",
         _ => "",
     };
     // The title stands before the first line only.
@@ -113,7 +115,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
 }
 
 /// The rule as it is written, the path that it came to, and its origin.
-fn ruling(rule: &Ruling) -> String {
+fn ruling(rule: &RuleJson) -> String {
     let at = rule.at.to_string();
     let written = rule.text.as_ref().map(|text| escape_for_display(&text.0)).filter(|text| *text != at);
     let written = written.map_or_else(|| at.clone(), |text| format!("{text} → {at}"));
@@ -128,13 +130,13 @@ fn losers(losers: &[Loser]) -> Vec<String> {
     let rules: Vec<(String, &Loser)> = losers.iter().map(|loser| (ruling(&loser.rule), loser)).collect();
     let widths = rules.iter().map(|(rule, _)| rule.chars().count());
     let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
-    rules.into_iter().map(|(rule, loser)| format!("{rule:<width$}  {}", loser.told())).collect()
+    rules.into_iter().map(|(rule, loser)| format!("{rule:<width$}  {}", loser.reason())).collect()
 }
 
-fn step(step: &Step) -> String {
+fn step(step: &MountStep) -> String {
     match step {
-        Step::Bwrap(args) => display_args(&args.iter().map(|arg| arg.0.clone()).collect::<Vec<_>>()),
-        Step::Guard(mount) => display_step(mount),
+        MountStep::Bwrap(args) => display_args(&args.iter().map(|arg| arg.0.clone()).collect::<Vec<_>>()),
+        MountStep::Guard(mount) => display_step(mount),
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &SchemaArgs, output: &Output) -> Answered {
         Described::Diff => audit::schema::<audit::diff::Diff>(),
         Described::Doctor => audit::schema::<audit::doctor::Diagnosis>(),
         Described::Explain => audit::schema::<audit::explain::Explained>(),
-        Described::Lint => audit::schema::<audit::lint::Report>(),
+        Described::Lint => audit::schema::<audit::lint::LintReport>(),
         Described::Show => audit::schema::<audit::show::Shown>(),
         Described::Trust => audit::schema::<audit::consents::Consents>(),
         Described::Verify => audit::schema::<audit::verify::Verification>(),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::audit::consents::{Consent, Consents, Status, Unusable, consents};
+use crate::audit::consents::{Consent, ConsentStatus, Consents, Unusable, consents};
 use crate::compile::layers;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host};
@@ -80,10 +80,10 @@ fn text(found: &Consents, paint: Paint) -> String {
     let mut out = String::new();
     for Consent { file, status, grants, .. } in &found.consents {
         let status = match status {
-            Status::InForce => paint.good("in force"),
-            Status::Changed => paint.warning("not in force: the file has changed"),
-            Status::Gone => paint.warning("not in force: the file is gone"),
-            Status::Unreadable => paint.warning("not in force: the file cannot be read"),
+            ConsentStatus::InForce => paint.good("in force"),
+            ConsentStatus::Changed => paint.warning("not in force: the file has changed"),
+            ConsentStatus::Gone => paint.warning("not in force: the file is gone"),
+            ConsentStatus::Unreadable => paint.warning("not in force: the file cannot be read"),
         };
         let _ = writeln!(out, "{}  {status}", paint.heading(file));
         for grant in grants {
@@ -94,7 +94,7 @@ fn text(found: &Consents, paint: Paint) -> String {
     for Unusable { record, because } in &found.unusable {
         let _ = writeln!(out, "{record}  {}: {because}\n", paint.bad("no consent"));
     }
-    let in_force = found.consents.iter().filter(|consent| consent.status == Status::InForce).count();
+    let in_force = found.consents.iter().filter(|consent| consent.status == ConsentStatus::InForce).count();
     let _ = match found.consents.len() {
         0 => writeln!(out, "no consents"),
         1 => writeln!(out, "1 consent, {in_force} in force"),

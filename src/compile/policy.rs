@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::compile::config::{Entry, Filesystem, Tmp};
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::compile::presets;
@@ -34,10 +37,12 @@ pub struct Policy {
 }
 
 /// A setting and the layer that decided it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Setting_of_{T}", description = "A setting, and who decided it.")]
 pub struct Setting<T> {
     pub value: T,
     pub layer: LayerKind,
+    #[serde(rename = "whence")]
     pub origin: Origin,
 }
 

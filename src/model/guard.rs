@@ -12,52 +12,52 @@ use crate::policy::path::AbsPath;
 pub(super) const PLAN: &str = "/run/agent-sandbox/plan";
 const PROGRAM: &str = "/run/agent-sandbox/guard";
 
-/// One mount of the guard.
-pub(super) enum Step {
-    Mask { path: AbsPath, if_there: bool },
-    Hide(AbsPath),
-    ReadOnly(AbsPath),
-    Pin(AbsPath),
+pub(super) enum GuardMount {
+    Mask { if_there: bool },
+    Hide,
+    ReadOnly,
+    Pin,
 }
 
-/// The command proper, if `command` calls the guard.
+/// The user's command, if `command` calls the guard.
 pub(super) fn call(command: &[OsString]) -> Option<&[OsString]> {
     let [program, subcommand, _hash, dashes, rest @ ..] = command else { return None };
     (program == PROGRAM && subcommand == "__guard" && dashes == "--").then_some(rest)
 }
 
-/// The mounts of a plan, in order. An unknown step is an error.
-pub(super) fn steps(plan: &[u8]) -> Result<Vec<Step>, ModelError> {
+/// The mounts of a plan, in order. An unknown one is an error.
+pub(super) fn mounts(plan: &[u8]) -> Result<Vec<(AbsPath, GuardMount)>, ModelError> {
     let plan: Value = serde_json::from_slice(plan).map_err(|_| invalid("it is not JSON"))?;
     let overflow = plan.get("overflow").and_then(Value::as_array);
-    overflow.ok_or(invalid("it has no list of mounts"))?.iter().map(step).collect()
+    overflow.ok_or(invalid("it has no list of mounts"))?.iter().map(mount).collect()
 }
 
-fn step(written: &Value) -> Result<Step, ModelError> {
+fn mount(written: &Value) -> Result<(AbsPath, GuardMount), ModelError> {
     let entries = written.as_object().filter(|entries| entries.len() == 1);
     let Some((kind, at)) = entries.and_then(|entries| entries.iter().next()) else {
         return Err(invalid("a mount is not one key and its value"));
     };
     let path = path(at).ok_or(invalid("a mount has no absolute path"))?;
-    match kind.as_str() {
-        "mask" => Ok(Step::Mask { path, if_there: false }),
-        "mask-if-there" => Ok(Step::Mask { path, if_there: true }),
-        "hide" => Ok(Step::Hide(path)),
-        "read-only" => Ok(Step::ReadOnly(path)),
-        "pin" => Ok(Step::Pin(path)),
-        _ => Err(invalid("a mount is of a kind that the model does not know")),
-    }
+    let mount = match kind.as_str() {
+        "mask" => GuardMount::Mask { if_there: false },
+        "mask-if-there" => GuardMount::Mask { if_there: true },
+        "hide" => GuardMount::Hide,
+        "read-only" => GuardMount::ReadOnly,
+        "pin" => GuardMount::Pin,
+        _ => return Err(invalid("a mount is of a kind that the model does not know")),
+    };
+    Ok((path, mount))
 }
 
 fn path(written: &Value) -> Option<AbsPath> {
-    let word = match written.as_str() {
+    let path = match written.as_str() {
         Some(text) => text.into(),
         None => {
             let bytes = written.get("bytes")?.as_array()?.iter().map(|byte| u8::try_from(byte.as_u64()?).ok());
             OsString::from_vec(bytes.collect::<Option<Vec<u8>>>()?)
         }
     };
-    AbsPath::normalize(word)
+    AbsPath::normalize(path)
 }
 
 fn invalid(why: &'static str) -> ModelError {

@@ -1,61 +1,61 @@
-//! What a bwrap argv means, from its words alone.
+//! The meaning of a bwrap argv, from its arguments alone.
 //!
-//! This shares nothing with the stages that produce an argv, so that agreement between the two is
+//! The model shares no code with the stages that produce an argv, so agreement between the two is
 //! evidence and not repetition. The other half of the evidence is `tests/model_kernel`, which
-//! compares the model with what a process in a real sandbox finds.
+//! compares the model with a process in a real sandbox.
 //!
 //! Semantics are those of bwrap 0.8. Operations apply in order. A later mount hides everything at
 //! or below its mount point. A bind shows the *host's* tree as it was at the start, not the
 //! sandbox's, with all its submounts. A read-only bind makes the submounts read-only too;
-//! `--remount-ro` changes one mount only. What is hidden is still there: a directory with a mount
-//! on it cannot be renamed, wherever it shows.
+//! `--remount-ro` changes one mount only. A hidden mount still exists: a directory with a mount on
+//! it cannot be renamed, wherever it shows.
 //!
-//! The process inside is taken to be the owner of what the argv makes, without capabilities. That
-//! holds for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
+//! The model assumes that the process inside owns all that the argv creates and has no
+//! capabilities. That holds for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
 
+mod argv;
 mod error;
 mod guard;
 mod mounts;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
 pub use error::ModelError;
-use mounts::{DataSource, Mounts};
+use mounts::{DataSource, MountTree};
 
 use crate::policy::path::AbsPath;
 
 /// The meaning of one argv.
 pub struct Model {
-    mounts: Mounts,
+    mounts: MountTree,
     unshared: BTreeSet<Namespace>,
-    cwd: Option<AbsPath>,
+    /// The working directory of the command. Without `--chdir` it depends on where bwrap starts.
+    pub cwd: Option<AbsPath>,
     environment: Vec<EnvironmentChange>,
-    command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
-/// What a process inside finds at a path when it starts.
+/// The state of a path for a process inside when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum View {
-    /// Whatever the host has at `source`, if anything. `writable` is the mount's word; the host's
-    /// own permissions still apply. Device nodes can be opened only with `devices`.
+pub enum ModelView {
+    /// The host's file or directory at `source`, if it exists. `writable` is said by the mount; the
+    /// host's own permissions still apply. Device nodes can be opened only with `devices`.
     Host { source: AbsPath, writable: bool, devices: bool },
     /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives
     /// EACCES.
     MaskedFile,
-    /// A read-only file of the sandbox's own, with what the caller passed by a descriptor.
+    /// A read-only file of the sandbox's own, with content that the caller provides.
     Data,
-    /// A directory that the argv made on a tmpfs. Not `writable`: nothing in it can change, not
+    /// A directory that the argv creates on a tmpfs. Not `writable`: nothing in it can change, not
     /// even its mode. `writable`: its owner can change it, if need be after `chmod`.
     Fresh { mode: u32, writable: bool },
     /// Nothing, on a tmpfs (or below a masked file); `creatable` if that tmpfs can be written.
     Absent { creatable: bool },
-    /// A directory on the way, `closed`, may not be searched (EACCES, whatever is there).
-    /// `reopenable`: each such directory is on a writable tmpfs, so `chmod` by the process inside
-    /// opens the way.
+    /// The directory `closed` on the way may not be searched (EACCES). `reopenable`: each such
+    /// directory is on a writable tmpfs, so the process inside can open the way by `chmod`.
     Unreachable { closed: AbsPath, reopenable: bool },
-    /// A link that `--symlink` made, at the path or on the way to it: ask again for where it leads.
+    /// A link that `--symlink` makes, at the path or on the way to it: ask again for its target.
     Symlink { at: AbsPath, target: OsString },
     /// The sandbox's own `/dev`: a few harmless nodes on a writable tmpfs.
     Dev,
@@ -63,24 +63,17 @@ pub enum View {
     Proc,
 }
 
-impl View {
-    /// A process inside can change what is here, or make something here, and the mounts let it.
-    /// (For `Dev` and `Proc`, which have rules of their own, the answer is no.)
+impl ModelView {
+    /// Whether the mounts let a process inside change or create something here. (For `Dev` and
+    /// `Proc`, which have rules of their own, the answer is no.)
     pub fn is_writable(&self) -> bool {
-        match self {
-            View::Host { writable, .. } | View::Fresh { writable, .. } => *writable,
-            View::Absent { creatable } => *creatable,
-            View::MaskedFile
-            | View::Data
-            | View::Unreachable { .. }
-            | View::Symlink { .. }
-            | View::Dev
-            | View::Proc => false,
-        }
+        matches!(
+            self,
+            Self::Host { writable: true, .. } | Self::Fresh { writable: true, .. } | Self::Absent { creatable: true }
+        )
     }
 }
 
-/// What bwrap can give the sandbox an instance of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Namespace {
     /// Implied for an ordinary user even without a flag.
@@ -96,16 +89,15 @@ impl Namespace {
     const ALL: [Namespace; 6] = [Self::User, Self::Ipc, Self::Pid, Self::Net, Self::Uts, Self::Cgroup];
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EnvironmentChange {
+enum EnvironmentChange {
     Set { name: OsString, value: OsString },
     Unset { name: OsString },
     Clear,
 }
 
-/// Files that an argv names and whose content decides what the argv means.
+/// Files that an argv names and whose content decides the meaning of the argv.
 #[derive(Clone, Debug, Default)]
-pub struct Files {
+pub struct ModelFiles {
     /// Contents by path.
     pub contents: BTreeMap<AbsPath, Vec<u8>>,
     /// Files that no process can open.
@@ -116,112 +108,64 @@ pub struct Files {
 
 impl Model {
     /// Reads a whole command: `bwrap` (or a path to it) first, then flags up to `--`, then the
-    /// command. A flag that is not understood is an error, never ignored. Each bind's source is
-    /// taken to exist.
-    pub fn read<S: AsRef<OsStr>>(words: &[S]) -> Result<Model, ModelError> {
-        Self::read_with(words, |_| true)
-    }
-
-    /// Like [`Model::read`], for a host where a bind's source exists as `exists` says.
-    pub fn read_with<S: AsRef<OsStr>>(words: &[S], exists: impl Fn(&AbsPath) -> bool) -> Result<Model, ModelError> {
-        Self::read_whole(words, &Files::default(), exists)
-    }
-
-    /// Like [`Model::read_with`], with the files that the arguments name and whose content decides.
-    pub fn read_whole<S: AsRef<OsStr>>(
-        words: &[S],
-        files: &Files,
+    /// command. A flag that the model does not know is an error. `exists` tells whether the source
+    /// of a bind exists on the host.
+    pub fn read<S: AsRef<OsStr>>(
+        argv: &[S],
+        files: &ModelFiles,
         exists: impl Fn(&AbsPath) -> bool,
     ) -> Result<Model, ModelError> {
-        let mut invocation = words::read(words)?;
-        let mut mounts = Mounts::at_start();
-        for operation in &invocation.operations {
+        let argv::Invocation { operations, unshared, cwd, environment, mut command } = argv::read(argv)?;
+        let mut mounts = MountTree::at_start();
+        for operation in operations {
             mounts.apply(operation, files, &exists)?;
         }
-        if let Some(power) = invocation.powers.first() {
-            // CAP_SYS_ADMIN unmounts a mask, CAP_DAC_OVERRIDE walks through a directory of mode
-            // 0000.
-            return Err(ModelError::NotModelled {
-                flag: "--cap-add".to_owned(),
-                value: power.clone(),
-                why: "a capability may undo what the mounts say",
-            });
-        }
-        if let Some(command) = guard::call(&invocation.command) {
+        if let Some(called) = guard::call(&command) {
             let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).and_then(|source| match source {
                 DataSource::File(path) => files.contents.get(path),
                 DataSource::Descriptor(number) => files.descriptors.get(number),
             });
-            for step in guard::steps(plan.ok_or(ModelError::MissingPlan)?)? {
-                mounts.apply_step(&step, &exists)?;
+            for (path, mount) in guard::mounts(plan.ok_or(ModelError::MissingPlan)?)? {
+                mounts.apply_guard(path, mount, &exists)?;
             }
-            invocation.command = command.to_vec();
+            command = called.to_vec();
         }
-        Ok(Model {
-            mounts,
-            unshared: invocation.unshared,
-            cwd: invocation.cwd,
-            environment: invocation.environment,
-            command: invocation.command,
-        })
+        Ok(Model { mounts, unshared, cwd, environment, command })
     }
 
-    /// What a process inside finds at `path`, which holds no symlink of the host.
-    pub fn view(&self, path: &AbsPath) -> View {
+    /// The state of `path`, which holds no symlink of the host, for a process inside.
+    pub fn view(&self, path: &AbsPath) -> ModelView {
         self.mounts.view(path)
     }
 
-    /// Whether a process inside can rename the directory at `path`, as far as mounts have a say, if
-    /// need be after `chmod` of what is on a tmpfs. The kernel refuses to move what something is
-    /// mounted on in this mount namespace, even where that mount cannot be seen. Mounts of the
-    /// host's own are not known here; they can only refuse more.
+    /// Whether the mounts let a process inside rename the directory at `path`, if need be after
+    /// `chmod` of a directory on a tmpfs. The kernel refuses to move a directory that has a mount
+    /// on it in this mount namespace, even where that mount cannot be seen. The model does not know
+    /// the host's own mounts; they can only refuse more.
     ///
     /// (Where there is no directory, and in `Dev` and `Proc`, which have rules of their own, the
-    /// answer is no. Whether the host has a directory there is not known here, either.)
+    /// answer is no. The model does not know either whether the host has a directory there.)
     pub fn can_rename(&self, path: &AbsPath) -> bool {
         self.mounts.can_rename(path)
-    }
-
-    /// The network is the host's.
-    pub fn network(&self) -> bool {
-        !self.is_unshared(Namespace::Net)
     }
 
     pub fn is_unshared(&self, namespace: Namespace) -> bool {
         self.unshared.contains(&namespace)
     }
 
-    /// Where the command starts. Without `--chdir` that depends on where bwrap is started.
-    pub fn cwd(&self) -> Option<&AbsPath> {
-        self.cwd.as_ref()
-    }
-
-    /// `--setenv`, `--unsetenv` and `--clearenv` as written.
-    pub fn environment_changes(&self) -> &[EnvironmentChange] {
-        &self.environment
-    }
-
     /// The command's environment when bwrap is started with `outer`. bwrap sets `PWD` last, so no
-    /// `--setenv` reaches it; without `--chdir` its value is not known here and `outer`'s is left.
+    /// `--setenv` changes it; without `--chdir` the model keeps the value of `outer`.
     pub fn environment(&self, outer: impl IntoIterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
         let mut environment: BTreeMap<OsString, OsString> = outer.into_iter().collect();
         for change in &self.environment {
             match change {
-                EnvironmentChange::Set { name, value } => {
-                    environment.insert(name.clone(), value.clone());
-                }
+                EnvironmentChange::Set { name, value } => _ = environment.insert(name.clone(), value.clone()),
                 EnvironmentChange::Unset { name } => _ = environment.remove(name),
                 EnvironmentChange::Clear => environment.clear(),
             }
         }
-        if let Some(cwd) = &self.cwd {
-            environment.insert("PWD".into(), cwd.as_os_str().into());
-        }
+        environment.extend(self.cwd.iter().map(|cwd| ("PWD".into(), cwd.as_os_str().into())));
         environment
-    }
-
-    pub fn command(&self) -> &[OsString] {
-        &self.command
     }
 }
 

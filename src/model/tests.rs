@@ -1,4 +1,4 @@
-//! What the words mean before any kernel is asked: `tests/model_kernel` compares views with real sandboxes.
+//! The meaning of arguments. `tests/model_kernel` compares views with real sandboxes.
 #![allow(clippy::unwrap_used)]
 
 use std::os::unix::ffi::OsStrExt;
@@ -10,20 +10,25 @@ fn words(flags: &str) -> Vec<OsString> {
     all.split_whitespace().map(OsString::from).collect()
 }
 
+/// Reads an argv for a host where each source of a bind exists.
+fn read<S: AsRef<OsStr>>(argv: &[S]) -> Result<Model, ModelError> {
+    Model::read(argv, &ModelFiles::default(), |_| true)
+}
+
 fn model(flags: &str) -> Model {
-    Model::read(&words(flags)).unwrap()
+    read(&words(flags)).unwrap()
 }
 
 fn error(flags: &str) -> String {
-    Model::read(&words(flags)).err().map(|error| error.to_string()).unwrap_or_default()
+    read(&words(flags)).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 fn abs(path: &str) -> AbsPath {
     AbsPath::normalize(path).unwrap()
 }
 
-fn host(source: &str, writable: bool) -> View {
-    View::Host { source: abs(source), writable, devices: false }
+fn host(source: &str, writable: bool) -> ModelView {
+    ModelView::Host { source: abs(source), writable, devices: false }
 }
 
 #[test]
@@ -33,7 +38,7 @@ fn a_flag_that_is_not_understood_is_an_error() {
         assert_eq!(error(&format!("--ro-bind / / {flag} 3 /x")), unknown(flag));
     }
     let stray_bytes = [OsStr::new("bwrap"), OsStr::from_bytes(b"--\xff"), OsStr::new("--")];
-    let error = Model::read(&stray_bytes).err().unwrap();
+    let error = read(&stray_bytes).err().unwrap();
     assert_eq!(error.to_string(), unknown("--\\xff"));
 }
 
@@ -78,32 +83,32 @@ fn what_the_words_do_not_tell_is_not_guessed() {
 
 #[test]
 fn a_command_is_needed_and_starts_after_the_dashes() {
-    let read = |words: &[&str]| Model::read(words).map(|model| model.command().to_vec());
-    assert_eq!(read(&["/usr/bin/bwrap", "--", "env", "--bind"]), Ok(vec!["env".into(), "--bind".into()]));
-    assert_eq!(read(&["bwrap", "--ro-bind", "/", "/"]), Err(ModelError::NoCommand));
-    assert_eq!(read(&["bwrap", "--"]), Err(ModelError::NoCommand));
-    assert_eq!(read(&["bwrap", "--chdir"]), Err(ModelError::MissingValue { flag: "--chdir".into() }));
-    assert_eq!(read(&["env", "--", "true"]), Err(ModelError::NotBwrap));
-    assert_eq!(read(&[]), Err(ModelError::NotBwrap));
+    let command = |argv: &[&str]| read(argv).map(|model| model.command);
+    assert_eq!(command(&["/usr/bin/bwrap", "--", "env", "--bind"]), Ok(vec!["env".into(), "--bind".into()]));
+    assert_eq!(command(&["bwrap", "--ro-bind", "/", "/"]), Err(ModelError::NoCommand));
+    assert_eq!(command(&["bwrap", "--"]), Err(ModelError::NoCommand));
+    assert_eq!(command(&["bwrap", "--chdir"]), Err(ModelError::MissingValue { flag: "--chdir".into() }));
+    assert_eq!(command(&["env", "--", "true"]), Err(ModelError::NotBwrap));
+    assert_eq!(command(&[]), Err(ModelError::NotBwrap));
 }
 
 #[test]
 fn bwrap_takes_nine_thousand_words_and_no_more() {
-    let read = |count: usize| {
+    let length = |count: usize| {
         let mut words = vec!["bwrap", "--"];
         words.resize(1 + count, "x");
-        Model::read(&words).map(|model| model.command().len())
+        read(&words).map(|model| model.command.len())
     };
-    assert_eq!(read(9_000), Ok(8_999));
-    assert_eq!(read(9_001), Err(ModelError::TooManyWords { limit: 9_000 }));
+    assert_eq!(length(9_000), Ok(8_999));
+    assert_eq!(length(9_001), Err(ModelError::TooManyWords { limit: 9_000 }));
 }
 
 #[test]
 fn the_network_is_shared_unless_the_last_word_on_it_says_otherwise() {
-    assert!(model("").network());
-    assert!(model("--unshare-all --share-net").network());
-    assert!(!model("--unshare-all").network());
-    assert!(!model("--share-net --unshare-net").network());
+    assert!(!model("").is_unshared(Namespace::Net));
+    assert!(!model("--unshare-all --share-net").is_unshared(Namespace::Net));
+    assert!(model("--unshare-all").is_unshared(Namespace::Net));
+    assert!(model("--share-net --unshare-net").is_unshared(Namespace::Net));
     assert!(model("--unshare-all --share-net").is_unshared(Namespace::Pid));
 }
 
@@ -125,36 +130,36 @@ fn a_bind_shows_its_source_and_its_access() {
     assert_eq!(model.view(&abs("/etc/hosts")), host("/etc/hosts", false));
     assert_eq!(model.view(&abs("/dst/a/b")), host("/src/a/b", true));
     assert_eq!(model.view(&abs("/dst-2")), host("/dst-2", false));
-    let kvm = View::Host { source: abs("/dev/kvm"), writable: true, devices: true };
+    let kvm = ModelView::Host { source: abs("/dev/kvm"), writable: true, devices: true };
     assert_eq!(model.view(&abs("/kvm")), kvm);
-    assert_eq!(model.view(&abs("/dst/key")), View::MaskedFile);
-    assert_eq!(model.view(&abs("/dst/key/x")), View::Absent { creatable: false });
+    assert_eq!(model.view(&abs("/dst/key")), ModelView::MaskedFile);
+    assert_eq!(model.view(&abs("/dst/key/x")), ModelView::Absent { creatable: false });
 }
 
 #[test]
 fn a_missing_source_is_skipped_only_in_the_try_forms() {
-    let read = |flags| Model::read_with(&words(flags), |path| *path != abs("/gone"));
+    let read = |flags| Model::read(&words(flags), &ModelFiles::default(), |path| *path != abs("/gone"));
     let model = read("--ro-bind / / --bind-try /gone /a").unwrap();
     assert_eq!(model.view(&abs("/a")), host("/a", false));
     let error = read("--bind /gone /a").err().unwrap();
-    assert_eq!(error, ModelError::MissingSource { source: abs("/gone") });
+    assert_eq!(error, ModelError::MissingSource { path: abs("/gone") });
 }
 
 #[test]
 fn a_way_that_stays_closed_outweighs_one_that_can_be_opened() {
     let closed = "--perms 0000 --tmpfs /a --perms 0000 --tmpfs /a/b --bind /x /a/b/c";
-    let unreachable = |at, reopenable| View::Unreachable { closed: abs(at), reopenable };
+    let unreachable = |at, reopenable| ModelView::Unreachable { closed: abs(at), reopenable };
     assert_eq!(model(closed).view(&abs("/a/b/c")), unreachable("/a", true));
     let inner_stays = format!("{closed} --remount-ro /a/b");
     assert_eq!(model(&inner_stays).view(&abs("/a/b/c")), unreachable("/a/b", false));
     assert_eq!(model(&inner_stays).view(&abs("/a/b")), unreachable("/a", true));
-    assert_eq!(model(&inner_stays).view(&abs("/a")), View::Fresh { mode: 0, writable: true });
+    assert_eq!(model(&inner_stays).view(&abs("/a")), ModelView::Fresh { mode: 0, writable: true });
 }
 
 #[test]
 fn a_link_on_the_way_is_reported_where_it_is() {
     let model = model("--symlink usr/bin /bin");
-    let link = View::Symlink { at: abs("/bin"), target: "usr/bin".into() };
+    let link = ModelView::Symlink { at: abs("/bin"), target: "usr/bin".into() };
     assert_eq!(model.view(&abs("/bin")), link);
     assert_eq!(model.view(&abs("/bin/sh")), link);
 }

@@ -113,7 +113,7 @@ fn sarif_has_what_the_standard_demands() {
 fn json_is_as_its_schema_says() {
     let (lint, _) = look(&many(), &session("/home/u/proj"));
     let value = serde_json::to_value(lint.report()).unwrap();
-    assert_fits(&schema::<lint::Report>(), &value);
+    assert_fits(&schema::<lint::LintReport>(), &value);
     assert_eq!(
         value["findings"].as_array().unwrap().len() as u64,
         value["warnings"].as_u64().unwrap() + value["notes"].as_u64().unwrap()

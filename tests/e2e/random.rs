@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use agent_sandbox::model::{Model, View};
+use agent_sandbox::model::{Model, ModelView as View};
 use serde_json::Value;
 
 use crate::sandbox::{Found, policy, probe, sandbox};

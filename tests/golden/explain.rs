@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use agent_sandbox::audit::explain::{Explained, Explainer, Why};
+use agent_sandbox::audit::explain::{Explained, Explainer, LoserReason};
 use agent_sandbox::audit::schema;
 use agent_sandbox::cli;
 use agent_sandbox::compile::Compiled;
@@ -127,24 +127,24 @@ fn every_explanation_agrees_with_the_model_and_fits_the_schema() {
 /// rule, and the reason.
 #[test]
 fn each_reason_is_told_where_it_is_one() {
-    let table: &[(&[&str], &str, &str, &str, Why)] = &[
-        (&["x1/"], "rw = ['.']\nro = ['*1', 'x*']", "x1", "x*", Why::Equal),
-        (&["x1/"], "rw = ['x1']\nro = ['*1']", "x1", "*1", Why::Glob),
-        (&["x1/"], "rw = ['x1']\nro = ['x1']", "x1", "x1", Why::LessStrict),
-        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", "a", Why::NextInLine),
-        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", ".", Why::LessSpecific),
+    let table: &[(&[&str], &str, &str, &str, LoserReason)] = &[
+        (&["x1/"], "rw = ['.']\nro = ['*1', 'x*']", "x1", "x*", LoserReason::Equal),
+        (&["x1/"], "rw = ['x1']\nro = ['*1']", "x1", "*1", LoserReason::Glob),
+        (&["x1/"], "rw = ['x1']\nro = ['x1']", "x1", "x1", LoserReason::LessStrict),
+        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", "a", LoserReason::NextInLine),
+        (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", ".", LoserReason::LessSpecific),
         // Without the winner, its rival at the same path would govern.
-        (&["a/b/"], "rw = ['a', 'a/b']\nro = ['a/b']", "a/b", "a", Why::LessSpecific),
-        (&["d/x", "l -> d/x"], "exclude = ['d']\nro = ['l']", "d/x", "l", Why::DoesNotTighten),
-        (&["d/r/"], "exclude = ['d']\nro = ['**/r', 'd/r*']", "d/r", "**/r", Why::OutOfReach),
-        (&["d/r/"], "exclude = ['d']\nro = ['**/r']", "d/r/in", "**/r", Why::OutOfReach),
-        (&["d/r/"], "exclude = ['d']\nro = ['**/r']\nrw = ['d/r*']", "d/r", "d/r*", Why::BehindOneOutOfReach),
-        (&[], "rw = ['.', '*.toml']", ".agent-sandbox.toml", "*.toml", Why::OwnFile),
-        (&[], "ro = ['gone']", "gone/in", "gone", Why::Missing),
-        (&[], "ro = [{ path = 'gone', if-missing = 'block' }]", "gone", "gone", Why::NothingToBlock),
-        (&["t", "l.txt -> t"], "rw = ['*.txt']", "l.txt", "*.txt", Why::LinkNotFollowed),
-        (&["l.pem -> gone"], "exclude = ['*.pem']", "l.pem", "*.pem", Why::DanglingLink),
-        (&[], "exclude = ['**/.env']", "a/.env", "**/.env", Why::ExpandedAtStart),
+        (&["a/b/"], "rw = ['a', 'a/b']\nro = ['a/b']", "a/b", "a", LoserReason::LessSpecific),
+        (&["d/x", "l -> d/x"], "exclude = ['d']\nro = ['l']", "d/x", "l", LoserReason::DoesNotTighten),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r', 'd/r*']", "d/r", "**/r", LoserReason::OutOfReach),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r']", "d/r/in", "**/r", LoserReason::OutOfReach),
+        (&["d/r/"], "exclude = ['d']\nro = ['**/r']\nrw = ['d/r*']", "d/r", "d/r*", LoserReason::BehindOneOutOfReach),
+        (&[], "rw = ['.', '*.toml']", ".agent-sandbox.toml", "*.toml", LoserReason::OwnFile),
+        (&[], "ro = ['gone']", "gone/in", "gone", LoserReason::Missing),
+        (&[], "ro = [{ path = 'gone', if-missing = 'block' }]", "gone", "gone", LoserReason::NothingToBlock),
+        (&["t", "l.txt -> t"], "rw = ['*.txt']", "l.txt", "*.txt", LoserReason::LinkNotFollowed),
+        (&["l.pem -> gone"], "exclude = ['*.pem']", "l.pem", "*.pem", LoserReason::DanglingLink),
+        (&[], "exclude = ['**/.env']", "a/.env", "**/.env", LoserReason::ExpandedAtStart),
     ];
     for (entries, policy, asked, text, why) in table {
         let tree = Tree::new(entries.iter().map(|entry| format!("home/u/proj/{entry}")));
@@ -154,7 +154,8 @@ fn each_reason_is_told_where_it_is_one() {
         let (host, compiled) = (tree.host(), compiled.unwrap());
         let explanation = Explainer::new(&host, &compiled).explain(asked.as_ref()).map_err(|d| d.message).unwrap();
         let losers = explanation.losers.iter().map(|loser| (loser.rule.text.as_ref(), loser.why));
-        let told: Vec<Why> = losers.filter(|(of, _)| of.is_some_and(|of| of.0 == *text)).map(|(_, why)| why).collect();
+        let told: Vec<LoserReason> =
+            losers.filter(|(of, _)| of.is_some_and(|of| of.0 == *text)).map(|(_, why)| why).collect();
         assert_eq!(told, [*why], "{text} at {asked} with {policy}: {:?}", explanation.losers);
     }
 }

@@ -25,7 +25,7 @@ use agent_sandbox::compile::placeholder;
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::host::session::Session;
-use agent_sandbox::model::View;
+use agent_sandbox::model::ModelView as View;
 use agent_sandbox::policy::origin::{Origin, Source};
 use agent_sandbox::policy::path::escape_for_display;
 use agent_sandbox::policy::rule::{Exactness, LayerKind};

@@ -13,7 +13,7 @@ mod support;
 
 use std::fmt;
 
-use agent_sandbox::model::{Model, View};
+use agent_sandbox::model::{Model, ModelView as View};
 use agent_sandbox::policy::path::AbsPath;
 use agent_sandbox::policy::rule::LayerKind;
 use dimensions::Access;

@@ -2,6 +2,7 @@
 
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Code;
+use agent_sandbox::model::Namespace;
 
 use crate::dimensions::{Access, Around, Docker, Network, Presets, Sockets};
 use crate::support::{Tree, abs, model};
@@ -136,7 +137,7 @@ impl Case {
         let model = model(&compiled.unwrap());
         let at = |path: &str| seen(&model, &abs(path));
         Effect {
-            network: model.network(),
+            network: !model.is_unshared(Namespace::Net),
             names: at("/run/systemd/resolve/stub-resolv.conf"),
             system_socket: at("/run/docker.sock"),
             home_socket: at("/home/u/.docker/run/docker.sock"),

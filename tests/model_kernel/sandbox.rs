@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use agent_sandbox::model::{Model, ModelError, View};
+use agent_sandbox::model::{Model, ModelError, ModelFiles, ModelView as View};
 use agent_sandbox::policy::path::AbsPath;
 
 /// Root drops to this user, because a capability of root would walk through a closed directory.
@@ -47,7 +47,7 @@ pub fn texts(output: &Output) -> (String, String) {
 
 pub fn model(flags: &[String]) -> Result<Model, ModelError> {
     let words = [&strings(&["bwrap"]), flags, &strings(&["--", "true"])].concat();
-    Model::read_with(&words, |path| path.as_path().exists())
+    Model::read(&words, &ModelFiles::default(), |path| path.as_path().exists())
 }
 
 pub fn view(flags: &[&str], path: &str) -> View {

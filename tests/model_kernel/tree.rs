@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use agent_sandbox::model::View;
+use agent_sandbox::model::ModelView as View;
 
 use crate::sandbox::{abs, bwrap, give_away, identity, model, strings, texts};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_sandbox::model::{Model, View};
+use agent_sandbox::model::{Model, ModelView as View};
 
 use crate::support::abs;
 

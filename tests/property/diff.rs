@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_sandbox::audit::diff::{Change, Diff, State, Subject, diff};
+use agent_sandbox::audit::diff::{Diff, DiffState, PolicyChange, Subject, diff};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::Model;
@@ -67,12 +67,16 @@ impl Pair {
     }
 }
 
-fn swapped(changes: &[Change]) -> Vec<Change> {
-    let swap = |change: &Change| Change { what: change.what.clone(), old: change.new.clone(), new: change.old.clone() };
+fn swapped(changes: &[PolicyChange]) -> Vec<PolicyChange> {
+    let swap = |change: &PolicyChange| PolicyChange {
+        what: change.what.clone(),
+        old: change.new.clone(),
+        new: change.old.clone(),
+    };
     changes.iter().map(swap).collect()
 }
 
-fn path_of(change: &Change) -> Option<&AbsPath> {
+fn path_of(change: &PolicyChange) -> Option<&AbsPath> {
     match &change.what {
         Subject::Path { path } => Some(path),
         _ => None,
@@ -80,12 +84,12 @@ fn path_of(change: &Change) -> Option<&AbsPath> {
 }
 
 /// How much of the host a state gives. What is blocked is read-only or hidden.
-fn fits(state: State, rank: u8) -> bool {
+fn fits(state: DiffState, rank: u8) -> bool {
     match state {
-        State::Hidden | State::Private => rank == 0,
-        State::ReadOnly => rank == 1,
-        State::Writable => rank == 2,
-        State::Blocked => rank < 2,
+        DiffState::Hidden | DiffState::Private => rank == 0,
+        DiffState::ReadOnly => rank == 1,
+        DiffState::Writable => rank == 2,
+        DiffState::Blocked => rank < 2,
         other => panic!("{other:?} is no state of a path"),
     }
 }
@@ -127,14 +131,14 @@ fn every_witness_is_true_and_every_difference_has_one() {
         for path in pair.candidates() {
             let (from, to) = pair.ranks(&path);
             let said = if to > from { &found.widened } else { &found.narrowed };
-            let says = |change: &Change| {
+            let says = |change: &PolicyChange| {
                 let at = path_of(change).is_some_and(|above| path.starts_with(above.as_path()));
                 at && fits(change.old.is, from) && fits(change.new.is, to)
             };
             let is_said = from == to || said.iter().any(says);
             prop_assert!(is_said, "{path:?} goes from {from} to {to} without a word: {said:?}");
         }
-        let paths = |changes: &[Change]| u32::from(changes.iter().any(|change| path_of(change).is_some()));
+        let paths = |changes: &[PolicyChange]| u32::from(changes.iter().any(|change| path_of(change).is_some()));
         wider.set(wider.get() + paths(&found.widened));
         narrower.set(narrower.get() + paths(&found.narrowed));
         Ok(true)
@@ -162,10 +166,10 @@ fn a_rule_that_is_added_is_said_once() {
         ..Document::default()
     });
     let found = diff(("none", &none), ("some", &some));
-    let said = |changes: &[Change]| {
+    let said = |changes: &[PolicyChange]| {
         let all = changes.iter().map(|change| (path_of(change).unwrap().to_string(), change.old.is, change.new.is));
         all.collect::<Vec<_>>()
     };
-    assert_eq!(said(&found.widened), [("/home/u/data".to_owned(), State::ReadOnly, State::Writable)]);
-    assert_eq!(said(&found.narrowed), [("/home/u/proj/a".to_owned(), State::Writable, State::Hidden)]);
+    assert_eq!(said(&found.widened), [("/home/u/data".to_owned(), DiffState::ReadOnly, DiffState::Writable)]);
+    assert_eq!(said(&found.narrowed), [("/home/u/proj/a".to_owned(), DiffState::Writable, DiffState::Hidden)]);
 }

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use agent_sandbox::audit::effective_access::Effective;
-use agent_sandbox::audit::explain::{Durability, Explainer, Explanation, Step, Why};
+use agent_sandbox::audit::effective_access::EffectiveAccess as Effective;
+use agent_sandbox::audit::explain::{Durability, Explainer, Explanation, LoserReason, MountStep};
 use agent_sandbox::audit::show::show;
 use agent_sandbox::compile::lower::Argv;
 use agent_sandbox::compile::resolve::FutureGlobs;
@@ -46,7 +46,9 @@ fn what_is_explained_is_what_the_model_of_the_argv_says() {
             assert_words_are_of_the_argv(&explanation, &argv)?;
             assert_movable_is_what_can_be_renamed(&explanation, &model, &host)?;
             asked.set(asked.get() + 1);
-            let is_rival = |why: Why| !matches!(why, Why::NextInLine | Why::LessSpecific | Why::Missing);
+            let is_rival = |why: LoserReason| {
+                !matches!(why, LoserReason::NextInLine | LoserReason::LessSpecific | LoserReason::Missing)
+            };
             lost.set(lost.get() + explanation.losers.iter().filter(|loser| is_rival(loser.why)).count());
         }
         for node in show(&compiled).paths {
@@ -73,10 +75,10 @@ fn assert_words_are_of_the_argv(explanation: &Explanation, argv: &Argv) -> Resul
     prop_assert!(!explanation.mounts.is_empty(), "nothing mounts {}", explanation.path);
     for step in explanation.mounts.iter().chain(&explanation.pins) {
         let is_there = match step {
-            Step::Bwrap(words) => {
+            MountStep::Bwrap(words) => {
                 argv.operations.iter().any(|operation| operation.words.iter().eq(words.iter().map(|word| &word.0)))
             }
-            Step::Guard(tightening) => argv.guard.as_ref().unwrap().plan.overflow.contains(tightening),
+            MountStep::Guard(tightening) => argv.guard.as_ref().unwrap().plan.overflow.contains(tightening),
         };
         prop_assert!(is_there, "{step:?} is no part of the argv");
     }

@@ -1,7 +1,7 @@
 //! What the model says of a path, in the words of `explain` and `show`.
 
-use agent_sandbox::audit::effective_access::Effective;
-use agent_sandbox::model::{Model, View};
+use agent_sandbox::audit::effective_access::EffectiveAccess as Effective;
+use agent_sandbox::model::{Model, ModelView as View};
 use agent_sandbox::policy::path::AbsPath;
 
 /// The answers that agree with the model. The model does not know who hides something: a rule, or the sandbox in its own `/run`.

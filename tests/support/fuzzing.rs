@@ -120,9 +120,9 @@ impl Target {
             assert!(!print(&argv, form).is_empty());
         }
         let words = argv.words();
-        let model = Model::read_whole(&words, &model_files(&argv), |_| true)
-            .unwrap_or_else(|error| panic!("{error}: {words:?}"));
-        assert_eq!(model.cwd(), Some(&session.cwd));
+        let model =
+            Model::read(&words, &model_files(&argv), |_| true).unwrap_or_else(|error| panic!("{error}: {words:?}"));
+        assert_eq!(model.cwd.as_ref(), Some(&session.cwd));
         assert!(!model.view(&abs("/home/u/proj").join(".agent-sandbox.toml")).is_writable(), "our own file: {words:?}");
         Outcome::Understood
     }

@@ -20,7 +20,7 @@ use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::host::Host;
 use agent_sandbox::host::session::Session;
-use agent_sandbox::model::{Files, Model, ModelError};
+use agent_sandbox::model::{Model, ModelError, ModelFiles};
 use agent_sandbox::policy::path::AbsPath;
 use agent_sandbox::policy::path_json::Word;
 use agent_sandbox::trust::{self, Judged};
@@ -147,7 +147,7 @@ pub fn words(compiled: &Compiled) -> Vec<OsString> {
 
 /// The model of an argv, guard included, where each bind's source exists.
 pub fn read(argv: &Argv) -> Result<Model, ModelError> {
-    Model::read_whole(&argv.words(), &model_files(argv), |_| true)
+    Model::read(&argv.words(), &model_files(argv), |_| true)
 }
 
 pub fn model(compiled: &Compiled) -> Model {
@@ -158,7 +158,7 @@ pub fn model(compiled: &Compiled) -> Model {
 pub fn model_of_printed(printed: &serde_json::Value, exists: impl Fn(&AbsPath) -> bool) -> Model {
     let word = |value: &serde_json::Value| serde_json::from_value::<Word>(value.clone()).unwrap().0;
     let words: Vec<OsString> = printed["argv"].as_array().unwrap().iter().map(word).collect();
-    let mut files = Files::default();
+    let mut files = ModelFiles::default();
     for file in printed["files"].as_array().unwrap() {
         let path = abs(word(&file["path"]));
         match file.get("content") {
@@ -170,7 +170,7 @@ pub fn model_of_printed(printed: &serde_json::Value, exists: impl Fn(&AbsPath) -
         let number = i32::try_from(data["descriptor"].as_i64().unwrap()).unwrap();
         files.descriptors.insert(number, word(&data["content"]).into_vec());
     }
-    Model::read_whole(&words, &files, exists).unwrap()
+    Model::read(&words, &files, exists).unwrap()
 }
 
 /// A folder in which the built binary runs for real: a home and a project in it, owned by an

@@ -1,33 +1,48 @@
-//! What can only be tried by a process that ends thereafter: it enters namespaces, mounts, and confines itself.
+//! The steps that only a process can try that ends afterwards: it enters namespaces, mounts, and
+//! confines itself.
 
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use landlock::{AccessFs, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr};
 use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::reason;
+use crate::host::session::Session;
+use crate::policy::path::AbsPath;
 
-/// The word that asks our binary to try.
+/// The argument that makes our binary the probe.
 pub const SUBCOMMAND: &str = "__doctor";
 
-/// What came of it. An `Err` says why not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tried {
     /// The version of Landlock that the kernel has.
     pub landlock: Option<i32>,
-    pub user_namespace: Result<(), String>,
-    /// An overlay in a user namespace.
-    pub overlay: Result<(), String>,
+    /// The reason why this process cannot make a user namespace.
+    pub no_user_namespace: Option<String>,
+    /// The reason why it cannot mount an overlay in one.
+    pub no_overlay: Option<String>,
+}
+
+/// Lets a process of its own try the steps, which this process could not undo.
+pub(super) fn ask(session: &Session) -> Tried {
+    let failed = |why: String| Tried { landlock: None, no_user_namespace: Some(why.clone()), no_overlay: Some(why) };
+    let executable = session.executable.as_ref().map_or(Path::new("/proc/self/exe"), AbsPath::as_path);
+    match Command::new(executable).arg(SUBCOMMAND).stdin(Stdio::null()).stderr(Stdio::null()).output() {
+        Err(e) => failed(reason(&e)),
+        Ok(output) => serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| failed(format!("the probe ended with {}", output.status))),
+    }
 }
 
 pub fn attempt() -> Tried {
-    let user_namespace = crate::sys::namespaces::enter().map_err(|e| reason(&e));
-    let overlay = user_namespace.clone().and_then(|()| overlay().map_err(|e| reason(&e)));
-    // Last: it confines this process.
-    Tried { landlock: landlock(), user_namespace, overlay }
+    let no_user_namespace = crate::sys::namespaces::enter().err().map(|e| reason(&e));
+    let no_overlay = no_user_namespace.clone().or_else(|| overlay().err().map(|e| reason(&e)));
+    // Last, because it confines this process.
+    Tried { landlock: landlock(), no_user_namespace, no_overlay }
 }
 
 fn landlock() -> Option<i32> {
@@ -38,14 +53,13 @@ fn landlock() -> Option<i32> {
     }
 }
 
-/// In a mount namespace of our own: nobody else sees what is mounted.
+/// Mounts an overlay. The mount namespace is our own, so no other process sees it.
 fn overlay() -> io::Result<()> {
     let place = Path::new("/tmp");
     mount("tmpfs", place, "tmpfs", MountFlags::empty(), c"mode=0700")?;
-    let [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map(|name| place.join(name));
-    for folder in [&lower, &upper, &work, &merged] {
-        fs::create_dir(folder)?;
+    for folder in ["lower", "upper", "work", "merged"] {
+        fs::create_dir(place.join(folder))?;
     }
     let options = c"userxattr,lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work";
-    Ok(mount("overlay", &merged, "overlay", MountFlags::empty(), options)?)
+    Ok(mount("overlay", place.join("merged"), "overlay", MountFlags::empty(), options)?)
 }

@@ -1,27 +1,23 @@
-//! How far an answer can be relied on while the command runs (SPEC B12, M4, R1, R4, W4).
+//! How far an answer holds while the command runs (SPEC B12, M4, R1, R4, W4).
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::plan::{Mount, Purpose};
+use crate::compile::plan::{Mount, PlannedMount, Purpose};
 use crate::host::FileKind;
 use crate::policy::path::AbsPath;
 use crate::policy::rule::{Access, Exactness};
 
-use super::super::effective_access::Effective;
-use super::{Explainer, Looked};
+use super::super::effective_access::EffectiveAccess;
+use super::{AskedPath, Explainer};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Durability {
     /// What decides is about a directory: it holds for all that is in it, and for what comes to be there.
     Directory { path: AbsPath },
     /// What decides is about the one file that is there at the start, which something on the host can replace.
-    File {
-        path: AbsPath,
-        #[serde(rename = "when-replaced")]
-        when_replaced: WhenReplaced,
-    },
+    File { path: AbsPath, when_replaced: WhenReplaced },
     /// A pattern has matched: what is made later is not covered before the next start.
     Pattern,
     /// The file has this many names, and only this one is covered.
@@ -61,88 +57,79 @@ pub enum WhenReplaced {
 }
 
 impl Explainer<'_> {
-    pub(super) fn durability(&self, looked: &Looked) -> Vec<Durability> {
+    pub(super) fn durability(&self, about: &AskedPath) -> Vec<Durability> {
+        if matches!(about.access, EffectiveAccess::Private | EffectiveAccess::Dev | EffectiveAccess::Proc) {
+            return vec![Durability::Private];
+        }
         let mut all = Vec::new();
-        if matches!(looked.access, Effective::Private | Effective::Dev | Effective::Proc) {
-            all.push(Durability::Private);
-            return all;
-        }
-        match looked.won {
-            Some((at, decision)) => {
-                if let Some(placeholder) = &decision.placeholder {
-                    all.push(Durability::Placeholder { path: placeholder.path.clone() });
-                } else if decision.kind == FileKind::Directory {
-                    all.push(Durability::Directory { path: at.clone() });
-                } else if looked.mount.is_some_and(|planned| planned.mount.path() == at) {
-                    all.push(Durability::File {
-                        path: at.clone(),
-                        when_replaced: self.when_replaced(at, decision.access),
-                    });
-                }
-                if decision.exactness == Exactness::Glob {
-                    all.push(Durability::Pattern);
-                }
-                if decision.names > 1 && decision.kind == FileKind::File && decision.access.is_protective() {
-                    all.push(Durability::HardLinked { names: decision.names });
-                }
+        let mount = about.mount.map(|planned| &planned.mount);
+        if let Some((at, decision)) = about.won {
+            if let Some(placeholder) = &decision.placeholder {
+                all.push(Durability::Placeholder { path: placeholder.path.clone() });
+            } else if decision.kind == FileKind::Directory {
+                all.push(Durability::Directory { path: at.clone() });
+            } else if mount.is_some_and(|mount| mount.path() == at) {
+                let when_replaced = self.when_replaced(at, decision.access);
+                all.push(Durability::File { path: at.clone(), when_replaced });
             }
-            None => {
-                let is_file = |mount: &Mount| {
-                    matches!(mount, Mount::OwnBinary { .. } | Mount::SecondMount { .. } | Mount::DataFile { .. })
-                };
-                let shown_by = looked.mount.filter(|planned| !is_file(&planned.mount));
-                all.extend(shown_by.map(|planned| Durability::Directory { path: planned.mount.path().clone() }));
+            if decision.exactness == Exactness::Glob {
+                all.push(Durability::Pattern);
             }
+            if decision.names > 1 && decision.kind == FileKind::File && decision.access.is_protective() {
+                all.push(Durability::HardLinked { names: decision.names });
+            }
+        } else {
+            let is_file = |mount: &Mount| {
+                matches!(mount, Mount::OwnBinary { .. } | Mount::SecondMount { .. } | Mount::DataFile { .. })
+            };
+            let shown_by = mount.filter(|mount| !is_file(mount));
+            all.extend(shown_by.map(|mount| Durability::Directory { path: mount.path().clone() }));
         }
-        if let Some(planned) = looked.mount
-            && matches!(planned.mount, Mount::DataFile { .. })
-            && planned.purpose == Purpose::Base
-            && looked.path == planned.mount.path()
-        {
-            all.push(Durability::Generated);
-        }
-        let mut pinned = self.compiled.plan.mounts.iter().filter(|planned| planned.mount.path() == looked.path);
-        all.extend(pinned.find_map(|planned| match &planned.purpose {
+        let own_mount = about.mount.filter(|planned| planned.mount.path() == about.path);
+        let is_generated = |planned: &&PlannedMount| {
+            matches!(planned.mount, Mount::DataFile { .. }) && planned.purpose == Purpose::Base
+        };
+        all.extend(own_mount.filter(is_generated).map(|_| Durability::Generated));
+        let mut here = self.compiled.plan.mounts.iter().filter(|planned| planned.mount.path() == about.path);
+        all.extend(here.find_map(|planned| match &planned.purpose {
             Purpose::Pin { keeps } => Some(Durability::Pinned { keeps: keeps.clone() }),
             Purpose::Base | Purpose::Rule(_) => None,
         }));
-        let is_mounted = looked.mount.is_some_and(|planned| planned.mount.path() == looked.path);
         let has_placeholder = all.iter().any(|one| matches!(one, Durability::Placeholder { .. }));
-        if looked.kind.is_none() && !has_placeholder {
-            let missing = self.missing(looked);
-            // What is mounted is there, whatever the host has.
-            all.extend(Some(missing).filter(|missing| !is_mounted || matches!(missing, Durability::Created { .. })));
+        if about.kind.is_none() && !has_placeholder {
+            let missing = self.missing(about);
+            // A mounted path exists inside, whether the host has it or not.
+            if own_mount.is_none() || matches!(missing, Durability::Created { .. }) {
+                all.push(missing);
+            }
         }
-        let directories = self.inside.movable(looked.won.map_or(looked.path, |(at, _)| at));
-        if !directories.is_empty() && looked.won.is_some_and(|(_, decision)| decision.access.is_protective()) {
+        let directories = self.visible.movable(about.won.map_or(about.path, |(at, _)| at));
+        if !directories.is_empty() && about.won.is_some_and(|(_, decision)| decision.access.is_protective()) {
             all.push(Durability::Movable { directories });
         }
         all
     }
 
     fn when_replaced(&self, at: &AbsPath, access: Access) -> WhenReplaced {
-        let around = at.parent().map_or(Effective::Ro, |folder| self.inside.at(&folder));
+        let around = at.parent().map_or(EffectiveAccess::Ro, |folder| self.visible.access(&folder));
         match (access, around) {
-            (Access::Ro, Effective::Ro) | (Access::Rw, Effective::Rw) => WhenReplaced::Same,
-            (Access::Rw, Effective::Ro) => WhenReplaced::Closed,
-            (Access::Ro | Access::Exclude, Effective::Rw) => WhenReplaced::ExposedAndReported,
-            (Access::Exclude, Effective::Ro) => WhenReplaced::Exposed,
+            (Access::Ro, EffectiveAccess::Ro) | (Access::Rw, EffectiveAccess::Rw) => WhenReplaced::Same,
+            (Access::Rw, EffectiveAccess::Ro) => WhenReplaced::Closed,
+            (Access::Ro | Access::Exclude, EffectiveAccess::Rw) => WhenReplaced::ExposedAndReported,
+            (Access::Exclude, EffectiveAccess::Ro) => WhenReplaced::Exposed,
             _ => WhenReplaced::Stale,
         }
     }
 
-    fn missing(&self, looked: &Looked) -> Durability {
+    fn missing(&self, about: &AskedPath) -> Durability {
         let files = self.compiled.resolution.new_files.iter().map(|file| file.path.clone());
-        let mut made = self.compiled.created().into_iter().chain(files);
-        if let Some(path) = made.find(|made| made.is_within(looked.path)) {
-            return Durability::Created { path };
-        }
-        match looked.access {
-            Effective::Rw => {
-                let is_told = |path: &AbsPath| looked.path.is_within(path);
-                Durability::Creatable { reported: self.reported.iter().any(is_told) }
+        let mut created = self.compiled.created().into_iter().chain(files);
+        match created.find(|created| created.is_within(about.path)) {
+            Some(path) => Durability::Created { path },
+            None if about.access == EffectiveAccess::Rw => {
+                Durability::Creatable { reported: self.reported.iter().any(|path| about.path.is_within(path)) }
             }
-            _ => Durability::NotCreatable,
+            None => Durability::NotCreatable,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `agent-sandbox explain`: what a command may do at one path, by which rule, and why the others have no say.
+//! The answer of `agent-sandbox explain`: the access at one path, the rule that decides, and the
+//! reason why the others do not.
 
 mod durability;
 mod losers;
@@ -6,8 +7,7 @@ mod losers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr;
 
 use schemars::JsonSchema;
@@ -25,15 +25,14 @@ use crate::launch;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::path_json::Word;
 
-use super::effective_access::{Effective, Inside};
-use super::rule_json::{Ruling, decided};
+use super::effective_access::{EffectiveAccess, VisibleMounts};
+use super::rule_json::{RuleJson, decided};
 
 pub use durability::{Durability, WhenReplaced};
-pub use losers::{Loser, Why};
+pub use losers::{Loser, LoserReason};
 
 /// The answer to `agent-sandbox explain PATH…`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
 pub struct Explained {
     /// One for each PATH, in their order.
     pub paths: Vec<Explanation>,
@@ -50,19 +49,19 @@ pub struct Explanation {
     pub links: Vec<AbsPath>,
     /// What the host has there now; absent if nothing. A symlink only where it is not seen inside, so that it leads nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<HostKind>,
     /// Other places where the same thing is found: it is mounted there, too.
     pub same_as: Vec<AbsPath>,
     /// What a command may do.
-    pub access: Effective,
+    pub access: EffectiveAccess,
     /// What decides that.
-    pub rule: Ruling,
+    pub rule: RuleJson,
     /// Rules that have no say here, nearest first, each with the reason.
     pub losers: Vec<Loser>,
     /// The mounts that give `access`, in order.
-    pub mounts: Vec<Step>,
+    pub mounts: Vec<MountStep>,
     /// The mounts that keep directories on the way in their places.
-    pub pins: Vec<Step>,
+    pub pins: Vec<MountStep>,
     /// What differs below, counted: each path at which another access begins than around it.
     pub below: Vec<Below>,
     /// How far the answer can be relied on while the command runs.
@@ -71,15 +70,14 @@ pub struct Explanation {
 
 /// How many paths below have this access, where that around them is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
 pub struct Below {
-    pub access: Effective,
+    pub access: EffectiveAccess,
     pub count: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
+#[serde(rename = "Kind", rename_all = "kebab-case")]
+pub enum HostKind {
     Directory,
     /// Also a socket or a FIFO.
     File,
@@ -87,20 +85,20 @@ pub enum Kind {
     Symlink,
 }
 
-impl From<FileKind> for Kind {
+impl From<FileKind> for HostKind {
     fn from(kind: FileKind) -> Self {
         match kind {
-            FileKind::Directory => Kind::Directory,
-            FileKind::File => Kind::File,
-            FileKind::Device => Kind::Device,
+            FileKind::Directory => HostKind::Directory,
+            FileKind::File => HostKind::File,
+            FileKind::Device => HostKind::Device,
         }
     }
 }
 
 /// One step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Step {
+#[serde(rename = "Step", rename_all = "kebab-case")]
+pub enum MountStep {
     /// Arguments of bwrap.
     Bwrap(Vec<Word>),
     /// A mount that the guard makes, because bwrap's arguments have no room for it.
@@ -111,11 +109,21 @@ pub enum Step {
 pub struct Explainer<'a> {
     host: &'a Host,
     compiled: &'a Compiled,
-    inside: Inside<'a>,
-    steps: Vec<(&'a PlannedMount, Step)>,
+    visible: VisibleMounts<'a>,
+    steps: Vec<(&'a PlannedMount, MountStep)>,
     patterns: FutureGlobs<'a>,
-    /// What is told after the run if it was made (SPEC R1).
+    /// Paths that the report after the run names if the command created them (SPEC R1).
     reported: Vec<AbsPath>,
+}
+
+/// A path that was asked for, and the results of the stages about it.
+struct AskedPath<'l> {
+    path: &'l AbsPath,
+    links: &'l [AbsPath],
+    kind: Option<FileKind>,
+    access: EffectiveAccess,
+    mount: Option<&'l PlannedMount>,
+    won: Option<(&'l AbsPath, &'l Decision)>,
 }
 
 impl<'a> Explainer<'a> {
@@ -125,39 +133,38 @@ impl<'a> Explainer<'a> {
         let files = MountFiles::In(compiled.layers.mount_files());
         let by_bwrap = lower::mounts(plan, guard.as_ref(), &files).into_iter();
         let by_bwrap = by_bwrap
-            .map(|(planned, operation)| (planned, Step::Bwrap(operation.words.into_iter().map(Word).collect())));
+            .map(|(planned, operation)| (planned, MountStep::Bwrap(operation.words.into_iter().map(Word).collect())));
         let by_guard = plan.split(compiled.guard).guard.into_iter();
-        let by_guard = by_guard.map(|(step, planned)| (planned, Step::Guard(step)));
+        let by_guard = by_guard.map(|(step, planned)| (planned, MountStep::Guard(step)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
         let patterns = FutureGlobs::of(host, &compiled.layers.project, &compiled.policy.rules);
-        Self { host, compiled, inside: Inside::of(&compiled.plan), steps, patterns, reported }
+        Self { host, compiled, visible: VisibleMounts::of(plan), steps, patterns, reported }
     }
 
-    /// `asked` is relative to the working directory, and may start with `~/`, as in a rule.
+    /// Explains `asked`, which is relative to the working directory, or starts with `~/`.
     pub fn explain(&self, asked: &OsStr) -> Result<Explanation, Diagnostic> {
         let resolved = self.resolve(asked)?;
-        // Where a link is not seen, it leads nowhere inside.
-        let hidden = resolved.links.iter().position(|link| !self.inside.at(link).shows_host());
+        // A link that is not visible leads nowhere inside. It counts as a file.
+        let hidden = resolved.links.iter().position(|link| !self.visible.access(link).shows_host());
         let (path, links, kind) = match hidden {
-            // A link counts as a file.
             Some(at) => (resolved.links[at].clone(), resolved.links[..at].to_vec(), Some(FileKind::File)),
             None => (resolved.path, resolved.links, resolved.kind),
         };
-        let access = self.inside.at(&path);
-        let mount = self.inside.mount(&path);
-        let won = decided(self.compiled, &self.inside, &path);
-        let rule = Ruling::governing(self.compiled, &self.inside, &path);
-        let looked = Looked { path: &path, links: &links, kind, access, mount, won };
+        let access = self.visible.access(&path);
+        let won = decided(self.compiled, &self.visible, &path);
+        let rule = RuleJson::governing(self.compiled, &self.visible, &path);
+        let mount = self.visible.showing(&path);
+        let about = AskedPath { path: &path, links: &links, kind, access, mount, won };
         Ok(Explanation {
             asked: Word(asked.to_owned()),
             same_as: self.same_as(&path, &rule.at),
-            losers: self.losers(&looked),
-            mounts: self.mounts(&looked),
-            pins: self.pins(&path),
+            losers: self.losers(&about),
+            mounts: self.mounts(&about),
+            pins: self.steps(|p| matches!(p.purpose, Purpose::Pin { .. }) && path.is_within(p.mount.path())),
             below: self.below(&path),
-            durability: self.durability(&looked),
-            kind: hidden.map_or(kind.map(Kind::from), |_| Some(Kind::Symlink)),
+            durability: self.durability(&about),
+            kind: hidden.map_or(kind.map(HostKind::from), |_| Some(HostKind::Symlink)),
             rule,
             access,
             links,
@@ -166,40 +173,36 @@ impl<'a> Explainer<'a> {
     }
 
     fn resolve(&self, asked: &OsStr) -> Result<Resolved, Diagnostic> {
+        let invalid = |message: String, help| Err(Diagnostic::new(Code::InvalidPath, message).help(help));
+        if asked.is_empty() {
+            return invalid("the path is empty".to_owned(), "write `.` for this folder");
+        }
         let project = &self.compiled.layers.project;
-        let absolute: PathBuf = match asked.as_bytes() {
-            b"" => {
-                return Err(Diagnostic::new(Code::InvalidPath, "the path is empty").help("write `.` for this folder"));
-            }
-            b"~" => project.home.as_path().to_owned(),
-            // As a path of its own `/x` would replace the home.
-            [b'~', b'/', rest @ ..] => {
-                let rest = rest.iter().position(|byte| *byte != b'/').map_or(&b""[..], |start| &rest[start..]);
-                project.home.as_path().join(OsStr::from_bytes(rest))
-            }
-            _ => project.cwd.as_path().join(asked),
+        let absolute = match Path::new(asked).strip_prefix("~") {
+            Ok(in_home) => project.home.as_path().join(in_home),
+            Err(_) => project.cwd.as_path().join(asked),
         };
         let resolved = self.host.resolve(&absolute).map_err(|error| unreadable(asked, &error))?;
         match self.file_around(&resolved) {
-            Some(file) => Err(Diagnostic::new(
-                Code::InvalidPath,
+            Some(file) => invalid(
                 format!("nothing can be at `{}`: `{file}` is no directory", escape_for_display(asked)),
-            )
-            .help("ask for the file itself")),
+                "ask for the file itself",
+            ),
             None => Ok(resolved),
         }
     }
 
-    /// What is no directory and stands where one would have to be.
+    /// The nearest path above a missing one, if it exists and is no directory.
     fn file_around(&self, resolved: &Resolved) -> Option<AbsPath> {
         let missing = resolved.kind.is_none().then_some(&resolved.path)?;
         let nearest = missing.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)))?;
         (nearest.0 != FileKind::Directory).then_some(nearest.1)
     }
 
-    /// Other names that the same thing has by mounts: of the host, or of a second place (SPEC W3, P10).
+    /// The other paths at which mounts show the same file or directory: mounts of the host, or a
+    /// second place of our own (SPEC W3, P10).
     fn same_as(&self, path: &AbsPath, at: &AbsPath) -> Vec<AbsPath> {
-        let mut same = Vec::new();
+        let mut same = BTreeSet::new();
         for found in &self.compiled.resolution.matches {
             let Some(of) = &found.alias_of else { continue };
             for (one, other) in [(&found.path, &of.path), (&of.path, &found.path)] {
@@ -213,55 +216,40 @@ impl<'a> Explainer<'a> {
                 same.extend((source == path).then(|| second.clone()));
             }
         }
-        same.sort();
-        same.dedup();
-        same
+        same.into_iter().collect()
     }
 
-    fn mounts(&self, looked: &Looked) -> Vec<Step> {
-        let Some(shows) = looked.mount else { return Vec::new() };
+    fn mounts(&self, about: &AskedPath) -> Vec<MountStep> {
+        let Some(shows) = about.mount else { return Vec::new() };
         let point = shows.mount.path();
-        let is_part = |planned: &PlannedMount| match &planned.mount {
+        self.steps(|planned| match &planned.mount {
             Mount::RemountReadOnly { path } => path == point,
-            Mount::Directory { path, .. } => looked.path.is_within(path) && path.is_below(point),
+            Mount::Directory { path, .. } => about.path.is_within(path) && path.is_below(point),
             _ => ptr::eq(planned, shows),
-        };
+        })
+    }
+
+    fn steps(&self, is_part: impl Fn(&PlannedMount) -> bool) -> Vec<MountStep> {
         self.steps.iter().filter(|(planned, _)| is_part(planned)).map(|(_, step)| step.clone()).collect()
     }
 
-    /// By what `show` lists.
+    /// Counts the paths that `show` lists.
     fn below(&self, path: &AbsPath) -> Vec<Below> {
         let decided = self.compiled.decisions.iter().map(|(at, _)| at);
-        let paths: BTreeSet<&AbsPath> = self.inside.seen().chain(decided).filter(|at| at.is_below(path)).collect();
+        let paths: BTreeSet<&AbsPath> = self.visible.points().chain(decided).filter(|at| at.is_below(path)).collect();
         let mut counts = BTreeMap::new();
         for at in paths {
-            let access = self.inside.at(at);
-            if at.parent().is_some_and(|parent| self.inside.at(&parent) != access) {
+            let access = self.visible.access(at);
+            if at.parent().is_some_and(|parent| self.visible.access(&parent) != access) {
                 *counts.entry(access).or_insert(0) += 1;
             }
         }
         counts.into_iter().map(|(access, count)| Below { access, count }).collect()
     }
-
-    fn pins(&self, path: &AbsPath) -> Vec<Step> {
-        let is_pin = |planned: &PlannedMount| matches!(planned.purpose, Purpose::Pin { .. });
-        let on_the_way = self.steps.iter().filter(|(p, _)| is_pin(p) && path.is_within(p.mount.path()));
-        on_the_way.map(|(_, step)| step.clone()).collect()
-    }
-}
-
-/// What was found out about a path before its answer is put together.
-struct Looked<'l> {
-    path: &'l AbsPath,
-    links: &'l [AbsPath],
-    kind: Option<FileKind>,
-    access: Effective,
-    mount: Option<&'l PlannedMount>,
-    won: Option<(&'l AbsPath, &'l Decision)>,
 }
 
 fn unreadable(asked: &OsStr, error: &io::Error) -> Diagnostic {
-    let asked = escape_for_display(Path::new(asked).as_os_str());
+    let asked = escape_for_display(asked);
     if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
         Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{asked}` lead in a circle"))
             .help("repair or remove the links")

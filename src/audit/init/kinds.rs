@@ -1,41 +1,41 @@
-//! What kinds of project there are, and what in them somebody may want to protect. OWNS both lists.
+//! The kinds of projects, and the paths in them that a policy may protect.
 
 /// A language or tool, by the files that only its projects have.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct ProjectKind {
     pub name: &'static str,
-    /// Names, or `*` and how a name ends.
+    /// Names, or `*` and the end of a name.
     markers: &'static [&'static str],
     /// The preset for its linters' settings.
     pub lint: Option<&'static str>,
-    /// What of the home it writes to and the defaults do not open, and who.
+    /// Folders of the home that its tools write and the defaults do not open, and a reason.
     pub wants: Option<(&'static [&'static str], &'static str)>,
 }
 
-const fn kind(name: &'static str, markers: &'static [&'static str]) -> Kind {
-    Kind { name, markers, lint: None, wants: None }
+const fn kind(name: &'static str, markers: &'static [&'static str]) -> ProjectKind {
+    ProjectKind { name, markers, lint: None, wants: None }
 }
 
-pub(super) const KINDS: [Kind; 14] = [
-    Kind { lint: Some("lint/rust"), ..kind("Rust", &["Cargo.toml"]) },
-    Kind { lint: Some("lint/ts"), ..kind("JavaScript", &["package.json", "deno.json", "deno.jsonc"]) },
-    Kind {
+pub(super) const KINDS: [ProjectKind; 14] = [
+    ProjectKind { lint: Some("lint/rust"), ..kind("Rust", &["Cargo.toml"]) },
+    ProjectKind { lint: Some("lint/ts"), ..kind("JavaScript", &["package.json", "deno.json", "deno.jsonc"]) },
+    ProjectKind {
         lint: Some("lint/python"),
         ..kind("Python", &["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile"])
     },
-    Kind { lint: Some("lint/go"), ..kind("Go", &["go.mod", "go.work"]) },
-    Kind {
+    ProjectKind { lint: Some("lint/go"), ..kind("Go", &["go.mod", "go.work"]) },
+    ProjectKind {
         wants: Some((&["~/.bundle", "~/.gem"], "where `bundle` and `gem` install")),
         ..kind("Ruby", &["Gemfile", "gems.rb"])
     },
     kind("Java", &["pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
-    Kind {
+    ProjectKind {
         wants: Some((&["~/.nuget/packages"], "where `dotnet` keeps packages")),
         ..kind(".NET", &["global.json", "*.csproj", "*.sln"])
     },
     kind("PHP", &["composer.json"]),
-    Kind { wants: Some((&["~/.mix", "~/.hex"], "where `mix` installs")), ..kind("Elixir", &["mix.exs"]) },
-    Kind {
+    ProjectKind { wants: Some((&["~/.mix", "~/.hex"], "where `mix` installs")), ..kind("Elixir", &["mix.exs"]) },
+    ProjectKind {
         wants: Some((&["~/.stack"], "where `stack` installs")),
         ..kind("Haskell", &["stack.yaml", "cabal.project", "*.cabal"])
     },
@@ -45,7 +45,7 @@ pub(super) const KINDS: [Kind; 14] = [
     kind("containers", &["Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yml"]),
 ];
 
-impl Kind {
+impl ProjectKind {
     pub(super) fn has_marker(&self, name: &str) -> bool {
         self.markers.iter().any(|marker| match marker.strip_prefix('*') {
             Some(end) => name.ends_with(end),
@@ -61,8 +61,8 @@ impl Kind {
 const PIPELINE: &str = "runs with the project's credentials, where it is pushed to";
 const REVIEWERS: &str = "says who must agree to a change";
 
-/// What is there and takes effect outside of the sandbox, or decides about the work. Not what `@autorun` covers, and not what
-/// is the work itself (build files, tests).
+/// Paths that take effect outside of the sandbox, or decide about the work. Without those that
+/// `@autorun` covers, and without the work itself (build files, tests).
 pub(super) const GUARDED: &[(&str, &str)] = &[
     (".github/workflows", PIPELINE),
     (".github/actions", PIPELINE),
@@ -97,24 +97,19 @@ pub(super) const GUARDED: &[(&str, &str)] = &[
     (".mvn", "names extensions that every `mvn` outside loads"),
 ];
 
-/// Agents that are in use, by what they leave in a project.
-pub(super) const AGENTS: &[(&str, &str)] = &[
-    (".claude", "Claude Code"),
-    ("CLAUDE.md", "Claude Code"),
-    (".codex", "Codex"),
-    (".opencode", "opencode"),
-    ("opencode.json", "opencode"),
-    ("opencode.jsonc", "opencode"),
-    (".gemini", "Gemini CLI"),
-    ("GEMINI.md", "Gemini CLI"),
-    (".cursor", "Cursor"),
-    (".cursorrules", "Cursor"),
-    (".pi", "pi"),
-    (".amp", "Amp"),
-    (".goosehints", "Goose"),
-    (".aider.conf.yml", "aider"),
-    ("AGENTS.md", "agents that read `AGENTS.md`"),
+/// Agents, with the paths that each leaves in a project.
+pub(super) const AGENTS: &[(&str, &[&str])] = &[
+    ("Claude Code", &[".claude", "CLAUDE.md"]),
+    ("Codex", &[".codex"]),
+    ("opencode", &[".opencode", "opencode.json", "opencode.jsonc"]),
+    ("Gemini CLI", &[".gemini", "GEMINI.md"]),
+    ("Cursor", &[".cursor", ".cursorrules"]),
+    ("pi", &[".pi"]),
+    ("Amp", &[".amp"]),
+    ("Goose", &[".goosehints"]),
+    ("aider", &[".aider.conf.yml"]),
+    ("agents that read `AGENTS.md`", &["AGENTS.md"]),
 ];
 
-/// Text that agents take as instructions. Many projects want the agent to keep it up to date.
+/// Instructions for agents. Many projects want the agent to keep them up to date.
 pub(super) const INSTRUCTIONS: [&str; 5] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".cursorrules", ".goosehints"];

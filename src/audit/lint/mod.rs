@@ -1,19 +1,18 @@
-//! `agent-sandbox lint`: rules that do nothing, protections that can be got around, secrets that no rule covers.
+//! The answer of `agent-sandbox lint`: rules without effect, protections that a command can avoid,
+//! secrets that no rule covers.
 //!
-//! A finding is a diagnostic like any other, with a code of the same list and shown by the same renderer. What the stages said about
-//! rules counts, too, so that one answer holds all that is to be said about a policy.
+//! A finding is a diagnostic like any other. The diagnostics of the stages about rules are
+//! findings, too, so that one answer holds all that is known about a policy.
 
 mod rules;
 pub mod sarif;
 pub(super) mod secrets;
-mod surroundings;
-mod visible;
+pub(super) mod visible;
 pub(super) mod walk;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::audit::origin_json::Whence;
 use crate::compile::Compiled;
 use crate::compile::plan;
 use crate::compile::presets::Library;
@@ -22,7 +21,7 @@ use crate::host::Host;
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 
-/// The codes that `lint` itself gives, besides what the stages say.
+/// The codes of `lint` itself, besides those of the stages.
 pub const CODES: [Code; 13] = [
     Code::ShadowedRule,
     Code::UnusedRule,
@@ -39,15 +38,14 @@ pub const CODES: [Code; 13] = [
     Code::WritablePath,
 ];
 
-/// Something that somebody should look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct LintFinding {
     pub diagnostic: Diagnostic,
-    /// What it is about, where that is more than the rule.
+    /// The path that it is about, unless it is about a rule alone.
     pub path: Option<AbsPath>,
 }
 
-impl Finding {
+impl LintFinding {
     fn of(diagnostic: Diagnostic) -> Self {
         Self { diagnostic, path: None }
     }
@@ -60,39 +58,38 @@ impl Finding {
 /// All findings about a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Lint {
-    /// In the order in which they stand in the files, then those about paths.
-    pub findings: Vec<Finding>,
-    /// The project was too large to be looked at as a whole.
+    /// In the order of the files, then those about paths.
+    pub findings: Vec<LintFinding>,
+    /// The walk of the project reached its limit.
     pub is_partial: bool,
 }
 
 impl Lint {
-    /// What the stages said. What has no place in a policy is about this machine, and not a finding, unless it stops a run.
+    /// Takes over the diagnostics of the stages. One without an origin is about this machine, and
+    /// a finding only if it stops a run.
     pub fn of_stages(diagnostics: &Diagnostics) -> Self {
         let counts = |said: &&Diagnostic| said.severity() == Severity::Error || said.origin.is_some();
-        let findings = diagnostics.iter().filter(counts).cloned().map(Finding::of).collect();
+        let findings = diagnostics.iter().filter(counts).cloned().map(LintFinding::of).collect();
         Self { findings, is_partial: false }
     }
 
-    /// Looks at a policy that compiled.
     pub fn look(&mut self, host: &Host, compiled: &Compiled) {
         let found = &mut self.findings;
         rules::findings(host, compiled, found);
-        surroundings::presets(compiled, found);
-        found.extend(plan::unsaid_links(&compiled.plan, &compiled.decisions).into_iter().map(Finding::of));
+        rules::unused_presets(compiled, found);
+        found.extend(plan::unsaid_links(&compiled.plan, &compiled.decisions).into_iter().map(LintFinding::of));
         visible::hard_links(host, compiled, found);
         self.is_partial = !visible::in_project_and_home(host, compiled, found);
-        surroundings::path(host, compiled, found);
-        // As one reads the files; what was written in none comes after.
+        visible::writable_path(host, compiled, found);
         found.sort_by_cached_key(|found| match &found.diagnostic.origin {
             Some(Origin::File(place)) => (false, place.source.name.clone(), place.span.start),
             _ => (true, String::new(), 0),
         });
     }
 
-    /// Leaves out what somebody does not want to hear of. What stops a run is said all the same.
+    /// Leaves out findings with these codes, except those that stop a run.
     pub fn allow(&mut self, codes: &[Code]) {
-        let is_allowed = |found: &Finding| codes.contains(&found.diagnostic.code);
+        let is_allowed = |found: &LintFinding| codes.contains(&found.diagnostic.code);
         self.findings.retain(|found| found.diagnostic.severity() == Severity::Error || !is_allowed(found));
     }
 
@@ -100,14 +97,14 @@ impl Lint {
         self.findings.iter().filter(|found| found.diagnostic.severity() == severity).count()
     }
 
-    /// Whether nothing has to be mended.
+    /// Whether there are only notes.
     pub fn is_clean(&self) -> bool {
         self.findings.iter().all(|found| found.diagnostic.severity() == Severity::Note)
     }
 
-    pub fn report(&self) -> Report {
-        Report {
-            findings: self.findings.iter().map(Reported::from).collect(),
+    pub fn report(&self) -> LintReport {
+        LintReport {
+            findings: self.findings.iter().map(ReportedFinding::from).collect(),
             errors: self.count(Severity::Error),
             warnings: self.count(Severity::Warning),
             notes: self.count(Severity::Note),
@@ -116,12 +113,12 @@ impl Lint {
     }
 }
 
-/// How many rules of people apply to nothing here.
+/// Counts the rules in files and flags that apply to nothing here.
 pub fn idle_rules(compiled: &Compiled) -> usize {
     rules::written(compiled).filter(|rule| rules::is_idle(compiled, rule)).count()
 }
 
-/// What is to be said of flags that protect or open nothing: who types one counts on it now.
+/// Reports flags that protect or open nothing.
 pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     for rule in rules::written(compiled) {
         let is_flag = matches!(rule.origin, Origin::Flag { .. });
@@ -136,7 +133,7 @@ pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
     }
 }
 
-/// Folders of code that is not the project's own: those that `@secrets` does not enter.
+/// Names of folders with code of others, which `@secrets` does not enter.
 pub(super) fn third_party() -> Vec<String> {
     let library = Library::default();
     library.get("secrets").map(|preset| preset.refinements.skip_directories.clone()).unwrap_or_default()
@@ -146,8 +143,8 @@ pub(super) fn third_party() -> Vec<String> {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(title = "agent-sandbox lint")]
-pub struct Report {
-    pub findings: Vec<Reported>,
+pub struct LintReport {
+    pub findings: Vec<ReportedFinding>,
     pub errors: usize,
     pub warnings: usize,
     pub notes: usize,
@@ -156,14 +153,16 @@ pub struct Report {
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Reported {
+#[serde(rename = "Reported")]
+pub struct ReportedFinding {
     /// A stable name, such as `shadowed-rule`.
     pub code: String,
-    pub level: Level,
+    #[serde(with = "FindingLevel")]
+    pub level: Severity,
     pub message: String,
     /// Where the rule was written that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub whence: Option<Whence>,
+    #[serde(rename = "whence", skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// The path that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<AbsPath>,
@@ -173,9 +172,10 @@ pub struct Reported {
     pub help: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
+#[derive(Serialize, JsonSchema)]
+#[serde(remote = "Severity", rename_all = "kebab-case")]
+#[schemars(rename = "Level")]
+pub enum FindingLevel {
     /// Good to know; the exit code stays 0.
     Note,
     /// Somebody should mend it; the exit code is 1.
@@ -184,27 +184,10 @@ pub enum Level {
     Error,
 }
 
-impl From<Severity> for Level {
-    fn from(severity: Severity) -> Self {
-        match severity {
-            Severity::Note => Level::Note,
-            Severity::Warning => Level::Warning,
-            Severity::Error => Level::Error,
-        }
-    }
-}
-
-impl From<&Finding> for Reported {
-    fn from(found: &Finding) -> Self {
-        let Diagnostic { code, message, origin, notes, help, .. } = &found.diagnostic;
-        Self {
-            code: code.name().to_owned(),
-            level: found.diagnostic.severity().into(),
-            message: message.clone(),
-            whence: origin.as_ref().map(Whence::from),
-            path: found.path.clone(),
-            notes: notes.to_vec(),
-            help: help.clone(),
-        }
+impl From<&LintFinding> for ReportedFinding {
+    fn from(LintFinding { diagnostic, path }: &LintFinding) -> Self {
+        let Diagnostic { code, message, origin, notes, help, .. } = diagnostic.clone();
+        let (code, level) = (code.name().to_owned(), diagnostic.severity());
+        Self { code, level, message, origin, path: path.clone(), notes: notes.into_vec(), help }
     }
 }

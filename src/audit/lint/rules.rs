@@ -1,5 +1,7 @@
-//! Rules that do not do what somebody wrote them for. Only those of people: what a built-in preset names, few hosts have all of.
+//! Rules without the intended effect. Rules of built-in presets do not count: few hosts have all
+//! the paths that they name.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::audit::entry::{entry, toml_string};
@@ -13,31 +15,29 @@ use crate::policy::origin::Origin;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Exactness, IfMissing, LayerKind, Rule};
 
-use super::Finding;
+use super::LintFinding;
 
-/// How many paths a finding names.
+/// Number of paths that a finding names.
 const MOST_NAMED: usize = 3;
 
-/// The rules that people wrote: in a file, in a preset of their own, as a flag.
+/// The rules in files, in presets that files define, and in flags.
 pub(super) fn written(compiled: &Compiled) -> impl Iterator<Item = &Rule> {
     let policy = &compiled.policy;
     policy.rules.iter().map(Arc::as_ref).chain(&policy.sockets).filter(|rule| rule.layer > LayerKind::Preset)
 }
 
-pub(super) fn findings(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) {
+pub(super) fn findings(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     for rule in written(compiled) {
-        let is_said = |found: &Finding| {
-            found.diagnostic.code == Code::UnusedRule && found.diagnostic.origin.as_ref() == Some(&rule.origin)
+        let is_known = |LintFinding { diagnostic, .. }: &LintFinding| {
+            diagnostic.code == Code::UnusedRule && diagnostic.origin.as_ref() == Some(&rule.origin)
         };
-        if findings.iter().any(is_said) {
-            continue;
+        if !findings.iter().any(is_known) {
+            findings.extend(of_rule(host, compiled, rule).into_iter().map(LintFinding::of));
         }
-        let found = of_rule(host, compiled, rule);
-        findings.extend(found.into_iter().map(Finding::of));
     }
 }
 
-/// Whether a rule applies to nothing here although it should: nothing is created or blocked for it either.
+/// Whether a rule applies to nothing here, and nothing is created or blocked for it either.
 pub(super) fn is_idle(compiled: &Compiled, rule: &Rule) -> bool {
     let resolution = &compiled.resolution;
     let is_missing = resolution.missing.iter().any(|(missing, _)| is_same(missing, rule));
@@ -45,12 +45,12 @@ pub(super) fn is_idle(compiled: &Compiled, rule: &Rule) -> bool {
     is_missing && !acts && matches(compiled, rule).next().is_none()
 }
 
-/// A rule of a preset that is on in two ways is there twice, with one origin.
+/// A rule of a preset that two layers turn on exists twice, with one origin.
 fn is_same(one: &Rule, other: &Rule) -> bool {
     one.access == other.access && one.origin == other.origin
 }
 
-/// What it applies to, by the names that were written.
+/// The matches of a rule, without aliases.
 fn matches<'c>(compiled: &'c Compiled, rule: &'c Rule) -> impl Iterator<Item = &'c Match> {
     let all = compiled.resolution.matches.iter();
     all.filter(move |found| found.alias_of.is_none() && is_same(&found.rule, rule))
@@ -59,7 +59,7 @@ fn matches<'c>(compiled: &'c Compiled, rule: &'c Rule) -> impl Iterator<Item = &
 fn of_rule(host: &Host, compiled: &Compiled, rule: &Rule) -> Vec<Diagnostic> {
     let mut said: Vec<Diagnostic> = glob_as_name(host, compiled, rule).into_iter().collect();
     if is_idle(compiled, rule) {
-        // Who wrote a name with brackets knows now why it matches nothing.
+        // `glob-as-name` has already said why a name with brackets matches nothing.
         if said.is_empty() {
             said.push(unblocked(compiled, rule).unwrap_or_else(|| unused(host, compiled, rule)));
         }
@@ -69,9 +69,9 @@ fn of_rule(host: &Host, compiled: &Compiled, rule: &Rule) -> Vec<Diagnostic> {
     said
 }
 
-/// Files of a user or a machine are for many projects, and not every rule can count in each.
-fn is_for_many(rule: &Rule) -> bool {
-    matches!(rule.layer, LayerKind::System | LayerKind::User)
+/// A file of a user or a machine is for many projects, and need not apply as a whole in each.
+fn is_for_many(layer: LayerKind) -> bool {
+    matches!(layer, LayerKind::System | LayerKind::User)
 }
 
 fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
@@ -97,12 +97,16 @@ fn unused(host: &Host, compiled: &Compiled, rule: &Rule) -> Diagnostic {
             "correct the path, or add `if-missing = \"create\"` to have it made before the start",
         )
     };
-    // Only a name that is not there, and that somebody counts on, has to be mended.
-    let counts_on_it = rule.access.is_protective() && !is_pattern && !rule.shows_socket;
-    Diagnostic::new(Code::UnusedRule, message).at(&rule.origin).help(help).as_note(is_for_many(rule) || !counts_on_it)
+    // Only a missing path that the rule should protect is a mistake.
+    let is_mistake = rule.access.is_protective() && !is_pattern && !rule.shows_socket;
+    Diagnostic::new(Code::UnusedRule, message)
+        .at(&rule.origin)
+        .help(help)
+        .as_note(is_for_many(rule.layer) || !is_mistake)
 }
 
-/// A flag that applies to nothing. One that opens is missed only where what the command makes there would not reach the host, and a pattern need not match.
+/// A flag that applies to nothing. One that opens a path counts only where the path is not writable
+/// anyway, and a pattern need not match.
 pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let found = unused(host, compiled, rule);
     if rule.access.is_protective() {
@@ -115,42 +119,36 @@ pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option
         .then(|| found.as_note(false).help("correct the path, or make it before the start"))
 }
 
-/// Where the thing would be that an exact rule names.
+/// The missing path that an exact rule names.
 fn absent<'c>(compiled: &'c Compiled, rule: &Rule) -> Option<&'c AbsPath> {
     let mut absent = compiled.resolution.absent.iter();
     absent.find(|(absent, _)| is_same(absent, rule)).map(|(_, path)| path)
 }
 
-/// Whether a pattern that opens came upon symlinks (SPEC G5).
+/// Whether a pattern that opens matched symlinks (SPEC G5).
 fn only_links(host: &Host, compiled: &Compiled, rule: &Rule) -> bool {
     let missing = compiled.resolution.missing.iter().filter(|(missing, _)| is_same(missing, rule));
     let is_link = |path: &AbsPath| host.resolve(path.as_path()).is_ok_and(|found| found.links.contains(path));
-    !rule.access.is_protective() && missing.into_iter().any(|(_, path)| is_link(path))
+    !rule.access.is_protective() && missing.map(|(_, path)| path).any(is_link)
 }
 
-/// An exact rule for something that the command can make itself.
+/// An exact rule for a missing path that the command can create.
 fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let can_be_made = compiled.plan.view(absent(compiled, rule)?) == View::HostRw;
     if !rule.access.is_protective() || rule.shows_socket || !can_be_made {
         return None;
     }
     let written = escape_for_display(&rule.text);
+    let message = format!("`{written}` does not exist, and nothing stops the command from creating it");
     let entry = toml_string(rule.text.to_str().unwrap_or(&written));
-    Some(
-        Diagnostic::new(
-            Code::UnblockedPath,
-            format!("`{written}` does not exist, and nothing stops the command from creating it"),
-        )
-        .at(&rule.origin)
-        .help(format!(
-            "correct the path, or keep it from being created: {} = [{{ path = {entry}, if-missing = \"block\" }}]",
-            rule.access
-        ))
-        .as_note(is_for_many(rule)),
-    )
+    let help = format!(
+        "correct the path, or keep it from being created: {} = [{{ path = {entry}, if-missing = \"block\" }}]",
+        rule.access
+    );
+    Some(Diagnostic::new(Code::UnblockedPath, message).at(&rule.origin).help(help).as_note(is_for_many(rule.layer)))
 }
 
-/// The decision at what a rule matched, if the rule lost there.
+/// The decision at the path of a match, if the rule lost there.
 fn lost<'c>(compiled: &'c Compiled, found: &Match) -> Option<Option<&'c Decision>> {
     match compiled.decisions.get(&found.path) {
         Some(decision) if is_by(&decision.origin, &found.rule) && decision.access == found.rule.access => None,
@@ -195,68 +193,51 @@ fn shadowed(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
             "remove it, or make it stronger: an exact path beats a glob, a later layer an earlier one, and within a layer the stricter access wins",
         )
     };
-    Some(
-        Diagnostic::new(Code::ShadowedRule, message)
-            .at(&rule.origin)
-            .notes(notes)
-            .help(help)
-            .as_note(is_for_many(rule) || says_the_same),
-    )
+    let is_note = is_for_many(rule.layer) || says_the_same;
+    Some(Diagnostic::new(Code::ShadowedRule, message).at(&rule.origin).notes(notes).help(help).as_note(is_note))
 }
 
 fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let plan = &compiled.plan;
-    // A pin keeps folders in their place for the rule's sake, whether there is a mount for it or not (SPEC B12).
+    // A pin keeps folders in their place for the rule, with or without a mount (SPEC B12).
     let is_pin = |purpose: &Purpose| matches!(purpose, Purpose::Pin { .. });
-    if plan.mounts.iter().any(|planned| is_pin(&planned.purpose) && is_by(&planned.because, rule)) {
-        return None;
-    }
-    // Without it another rule would count there, or the socket would be hidden.
+    let has_pin = plan.mounts.iter().any(|planned| is_pin(&planned.purpose) && is_by(&planned.because, rule));
+    // Without the rule, another one would apply there.
     let beats = |found: &Match| {
         let decision = compiled.decisions.get(&found.path);
         decision.is_some_and(|decision| decision.losers.iter().any(|loser| loser.rule.access != rule.access))
     };
-    // One that creates, blocks or demands does so whatever its surroundings are.
+    // A rule that creates, blocks or demands does so whatever surrounds it.
     let acts = rule.if_missing != IfMissing::Skip;
-    if rule.shows_socket || acts || matches(compiled, rule).any(beats) {
+    if has_pin || rule.shows_socket || acts || matches(compiled, rule).any(beats) {
         return None;
     }
-    let is_dropped = |path: &AbsPath| plan.redundant.iter().find(|dropped| dropped.path == *path);
-    let mut already = None;
-    for found in matches(compiled, rule).filter(|found| lost(compiled, found).is_none()) {
-        already = already.or(Some(is_dropped(&found.path)?));
-        is_dropped(&found.path)?;
-    }
-    let dropped = already?;
-    let message = format!(
-        "`{}` changes nothing: `{}` is {} without it",
-        escape_for_display(&rule.text),
-        dropped.path,
-        match dropped.inherited {
-            View::HostRw => "writable",
-            View::HostRo => "read-only",
-            View::Masked => "hidden",
-            View::Fresh | View::Dev | View::Proc => "not shown",
-        }
-    );
-    Some(
-        Diagnostic::new(Code::RedundantRule, message)
-            .at(&rule.origin)
-            .help("remove it, or keep it for the day when something around it is opened or closed"),
-    )
+    let won = matches(compiled, rule).filter(|found| lost(compiled, found).is_none());
+    let dropped = won.map(|found| plan.redundant.iter().find(|dropped| dropped.path == found.path));
+    let dropped: Vec<_> = dropped.collect::<Option<_>>()?;
+    let first = dropped.first()?;
+    let inherited = match first.inherited {
+        View::HostRw => "writable",
+        View::HostRo => "read-only",
+        View::Masked => "hidden",
+        View::Fresh | View::Dev | View::Proc => "not shown",
+    };
+    let message =
+        format!("`{}` changes nothing: `{}` is {inherited} without it", escape_for_display(&rule.text), first.path);
+    let help = "remove it, or keep it for the day when something around it is opened or closed";
+    Some(Diagnostic::new(Code::RedundantRule, message).at(&rule.origin).help(help))
 }
 
-/// `app/[id]/**` does not mean what is in the folder `app/[id]`.
+/// `app/[id]/**` does not match the content of a folder named `app/[id]`.
 fn glob_as_name(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let (path, end) = resolve::named_like_pattern(host, &compiled.layers.project.home, rule)?;
     let is_whole = end == rule.text.len();
     let others = matches(compiled, rule).any(|found| found.path != path && found.exactness == Exactness::Glob);
+    // `ambiguous-pattern` reports it.
     if is_whole && others {
-        // `ambiguous-pattern` says so.
         return None;
     }
-    let entry = entry(&path, &compiled.layers.project);
-    let escaped = entry.map(|entry| format!(": {entry}")).unwrap_or_default();
+    let escaped = entry(&path, &compiled.layers.project).map(|entry| format!(": {entry}")).unwrap_or_default();
     let (message, help) = if is_whole {
         (
             format!(
@@ -272,4 +253,22 @@ fn glob_as_name(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnos
         )
     };
     Some(Diagnostic::new(Code::GlobAsName, message).at(&rule.origin).help(help).as_note(is_whole))
+}
+
+/// Defined presets that neither a layer nor another preset names. `!@name` counts as a name.
+pub(super) fn unused_presets(compiled: &Compiled, findings: &mut Vec<LintFinding>) {
+    let layers = &compiled.layers.layers;
+    let definitions = || layers.iter().flat_map(|layer| layer.config.presets.iter().map(move |found| (layer, found)));
+    let by_layers = layers.iter().flat_map(|layer| &layer.config.filesystem.presets);
+    let by_presets = definitions().flat_map(|(_, (_, definition))| &definition.include);
+    let named: BTreeSet<&str> =
+        by_layers.chain(by_presets).map(|reference| reference.value.trim_start_matches(['!', '@'])).collect();
+    for (layer, (name, definition)) in definitions().filter(|(_, (name, _))| !named.contains(name.as_str())) {
+        findings.push(LintFinding::of(
+            Diagnostic::new(Code::UnusedPreset, format!("the preset `@{name}` is defined, and nothing names it"))
+                .at(&definition.origin)
+                .help(format!("turn it on with `presets = [\"@{name}\"]` in `[filesystem]`, or remove it"))
+                .as_note(is_for_many(layer.kind)),
+        ));
+    }
 }

@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines they are about.
+//! Findings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -7,35 +7,34 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::compile::layers::Layers;
-use crate::diagnostic::{Code, Severity};
+use crate::diagnostic::Code;
 use crate::policy::origin::{Origin, Place};
 use crate::policy::path::AbsPath;
 
-use super::{CODES, Finding, Lint};
+use super::{CODES, Lint, LintFinding};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The project, to which the paths in it are relative.
+/// The base of relative paths: the root of the project.
 const PROJECT: &str = "%SRCROOT%";
 
-/// `layers` are those of the policy; `None` where there is no project.
 pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
     let mut codes: Vec<Code> =
         CODES.into_iter().chain(lint.findings.iter().map(|found| found.diagnostic.code)).collect();
     codes.sort();
     codes.dedup();
     let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();
-    let result = |found: &Finding| {
+    let results = lint.findings.iter().map(|found| {
         let index = codes.iter().position(|code| *code == found.diagnostic.code).unwrap_or_default();
         result(found, index, layers)
-    };
+    });
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": { "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
             "columnKind": "unicodeCodePoints",
-            "results": lint.findings.iter().map(result).collect::<Vec<_>>(),
+            "results": results.collect::<Vec<_>>(),
         }],
     })
 }
@@ -44,15 +43,11 @@ fn rule(code: Code) -> Value {
     json!({
         "id": code.name(),
         "shortDescription": { "text": code.description() },
-        "defaultConfiguration": { "level": level(code.severity()) },
+        "defaultConfiguration": { "level": code.severity().name() },
     })
 }
 
-fn level(severity: Severity) -> &'static str {
-    severity.name()
-}
-
-fn result(found: &Finding, index: usize, layers: Option<&Layers>) -> Value {
+fn result(found: &LintFinding, index: usize, layers: Option<&Layers>) -> Value {
     let said = &found.diagnostic;
     let more = said.notes.iter().map(|note| format!("\nnote: {note}"));
     let help = said.help.iter().map(|help| format!("\nhelp: {help}"));
@@ -60,7 +55,7 @@ fn result(found: &Finding, index: usize, layers: Option<&Layers>) -> Value {
     let mut result = json!({
         "ruleId": said.code.name(),
         "ruleIndex": index,
-        "level": level(said.severity()),
+        "level": said.severity().name(),
         "message": { "text": text },
     });
     if let Some(location) = location(found, layers) {
@@ -69,9 +64,9 @@ fn result(found: &Finding, index: usize, layers: Option<&Layers>) -> Value {
     result
 }
 
-/// In a file where it was written in one. What comes from a preset or a flag is named, and shown at the path that it is about, or
-/// at the project's file.
-fn location(found: &Finding, layers: Option<&Layers>) -> Option<Value> {
+/// The place in a file, if the finding has one. A finding about a preset or a flag names it, and is
+/// shown at its path or at the project's file.
+fn location(found: &LintFinding, layers: Option<&Layers>) -> Option<Value> {
     let layers = layers?;
     let root = &layers.project.root;
     let origin = found.diagnostic.origin.as_ref();
@@ -92,7 +87,6 @@ fn location(found: &Finding, layers: Option<&Layers>) -> Option<Value> {
     (shown_at.is_some() || origin.is_some()).then_some(location)
 }
 
-/// The file in which something was written, and where in it.
 fn written<'o>(origin: &'o Origin, layers: &'o Layers) -> Option<(&'o AbsPath, &'o Place)> {
     let place = match origin {
         Origin::File(place) => place,
@@ -117,7 +111,7 @@ fn artifact(path: &AbsPath, root: &AbsPath) -> Value {
     }
 }
 
-/// Every byte that does not stand for itself in a path of a URI, as `%XX`: any name can be written so.
+/// Escapes every byte as `%XX` that does not stand for itself in the path of a URI.
 fn encoded(path: &Path) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let bytes = path.as_os_str().as_bytes().iter();

@@ -1,17 +1,19 @@
-//! What looks like a secret. OWNS the list, for `lint`, which reports what stays readable, and `init`, which proposes to hide it.
+//! Files that look like secrets. `lint` reports those that stay readable, `init` proposes to hide
+//! them.
 //!
-//! A name alone is enough where files of that name hold nothing else. Where many files have the name (`*.pem` are mostly public
-//! certificates), the content decides, and only for formats that are known. Nothing of the content leaves this module.
+//! A name is enough where files of that name hold nothing else. Where many files have the name
+//! (`*.pem` are mostly public certificates), the content decides, and only for known formats. No
+//! content leaves this module.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
-use crate::host::Host;
+use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
 /// Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;
 
-/// A reason to take a file for a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Looks {
     /// As in "looks like …".
@@ -21,7 +23,7 @@ pub(crate) struct Looks {
 }
 
 #[derive(Clone, Copy)]
-enum Name {
+enum NameForm {
     Is(&'static str),
     StartsWith(&'static str),
     EndsWith(&'static str),
@@ -29,105 +31,92 @@ enum Name {
 
 #[derive(Clone, Copy)]
 enum Proof {
-    /// The name says it all.
     Name,
-    /// One of these is in the content.
+    /// One of these texts is in the content.
     Any(&'static [&'static str]),
-    /// All of these are.
+    /// All of these texts are in the content.
     All(&'static [&'static str]),
 }
 
-use Name::{EndsWith, Is, StartsWith};
+use NameForm::{EndsWith, Is, StartsWith};
 
 const PRIVATE_KEY: Proof = Proof::Any(&["PRIVATE KEY-----"]);
 const NPM_TOKEN: Proof = Proof::Any(&["_authToken=", "_auth=", "_password="]);
 const CLUSTER: Proof = Proof::Any(&["client-key-data:", "token:", "password:"]);
 const OAUTH: Proof = Proof::Any(&["\"private_key\"", "\"refresh_token\"", "\"client_secret\"", "\"access_token\""]);
+const SERVICE_ACCOUNT: Proof = Proof::All(&["\"service_account\"", "\"private_key\""]);
 const REGISTRY: Proof = Proof::Any(&["\"auth\":", "\"identitytoken\":"]);
 
 const ENVIRONMENT: &str = "the environment of a deployment";
 
-/// The first that fits counts.
-const NAMES: &[(Name, &str, Proof)] = &[
-    (Is(".env"), ENVIRONMENT, Proof::Name),
-    (StartsWith(".env."), ENVIRONMENT, Proof::Name),
-    (Is("id_rsa"), "a private key of SSH", Proof::Name),
-    (Is("id_dsa"), "a private key of SSH", Proof::Name),
-    (Is("id_ecdsa"), "a private key of SSH", Proof::Name),
-    (Is("id_ed25519"), "a private key of SSH", Proof::Name),
-    (EndsWith(".pem"), "a private key", PRIVATE_KEY),
-    (EndsWith(".key"), "a private key", PRIVATE_KEY),
-    (EndsWith(".p8"), "a private key", PRIVATE_KEY),
-    (EndsWith(".ppk"), "a private key of PuTTY", Proof::Name),
-    (EndsWith(".p12"), "a store of private keys", Proof::Name),
-    (EndsWith(".pfx"), "a store of private keys", Proof::Name),
-    (EndsWith(".jks"), "a store of private keys", Proof::Name),
-    (EndsWith(".kdbx"), "a password store", Proof::Name),
-    (Is("master.key"), "the key to a project's credentials", Proof::Name),
-    (Is(".netrc"), "passwords for remote machines", Proof::Name),
-    (Is(".pgpass"), "passwords of databases", Proof::Name),
-    (Is(".htpasswd"), "passwords of a web server", Proof::Name),
-    (Is(".git-credentials"), "passwords of git remotes", Proof::Name),
-    (Is(".vault-token"), "a token of Vault", Proof::Name),
-    (Is(".npmrc"), "a token of a package registry", NPM_TOKEN),
-    (Is(".pypirc"), "a token of a package registry", Proof::Any(&["password"])),
-    (Is(".dockercfg"), "credentials of a container registry", REGISTRY),
-    (Is("kubeconfig"), "credentials of a cluster", CLUSTER),
-    (EndsWith(".kubeconfig"), "credentials of a cluster", CLUSTER),
-    (EndsWith(".tfstate"), "the state of Terraform, which holds passwords", Proof::Any(&["\"resources\""])),
-    (Is("credentials.json"), "credentials of an application", OAUTH),
-    (Is("token.json"), "a token of an application", OAUTH),
-    (StartsWith("client_secret"), "credentials of an application", OAUTH),
-    (EndsWith(".json"), "the key of a service account", Proof::All(&["\"service_account\"", "\"private_key\""])),
+/// The first group that fits counts.
+const NAMES: &[(&str, Proof, &[NameForm])] = &[
+    (ENVIRONMENT, Proof::Name, &[Is(".env"), StartsWith(".env.")]),
+    ("a private key of SSH", Proof::Name, &[Is("id_rsa"), Is("id_dsa"), Is("id_ecdsa"), Is("id_ed25519")]),
+    ("a private key", PRIVATE_KEY, &[EndsWith(".pem"), EndsWith(".key"), EndsWith(".p8")]),
+    ("a private key of PuTTY", Proof::Name, &[EndsWith(".ppk")]),
+    ("a store of private keys", Proof::Name, &[EndsWith(".p12"), EndsWith(".pfx"), EndsWith(".jks")]),
+    ("a password store", Proof::Name, &[EndsWith(".kdbx")]),
+    ("the key to a project's credentials", Proof::Name, &[Is("master.key")]),
+    ("passwords for remote machines", Proof::Name, &[Is(".netrc")]),
+    ("passwords of databases", Proof::Name, &[Is(".pgpass")]),
+    ("passwords of a web server", Proof::Name, &[Is(".htpasswd")]),
+    ("passwords of git remotes", Proof::Name, &[Is(".git-credentials")]),
+    ("a token of Vault", Proof::Name, &[Is(".vault-token")]),
+    ("a token of a package registry", NPM_TOKEN, &[Is(".npmrc")]),
+    ("a token of a package registry", Proof::Any(&["password"]), &[Is(".pypirc")]),
+    ("credentials of a container registry", REGISTRY, &[Is(".dockercfg")]),
+    ("credentials of a cluster", CLUSTER, &[Is("kubeconfig"), EndsWith(".kubeconfig")]),
+    ("the state of Terraform, which holds passwords", Proof::Any(&["\"resources\""]), &[EndsWith(".tfstate")]),
+    ("credentials of an application", OAUTH, &[Is("credentials.json"), StartsWith("client_secret")]),
+    ("a token of an application", OAUTH, &[Is("token.json")]),
+    ("the key of a service account", SERVICE_ACCOUNT, &[EndsWith(".json")]),
 ];
 
-/// What is no secret, although a name above fits.
+/// Exceptions to `NAMES`.
 const PUBLIC: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
 
-/// Where tools keep credentials in the home. What `@secrets` hides is here too, for who has it off. Not here: the logins of
-/// agents, which they need.
-const IN_HOME: &[(&str, &str, Proof)] = &[
-    (".ssh/id_rsa", "a private key of SSH", Proof::Name),
-    (".ssh/id_ecdsa", "a private key of SSH", Proof::Name),
-    (".ssh/id_ed25519", "a private key of SSH", Proof::Name),
-    (".aws/credentials", "credentials of AWS", Proof::Name),
-    (".azure/msal_token_cache.json", "credentials of Azure", Proof::Name),
-    (".config/gcloud/application_default_credentials.json", "credentials of Google Cloud", Proof::Name),
-    (".config/gcloud/credentials.db", "credentials of Google Cloud", Proof::Name),
-    (".config/gh/hosts.yml", "a token of GitHub", Proof::Any(&["oauth_token"])),
-    (".config/glab-cli/config.yml", "a token of GitLab", Proof::Any(&["token:"])),
-    (".config/hub", "a token of GitHub", Proof::Any(&["oauth_token"])),
-    (".config/git/credentials", "passwords of git remotes", Proof::Name),
-    (".config/containers/auth.json", "credentials of a container registry", REGISTRY),
-    (".docker/config.json", "credentials of a container registry", REGISTRY),
-    (".kube/config", "credentials of a cluster", CLUSTER),
-    (".cargo/credentials.toml", "a token of a package registry", Proof::Any(&["token"])),
-    (".cargo/credentials", "a token of a package registry", Proof::Any(&["token"])),
-    (".gem/credentials", "a token of a package registry", Proof::Any(&["_key:"])),
-    (".config/pip/pip.conf", "a password of a package registry", Proof::Any(&["://__token__:", "password"])),
-    (".config/composer/auth.json", "a token of a package registry", Proof::Any(&["oauth", "password", "bearer"])),
-    (".m2/settings.xml", "a password of a package registry", Proof::Any(&["<password>"])),
-    (".gradle/gradle.properties", "a password of a package registry", Proof::Any(&["assword=", "oken="])),
+/// The places in the home where tools keep credentials. `@secrets` hides most of them, but may be
+/// off. The logins of agents are not here, because agents need them.
+const IN_HOME: &[(&str, Proof, &[&str])] = &[
+    ("a private key of SSH", Proof::Name, &[".ssh/id_rsa", ".ssh/id_ecdsa", ".ssh/id_ed25519"]),
+    ("credentials of AWS", Proof::Name, &[".aws/credentials"]),
+    ("credentials of Azure", Proof::Name, &[".azure/msal_token_cache.json"]),
     (
-        ".nuget/NuGet/NuGet.Config",
+        "credentials of Google Cloud",
+        Proof::Name,
+        &[".config/gcloud/application_default_credentials.json", ".config/gcloud/credentials.db"],
+    ),
+    ("a token of GitHub", Proof::Any(&["oauth_token"]), &[".config/gh/hosts.yml", ".config/hub"]),
+    ("a token of GitLab", Proof::Any(&["token:"]), &[".config/glab-cli/config.yml"]),
+    ("passwords of git remotes", Proof::Name, &[".config/git/credentials"]),
+    ("credentials of a container registry", REGISTRY, &[".config/containers/auth.json", ".docker/config.json"]),
+    ("credentials of a cluster", CLUSTER, &[".kube/config"]),
+    ("a token of a package registry", Proof::Any(&["token"]), &[".cargo/credentials.toml", ".cargo/credentials"]),
+    ("a token of a package registry", Proof::Any(&["_key:"]), &[".gem/credentials"]),
+    ("a password of a package registry", Proof::Any(&["://__token__:", "password"]), &[".config/pip/pip.conf"]),
+    ("a token of a package registry", Proof::Any(&["oauth", "password", "bearer"]), &[".config/composer/auth.json"]),
+    ("a password of a package registry", Proof::Any(&["<password>"]), &[".m2/settings.xml"]),
+    ("a password of a package registry", Proof::Any(&["assword=", "oken="]), &[".gradle/gradle.properties"]),
+    (
         "a password of a package registry",
         Proof::Any(&["ClearTextPassword", "\"Password\""]),
+        &[".nuget/NuGet/NuGet.Config"],
     ),
-    (".terraform.d/credentials.tfrc.json", "a token of Terraform", Proof::Any(&["\"token\""])),
-    (".config/rclone/rclone.conf", "credentials of remote storage", Proof::Any(&["pass =", "token =", "secret"])),
-    (".s3cfg", "credentials of remote storage", Proof::Any(&["secret_key ="])),
-    (".boto", "credentials of remote storage", Proof::Any(&["secret_access_key", "refresh_token"])),
-    (".my.cnf", "passwords of databases", Proof::Any(&["password"])),
-    (".databrickscfg", "a token of Databricks", Proof::Any(&["token"])),
-    (".kaggle/kaggle.json", "a token of Kaggle", Proof::Any(&["\"key\""])),
-    (".cache/huggingface/token", "a token of Hugging Face", Proof::Name),
-    (".huggingface/token", "a token of Hugging Face", Proof::Name),
-    (".fly/config.yml", "a token of Fly", Proof::Any(&["access_token:"])),
-    (".config/doctl/config.yaml", "a token of DigitalOcean", Proof::Any(&["access-token:"])),
-    (".oci/config", "credentials of Oracle Cloud", Proof::Any(&["key_file"])),
+    ("a token of Terraform", Proof::Any(&["\"token\""]), &[".terraform.d/credentials.tfrc.json"]),
+    ("credentials of remote storage", Proof::Any(&["pass =", "token =", "secret"]), &[".config/rclone/rclone.conf"]),
+    ("credentials of remote storage", Proof::Any(&["secret_key ="]), &[".s3cfg"]),
+    ("credentials of remote storage", Proof::Any(&["secret_access_key", "refresh_token"]), &[".boto"]),
+    ("passwords of databases", Proof::Any(&["password"]), &[".my.cnf"]),
+    ("a token of Databricks", Proof::Any(&["token"]), &[".databrickscfg"]),
+    ("a token of Kaggle", Proof::Any(&["\"key\""]), &[".kaggle/kaggle.json"]),
+    ("a token of Hugging Face", Proof::Name, &[".cache/huggingface/token", ".huggingface/token"]),
+    ("a token of Fly", Proof::Any(&["access_token:"]), &[".fly/config.yml"]),
+    ("a token of DigitalOcean", Proof::Any(&["access-token:"]), &[".config/doctl/config.yaml"]),
+    ("credentials of Oracle Cloud", Proof::Any(&["key_file"]), &[".oci/config"]),
 ];
 
-impl Name {
+impl NameForm {
     fn fits(self, name: &str) -> bool {
         match self {
             Is(whole) => name == whole,
@@ -143,7 +132,7 @@ impl Proof {
             Proof::Name => return true,
             Proof::Any(parts) | Proof::All(parts) => parts,
         };
-        // What we cannot read, the command, which has our rights, cannot either.
+        // The command runs with our rights, so it cannot read a file that we cannot read.
         let Ok(Some(content)) = host.read_regular(path, LARGEST) else { return false };
         let has = |part: &&str| content.windows(part.len()).any(|window| window == part.as_bytes());
         match self {
@@ -155,25 +144,27 @@ impl Proof {
 
 /// Whether the regular file at `path`, which holds no symlinks, looks like a secret.
 pub(crate) fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
-    // A secret that tools find has a name that is text.
     let name = path.file_name().and_then(OsStr::to_str)?;
-    let (_, like, _) = NAMES.iter().find(|(form, _, proof)| form.fits(name) && proof.holds(host, path))?;
+    let is_like = |(_, proof, forms): &&(&str, Proof, &[NameForm])| {
+        forms.iter().any(|form| form.fits(name)) && proof.holds(host, path)
+    };
+    let (like, ..) = NAMES.iter().find(is_like)?;
     Some(Looks { like, by_preset: *like == ENVIRONMENT })
 }
 
-/// The places of the home that hold a secret, and what each looks like. Files that lie in the home itself included.
+/// The secrets in well-known places of the home and in the home itself, each with its kind.
 pub(crate) fn in_home(host: &Host, home: &AbsPath) -> Vec<(AbsPath, &'static str)> {
-    let known = IN_HOME.iter().filter_map(|(place, like, proof)| {
-        let found = host.resolve_from(home, place.as_ref()).ok()?;
-        let is_file = found.kind.is_some() && proof.holds(host, &found.path);
-        is_file.then_some((found.path, *like))
+    let existing = |name: &Path| Some(host.resolve_from(home, name).ok().filter(|found| found.kind.is_some())?.path);
+    let known = IN_HOME.iter().flat_map(|(like, proof, places)| {
+        let found = places.iter().filter_map(|place| existing(place.as_ref()));
+        found.filter(|path| proof.holds(host, path)).map(|path| (path, *like))
     });
     let entries = host.read_dir(home).unwrap_or_default();
-    let files = entries.into_iter().filter(|entry| entry.kind == crate::host::FileKind::File && !entry.is_socket);
+    let files = entries.into_iter().filter(|entry| entry.kind == FileKind::File && !entry.is_socket);
     let beside = files.filter_map(|entry| {
-        let found = host.resolve_from(home, entry.name.as_ref()).ok().filter(|found| found.kind.is_some())?;
-        let like = looks(host, &found.path)?.like;
-        Some((found.path, like))
+        let path = existing(entry.name.as_ref())?;
+        let like = looks(host, &path)?.like;
+        Some((path, like))
     });
     let mut all: Vec<(AbsPath, &str)> = known.chain(beside).collect();
     all.sort();

@@ -1,27 +1,31 @@
-//! What the command can see and should not: secrets, sockets, other names of hidden files. And what it is missing: files that git tracks.
+//! Files that the command can see and should not (secrets, sockets, other names of hidden files),
+//! hidden files that git tracks, and writable folders on PATH.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
-use crate::audit::entry::entry;
+use crate::audit::entry::{entry, folder_entry};
 use crate::compile::Compiled;
-use crate::compile::plan;
+use crate::compile::layers::Project;
+use crate::compile::plan::{self, View};
 use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 use crate::policy::rule::{Access, HardLinks, LayerKind, Mask};
 
-use super::{Finding, secrets, third_party, walk};
+use super::{LintFinding, secrets, third_party, walk};
 
-/// Secrets and sockets, by a walk of the project and a look at the well-known places of the home. False when the project
-/// was too large to be seen as a whole.
-pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) -> bool {
+/// Finds secrets and sockets in the project and in well-known places of the home. Returns false if
+/// the walk of the project reached its limit.
+pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) -> bool {
     let (plan, project) = (&compiled.plan, &compiled.layers.project);
     let mut tracked = TrackedFiles::new(host);
     let mut seen = BTreeSet::new();
     for (_, path) in compiled.resolution.left_alone.iter().filter(|(_, path)| plan.view(path).shows_host()) {
         if seen.insert(path.clone()) {
-            findings.push(Finding::on(path, held_by_git(path, "a secret")));
+            findings.push(LintFinding::on(path, held_by_git(path, "a secret")));
         }
     }
     hidden_from_git(compiled, &mut tracked, findings);
@@ -37,13 +41,13 @@ pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &m
                 true => held_by_git(&path, looks.like),
                 false => readable(compiled, &path, looks.like),
             };
-            findings.push(Finding::on(&path, diagnostic));
+            findings.push(LintFinding::on(&path, diagnostic));
             seen.insert(path);
         }
     });
     for (path, like) in secrets::in_home(host, &project.home) {
         if plan.view(&path).shows_host() && seen.insert(path.clone()) {
-            findings.push(Finding::on(&path, readable(compiled, &path, like)));
+            findings.push(LintFinding::on(&path, readable(compiled, &path, like)));
         }
     }
     whole
@@ -65,24 +69,27 @@ fn held_by_git(path: &AbsPath, like: &str) -> Diagnostic {
     .help("if it is one, revoke it and take it out of git: a mask over a file would not hide the repository")
 }
 
-/// git takes the mask over a file for something that it cannot add.
-fn hidden_from_git(compiled: &Compiled, tracked: &mut TrackedFiles, findings: &mut Vec<Finding>) {
+/// Finds hidden files that git tracks: git cannot add the mask over a file.
+fn hidden_from_git(compiled: &Compiled, tracked: &mut TrackedFiles, findings: &mut Vec<LintFinding>) {
     for (path, decision) in compiled.decisions.iter() {
-        let is_hidden = decision.access == Access::Exclude && decision.kind == FileKind::File;
-        let is_hidden = is_hidden && decision.mask == Mask::Denied;
-        if is_hidden && path.is_within(&compiled.layers.project.root) && tracked.names(path) {
+        let is_file = decision.kind == FileKind::File && decision.mask == Mask::Denied;
+        if is_file
+            && decision.access == Access::Exclude
+            && path.is_within(&compiled.layers.project.root)
+            && tracked.names(path)
+        {
             let message = format!(
                 "`{path}` is hidden, and git tracks it: `git add -A`, `commit -a` and `stash` inside stop at it"
             );
             let help = "take it out of git (`git rm --cached`), or leave it as git has it: what `@secrets` hides stays \
                         readable then, since the repository holds it anyway";
-            findings.push(Finding::on(path, Diagnostic::new(Code::HiddenTracked, message).help(help)));
+            findings.push(LintFinding::on(path, Diagnostic::new(Code::HiddenTracked, message).help(help)));
         }
     }
 }
 
-/// SPEC W1 leaves those of the project alone.
-fn socket(compiled: &Compiled, path: &AbsPath) -> Option<Finding> {
+/// Reports a socket in the project, which SPEC W1 leaves alone.
+fn socket(compiled: &Compiled, path: &AbsPath) -> Option<LintFinding> {
     if compiled.decisions.get(path).is_some_and(|decision| decision.shows_socket) {
         return None;
     }
@@ -91,12 +98,12 @@ fn socket(compiled: &Compiled, path: &AbsPath) -> Option<Finding> {
         None => "hide it with an `exclude` if the service does more than the command may".to_owned(),
     };
     let message = format!("`{path}` is a socket in the project: the command can use whatever listens on it");
-    Some(Finding::on(path, Diagnostic::new(Code::VisibleSocket, message).help(help)))
+    Some(LintFinding::on(path, Diagnostic::new(Code::VisibleSocket, message).help(help)))
 }
 
-/// Files with other names: those for which a rule accepts that, and those in folders that a user hides. (For all other rules it
-/// is an error: SPEC W4.)
-pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Finding>) {
+/// Finds files with other names: those for which a rule accepts that, and those in folders that a
+/// user hides. (For all other rules it is an error: SPEC W4.)
+pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
     for (path, decision) in compiled.decisions.iter() {
         let is_accepted = decision.access.is_protective() && decision.hard_links == HardLinks::Allow;
         if decision.kind == FileKind::File && decision.names > 1 && is_accepted && !decision.shows_socket {
@@ -106,27 +113,68 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Fi
             );
             let help = format!("`{}` shows the others", plan::find_names(path));
             let diagnostic = Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help).as_note(true);
-            findings.push(Finding::on(path, diagnostic));
+            findings.push(LintFinding::on(path, diagnostic));
         }
         let hides = decision.access == Access::Exclude && decision.kind == FileKind::Directory;
-        if hides && decision.layer > LayerKind::Preset {
-            let mut others: Vec<AbsPath> = Vec::new();
-            let governs = |at: &AbsPath| compiled.decisions.get(at).is_none();
-            walk::walk(host, path, &[], governs, |file, found| {
-                let is_other = !found.is_symlink && governs(&file);
-                if is_other && host.names(&file).is_ok_and(|names| names.is_some_and(|names| names > 1)) {
-                    others.push(file);
-                }
-            });
-            findings.extend(others.first().map(|first| {
-                let more = match others.len() - 1 {
-                    0 => String::new(),
-                    more => format!(", and so have {more} more"),
-                };
-                let message = format!("`{first}` is hidden with its folder, but has other names (hard links){more}");
-                let help = format!("`{}` shows them: remove or hide them, too", plan::find_names(first));
-                Finding::on(first, Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help))
-            }));
+        if !hides || decision.layer <= LayerKind::Preset {
+            continue;
+        }
+        let mut others: Vec<AbsPath> = Vec::new();
+        let governs = |at: &AbsPath| compiled.decisions.get(at).is_none();
+        walk::walk(host, path, &[], governs, |file, found| {
+            if !found.is_symlink && governs(&file) && has_other_names(host, &file) {
+                others.push(file);
+            }
+        });
+        let Some(first) = others.first() else { continue };
+        let more = match others.len() - 1 {
+            0 => String::new(),
+            more => format!(", and so have {more} more"),
+        };
+        let message = format!("`{first}` is hidden with its folder, but has other names (hard links){more}");
+        let help = format!("`{}` shows them: remove or hide them, too", plan::find_names(first));
+        let diagnostic = Diagnostic::new(Code::HardLink, message).at(&decision.origin).help(help);
+        findings.push(LintFinding::on(first, diagnostic));
+    }
+}
+
+/// Whether the file has hard links elsewhere, which no mount at `path` covers.
+pub(crate) fn has_other_names(host: &Host, path: &AbsPath) -> bool {
+    host.names(path).is_ok_and(|names| names.is_some_and(|names| names > 1))
+}
+
+/// Writable folders on PATH: the command can plant a program that later runs outside of the
+/// sandbox.
+pub(super) fn writable_path(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
+    let project = &compiled.layers.project;
+    let mut seen = BTreeSet::new();
+    let path = compiled.environment.var("PATH").map(OsStr::as_bytes).unwrap_or_default();
+    for written in path.split(|byte| *byte == b':').filter(|_| !path.is_empty()) {
+        // An empty entry is the working directory.
+        let Ok(found) = host.resolve_from(&project.cwd, OsStr::from_bytes(written).as_ref()) else { continue };
+        let is_folder = found.kind.is_none_or(|kind| kind == FileKind::Directory);
+        let is_writable = compiled.plan.view(&found.path) == View::HostRw;
+        if is_folder && is_writable && seen.insert(found.path.clone()) {
+            findings.push(LintFinding::on(&found.path, writable_folder(project, &found.path, found.kind.is_some())));
         }
     }
+}
+
+fn writable_folder(project: &Project, path: &AbsPath, exists: bool) -> Diagnostic {
+    let (message, entry) = if exists {
+        (format!("`{path}` is on PATH, and the command can put programs there"), entry(path, project))
+    } else {
+        (
+            format!("`{path}` is on PATH and missing, and the command can create it with programs in it"),
+            folder_entry(path, project),
+        )
+    };
+    let help = match entry {
+        Some(entry) if exists => format!("make it read-only with `ro = [{entry}]`, or take it out of PATH"),
+        Some(entry) => {
+            format!("block it with `ro = [{{ path = {entry}, if-missing = \"block\" }}]`, or take it out of PATH")
+        }
+        None => "make it read-only, or take it out of PATH".to_owned(),
+    };
+    Diagnostic::new(Code::WritablePath, message).help(help)
 }

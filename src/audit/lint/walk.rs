@@ -1,14 +1,14 @@
-//! A look at all files of a project that ends in any case.
+//! A bounded walk over the files of a project.
 
 use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::path::AbsPath;
 
-/// A project with more files than this, besides third-party code, is looked at in part.
-pub(crate) const MOST_ENTRIES: usize = 100_000;
+/// Limit of a walk, third-party code not counted.
+const MOST_ENTRIES: usize = 100_000;
 
-/// Calls `see` for everything below `start` that is no directory, in a fixed order: parents before what is in them. Symlinks
-/// are not followed, and neither directories called one of `skip` nor those that `enters` refuses are entered. False when
-/// there was more than could be looked at.
+/// Calls `see` for every entry below `start` that is no directory, in a fixed order, parents first.
+/// The walk follows no symlinks, and enters no directory that is named in `skip` or that `enters`
+/// refuses. Returns false if it reached the limit.
 pub(crate) fn walk(
     host: &Host,
     start: &AbsPath,
@@ -19,7 +19,7 @@ pub(crate) fn walk(
     let mut left = MOST_ENTRIES;
     let mut folders = vec![start.clone()];
     while let Some(folder) = folders.pop() {
-        // What we may not read, the command may not either.
+        // The command cannot read a folder that we cannot read.
         let mut entries = host.read_dir(&folder).unwrap_or_default();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         let mut below = Vec::new();

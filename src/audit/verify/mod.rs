@@ -1,30 +1,29 @@
-//! Whether the kernel does what the policy says: a real sandbox is asked about each rule, and so is the model of its argv.
+//! The answer of `agent-sandbox verify`: the behaviour of a real sandbox and of the model of its
+//! argv at each rule.
 //!
-//! The sandbox is the one that a command would get, with a [`probe`] for a command. Each refusal counts only where the same question on
-//! the host, by the same user, has another answer.
+//! The sandbox is the one that a command would get, with a [`probe`] for a command. A refusal
+//! counts only where the same user gets another answer to the same question on the host.
 
-mod expect;
 mod facts;
 pub mod probe;
+mod promises;
 
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::audit::origin_json::Whence;
 use crate::compile::Compiled;
 use crate::compile::lower::{Argv, MountContent, MountFile};
 use crate::host::Host;
 use crate::host::session::Session;
-use crate::model::{Files, Model, ModelError};
+use crate::model::{Model, ModelError, ModelFiles};
+use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
 use crate::policy::places;
 
-pub use expect::Asked;
-use expect::Control;
 pub use facts::Fact;
-use probe::{Answer, Answers, EMPTY, Kind, Operation, Questions, name_of};
+use probe::{EMPTY, ProbeAnswer, ProbeAnswers, ProbeOperation, ProbedKind, Question, Questions, name_of};
+use promises::{Claim, Control, Promise};
 
 /// The answer of `agent-sandbox verify`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -52,17 +51,13 @@ pub struct Summary {
 
 /// One operation at one path.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
 pub struct Check {
     pub path: AbsPath,
-    pub operation: Operation,
+    pub operation: ProbeOperation,
     /// `rw`, `ro` or `exclude`; absent where it is no rule that asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<String>,
-    pub because: Whence,
-    /// The same, for people.
-    #[serde(skip)]
-    pub reason: String,
+    pub because: Origin,
     /// What the policy says.
     pub expected: Effect,
     /// What happened inside.
@@ -72,7 +67,7 @@ pub struct Check {
     pub errno: Option<String>,
     /// What the argv means.
     pub model: Effect,
-    pub result: Outcome,
+    pub result: CheckResult,
     /// Why it cannot be tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -90,27 +85,25 @@ pub enum Effect {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+#[serde(rename = "Outcome", rename_all = "kebab-case")]
+pub enum CheckResult {
     Ok,
     Mismatch,
     /// The host refuses it, too, so it proves nothing.
     NotTestable,
 }
 
-/// What is asked, and what for.
+/// The questions to the probes, and the answers that the policy promises.
 pub struct Examination {
     model: Model,
-    asked: Vec<Asked>,
-    /// For the probe inside.
+    promises: Vec<Promise>,
     pub inside: Questions,
-    /// For its like on the host.
     pub on_host: Questions,
 }
 
-/// The files of ours that decide what an argv means.
-pub fn model_files(argv: &Argv) -> Files {
-    let mut files = Files::default();
+/// The files of ours that decide the meaning of an argv.
+pub fn model_files(argv: &Argv) -> ModelFiles {
+    let mut files = ModelFiles::default();
     for MountFile { path, content } in &argv.files {
         match content {
             MountContent::Bytes(content) => _ = files.contents.insert(path.clone(), content.clone()),
@@ -121,7 +114,8 @@ pub fn model_files(argv: &Argv) -> Files {
     files
 }
 
-/// To be called when everything stands that the start needs. `socket`: an abstract one that somebody listens on.
+/// Prepares the questions. The caller must have created everything that the start needs, and must
+/// listen on the abstract socket `socket`.
 pub fn examination(
     host: &Host,
     session: &Session,
@@ -129,36 +123,44 @@ pub fn examination(
     argv: &Argv,
     socket: &str,
 ) -> Result<Examination, ModelError> {
-    let model = Model::read_whole(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
-    let asked = expect::asked(host, compiled, &model);
-    let questions = |questions| Questions {
-        questions,
+    let model = Model::read(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
+    let promises = promises::promises(host, compiled, &model);
+    let questions = |path: fn(&Claim) -> &AbsPath| Questions {
+        questions: promises
+            .iter()
+            .map(|one| Question { path: path(&one.claim).clone(), operation: one.operation })
+            .collect(),
         workshop: Some(places::at(places::RUN).child("user").child(session.uid.to_string())),
         socket: socket.to_owned(),
-        mounts: expect::locked(compiled),
+        mounts: promises::locked(compiled),
     };
-    let inside = questions(asked.iter().map(Asked::inside).collect());
-    let on_host = questions(asked.iter().map(Asked::on_host).collect());
-    Ok(Examination { model, asked, inside, on_host })
+    let (inside, on_host) = (questions(|claim| &claim.path), questions(|claim| &claim.source));
+    Ok(Examination { model, promises, inside, on_host })
 }
 
 impl Examination {
-    /// What the answers come to: one to each question, in their order. `None` where there are more or fewer, because what was not answered
-    /// does not hold.
-    pub fn judge(&self, compiled: &Compiled, argv: &Argv, inside: &Answers, host: &Answers) -> Option<Verification> {
-        if [inside, host].iter().any(|side| side.answers.len() != self.asked.len()) {
+    /// Compares the answers with the promises. `None` unless each question has an answer on both
+    /// sides.
+    pub fn judge(
+        &self,
+        compiled: &Compiled,
+        argv: &Argv,
+        inside: &ProbeAnswers,
+        host: &ProbeAnswers,
+    ) -> Option<Verification> {
+        if [inside, host].iter().any(|side| side.answers.len() != self.promises.len()) {
             return None;
         }
         let answers = inside.answers.iter().zip(&host.answers);
-        let checks: Vec<Check> =
-            self.asked.iter().zip(answers).filter_map(|(asked, (inside, host))| check(asked, inside, host)).collect();
+        let judged = self.promises.iter().zip(answers);
+        let checks: Vec<Check> = judged.filter_map(|(one, (inside, host))| check(one, inside, host)).collect();
         let facts = facts::facts(compiled, argv, &self.model, &inside.process, &host.process);
         let mut summary = Summary::default();
         for result in checks.iter().map(|check| check.result).chain(facts.iter().map(|fact| fact.result)) {
             match result {
-                Outcome::Ok => summary.ok += 1,
-                Outcome::Mismatch => summary.mismatch += 1,
-                Outcome::NotTestable => summary.not_testable += 1,
+                CheckResult::Ok => summary.ok += 1,
+                CheckResult::Mismatch => summary.mismatch += 1,
+                CheckResult::NotTestable => summary.not_testable += 1,
             }
         }
         let holds = summary.mismatch == 0;
@@ -166,110 +168,96 @@ impl Examination {
     }
 }
 
-/// `None` for what is not worth a line.
-fn check(asked: &Asked, inside: &Answer, host: &Answer) -> Option<Check> {
-    let kernel = effect(asked, inside, host);
-    let errno = (inside.errno != 0).then(|| name_of(inside.errno));
-    let is = |answer: &Answer, kind| answer.found.is_some_and(|found| found.kind == kind);
-    // No mount refuses to write to what is no file: a read-only socket can be spoken to.
-    let is_special = is(inside, Kind::Special) && is(host, Kind::Special);
-    if is_special && asked.operation == Operation::Write && asked.expected == Effect::Refused {
+/// `None` for a check that gets no line.
+fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<Check> {
+    let Promise { ref claim, operation, expected, refusals, model } = *promise;
+    let kernel = effect(operation, inside, host);
+    // A mount does not refuse writing to a socket, a FIFO or a device.
+    let is_special = |answer: &ProbeAnswer| answer.found.is_some_and(|found| found.kind == ProbedKind::Special);
+    if is_special(inside) && is_special(host) && operation == ProbeOperation::Write && expected == Effect::Refused {
         return None;
     }
-    let as_it_must = inside.errno == 0
-        || kernel != Effect::Refused
-        || asked.refusals.iter().any(|e| e.raw_os_error() == inside.errno);
-    let agrees = asked.expected == kernel && asked.model == kernel && as_it_must;
-    // What the host refuses proves nothing about a refusal. But a mask that can be opened is none, whatever the host says.
-    let note = why_not_testable(asked, host).filter(|_| kernel == Effect::Refused || asked.expected == Effect::Allowed);
+    let is_as_promised =
+        inside.errno == 0 || kernel != Effect::Refused || refusals.iter().any(|e| e.raw_os_error() == inside.errno);
+    let agrees = expected == kernel && model == kernel && is_as_promised;
+    // A refusal proves nothing where the host refuses, too. A mask that can be opened is always
+    // wrong.
+    let may_be_untestable = kernel == Effect::Refused || expected == Effect::Allowed;
+    let note = why_not_testable(promise, host).filter(|_| may_be_untestable);
     let result = match (&note, agrees) {
-        (Some(_), _) if asked.optional => return None,
+        (Some(_), _) if claim.optional => return None,
         // The model can still be wrong.
-        (Some(_), _) if asked.model == asked.expected => Outcome::NotTestable,
-        (None, true) => Outcome::Ok,
-        _ => Outcome::Mismatch,
+        (Some(_), _) if model == expected => CheckResult::NotTestable,
+        (None, true) => CheckResult::Ok,
+        _ => CheckResult::Mismatch,
     };
     Some(Check {
-        path: asked.path.clone(),
-        operation: asked.operation,
-        access: asked.access.map(|access| access.key().to_owned()),
-        because: Whence::from(&asked.because),
-        reason: asked.because.to_string(),
-        expected: asked.expected,
+        path: claim.path.clone(),
+        operation,
+        access: claim.access.map(|access| access.key().to_owned()),
+        because: claim.because.clone(),
+        expected,
         kernel,
-        errno,
-        model: asked.model,
+        errno: (inside.errno != 0).then(|| name_of(inside.errno)),
+        model,
         result,
         note,
     })
 }
 
-fn effect(asked: &Asked, inside: &Answer, host: &Answer) -> Effect {
-    if asked.operation == Operation::Move {
-        // Full, and nothing else in the way: a rename would have worked.
-        return if is_full(inside) { Effect::Allowed } else { Effect::Refused };
-    }
-    let same = || inside.found.map(|found| found.identity) == host.found.map(|found| found.identity);
-    match inside.errno {
-        0 if same() => Effect::Allowed,
-        0 => Effect::Private,
+fn effect(operation: ProbeOperation, inside: &ProbeAnswer, host: &ProbeAnswer) -> Effect {
+    let identity = |answer: &ProbeAnswer| answer.found.map(|found| found.identity);
+    match (operation, inside.errno) {
+        // The directory is not empty, and nothing else refuses: a rename would have worked.
+        (ProbeOperation::Move, _) if is_full(inside) => Effect::Allowed,
+        (ProbeOperation::Read | ProbeOperation::Write, 0) if identity(inside) == identity(host) => Effect::Allowed,
+        (ProbeOperation::Read | ProbeOperation::Write, 0) => Effect::Private,
         _ => Effect::Refused,
     }
 }
 
-fn is_full(answer: &Answer) -> bool {
+fn is_full(answer: &ProbeAnswer) -> bool {
     [Errno::NOTEMPTY, Errno::EXIST].iter().any(|e| e.raw_os_error() == answer.errno)
 }
 
-/// The control: the same question on the host.
-fn why_not_testable(asked: &Asked, host: &Answer) -> Option<String> {
+/// Judges the control: the answer to the question on the host.
+fn why_not_testable(promise: &Promise, host: &ProbeAnswer) -> Option<String> {
+    if promise.expected == Effect::Private || promise.claim.control == Control::Workshop {
+        return None;
+    }
     let refused = || format!("the host itself refuses: {}", name_of(host.errno));
-    match (asked.operation, asked.expected) {
-        (_, Effect::Private) => None,
-        _ if asked.control == Control::Workshop => None,
-        (Operation::Move, _) if is_full(host) => None,
-        (Operation::Move, _) if host.errno == EMPTY.raw_os_error() => {
+    match promise.operation {
+        ProbeOperation::Move if is_full(host) => None,
+        ProbeOperation::Move if host.errno == EMPTY.raw_os_error() => {
             Some("it is empty, or cannot be listed".to_owned())
         }
-        (Operation::Move, _) => Some(refused()),
+        ProbeOperation::Move => Some(refused()),
         _ if host.found.is_none() => Some("nothing is there".to_owned()),
         _ => (host.errno != 0).then(refused),
     }
 }
 
-/// Names for people, in one line.
-fn listed(names: &[Word]) -> String {
-    let shown: Vec<String> = names.iter().map(|Word(name)| crate::policy::path::escape_for_display(name)).collect();
-    shown.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::probe::Found;
+    use super::probe::ProbedFile;
     use super::*;
     use crate::host::identity::Identity;
-    use crate::policy::origin::Origin;
 
-    fn answer(inode: u64, errno: i32) -> Answer {
+    fn answer(inode: u64, errno: i32) -> ProbeAnswer {
         let identity = Identity { device: 1, inode };
-        Answer { found: Some(Found { identity, kind: Kind::Directory }), errno }
+        ProbeAnswer { found: Some(ProbedFile { identity, kind: ProbedKind::Directory }), errno }
     }
 
-    /// What comes of reading a folder that is to be hidden.
-    fn read_hidden(inside: &Answer, host: &Answer) -> Outcome {
-        let asked = Asked {
-            path: AbsPath::root().child("x"),
-            source: AbsPath::root().child("x"),
-            operation: Operation::Read,
+    /// The result of reading a folder that must be hidden.
+    fn read_hidden(inside: &ProbeAnswer, host: &ProbeAnswer) -> CheckResult {
+        let expected = Promise {
+            claim: Claim::of(&AbsPath::root().child("x"), &Origin::BuiltIn("a test"), None),
+            operation: ProbeOperation::Read,
             expected: Effect::Refused,
             refusals: &[Errno::ACCESS],
             model: Effect::Refused,
-            because: Origin::BuiltIn("a test"),
-            access: None,
-            control: Control::Host,
-            optional: false,
         };
-        check(&asked, inside, host).map(|check| check.result).unwrap_or(Outcome::NotTestable)
+        check(&expected, inside, host).map(|check| check.result).unwrap_or(CheckResult::NotTestable)
     }
 
     #[test]
@@ -277,12 +265,12 @@ mod tests {
         let refused = Errno::ACCESS.raw_os_error();
         let (open, closed) = (answer(1, 0), answer(1, refused));
         let (mask, open_mask) = (answer(2, refused), answer(2, 0));
-        assert_eq!(read_hidden(&mask, &open), Outcome::Ok);
-        assert_eq!(read_hidden(&mask, &closed), Outcome::NotTestable);
+        assert_eq!(read_hidden(&mask, &open), CheckResult::Ok);
+        assert_eq!(read_hidden(&mask, &closed), CheckResult::NotTestable);
         for host in [&open, &closed] {
-            assert_eq!(read_hidden(&open_mask, host), Outcome::Mismatch);
-            assert_eq!(read_hidden(&open, host), Outcome::Mismatch);
+            assert_eq!(read_hidden(&open_mask, host), CheckResult::Mismatch);
+            assert_eq!(read_hidden(&open, host), CheckResult::Mismatch);
         }
-        assert_eq!(read_hidden(&answer(2, Errno::IO.raw_os_error()), &open), Outcome::Mismatch, "not as it must");
+        assert_eq!(read_hidden(&answer(2, Errno::IO.raw_os_error()), &open), CheckResult::Mismatch, "not as it must");
     }
 }

@@ -1,11 +1,13 @@
-//! What asks the kernel, on either side: inside, for the answer; and on the host, for what it is compared with. It decides nothing.
+//! The probe, which asks the kernel: inside for the answers, on the host for the control.
 //!
-//! Nothing is changed by asking, not even if the process is killed at any moment: a file is opened to be appended to, and nothing is; in a
-//! directory a file is made that never has a name (`O_TMPFILE`); and whether a directory stays is asked by removing it while
-//! something is in it. The kernel looks for mounts on it (EBUSY) before the file system looks into it (ENOTEMPTY), for a removal
-//! as for a rename; but a rename would need a second directory, and onto a name that exists it is refused before the kernel looks.
+//! Asking changes nothing, even if the process is killed at any moment. The probe opens a file for
+//! appending and writes nothing; it makes a file without a name in a directory (`O_TMPFILE`); and
+//! it tests whether a directory stays by removing it while it is not empty. The kernel looks for
+//! mounts (EBUSY) before the file system looks for content (ENOTEMPTY), for a removal as for a
+//! rename. A rename would need a second directory, and onto a name that exists it is refused before
+//! that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -18,18 +20,19 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::host::identity::Identity;
 use crate::policy::path::AbsPath;
 use crate::policy::path_json::Word;
 use crate::policy::places;
 
-/// The word that asks our binary to be the probe.
+/// The argument that makes our binary the probe.
 pub const SUBCOMMAND: &str = "__verify";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
+#[serde(rename = "Operation", rename_all = "kebab-case")]
+pub enum ProbeOperation {
     /// Open it for reading.
     Read,
     /// Open a file for appending, or make a file without a name in a directory.
@@ -41,66 +44,66 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     pub path: AbsPath,
-    pub operation: Operation,
+    pub operation: ProbeOperation,
 }
 
-/// All that one probe is asked.
+/// The standard input of a probe.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Questions {
     pub questions: Vec<Question>,
-    /// A place inside where everything is possible.
+    /// A directory inside where every operation must work.
     pub workshop: Option<AbsPath>,
     /// An abstract socket that the host listens on.
     pub socket: String,
-    /// Mount points that are to stay.
+    /// Mount points that the probe tries to unmount.
     pub mounts: Vec<AbsPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    pub found: Option<Found>,
-    /// The number of the error; 0 if it was possible.
+pub struct ProbeAnswer {
+    pub found: Option<ProbedFile>,
+    /// The number of the error; 0 for success.
     pub errno: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct ProbedFile {
     #[serde(flatten)]
     pub identity: Identity,
-    pub kind: Kind,
+    pub kind: ProbedKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ProbedKind {
     Directory,
     File,
     /// The device that discards everything: a mask, if it is not in `/dev`.
     Null,
-    /// What may notice that it is opened: a socket, a FIFO, a device.
+    /// A socket, a FIFO or a device, which may react to being opened.
     Special,
     Link,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answers {
-    pub answers: Vec<Answer>,
-    pub process: Process,
+pub struct ProbeAnswers {
+    pub answers: Vec<ProbeAnswer>,
+    pub process: ProbeProcess,
 }
 
-/// What a process finds out about itself.
+/// The state of the probe's own process. The numbers are errors, 0 for success.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Process {
-    /// Of `/proc/self/status`.
+pub struct ProbeProcess {
+    /// From `/proc/self/status`.
     pub status: BTreeMap<String, String>,
     pub namespaces: BTreeMap<String, String>,
-    /// The names of its variables, sorted.
+    /// The names of its variables.
     pub environment: Vec<Word>,
-    /// Past standard error, and directories anywhere.
+    /// File descriptors from 3 on, and those of directories.
     pub descriptors: Vec<String>,
     pub cwd: Option<AbsPath>,
     pub marker: bool,
-    /// What went wrong where nothing should.
+    /// The failure in the workshop.
     pub workshop: Option<String>,
     pub socket: i32,
     pub settings: i32,
@@ -108,78 +111,80 @@ pub struct Process {
     pub unmounts: Vec<i32>,
 }
 
-/// `on_host`: as who the command will be, without the capabilities that it will not have.
-pub fn answer(questions: &Questions, on_host: bool) -> io::Result<Answers> {
+/// Answers `questions`. On the host, the probe drops the capabilities that the command will not
+/// have.
+pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> {
     if on_host {
         shed_capabilities()?;
     }
     // First: what follows opens files.
     let descriptors = descriptors()?;
     let answers = questions.questions.iter().map(|question| examine(question, on_host)).collect();
-    let workshop = questions.workshop.as_ref().filter(|_| !on_host).and_then(|place| work_in(place.as_path()).err());
-    let process = Process {
+    let workshop = questions.workshop.as_ref().filter(|_| !on_host);
+    let workshop = workshop.and_then(|place| work_in(place.as_path()).err()).map(|e| e.to_string());
+    let process = ProbeProcess {
         status: status()?,
         namespaces: namespaces()?,
-        environment: names_of_variables(),
+        environment: std::env::vars_os().map(|(name, _)| name).collect::<BTreeSet<_>>().into_iter().map(Word).collect(),
         descriptors,
         cwd: std::env::current_dir().ok().and_then(AbsPath::normalize),
         marker: fs::symlink_metadata(places::MARKER).is_ok(),
         workshop,
         socket: errno(connect(&questions.socket)),
         settings: errno(fs::OpenOptions::new().write(true).open(SETTING).map(drop)),
-        // Last: it may succeed, and then nothing is as before.
+        // Last, because success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
         unmounts: if on_host { Vec::new() } else { questions.mounts.iter().map(take_down).collect() },
     };
-    Ok(Answers { answers, process })
+    Ok(ProbeAnswers { answers, process })
 }
 
-/// A setting of the kernel that leads out of every sandbox. It is opened, and not written.
+/// A setting of the kernel that leads out of every sandbox. The probe opens it and does not write.
 const SETTING: &str = "/proc/sys/kernel/core_pattern";
 
-/// An ordinary user has none to lose, and needs one to lose the others.
+/// An ordinary user has no capabilities, and dropping needs one.
 fn shed_capabilities() -> io::Result<()> {
     let sets = rustix::thread::capabilities(None)?;
     if sets.permitted.is_empty() { Ok(()) } else { crate::sys::capabilities::drop_capabilities() }
 }
 
-fn examine(question: &Question, on_host: bool) -> Answer {
+fn examine(question: &Question, on_host: bool) -> ProbeAnswer {
     let path = question.path.as_path();
     let found = match look(path) {
         Ok(found) => found,
-        Err(e) => return Answer { found: None, errno: errno(Err(e)) },
+        Err(e) => return ProbeAnswer { found: None, errno: errno(Err(e)) },
     };
     let tried = match (question.operation, found.kind) {
-        (_, Kind::Link) => Err(Errno::LOOP),
-        (Operation::Read, Kind::Special) => accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS),
-        (Operation::Write, Kind::Special) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS),
-        (Operation::Read, _) => open(path, OFlags::RDONLY | HARMLESS, Mode::empty()).map(drop),
-        (Operation::Write, Kind::Directory) => write_in(path),
-        (Operation::Write, _) => append_to(path),
-        (Operation::Move, Kind::Directory) => remove_while_full(path, on_host),
-        (Operation::Move, _) => Err(Errno::NOTDIR),
+        (_, ProbedKind::Link) => Err(Errno::LOOP),
+        (ProbeOperation::Read, ProbedKind::Special) => accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS),
+        (ProbeOperation::Write, ProbedKind::Special) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS),
+        (ProbeOperation::Read, _) => open(path, OFlags::RDONLY | HARMLESS, Mode::empty()).map(drop),
+        (ProbeOperation::Write, ProbedKind::Directory) => write_in(path),
+        (ProbeOperation::Write, _) => append_to(path),
+        (ProbeOperation::Move, ProbedKind::Directory) => remove_while_full(path, on_host),
+        (ProbeOperation::Move, _) => Err(Errno::NOTDIR),
     };
-    Answer { found: Some(found), errno: tried.err().map_or(0, Errno::raw_os_error) }
+    ProbeAnswer { found: Some(found), errno: tried.err().map_or(0, Errno::raw_os_error) }
 }
 
 const HARMLESS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-fn look(path: &Path) -> io::Result<Found> {
+fn look(path: &Path) -> io::Result<ProbedFile> {
     let found = fs::symlink_metadata(path)?;
     let kind = found.file_type();
     let kind = match () {
-        () if kind.is_dir() => Kind::Directory,
-        () if kind.is_file() => Kind::File,
-        () if kind.is_symlink() => Kind::Link,
-        () if kind.is_char_device() && found.rdev() == rustix::fs::makedev(1, 3) => Kind::Null,
-        () => Kind::Special,
+        () if kind.is_dir() => ProbedKind::Directory,
+        () if kind.is_file() => ProbedKind::File,
+        () if kind.is_symlink() => ProbedKind::Link,
+        () if kind.is_char_device() && found.rdev() == rustix::fs::makedev(1, 3) => ProbedKind::Null,
+        () => ProbedKind::Special,
     };
-    Ok(Found { identity: Identity::of(&found), kind })
+    Ok(ProbedFile { identity: Identity::of(&found), kind })
 }
 
 fn append_to(path: &Path) -> rustix::io::Result<()> {
     match open(path, OFlags::WRONLY | OFlags::APPEND | HARMLESS, Mode::empty()) {
-        // A program that runs: the kernel says so before it looks at the mount.
+        // A program is running: the kernel says so before it looks at the mount.
         Err(Errno::TXTBSY) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS),
         opened => opened.map(drop),
     }
@@ -188,7 +193,7 @@ fn append_to(path: &Path) -> rustix::io::Result<()> {
 fn write_in(directory: &Path) -> rustix::io::Result<()> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     match open(directory, flags, Mode::from_raw_mode(0o600)) {
-        // Not every file system has files without names. This asks the same of the kernel, and makes nothing.
+        // Not every file system has `O_TMPFILE`.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
             accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
         }
@@ -196,8 +201,8 @@ fn write_in(directory: &Path) -> rustix::io::Result<()> {
     }
 }
 
-/// What is seen to be empty is left alone, with an answer that no kernel gives. So is, on the host, what cannot be listed: it may be empty.
-/// Inside, that is a mask, which stays.
+/// Leaves an empty directory alone, and answers with an error that no kernel gives. A directory
+/// that cannot be listed may be empty on the host; inside it is a mask, which stays.
 fn remove_while_full(directory: &Path, on_host: bool) -> rustix::io::Result<()> {
     let is_empty = fs::read_dir(directory).map_or(on_host, |mut entries| entries.next().is_none());
     if is_empty {
@@ -208,24 +213,33 @@ fn remove_while_full(directory: &Path, on_host: bool) -> rustix::io::Result<()> 
 
 pub(super) const EMPTY: Errno = Errno::NODATA;
 
-/// What the other questions do, where all of it must work: a probe that cannot write anywhere proves nothing by not writing.
-fn work_in(place: &Path) -> Result<(), String> {
+#[derive(Debug, Error)]
+enum WorkshopError {
+    #[error("{step}: {}", name_of(*.errno))]
+    Failed { step: &'static str, errno: i32 },
+    #[error("a full directory was removed: {0:?}")]
+    Removed(rustix::io::Result<()>),
+}
+
+/// Does the operations of the other questions where all must work: a probe that cannot write
+/// anywhere proves nothing by not writing.
+fn work_in(place: &Path) -> Result<(), WorkshopError> {
     let [one, inner, other, file] = ["one", "one/inner", "other", "file"].map(|name| place.join(name));
-    let step = |what: &'static str| move |e: io::Error| format!("{what}: {}", name_of(errno(Err(e))));
-    fs::create_dir(&one).map_err(step("make a directory"))?;
-    fs::create_dir(&inner).map_err(step("make a directory"))?;
+    let step = |step| move |e: io::Error| WorkshopError::Failed { step, errno: errno(Err(e)) };
+    fs::create_dir(&one).and_then(|()| fs::create_dir(&inner)).map_err(step("make a directory"))?;
     match remove_while_full(&one, false) {
         Err(Errno::NOTEMPTY | Errno::EXIST) => {}
-        removed => return Err(format!("a full directory was removed: {removed:?}")),
+        removed => return Err(WorkshopError::Removed(removed)),
     }
     fs::rename(&one, &other).map_err(step("rename a directory"))?;
-    write_in(&other).map_err(|e| step("make a file without a name")(e.into()))?;
+    write_in(&other).map_err(io::Error::from).map_err(step("make a file without a name"))?;
     fs::write(&file, "").map_err(step("make a file"))?;
-    append_to(&file).map_err(|e| step("append to a file")(e.into()))?;
+    append_to(&file).map_err(io::Error::from).map_err(step("append to a file"))?;
     fs::remove_file(&file).and_then(|()| fs::remove_dir_all(&other)).map_err(step("remove it"))
 }
 
-/// Root without capabilities gets one, and cannot be root in it: what counts is that it was made.
+/// Root without capabilities can make a user namespace but cannot be root in it, so `enter` fails
+/// after success.
 fn make_user_namespace() -> i32 {
     let current = || fs::read_link("/proc/self/ns/user").ok();
     let before = current();
@@ -243,9 +257,9 @@ fn connect(socket: &str) -> io::Result<()> {
 
 fn status() -> io::Result<BTreeMap<String, String>> {
     let text = fs::read_to_string("/proc/self/status")?;
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    let wanted = |name: &str| name.starts_with("Cap") || ["NoNewPrivs", "Seccomp"].contains(&name);
-    Ok(lines.filter(|(name, _)| wanted(name)).map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
+    let is_used = |name: &str| name.starts_with("Cap") || ["NoNewPrivs", "Seccomp"].contains(&name);
+    let lines = text.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| is_used(name));
+    Ok(lines.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
 }
 
 fn namespaces() -> io::Result<BTreeMap<String, String>> {
@@ -258,15 +272,9 @@ fn namespaces() -> io::Result<BTreeMap<String, String>> {
     Ok(all)
 }
 
-fn names_of_variables() -> Vec<Word> {
-    let mut names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-    names.sort();
-    names.into_iter().map(Word).collect()
-}
-
 fn descriptors() -> io::Result<Vec<String>> {
     let listed: Vec<_> = fs::read_dir("/proc/self/fd")?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    // The one that listed them has been closed again, so it leads nowhere.
+    // The descriptor that listed them is closed by now, so its metadata cannot be read.
     let open = listed.into_iter().filter_map(|path| Some((fs::metadata(&path).ok()?.is_dir(), path)));
     let is_standard = |path: &Path| path.file_name().is_some_and(|name| ["0", "1", "2"].iter().any(|n| name == *n));
     let unwanted = open.filter(|(is_directory, path)| *is_directory || !is_standard(path));
@@ -275,36 +283,19 @@ fn descriptors() -> io::Result<Vec<String>> {
 }
 
 fn errno(result: io::Result<()>) -> i32 {
-    // What is no error of the system is none that a sandbox makes.
+    // An error without a number does not come from the kernel.
     result.err().map_or(0, |e| e.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// As the manual pages call it.
+/// The name of an error in the manual pages.
 pub(super) fn name_of(errno: i32) -> String {
-    const NAMES: [(Errno, &str); 22] = [
-        (Errno::PERM, "EPERM"),
-        (Errno::NOENT, "ENOENT"),
-        (Errno::IO, "EIO"),
-        (Errno::NXIO, "ENXIO"),
-        (Errno::ACCESS, "EACCES"),
-        (Errno::BUSY, "EBUSY"),
-        (Errno::EXIST, "EEXIST"),
-        (Errno::XDEV, "EXDEV"),
-        (Errno::NOTDIR, "ENOTDIR"),
-        (Errno::ISDIR, "EISDIR"),
-        (Errno::INVAL, "EINVAL"),
-        (Errno::TXTBSY, "ETXTBSY"),
-        (Errno::NOSPC, "ENOSPC"),
-        (Errno::ROFS, "EROFS"),
-        (Errno::NOSYS, "ENOSYS"),
-        (Errno::NOTEMPTY, "ENOTEMPTY"),
-        (Errno::LOOP, "ELOOP"),
-        (Errno::NODATA, "ENODATA"),
-        (Errno::USERS, "EUSERS"),
-        (Errno::OPNOTSUPP, "EOPNOTSUPP"),
-        (Errno::CONNREFUSED, "ECONNREFUSED"),
-        (Errno::STALE, "ESTALE"),
-    ];
-    let known = NAMES.iter().find(|(known, _)| known.raw_os_error() == errno);
-    known.map_or_else(|| format!("error {errno}"), |(_, name)| (*name).to_owned())
+    macro_rules! name {
+        ($($name:ident)+) => {
+            match errno { $(libc::$name => stringify!($name).to_owned(),)+ _ => format!("error {errno}") }
+        };
+    }
+    name! {
+        EPERM ENOENT EIO ENXIO EACCES EBUSY EEXIST EXDEV ENOTDIR EISDIR EINVAL ETXTBSY ENOSPC EROFS ENOSYS
+        ENOTEMPTY ELOOP ENODATA EUSERS EOPNOTSUPP ECONNREFUSED ESTALE
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::error::ErrorKind;
 
-use crate::audit::diff::{Change, Diff, Subject, diff};
+use crate::audit::diff::{Diff, PolicyChange, Subject, diff};
 use crate::compile;
 use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
@@ -106,7 +106,7 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
 }
 
 fn text(found: &Diff, paint: Paint) -> String {
-    let rows = |changes: &[Change]| changes.iter().map(row).collect::<Vec<_>>();
+    let rows = |changes: &[PolicyChange]| changes.iter().map(row).collect::<Vec<_>>();
     let (widened, narrowed) = (rows(&found.widened), rows(&found.narrowed));
     // Longer cells do not move the columns of all other rows.
     let width = |column: usize, most: usize| {
@@ -134,12 +134,11 @@ fn text(found: &Diff, paint: Paint) -> String {
 }
 
 /// The subject, the change, and the rules that decide.
-fn row(Change { what, old, new }: &Change) -> [String; 3] {
-    let (was, is) = (old.is.shown(), new.is.shown());
+fn row(PolicyChange { what, old, new }: &PolicyChange) -> [String; 3] {
     // A variable that both policies set.
-    let change = if was == is { "another value".to_owned() } else { format!("{was} → {is}") };
+    let change = if old.is == new.is { "another value".to_owned() } else { format!("{} → {}", old.is, new.is) };
     let rule = |origin: &Option<Origin>| origin.as_ref().map_or_else(|| "no rule".to_owned(), ToString::to_string);
-    [subject(what), change, format!("{} → {}", rule(&old.origin), rule(&new.origin))]
+    [subject(what), change, format!("{} → {}", rule(&old.rule), rule(&new.rule))]
 }
 
 fn subject(what: &Subject) -> String {

@@ -4,8 +4,9 @@ mod tree;
 
 use std::fmt::Write;
 
-use crate::audit::show::{self, Shown, Value};
+use crate::audit::show::{self, Shown};
 use crate::compile::config::Tmp;
+use crate::compile::policy::Setting;
 use crate::host::Host;
 
 use super::answer::Answered;
@@ -102,7 +103,7 @@ fn project(shown: &Shown) -> String {
     }
 }
 
-fn on(setting: &Value<bool>) -> String {
+fn on(setting: &Setting<bool>) -> String {
     format!("{} ({})", if setting.value { "on" } else { "off" }, setting.origin)
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::audit::effective_access::Effective;
-use crate::audit::show::Node;
+use crate::audit::effective_access::EffectiveAccess;
+use crate::audit::show::ShownPath;
 use crate::cli::style::Paint;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::Exactness;
@@ -28,11 +28,11 @@ const WIDEST: usize = 60;
 struct TreeLine {
     branch: String,
     name: String,
-    columns: Option<(Effective, String)>,
+    columns: Option<(EffectiveAccess, String)>,
 }
 
 /// `nodes` stand parents first.
-pub(super) fn text(nodes: &[Node], folding: Folding, paint: Paint) -> String {
+pub(super) fn text(nodes: &[ShownPath], folding: Folding, paint: Paint) -> String {
     let mut lines = Vec::new();
     for (top, below) in tops(nodes) {
         lines.push(line(String::new(), top.path.to_string(), top));
@@ -63,7 +63,7 @@ pub(super) fn text(nodes: &[Node], folding: Folding, paint: Paint) -> String {
 }
 
 /// The nodes that lie in no other of `nodes`, each with the nodes below it.
-fn tops(nodes: &[Node]) -> Vec<(&Node, &[Node])> {
+fn tops(nodes: &[ShownPath]) -> Vec<(&ShownPath, &[ShownPath])> {
     let mut tops = Vec::new();
     let mut rest = nodes;
     while let Some((top, after)) = rest.split_first() {
@@ -76,11 +76,18 @@ fn tops(nodes: &[Node]) -> Vec<(&Node, &[Node])> {
 
 /// One line: a node with the nodes below it, or many matches of one rule.
 enum TreeItem<'n> {
-    One(&'n Node, &'n [Node]),
-    Many(&'n Node, usize),
+    One(&'n ShownPath, &'n [ShownPath]),
+    Many(&'n ShownPath, usize),
 }
 
-fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, folding: Folding, lines: &mut Vec<TreeLine>) {
+fn children(
+    below: &[ShownPath],
+    around: &AbsPath,
+    depth: usize,
+    indent: &str,
+    folding: Folding,
+    lines: &mut Vec<TreeLine>,
+) {
     if below.is_empty() {
         return;
     }
@@ -108,13 +115,14 @@ fn children(below: &[Node], around: &AbsPath, depth: usize, indent: &str, foldin
 }
 
 /// Folds matches of one pattern that have no nodes below them, if they are many.
-fn items<'n>(tops: Vec<(&'n Node, &'n [Node])>, folding: Folding) -> Vec<TreeItem<'n>> {
-    let may_fold = |node: &Node, below: &[Node]| {
+fn items<'n>(tops: Vec<(&'n ShownPath, &'n [ShownPath])>, folding: Folding) -> Vec<TreeItem<'n>> {
+    let may_fold = |node: &ShownPath, below: &[ShownPath]| {
         let is_plain = below.is_empty() && node.pinned_for.is_none() && !node.placeholder;
         !folding.all && is_plain && node.rule.by == Exactness::Glob && node.rule.at == node.path
     };
-    let key =
-        |node: &Node| (node.rule.origin.to_string(), node.rule.text.as_ref().map(|text| text.0.clone()), node.access);
+    let key = |node: &ShownPath| {
+        (node.rule.origin.to_string(), node.rule.text.as_ref().map(|text| text.0.clone()), node.access)
+    };
     let mut many: BTreeMap<_, usize> = BTreeMap::new();
     for (node, below) in &tops {
         if may_fold(node, below) {
@@ -134,7 +142,7 @@ fn items<'n>(tops: Vec<(&'n Node, &'n [Node])>, folding: Folding) -> Vec<TreeIte
     items
 }
 
-fn line(branch: String, name: String, node: &Node) -> TreeLine {
+fn line(branch: String, name: String, node: &ShownPath) -> TreeLine {
     let mut note = node.rule.origin.to_string();
     if node.placeholder {
         note.push_str(" (placeholder)");
@@ -145,8 +153,8 @@ fn line(branch: String, name: String, node: &Node) -> TreeLine {
     TreeLine { branch, name, columns: Some((node.access, note)) }
 }
 
-fn counts(nodes: &[Node]) -> String {
-    let mut counts: BTreeMap<Effective, usize> = BTreeMap::new();
+fn counts(nodes: &[ShownPath]) -> String {
+    let mut counts: BTreeMap<EffectiveAccess, usize> = BTreeMap::new();
     for node in nodes {
         *counts.entry(node.access).or_default() += 1;
     }

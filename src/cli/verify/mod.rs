@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::de::DeserializeOwned;
 
-use crate::audit::verify::probe::{self, Answers, Questions};
+use crate::audit::verify::probe::{self, ProbeAnswers, Questions};
 use crate::audit::verify::{self, Examination, Verification};
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
@@ -120,7 +120,7 @@ struct Attempt {
     examination: Examination,
     compiled: Compiled,
     argv: Argv,
-    on_host: Answers,
+    on_host: ProbeAnswers,
     /// A file in memory that takes the answers of the probe.
     report: File,
     /// The probe tries to reach this socket of the host.
@@ -146,7 +146,7 @@ impl Attempt {
     }
 
     fn conclude(mut self) -> Result<Verification, Diagnostic> {
-        let inside: Answers = read_from(&mut self.report)
+        let inside: ProbeAnswers = read_from(&mut self.report)
             .map_err(|e| cannot_verify(&format!("the report of the probe: {}", reason(&e))))?;
         let verification = self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host);
         verification.ok_or_else(|| cannot_verify("the probe did not answer each question"))
@@ -154,7 +154,7 @@ impl Attempt {
 }
 
 /// Runs the probe on the host, as the same user, for comparison.
-fn ask_on_host(session: &Session, questions: &Questions) -> io::Result<Answers> {
+fn ask_on_host(session: &Session, questions: &Questions) -> io::Result<ProbeAnswers> {
     let executable = session.executable.as_ref().map(AbsPath::as_path).ok_or(io::ErrorKind::NotFound)?;
     let mut report = in_memory()?;
     let mut command = Command::new(executable);

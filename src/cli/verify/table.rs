@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::audit::verify::probe::Operation;
-use crate::audit::verify::{Check, Effect, Outcome, Verification};
+use crate::audit::verify::probe::ProbeOperation;
+use crate::audit::verify::{Check, CheckResult, Effect, Verification};
 
 use super::super::style::Paint;
 
@@ -11,7 +11,7 @@ use super::super::style::Paint;
 // Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
 pub(super) fn verification(verification: &Verification, only_findings: bool, paint: Paint) -> String {
     let mut out = String::new();
-    let is_told = |result: Outcome| !only_findings || result != Outcome::Ok;
+    let is_told = |result: CheckResult| !only_findings || result != CheckResult::Ok;
     let checks: Vec<&Check> = verification.checks.iter().filter(|check| is_told(check.result)).collect();
     // The model has a column only if it disagrees with the policy somewhere.
     let has_model = checks.iter().any(|check| check.model != check.expected);
@@ -38,16 +38,16 @@ pub(super) fn verification(verification: &Verification, only_findings: bool, pai
 fn row(check: &Check, has_model: bool) -> Vec<String> {
     let rule = match &check.access {
         Some(access) if access == "ro" && check.expected == Effect::Private => {
-            format!("{access}, a generated copy: {}", check.reason)
+            format!("{access}, a generated copy: {}", check.because)
         }
-        Some(access) => format!("{access}: {}", check.reason),
-        None if check.operation == Operation::Move => format!("pin: {}", check.reason),
-        None => check.reason.clone(),
+        Some(access) => format!("{access}: {}", check.because),
+        None if check.operation == ProbeOperation::Move => format!("pin: {}", check.because),
+        None => check.because.to_string(),
     };
     let test = match check.operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Move => "move",
+        ProbeOperation::Read => "read",
+        ProbeOperation::Write => "write",
+        ProbeOperation::Move => "move",
     };
     let kernel = check.errno.clone().filter(|_| check.kernel == Effect::Refused);
     let kernel = kernel.unwrap_or_else(|| effect(check.kernel).to_owned());
@@ -65,7 +65,7 @@ fn effect(effect: Effect) -> &'static str {
 }
 
 /// Writes a table and an empty line, or nothing if there are no rows.
-fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(Outcome, Option<&str>)], paint: Paint) {
+fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(CheckResult, Option<&str>)], paint: Paint) {
     if rows.is_empty() {
         return;
     }
@@ -81,9 +81,9 @@ fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(Outc
         let note = note.unwrap_or_default();
         let row = aligned(&row.iter().map(String::as_str).collect::<Vec<_>>());
         let _ = match result {
-            Outcome::Ok => writeln!(out, "{row}{}", paint.good("ok")),
-            Outcome::Mismatch => writeln!(out, "{row}{}", paint.bad("MISMATCH")),
-            Outcome::NotTestable => writeln!(out, "{row}{}", paint.aside(format!("not testable: {note}"))),
+            CheckResult::Ok => writeln!(out, "{row}{}", paint.good("ok")),
+            CheckResult::Mismatch => writeln!(out, "{row}{}", paint.bad("MISMATCH")),
+            CheckResult::NotTestable => writeln!(out, "{row}{}", paint.aside(format!("not testable: {note}"))),
         };
     }
     out.push('\n');
@@ -92,22 +92,21 @@ fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(Outc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::origin_json::Whence;
     use crate::audit::verify::{Fact, Summary};
+    use crate::policy::origin::Origin;
     use crate::policy::path::AbsPath;
 
-    fn check(path: &str, operation: Operation, access: Option<&str>, kernel: (Effect, Option<&str>)) -> Check {
+    fn check(path: &str, operation: ProbeOperation, access: Option<&str>, kernel: (Effect, Option<&str>)) -> Check {
         Check {
             path: AbsPath::root().join(path),
             operation,
             access: access.map(str::to_owned),
-            because: Whence::Preset { preset: "git".into() },
-            reason: "@git".into(),
+            because: Origin::BuiltIn("@git"),
             expected: Effect::Refused,
             kernel: kernel.0,
             errno: kernel.1.map(str::to_owned),
             model: Effect::Refused,
-            result: Outcome::Ok,
+            result: CheckResult::Ok,
             note: None,
         }
     }
@@ -116,26 +115,26 @@ mod tests {
     fn a_verification_reads_as_two_tables_and_a_sentence() {
         let refused = (Effect::Refused, Some("EBUSY"));
         let mismatch = Check {
-            result: Outcome::Mismatch,
-            ..check("p/.git/hooks", Operation::Write, Some("ro"), (Effect::Allowed, None))
+            result: CheckResult::Mismatch,
+            ..check("p/.git/hooks", ProbeOperation::Write, Some("ro"), (Effect::Allowed, None))
         };
         let untested = Check {
-            result: Outcome::NotTestable,
+            result: CheckResult::NotTestable,
             note: Some("it is empty".into()),
-            ..check("p/x", Operation::Move, Some("ro"), refused)
+            ..check("p/x", ProbeOperation::Move, Some("ro"), refused)
         };
         let fact = Fact {
             name: "capabilities".into(),
             expected: "none".into(),
             kernel: "none".into(),
-            result: Outcome::Ok,
+            result: CheckResult::Ok,
             note: None,
         };
         let mut value = Verification {
             holds: false,
             second_stage: true,
             summary: Summary { ok: 2, mismatch: 1, not_testable: 1 },
-            checks: vec![check("p/.git", Operation::Move, None, refused), mismatch, untested],
+            checks: vec![check("p/.git", ProbeOperation::Move, None, refused), mismatch, untested],
             facts: vec![fact],
         };
         let expected = "\

@@ -1,0 +1,118 @@
+//! Checks of the caller and of the programs and folders that belong to it.
+
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+
+use crate::compile::layers;
+use crate::compile::lower::Engine;
+use crate::diagnostic::{Diagnostic, reason};
+use crate::host::Host;
+use crate::host::session::Session;
+use crate::launch::{self, availability, bwrap};
+use crate::policy::path::AbsPath;
+use crate::sys::terminal;
+
+use super::trial::Trial;
+use super::{DoctorFinding, Feature};
+
+pub(super) fn caller(host: &Host, session: &Session, allow_root: bool) -> DoctorFinding {
+    match launch::check_caller(host, session, allow_root) {
+        Err(refusal) => DoctorFinding::missing(&refusal),
+        Ok(Some(warning)) => DoctorFinding::ok(warning.message),
+        Ok(None) if session.is_root() => DoctorFinding::ok("root, with `--allow-root`"),
+        Ok(None) => DoctorFinding::ok(format!("the user with the id {}", session.uid)),
+    }
+}
+
+/// Reports the bwrap that was found. `launch::engine` has refused one that a command can write.
+pub(super) fn bwrap(host: &Host, engine: Option<Result<&Engine, &Diagnostic>>) -> DoctorFinding {
+    let path = match engine {
+        Some(Ok(engine)) => &engine.bwrap,
+        Some(Err(diagnostic)) => return DoctorFinding::missing(diagnostic),
+        None => {
+            let effect = "without a policy it is not known which counts";
+            return DoctorFinding::limited("not looked for", effect, "`agent-sandbox check` names every mistake");
+        }
+    };
+    match bwrap::version(path) {
+        Err(diagnostic) => DoctorFinding::missing(&diagnostic),
+        Ok(version) if version.is_empty() => DoctorFinding::limited(
+            format!("{path} does not say its version"),
+            "it may be something else than bubblewrap",
+            "see that the first `bwrap` on PATH is the one that you installed",
+        ),
+        Ok(version) => {
+            let how = if availability::is_setuid(host, path) { "setuid root" } else { "not setuid" };
+            DoctorFinding::ok(format!("{path}, {version}, {how}"))
+        }
+    }
+}
+
+/// In the order of their age.
+const FEATURES: [(&str, &str); 4] = [
+    ("--perms", "masks that cannot be opened, on bwrap alone"),
+    ("--cap-drop", "root without capabilities"),
+    ("--seccomp", "the filter of system calls, on bwrap alone"),
+    ("--disable-userns", "no user namespaces inside, on bwrap alone"),
+];
+
+pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<> {
+    let known = bwrap::flags(bwrap).unwrap_or_default();
+    FEATURES.into_iter().map(move |(flag, used_for)| Feature {
+        flag: flag.to_owned(),
+        available: known.contains(flag),
+        used_for: used_for.to_owned(),
+    })
+}
+
+pub(super) fn manager(host: &Host, session: &Session) -> DoctorFinding {
+    let runtime = session.path_var("XDG_RUNTIME_DIR");
+    let mut sockets = runtime.iter().flat_map(|runtime| [runtime.join("systemd/private"), runtime.join("bus")]);
+    match sockets.find(|socket| host.exists(socket).unwrap_or(false)) {
+        Some(socket) => DoctorFinding::ok(format!("at {socket}")),
+        None => DoctorFinding::ok("not found below `XDG_RUNTIME_DIR`, and nothing here needs it"),
+    }
+}
+
+/// Whether the sandbox shows the target of `/etc/resolv.conf`.
+pub(super) fn name_resolution(host: &Host, trial: &Trial) -> DoctorFinding {
+    let remedy = "see that `/etc/resolv.conf` leads to a file that you can read";
+    match host.resolve(Path::new("/etc/resolv.conf")) {
+        Ok(found) if found.kind.is_none() => DoctorFinding::limited(
+            "there is no `/etc/resolv.conf`, or it leads to nothing",
+            "names of machines may not be resolved, inside as outside",
+            remedy,
+        ),
+        Ok(found) if !trial.compiled.plan.view(&found.path).shows_host() => DoctorFinding::limited(
+            format!("`/etc/resolv.conf` leads to {}, which the sandbox does not show", found.path),
+            "names of machines cannot be resolved inside",
+            "show it with a `ro` rule",
+        ),
+        Ok(found) if found.links.is_empty() => DoctorFinding::ok("`/etc/resolv.conf` is a file"),
+        Ok(found) => DoctorFinding::ok(format!("`/etc/resolv.conf` leads to {}, which shows inside", found.path)),
+        Err(e) => DoctorFinding::limited(reason(&e), "with the network on nothing starts", remedy),
+    }
+}
+
+pub(super) fn state_folder(host: &Host, session: &Session) -> DoctorFinding {
+    let folder = match layers::state_folder(host, session) {
+        Ok(folder) => folder,
+        Err(diagnostic) => return DoctorFinding::missing(&diagnostic),
+    };
+    if !host.exists(&folder).unwrap_or(false) && host.can_create(&folder) {
+        return DoctorFinding::ok(format!("{folder}, made when it is needed"));
+    }
+    if access(host.real(&folder), Access::WRITE_OK).is_ok() {
+        return DoctorFinding::ok(folder.to_string());
+    }
+    DoctorFinding::limited(
+        format!("{folder} cannot be written"),
+        "presets block no missing paths, consent cannot be recorded, and a rule with `if-missing = \"block\"` stops the run",
+        "make it writable for you, or name another with XDG_STATE_HOME",
+    )
+}
+
+pub(super) fn terminal() -> DoctorFinding {
+    DoctorFinding::ok(if terminal::open().is_some() { "there is one" } else { "there is none: nothing interactive" })
+}

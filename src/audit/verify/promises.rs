@@ -1,0 +1,226 @@
+//! The promises of the policy at each path, and the model's answers about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustix::io::Errno;
+
+use crate::compile::Compiled;
+use crate::compile::decide::Decision;
+use crate::compile::plan::{BindKind, Mount, Purpose, View};
+use crate::host::mountinfo;
+use crate::host::{FileKind, Host};
+use crate::model::{Model, ModelView};
+use crate::policy::origin::Origin;
+use crate::policy::path::AbsPath;
+use crate::policy::rule::Access;
+
+use super::Effect;
+use super::probe::ProbeOperation;
+
+/// One question, and the answer that the policy promises.
+#[derive(Clone, Debug)]
+pub(super) struct Promise {
+    pub claim: Claim,
+    pub operation: ProbeOperation,
+    pub expected: Effect,
+    /// The errors by which the kernel may refuse.
+    pub refusals: &'static [Errno],
+    pub model: Effect,
+}
+
+/// The part of a promise that all operations at one path share.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub path: AbsPath,
+    /// The path of the host that must be found there, or must not be.
+    pub source: AbsPath,
+    pub because: Origin,
+    /// The access of the rule, if a rule asks.
+    pub access: Option<Access>,
+    pub control: Control,
+    /// It gets no line where it cannot be tested, because no rule asks for it.
+    pub optional: bool,
+}
+
+impl Claim {
+    pub(super) fn of(path: &AbsPath, because: &Origin, access: Option<Access>) -> Self {
+        let (path, because) = (path.clone(), because.clone());
+        Self { source: path.clone(), path, because, access, control: Control::Host, optional: false }
+    }
+}
+
+/// The proof that the sandbox causes the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    /// The operation has another answer on the host.
+    Host,
+    /// The path is none of the host's: the operation works in another place of the sandbox's own.
+    Workshop,
+}
+
+const READ_ONLY: &[Errno] = &[Errno::ROFS];
+const HIDDEN: &[Errno] = &[Errno::ACCESS, Errno::NOENT, Errno::ROFS, Errno::NOTDIR];
+const STAYS: &[Errno] = &[Errno::BUSY];
+
+/// The promises of every rule in force, every pin, and every part of the base.
+pub(super) fn promises(host: &Host, compiled: &Compiled, model: &Model) -> Vec<Promise> {
+    let mut list = PromiseList { compiled, model, all: BTreeMap::new() };
+    let data: BTreeSet<&AbsPath> =
+        mounts(compiled).filter(|m| matches!(m, Mount::DataFile { .. })).map(Mount::path).collect();
+    for (path, decision) in compiled.decisions.iter() {
+        list.decision(host, path, decision, data.contains(path));
+    }
+    list.plan();
+    list.mounts_of_host(host);
+    list.all.into_values().collect()
+}
+
+/// The mount points that the command must not be able to unmount.
+pub(super) fn locked(compiled: &Compiled) -> Vec<AbsPath> {
+    let rules = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_)));
+    let points =
+        rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::RemountReadOnly { .. }));
+    let points: BTreeSet<AbsPath> = points.map(|planned| planned.mount.path().clone()).collect();
+    points.into_iter().chain([AbsPath::root()]).collect()
+}
+
+fn mounts(compiled: &Compiled) -> impl Iterator<Item = &Mount> {
+    compiled.plan.mounts.iter().map(|planned| &planned.mount)
+}
+
+struct PromiseList<'a> {
+    compiled: &'a Compiled,
+    model: &'a Model,
+    all: BTreeMap<(AbsPath, ProbeOperation), Promise>,
+}
+
+impl PromiseList<'_> {
+    fn read(&mut self, claim: &Claim, expected: Effect) {
+        self.promise(claim, ProbeOperation::Read, expected, HIDDEN);
+    }
+
+    fn write(&mut self, claim: &Claim, expected: Effect) {
+        self.promise(claim, ProbeOperation::Write, expected, READ_ONLY);
+    }
+
+    /// Only the first promise about an operation counts. A later one can still tell that the
+    /// path is none of the host's.
+    fn promise(&mut self, claim: &Claim, operation: ProbeOperation, expected: Effect, refusals: &'static [Errno]) {
+        let Some(model) = by_model(self.model, &claim.path, &claim.source, operation) else { return };
+        let first = self.all.entry((claim.path.clone(), operation));
+        let first = first.or_insert_with(|| Promise { claim: claim.clone(), operation, expected, refusals, model });
+        if claim.control == Control::Workshop {
+            first.claim.control = claim.control;
+        }
+    }
+
+    fn decision(&mut self, host: &Host, path: &AbsPath, decision: &Decision, is_data: bool) {
+        use Effect::{Allowed, Private, Refused};
+        let claim = &Claim::of(path, &decision.origin, Some(decision.access));
+        match decision.access {
+            Access::Rw => {
+                self.read(claim, Allowed);
+                self.write(claim, Allowed);
+            }
+            Access::Ro => {
+                self.read(claim, if is_data { Private } else { Allowed });
+                self.write(claim, Refused);
+            }
+            Access::Exclude => {
+                self.read(claim, if is_data { Private } else { Refused });
+                // A private place may be writable.
+                if self.compiled.plan.view(path) == View::Masked {
+                    self.promise(claim, ProbeOperation::Write, Refused, HIDDEN);
+                    if let Some(child) = self.something_in(host, path, decision) {
+                        self.read(&Claim { source: child.clone(), path: child, ..claim.clone() }, Refused);
+                    }
+                }
+            }
+        }
+        let is_protected = decision.access.is_protective() && decision.kind == FileKind::Directory;
+        let is_mounted = || mounts(self.compiled).any(|mount| mount.path() == path);
+        if is_protected && self.compiled.plan.view_around(path) == View::HostRw && is_mounted() {
+            self.promise(&Claim { optional: true, ..claim.clone() }, ProbeOperation::Move, Refused, STAYS);
+        }
+    }
+
+    /// The first entry of a hidden directory that no other rule governs.
+    fn something_in(&self, host: &Host, path: &AbsPath, decision: &Decision) -> Option<AbsPath> {
+        if decision.kind != FileKind::Directory {
+            return None;
+        }
+        let entries = host.read_dir(path).ok()?.into_iter().filter(|entry| !entry.is_symlink);
+        let children = entries.map(|entry| path.child(entry.name));
+        let is_governed = |child: &AbsPath| self.compiled.decisions.governing(child).is_some_and(|(at, _)| at == path);
+        children.filter(is_governed).min()
+    }
+
+    fn plan(&mut self) {
+        use Effect::{Allowed, Private, Refused};
+        let compiled = self.compiled;
+        for planned in &compiled.plan.mounts {
+            let claim = &Claim::of(planned.mount.path(), &planned.because, None);
+            if let Mount::SecondMount { source, .. } = &planned.mount {
+                let claim = &Claim { source: source.clone(), access: Some(Access::Rw), ..claim.clone() };
+                self.read(claim, Allowed);
+                self.write(claim, Allowed);
+            }
+            if let Purpose::Pin { .. } = planned.purpose {
+                self.promise(claim, ProbeOperation::Move, Refused, STAYS);
+            }
+        }
+        for planned in compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
+            let claim = &Claim::of(planned.mount.path(), &planned.because, None);
+            let own = &Claim { control: Control::Workshop, ..claim.clone() };
+            match &planned.mount {
+                Mount::Bind { kind: BindKind::ReadOnly, .. } => {
+                    self.read(claim, Allowed);
+                    self.write(claim, Refused);
+                }
+                Mount::Tmpfs { path, .. } => {
+                    let makes_it_read_only =
+                        |mount: &Mount| matches!(mount, Mount::RemountReadOnly { path: at } if at == path);
+                    let is_read_only = mounts(compiled).any(makes_it_read_only);
+                    self.read(own, Private);
+                    self.write(own, if is_read_only { Refused } else { Private });
+                }
+                Mount::DataFile { .. } => {
+                    // `show` and `explain` say `ro`.
+                    let own = &Claim { access: Some(Access::Ro), ..own.clone() };
+                    self.read(own, Private);
+                    self.write(own, Refused);
+                }
+                Mount::Dev { .. } | Mount::Proc { .. } => self.read(claim, Private),
+                _ => {}
+            }
+        }
+    }
+
+    /// A read-only bind takes along the mounts below it, and must make each of them read-only, too.
+    fn mounts_of_host(&mut self, host: &Host) {
+        const BECAUSE: Origin = Origin::BuiltIn("mounted on the host");
+        let table = host.mount_table().ok().flatten().unwrap_or_default();
+        for entry in mountinfo::parse(&table) {
+            if self.compiled.plan.view(&entry.point) == View::HostRo {
+                self.write(&Claim { optional: true, ..Claim::of(&entry.point, &BECAUSE, None) }, Effect::Refused);
+            }
+        }
+    }
+}
+
+/// `None` where the model has no answer: a link of the sandbox's own.
+fn by_model(model: &Model, path: &AbsPath, source: &AbsPath, operation: ProbeOperation) -> Option<Effect> {
+    use ProbeOperation::{Move, Read, Write};
+    let shown = |shown: &AbsPath| if shown == source { Effect::Allowed } else { Effect::Private };
+    let own = |is_possible: bool| if is_possible { Effect::Private } else { Effect::Refused };
+    Some(match (operation, model.view(path)) {
+        (_, ModelView::Symlink { .. }) => return None,
+        (Move, _) if model.can_rename(path) => Effect::Allowed,
+        (Read, ModelView::Host { source: at, .. }) => shown(&at),
+        (Write, ModelView::Host { source: at, writable: true, .. }) => shown(&at),
+        (Read, ModelView::Fresh { mode, .. }) => own(mode & 0o400 != 0),
+        (Write, ModelView::Fresh { mode, writable }) => own(writable && mode & 0o200 != 0),
+        (Read, ModelView::Data | ModelView::Dev | ModelView::Proc) => Effect::Private,
+        _ => Effect::Refused,
+    })
+}
