@@ -10,8 +10,8 @@ use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::path_json::Word;
 use crate::trust::openings::Openness;
 
-/// One thing that a project's file opens. Also what is recorded when the user agrees to it
-/// (`TECHNICAL_STEERING.md`, "The record of consent").
+/// One thing that a project's file opens. Also what is recorded when the user agrees to it (`TECHNICAL_STEERING.md`,
+/// "The record of consent").
 // A record that names a variant which is not known here is no consent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -22,8 +22,7 @@ pub enum Grant {
     Docker,
     /// User namespaces inside.
     Nested,
-    /// A variable of the environment that the command would not have, or would have with another
-    /// value.
+    /// A variable of the environment that the command would not have, or would have with another value.
     Variable { name: Word },
     /// A protected file that has other names, by which it is not protected.
     OtherNames { path: AbsPath },
@@ -33,11 +32,9 @@ pub enum Grant {
     Create { path: AbsPath },
     /// Device nodes at this path work.
     Device { path: AbsPath },
-    /// A socket of the host can be used. Who agreed to a folder has not agreed to the services that
-    /// listen in it.
+    /// A socket of the host can be used. Who agreed to a folder has not agreed to the services that listen in it.
     Socket { path: AbsPath },
-    /// What the host has at this path and below it, as far as it is `from` without the file, is
-    /// `to`.
+    /// What the host has at this path and below it, as far as it is `from` without the file, is `to`.
     Path { path: AbsPath, from: Openness, to: Openness },
 }
 
