@@ -80,7 +80,7 @@ pub enum LoserReason {
     LinkNotFollowed,
     /// The pattern matches a symlink that leads to nothing.
     DanglingLink,
-    /// FutureGlobs are expanded at the start: what is made during a run is matched in the next one.
+    /// Patterns are expanded at the start: what is made during a run is matched in the next one.
     ExpandedAtStart,
     /// The pattern does not look into a directory on the way: others' code, and too much of it.
     NotLookedInto,
