@@ -147,7 +147,7 @@ impl Explainer<'_> {
         between.any(|around| self.compiled.decisions.ignored_at(&around).any(only_tightens))
     }
 
-    /// FutureGlobs that met a symlink on the way and did not follow it.
+    /// Patterns that met a symlink on the way and did not follow it.
     fn at_links(&self, about: &AskedPath) -> Vec<Loser> {
         let met = self.compiled.resolution.missing.iter().filter(|(_, path)| about.links.contains(path));
         let loser = |(rule, path): &(Arc<Rule>, AbsPath)| {
@@ -194,7 +194,7 @@ impl Explainer<'_> {
         losers
     }
 
-    /// FutureGlobs that match here, although the walk did not: it enters no directory that is excluded
+    /// Patterns that match here, although the walk did not: it enters no directory that is excluded
     /// as a whole, and finds no path that is created later.
     fn unmatched(&self, path: &AbsPath) -> Vec<Loser> {
         let resolution = &self.compiled.resolution;
@@ -217,7 +217,7 @@ impl Explainer<'_> {
         matching.filter_map(loser).collect()
     }
 
-    /// FutureGlobs that do not look into a directory on the way.
+    /// Patterns that do not look into a directory on the way.
     fn stopped_before(&self, path: &AbsPath) -> impl Iterator<Item = Loser> {
         let stopped = self.patterns.stopped_before(path).into_iter();
         stopped.map(|(FutureMatch { rule, at, .. }, directory)| Loser {
