@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
+use crate::compile::lower::Argv;
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::identity::Identity;
 use crate::host::nofollow;
@@ -123,6 +125,16 @@ fn directories(plan: &GuardPlan) -> BTreeSet<AbsPath> {
         }
     }
     directories
+}
+
+/// Looks at the files and directories that the mounts mean. The last step before bwrap starts:
+/// the guard and the supervisor notice every later change. Without a guard nobody compares.
+pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
+    let Some(guard) = &argv.guard else { return Ok(Look::default()) };
+    Look::now(host, &guard.plan).map_err(|(path, e)| {
+        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
+            .help("start again; if it stays so, see which program changes it")
+    })
 }
 
 #[cfg(test)]
