@@ -1,8 +1,8 @@
-"""Starts of a sandbox, measured against a bare bwrap and against the printed argv.
+"""Measures starts of a sandbox against a bare bwrap and against the printed argv.
 
-These machines are noisy, so nothing is measured alone: the variants of a case take turns, one start
-each, and the ratio of their medians counts. Started as root, everything runs as an ordinary user, in a
-folder of its own outside of /tmp, which is removed afterwards.
+Machines are noisy, so the variants of a case take turns, one start each, and the ratio of their medians
+counts. If root starts this script, all commands run as an ordinary user. The folder of the files is not
+in /tmp, which is private in a sandbox, and is removed afterwards.
 """
 
 import argparse
@@ -75,7 +75,7 @@ class Bench:
         self.binary, self.folder, self.rounds = binary, folder, rounds
         self.home = os.path.join(folder, "home")
         self.rows = []
-        # The variables of the caller are not what is measured.
+        # The variables of the caller would change the policy.
         self.env = {"HOME": self.home, "PATH": "/usr/local/bin:/usr/bin:/bin"}
 
     def project(self, name):
@@ -88,7 +88,7 @@ class Bench:
         write(path, ".env", "KEY=1\n")
         write(path, "deploy/keys/key", "secret\n")
         write(path, "package.json", "{}\n")
-        # A checked-in file that only tightens, as most projects have.
+        # Most checked-in files only tighten.
         write(path, ".agent-sandbox.toml", '[filesystem]\nexclude = ["deploy/keys"]\nro = ["package.json"]\n')
         return path
 
@@ -99,33 +99,33 @@ class Bench:
         return Start(name, [self.binary, *flags, "--", "true"], cwd, self.env)
 
     def compiled(self, name, cwd):
-        """Everything up to the start, and the argv written to nowhere."""
+        """Compiles the policy and discards the argv."""
         return Start(name, [self.binary, "--print-args=nul", "-q", "--", "true"], cwd, self.env)
 
     def bare(self, cwd):
         return Start("bare bwrap", BARE, cwd, self.env)
 
-    def printed(self, cwd, *flags, name="printed argv by hand"):
-        """The printed argv, run by hand. Its placeholders must be put up."""
-        argv = [self.binary, *flags, "--print-args=json", "-q", "--", "true"]
+    def printed(self, cwd):
+        """The printed argv, run by hand. The caller must create its placeholders."""
+        argv = [self.binary, "--print-args=json", "-q", "--", "true"]
         printed = subprocess.run(argv, cwd=cwd, env=self.env, check=True, capture_output=True)
         form = json.loads(printed.stdout)
         for path in form["create"]:
             os.makedirs(path, exist_ok=True)
         env = {**self.env, **form["environment"]["set"]}
-        for name_of_variable in form["environment"]["unset"]:
-            env.pop(name_of_variable, None)
-        start = Start(name, form["argv"], cwd, env)
+        for name in form["environment"]["unset"]:
+            env.pop(name, None)
+        start = Start("printed argv by hand", form["argv"], cwd, env)
         start.placeholders = [item for item in form["placeholders"] if not os.path.lexists(item["path"])]
         return start
 
     def against_printed(self, case, cwd, rounds):
-        """A default start against its own argv, run by hand with the placeholders of a run standing."""
+        """A default start against its own argv, which is run by hand while its placeholders exist."""
         by_hand = self.printed(cwd)
         ours = self.ours("agent-sandbox", cwd)
         first = take_turns([self.bare(cwd), ours, self.compiled("compiling alone", cwd)], rounds)
         bare = first["bare bwrap"]
-        put_up(by_hand.placeholders)
+        create(by_hand.placeholders)
         second = take_turns([self.bare(cwd), by_hand], rounds)
         remove(by_hand.placeholders)
         # The bare starts link the two series.
@@ -234,19 +234,19 @@ class Bench:
         self.policy("")
 
     def mounts(self):
-        """To be called where the host has 100 mounts of its own."""
+        """The caller has made 100 mounts on the host."""
         self.against_printed("host with 100 mounts of its own", self.project("mounts"), max(5, self.rounds // 2))
 
 
 def linear(before, now):
-    """Whether a start grows no faster than what it is made of, with a fifth for noise: as words, and as an answer."""
+    """Whether the time grows no faster than the depth, with a fifth for noise: as text, and as a bool."""
     if not before:
         return None, None
     more, grows = now[0] / before[0], now[1] / before[1]
     return f"{grows:.1f} × the one before; linear: ≤ {more:g}", grows <= 1.2 * more
 
 
-def put_up(items):
+def create(items):
     for item in items:
         if item["kind"] == "directory":
             os.makedirs(item["path"], exist_ok=True)
@@ -267,7 +267,7 @@ def write(folder, name, text):
 
 
 def as_user(words, before=""):
-    """This script once more, as an ordinary user, with a part of the cases. `before` is for root, in a mount namespace of its own."""
+    """Runs this script as an ordinary user. Root runs `before` first, in a new mount namespace."""
     drop = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"] if os.getuid() == 0 else []
     argv = [*drop, sys.executable, os.path.abspath(__file__), *words]
     if before:
@@ -279,10 +279,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     cases = ["small", "rules", "excluded", "tree", "levels", "mounts"]
     parser.add_argument("--binary", required=True, help="the agent-sandbox to measure")
-    parser.add_argument("--results", help="the folder for table, CSV and plot, which are written when all cases were measured")
-    parser.add_argument("--rounds", type=int, default=40, help="how often each variant of a short case is started (default: 40)")
-    parser.add_argument("--case", action="append", choices=cases, help="only this one, and write no results; repeatable")
-    parser.add_argument("--peers", action="store_true", help="also other tools, installed from their registries")
+    parser.add_argument("--results", help="the folder for table, CSV and plot; needs all cases")
+    parser.add_argument("--rounds", type=int, default=40, help="starts of each variant of a short case (default: 40)")
+    parser.add_argument("--case", action="append", choices=cases, help="measure only this case, and write no results; repeatable")
+    parser.add_argument("--peers", action="store_true", help="also measure other tools, installed from their registries")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--installed", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -299,7 +299,7 @@ def main():
     folder = tempfile.mkdtemp(prefix="agent-sandbox-bench-", dir="/var/tmp")
     rows = []
     try:
-        # What the sandbox shows inside must be where the user can go, and not below the private /tmp.
+        # The user must be able to execute the binary, also inside.
         binary = shutil.copy2(arguments.binary, os.path.join(folder, "agent-sandbox"))
         os.chmod(folder, 0o755)
         for case in chosen:
@@ -328,7 +328,7 @@ def main():
             rows += as_user(words)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    # A part of the cases would take the place of all of them.
+    # Results of some cases must not replace those of all.
     if arguments.results and chosen == cases:
         report.write(rows, arguments.results)
     sys.stdout.write(report.table(rows))

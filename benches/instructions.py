@@ -1,7 +1,6 @@
-"""What compiling a policy costs, in instructions of agent-sandbox's own process.
+"""Counts the instructions that agent-sandbox takes to compile a policy.
 
-A count of instructions is the same on a loaded machine as on an idle one. This is a report: it judges
-nothing. Compare the numbers of two builds on one machine, before and after a change.
+The count is the same on a loaded machine as on an idle one. Compare two builds on one machine.
 """
 
 import argparse
@@ -14,7 +13,7 @@ KINDS = ["ro", "rw", "exclude"]
 
 
 def with_rules(project, count):
-    """A policy of `count` rules that lie beside and in each other, and their folders."""
+    """Writes a policy of `count` rules, side by side and nested, and makes their folders."""
     lines = ["[filesystem]"]
     for index, kind in enumerate(KINDS):
         within = "/".join(KINDS[: index + 1])

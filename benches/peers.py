@@ -1,6 +1,7 @@
-"""Other tools that put a command into a sandbox, each as it comes from its registry, on the same small project.
+"""Measures other tools that run a command in a sandbox, each as its registry delivers it.
 
-They do different things, so this compares what a user waits for, not how well somebody programs. What cannot be installed or started here is said.
+They do different things, so this compares how long a user waits. A tool that cannot be installed or
+started is named and left out.
 """
 
 import os
@@ -25,7 +26,7 @@ PEERS = [
 
 
 def install(folder):
-    """The peers that are there now: name and argv. To be called by who may install."""
+    """Installs the peers, which may need root. Returns the name and argv of each."""
     installed = []
     for name, steps, argv in PEERS:
         place = os.path.join(folder, name)
@@ -44,7 +45,7 @@ def succeeds(words):
 
 
 def measure(bench, peers):
-    """To be called as the user. Peers take turns with bare bwrap and with agent-sandbox."""
+    """Starts the peers in turns with bare bwrap and agent-sandbox. Called as the ordinary user."""
     from bench import Start, take_turns
 
     cwd = bench.project("peers")

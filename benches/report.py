@@ -1,4 +1,4 @@
-"""What was measured, as a table, as CSV and as a plot."""
+"""Writes the results as a table, as CSV and as a plot."""
 
 import csv
 import os
@@ -42,7 +42,7 @@ def write(rows, folder):
 
 
 def plot(rows):
-    """Bars of milliseconds on a logarithmic scale, cases apart from each other."""
+    """Draws a bar for each variant on a logarithmic scale, grouped by case."""
     import math
 
     left, width, bar = 430, 420, 16
