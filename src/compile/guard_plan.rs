@@ -1,6 +1,6 @@
 //! The guard's plan: `lower` makes it, a file that bwrap binds at `/run/agent-sandbox/plan` carries
-//! it, and the guard obeys it. It is a function of the policy alone. What belongs to one run is in
-//! the [`RunSheet`].
+//! it, and the guard obeys it. It is a function of the policy alone. The [`RunSheet`] has the facts
+//! of one run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,16 +15,15 @@ pub const SUBCOMMAND: &str = "__guard";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
-    /// Masks, read-only binds and pins beyond those that bwrap's arguments carry (SPEC B14), in the order
-    /// in which the guard makes them: parents before children.
+    /// The mounts that the guard makes (SPEC B14), in this order: parents before children.
     pub overflow: Vec<Tightening>,
-    /// What must be at each mount point in the end, parents before children.
+    /// The mounts that the guard must find besides its own, parents before children.
     pub expect: Vec<Expected>,
-    /// Directories on which a mount must stand that a later one covers (SPEC B12).
+    /// Pins that bwrap makes: directories with a mount that a later mount covers (SPEC B12).
     pub pins: Vec<AbsPath>,
     /// Parts of `/proc` that the guard makes read-only.
     pub proc_read_only: Vec<AbsPath>,
-    /// The command may make user namespaces of its own.
+    /// The command may make user namespaces.
     pub nested: bool,
     /// Landlock keeps abstract sockets and signals within the sandbox.
     pub landlock: bool,
@@ -39,6 +38,17 @@ impl GuardPlan {
     pub fn to_text(&self) -> String {
         // Every type here can be written as JSON. A here-document of a script ends with a newline.
         serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    /// All mounts that must exist before the command starts, whichever program makes them.
+    pub fn all_expected(&self) -> impl Iterator<Item = Expected> {
+        self.expect.iter().cloned().chain(self.overflow.iter().filter_map(Tightening::expected))
+    }
+
+    /// All pins, whichever program makes them.
+    pub fn all_pins(&self) -> impl Iterator<Item = &AbsPath> {
+        let by_guard = self.overflow.iter().filter(|step| matches!(step, Tightening::Pin(_)));
+        self.pins.iter().chain(by_guard.map(Tightening::path))
     }
 }
 
@@ -71,14 +81,29 @@ impl Tightening {
 
     /// The mount point.
     pub fn path(&self) -> &AbsPath {
-        match self {
-            Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) | Self::Pin(path) => {
-                path
-            }
-        }
+        let (Self::Mask(path) | Self::MaskIfThere(path) | Self::Hide(path) | Self::ReadOnly(path) | Self::Pin(path)) =
+            self;
+        path
+    }
+
+    /// Whether this step covers a file.
+    pub fn is_mask(&self) -> bool {
+        matches!(self, Self::Mask(_) | Self::MaskIfThere(_))
+    }
+
+    /// The mount that must exist after this step. `None` for a pin, which shows nothing else.
+    pub fn expected(&self) -> Option<Expected> {
+        let (access, required) = match self {
+            Self::Mask(_) | Self::Hide(_) => (Expectation::Hidden, true),
+            Self::MaskIfThere(_) => (Expectation::Hidden, false),
+            Self::ReadOnly(_) => (Expectation::Ro, true),
+            Self::Pin(_) => return None,
+        };
+        Some(Expected { path: self.path().clone(), access, required, source: None })
     }
 }
 
+/// A mount that must exist before the command starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Expected {
@@ -87,10 +112,16 @@ pub struct Expected {
     /// The command must not start if nothing is mounted here: the policy closes this path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// The path on the host, where it differs. The guard cannot look there; the supervisor notes
-    /// the identity of this path.
+    /// The path on the host, if it differs. The guard cannot see it; the supervisor notes its
+    /// identity.
     #[serde(skip)]
     pub source: Option<AbsPath>,
+}
+
+impl Expected {
+    pub fn host_path(&self) -> &AbsPath {
+        self.source.as_ref().unwrap_or(&self.path)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,8 +137,8 @@ pub enum Expectation {
     Own,
 }
 
-/// Facts of one run, which the supervisor hands to the guard on [`RUN_SHEET`]. A command that a
-/// person pasted has none.
+/// Facts of one run, which the supervisor passes to the guard on [`RUN_SHEET`]. A pasted command has
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunSheet {

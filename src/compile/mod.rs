@@ -22,8 +22,8 @@ use crate::compile::decide::Decisions;
 use crate::compile::environment::Environment;
 use crate::compile::guard_plan::GuardPlan;
 use crate::compile::layers::Layers;
-use crate::compile::lower::{Argv, Kernel, LowerInput, Machine};
-use crate::compile::plan::{Base, Plan, View};
+use crate::compile::lower::{Argv, Engine, Kernel, Surroundings};
+use crate::compile::plan::{Base, Plan, Split, View};
 use crate::compile::policy::Policy;
 use crate::compile::protection::Lack;
 use crate::compile::request::Request;
@@ -100,10 +100,10 @@ fn puts_nothing_up(request: &Request) -> bool {
 
 impl Compiled {
     /// The argv that runs `command` under this policy.
-    pub fn argv(&self, machine: &Machine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
-        protection::report(&self.lacking(machine), &self.policy.require, diagnostics);
-        let input = LowerInput {
-            machine,
+    pub fn argv(&self, engine: &Engine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
+        protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
+        let around = Surroundings {
+            engine,
             cwd: &self.layers.project.cwd,
             network: self.policy.network.value,
             as_root: self.as_root,
@@ -114,12 +114,12 @@ impl Compiled {
             new_files: &self.resolution.new_files,
             command,
         };
-        lower::lower(&self.plan, &input, diagnostics)
+        lower::lower(&self.plan, &around, diagnostics)
     }
 
     /// The guard's plan. `None` without a guard.
-    pub fn guard_plan(&self, kernel: Kernel) -> Option<GuardPlan> {
-        self.guard.then(|| lower::guard_plan(&self.plan, kernel, self.as_root, self.policy.nested.value))
+    pub fn guard_plan(&self, split: &Split, kernel: Kernel) -> Option<GuardPlan> {
+        self.guard.then(|| lower::guard_plan(split, kernel, self.as_root, self.policy.nested.value))
     }
 
     /// The directories that are made before the start.
@@ -133,8 +133,8 @@ impl Compiled {
     }
 
     /// The protections beyond mounts that this machine lacks.
-    fn lacking(&self, machine: &Machine) -> Vec<Lack> {
-        let kernel = machine.kernel;
+    fn lacking(&self, engine: &Engine) -> Vec<Lack> {
+        let kernel = engine.kernel;
         let lack = |has: bool, protection, why: &str| (!has).then(|| Lack { protection, why: why.to_owned() });
         [
             lack(

@@ -1,6 +1,6 @@
 //! The guard, inside the sandbox: the last hop between bwrap and the command.
 //!
-//! bwrap makes the mounts that its argv says, and does not look whether a path changed meanwhile. A
+//! bwrap makes the mounts that its argv says, and does not notice that a path changed meanwhile. A
 //! process that makes a user namespace can undo them. So bwrap starts our own binary as an ordinary
 //! process. The guard makes the masks that the argv had no room for, compares all mounts with its
 //! plan, locks them in one more namespace, gives up its capabilities, and becomes the command. It
@@ -12,7 +12,6 @@ mod verify;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,11 +20,13 @@ use std::process::{Command, ExitCode};
 
 use ::landlock::RulesetError;
 use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 
-use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet};
+use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet, Tightening};
 use crate::compile::lower::name_of;
 use crate::diagnostic::exit_code;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
+use crate::diagnostic::{Diagnostic, Diagnostics, Format, reason, render};
+use crate::host::last_parent::LastParent;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::places;
 use crate::sys::ablate::{self, Mitigation};
@@ -33,67 +34,8 @@ use crate::sys::fd;
 use crate::sys::seccomp;
 use crate::sys::signals::Mask;
 use crate::sys::{capabilities, landlock, namespaces};
-use report::{Answer, Report, cannot_execute_inside, refusal};
-
-use verify::{Identities, Table};
-
-const NO_COMMAND: &str = "the sandbox was set up without a command to run in it";
-
-/// Why the command was not started.
-#[derive(Debug)]
-enum Failure {
-    /// This machine does not let the guard work. Nothing has been given up yet, so a start without
-    /// the guard may still succeed.
-    Unavailable(String),
-    /// A path has changed since the policy was compiled. Another start may succeed.
-    Changed(String),
-    /// Something is not as it must be.
-    Refused(String),
-    /// The command line was printed without a command.
-    NoCommand,
-    CannotExecute {
-        program: OsString,
-        error: io::Error,
-    },
-}
-
-impl Failure {
-    /// For a step that every kernel grants to a process with a user namespace of its own.
-    fn step(what: &'static str) -> impl Fn(io::Error) -> Self {
-        move |e| Self::Unavailable(format!("{what}: {}", reason(&e)))
-    }
-
-    fn refused(what: &str, why: impl fmt::Display) -> Self {
-        Self::Refused(format!("{what}: {why}"))
-    }
-
-    fn report(self) -> Report {
-        match self {
-            Self::Unavailable(why) => Report::Unavailable(why),
-            Self::Changed(why) => Report::Changed(why),
-            Self::Refused(why) => Report::Refused(why),
-            Self::NoCommand => Report::CannotExecute { errno: 0, message: NO_COMMAND.to_owned() },
-            Self::CannotExecute { program, error } => {
-                let message =
-                    format!("`{}` cannot be executed inside: {}", escape_for_display(&program), reason(&error));
-                Report::CannotExecute { errno: error.raw_os_error().unwrap_or_default(), message }
-            }
-        }
-    }
-
-    fn diagnostic(self) -> Diagnostic {
-        if let Self::NoCommand = self {
-            return Diagnostic::new(Code::CommandNotFound, NO_COMMAND)
-                .help("print it again with one: `agent-sandbox --print-args -- COMMAND [ARGS]…`");
-        }
-        match self.report() {
-            Report::Unavailable(why) => report::unavailable(&why),
-            Report::CannotExecute { errno, message } => cannot_execute_inside(errno, message),
-            Report::Refused(why) | Report::Changed(why) => refusal(&why),
-            Report::Ready => refusal("the guard did not end as it should"),
-        }
-    }
-}
+use report::{Answer, Report, refusal};
+use verify::Verifier;
 
 /// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command. A program that
 /// embeds this library can be its own guard: name it as `Session::executable`, and call this
@@ -101,28 +43,24 @@ impl Failure {
 pub fn main(args: &[OsString]) -> ExitCode {
     let sheet = match run_sheet() {
         Ok(sheet) => sheet,
-        Err(e) => return say(&refusal(&format!("the run sheet cannot be read: {}", reason(&e))), TEXT),
+        Err(e) => return say(&refusal(&format!("the run sheet cannot be read: {}", reason(&e))), false),
     };
-    let format = if sheet.json { Format::Json } else { TEXT };
     let supervisor = match sheet.report.map(fd::inherited).transpose() {
         Ok(supervisor) => supervisor,
-        Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), format),
+        Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), sheet.json),
     };
-    let failure = match plan(args).and_then(|plan| start(&plan, &sheet, args, supervisor.as_ref())) {
-        Ok(never) => match never {},
-        Err(failure) => failure,
-    };
+    let Err(failure) = plan(args).and_then(|plan| start(&plan, &sheet, args, supervisor.as_ref()));
     match supervisor {
         Some(supervisor) => {
             // If this fails, the supervisor is gone, and nobody is left to tell.
-            let _ = failure.report().send(supervisor.as_fd());
+            let _ = report::send(supervisor.as_fd(), &failure);
             ExitCode::from(exit_code::OWN_FAILURE)
         }
-        None => say(&failure.diagnostic(), format),
+        None => say(&failure.diagnostic(), sheet.json),
     }
 }
 
-/// Reads the facts of this run. A command that a person pasted has no run sheet.
+/// Reads the facts of this run. A pasted command has no run sheet.
 fn run_sheet() -> io::Result<RunSheet> {
     match fd::sealed_content(RUN_SHEET)? {
         Some(text) => Ok(serde_json::from_slice(&text)?),
@@ -132,12 +70,12 @@ fn run_sheet() -> io::Result<RunSheet> {
 
 /// Reads the plan that the arguments name. Without it the guard cannot tell whether the mounts are
 /// right, and starts nothing.
-fn plan(args: &[OsString]) -> Result<GuardPlan, Failure> {
-    let text = fs::read(places::PLAN).map_err(|e| Failure::refused("the guard's plan", reason(&e)))?;
+fn plan(args: &[OsString]) -> Result<GuardPlan, Report> {
+    let text = fs::read(places::PLAN).map_err(|e| Report::refused("the guard's plan", reason(&e)))?;
     if args.first().is_none_or(|hash| *hash != *name_of(&text)) {
-        return Err(Failure::refused("the guard's plan", "it is not the one that the arguments name"));
+        return Err(Report::refused("the guard's plan", "it is not the one that the arguments name"));
     }
-    serde_json::from_slice(&text).map_err(|e| Failure::refused("the guard's plan", e))
+    serde_json::from_slice(&text).map_err(|e| Report::refused("the guard's plan", e))
 }
 
 /// The guard on one screen. TECHNICAL_STEERING.md says why the steps have this order.
@@ -146,28 +84,28 @@ fn start(
     sheet: &RunSheet,
     args: &[OsString],
     supervisor: Option<&OwnedFd>,
-) -> Result<Infallible, Failure> {
+) -> Result<Infallible, Report> {
     let command = command(sheet, args);
     let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::NoCommand);
+        return Err(Report::NoCommand);
     };
-    let identities: Identities = sheet.identities.iter().cloned().collect();
+    let verifier = Verifier::new(plan, sheet);
     if !ablate::is_off(Mitigation::MountLock) {
-        finish_mounts(plan, &identities)?;
+        finish_mounts(plan, &verifier)?;
     }
     // The supervisor looks at the host once more while the guard does the rest.
     tell(supervisor, &Report::Ready)?;
     if !ablate::is_off(Mitigation::RootCapabilities) {
-        capabilities::drop_capabilities().map_err(|e| Failure::refused("capabilities", reason(&e)))?;
+        capabilities::drop_capabilities().map_err(|e| Report::refused("capabilities", reason(&e)))?;
     }
-    restrict(plan).map_err(|e| Failure::refused("Landlock", e))?;
-    fd::close_on_exec().map_err(|e| Failure::refused("file descriptors", reason(&e)))?;
+    restrict(plan).map_err(|e| Report::refused("Landlock", e))?;
+    fd::close_on_exec().map_err(|e| Report::refused("file descriptors", reason(&e)))?;
     // The steps above need not know what the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
-        seccomp::apply().map_err(|e| Failure::refused("seccomp", e))?;
+        seccomp::apply().map_err(|e| Report::refused("seccomp", e))?;
     }
     while answer(supervisor)? == Answer::VerifyAgain {
-        Table::read()?.compare(plan, &identities)?;
+        verifier.compare_again()?;
         tell(supervisor, &Report::Ready)?;
     }
     if let Some(mask) = sheet.signal_mask {
@@ -175,39 +113,51 @@ fn start(
     }
     let variables = sheet.environment.iter().map(|(name, value)| (&name.0, &value.0));
     let error = Command::new(program).args(arguments).envs(variables).exec();
-    Err(Failure::CannotExecute { program: program.clone(), error })
+    let message = format!("`{}` cannot be executed inside: {}", escape_for_display(program), reason(&error));
+    Err(Report::CannotExecute { errno: error.raw_os_error().unwrap_or_default(), message })
 }
 
 /// Tightens, compares and locks the mounts. Two nested namespaces lock them: the first gives the
 /// guard the right to mount, and the second takes it away for good.
-fn finish_mounts(plan: &GuardPlan, identities: &Identities) -> Result<(), Failure> {
-    let in_cwd = |e: io::Error| Failure::refused("the working directory", reason(&e));
+fn finish_mounts(plan: &GuardPlan, verifier: &Verifier) -> Result<(), Report> {
+    let in_cwd = |e: io::Error| Report::refused("the working directory", reason(&e));
     let cwd = std::env::current_dir().map_err(in_cwd)?;
-    namespaces::enter().map_err(Failure::step("a namespace to mount in"))?;
+    namespaces::enter().map_err(Report::unavailable("a namespace to mount in"))?;
     if !ablate::is_off(Mitigation::PrivatePropagation) {
-        mounts::detach_from_host().map_err(Failure::step("mounts of its own"))?;
+        mounts::detach_from_host().map_err(Report::unavailable("mounts of its own"))?;
     }
-    for step in &plan.overflow {
-        mounts::tighten(step).map_err(|e| {
-            let is_full = e.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error());
-            let limit = if is_full { ": the kernel allows no more mounts (`fs.mount-max`)" } else { "" };
-            let why = format!("`{}`: {}{limit}", step.path(), reason(&e));
-            if mounts::is_gone(&e) { Failure::Changed(why) } else { Failure::Refused(why) }
-        })?;
-    }
-    Table::read()?.close(plan)?;
-    // Anew: a path may have been moved away while it was to be made read-only.
-    Table::read()?.compare(plan, identities)?;
+    tighten(plan.overflow.iter().filter(|step| !step.is_mask()))?;
+    // Nothing lies below a mask, and a copy of the read-only mask needs no closing. So masks come
+    // after the table of mounts is read, which takes long if there are thousands of them.
+    let table = verifier.close()?;
+    tighten(plan.overflow.iter().filter(|step| step.is_mask()))?;
+    verifier.compare(&table)?;
     // A mount of the overflow list may cover the working directory.
     std::env::set_current_dir(&cwd).map_err(in_cwd)?;
     if !plan.nested && !ablate::is_off(Mitigation::NoUserNamespaces) {
-        namespaces::allow_one_more().map_err(Failure::step("the limit of user namespaces"))?;
+        namespaces::allow_one_more().map_err(Report::unavailable("the limit of user namespaces"))?;
     }
     close_proc(plan)?;
     if !ablate::is_off(Mitigation::RootCapabilities) {
-        namespaces::enter().map_err(Failure::step("a namespace that locks the mounts"))?;
+        namespaces::enter().map_err(Report::unavailable("a namespace that locks the mounts"))?;
     }
     Ok(())
+}
+
+fn tighten<'p>(mut steps: impl Iterator<Item = &'p Tightening>) -> Result<(), Report> {
+    let mut parent = LastParent::default();
+    steps.try_for_each(|step| {
+        mounts::tighten(step, &mut parent).map_err(|e| {
+            let why = format!("`{}`: {}", step.path(), reason(&e));
+            match Errno::from_io_error(&e) {
+                Some(Errno::NOSPC) => Report::MountLimit(why),
+                // The path is not what it was when the policy was compiled. Mounting on a file that
+                // was removed after it was opened gives EINVAL or ENOENT.
+                Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL) => Report::Changed(why),
+                _ => Report::Refused(why),
+            }
+        })
+    })
 }
 
 fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {
@@ -217,27 +167,27 @@ fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {
     }
 }
 
-fn close_proc(plan: &GuardPlan) -> Result<(), Failure> {
+fn close_proc(plan: &GuardPlan) -> Result<(), Report> {
     for path in plan.proc_read_only.iter().filter(|_| !ablate::is_off(Mitigation::ProcSys)) {
         match mounts::bind_read_only(path) {
             // Not every kernel has all of them.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            made => made.map_err(|e| Failure::refused(&format!("`{path}`"), reason(&e)))?,
+            made => made.map_err(|e| Report::refused(&format!("`{path}`"), reason(&e)))?,
         }
     }
     Ok(())
 }
 
-fn tell(supervisor: Option<&OwnedFd>, report: &Report) -> Result<(), Failure> {
+fn tell(supervisor: Option<&OwnedFd>, report: &Report) -> Result<(), Report> {
     let Some(supervisor) = supervisor else { return Ok(()) };
-    report.send(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))
+    report::send(supervisor.as_fd(), report).map_err(|e| Report::refused("the supervisor", reason(&e)))
 }
 
 /// Waits until the supervisor has hold of this process and has compared the host with its notes. A
 /// pasted command has no supervisor.
-fn answer(supervisor: Option<&OwnedFd>) -> Result<Answer, Failure> {
+fn answer(supervisor: Option<&OwnedFd>) -> Result<Answer, Report> {
     let Some(supervisor) = supervisor else { return Ok(Answer::Go) };
-    report::wait_for_answer(supervisor.as_fd()).map_err(|e| Failure::refused("the supervisor", reason(&e)))
+    report::wait_for_answer(supervisor.as_fd()).map_err(|e| Report::refused("the supervisor", reason(&e)))
 }
 
 fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
@@ -261,20 +211,17 @@ fn writable_dirs(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
         if !is_open || last.is_some_and(|last| expected.path.is_within(last)) {
             return None;
         }
+        let is_directory =
+            |opened: &OwnedFd| fstat(opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
         let opened = mounts::open(&expected.path).ok().filter(is_directory)?;
         last = Some(&expected.path);
         Some(opened)
     })
 }
 
-fn is_directory(opened: &OwnedFd) -> bool {
-    fstat(opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
-}
-
-const TEXT: Format = Format::Text { color: false };
-
 /// Writes a diagnostic to standard error and returns its exit code.
-fn say(diagnostic: &Diagnostic, format: Format) -> ExitCode {
+fn say(diagnostic: &Diagnostic, json: bool) -> ExitCode {
+    let format = if json { Format::Json } else { Format::Text { color: false } };
     let mut diagnostics = Diagnostics::default();
     diagnostics.push(diagnostic.clone());
     let _ = io::stderr().write_all(render(&diagnostics, format).as_bytes());

@@ -1,22 +1,25 @@
-//! What the guard tells the supervisor, the one word that comes back, and how people are told.
+//! The messages between the guard and the supervisor, and the diagnostics that they lead to.
 //!
-//! One message is one packet of a `SOCK_SEQPACKET` pair. The guard's end is closed by the exec of
-//! the command, so the supervisor knows that whatever it reads was written by us, and that the end
-//! of the stream without a message means that bwrap never came as far as the guard.
+//! One message is one packet of a `SOCK_SEQPACKET` pair. The exec of the command closes the guard's
+//! end, so every message was written by the guard. The end of the stream without a message means
+//! that bwrap failed before it started the guard.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags, recv};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, reason};
 
-/// No message is longer; what does not fit is cut.
-pub const MAX_BYTES: usize = 4096;
+/// The longest text of a message. A longer one is cut.
+const MAX_TEXT: usize = 4096;
+/// The longest message: JSON may write a byte of the text with six.
+pub const MAX_BYTES: usize = 6 * MAX_TEXT + 128;
 
 /// The supervisor's answer to [`Report::Ready`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// The command may start.
     Go,
@@ -24,113 +27,97 @@ pub enum Answer {
     VerifyAgain,
 }
 
-impl Answer {
-    fn encode(self) -> &'static [u8] {
-        match self {
-            Answer::Go => b"go",
-            Answer::VerifyAgain => b"verify",
-        }
-    }
-
-    pub fn send(self, socket: BorrowedFd) -> io::Result<()> {
-        send(socket, self.encode(), SendFlags::NOSIGNAL)?;
-        Ok(())
-    }
+/// A message of the guard. All but `Ready` say why the command was not started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Report {
+    /// The mounts are as planned and locked. The command is next.
+    Ready,
+    /// The sandbox is not as planned.
+    Refused(#[serde(serialize_with = "cut")] String),
+    /// A path has changed since the policy was compiled. Another start may succeed.
+    Changed(#[serde(serialize_with = "cut")] String),
+    /// This machine does not let the guard work. Nothing has been given up yet, so a start without
+    /// the guard may still succeed.
+    Unavailable(#[serde(serialize_with = "cut")] String),
+    /// The kernel allows no more mounts.
+    MountLimit(#[serde(serialize_with = "cut")] String),
+    /// The command line was printed without a command.
+    NoCommand,
+    CannotExecute {
+        errno: i32,
+        #[serde(serialize_with = "cut")]
+        message: String,
+    },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// The sandbox is as planned, its mounts are locked, and the command is next.
-    Ready,
-    /// The sandbox is not as planned: nothing may run in it.
-    Refused(String),
-    /// Something that was to be hidden is not there any more, or is something else. A plan that is
-    /// made anew may do.
-    Changed(String),
-    /// This machine does not let the guard do its work.
-    Unavailable(String),
-    /// The command could not be executed.
-    CannotExecute { errno: i32, message: String },
+/// Writes at most [`MAX_TEXT`] bytes, and no part of a character.
+fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let end = (0..=text.len().min(MAX_TEXT)).rev().find(|end| text.is_char_boundary(*end));
+    serializer.serialize_str(&text[..end.unwrap_or_default()])
 }
 
 impl Report {
-    pub fn encode(&self) -> Vec<u8> {
-        let (tag, number, text) = match self {
-            Report::Ready => (b'R', None, ""),
-            Report::Refused(why) => (b'N', None, why.as_str()),
-            Report::Changed(why) => (b'C', None, why.as_str()),
-            Report::Unavailable(why) => (b'U', None, why.as_str()),
-            Report::CannotExecute { errno, message } => (b'X', Some(*errno), message.as_str()),
-        };
-        let mut bytes = vec![tag];
-        bytes.extend(number.map(i32::to_le_bytes).iter().flatten());
-        let room = text.len().min(MAX_BYTES - bytes.len());
-        let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        bytes.extend(&text.as_bytes()[..end]);
-        bytes
+    pub(super) fn refused(what: &str, why: impl std::fmt::Display) -> Self {
+        Self::Refused(format!("{what}: {why}"))
     }
 
-    /// `None` for anything that [`Report::encode`] does not write.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (tag, rest) = bytes.split_first().filter(|_| bytes.len() <= MAX_BYTES)?;
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-        match tag {
-            b'R' => rest.is_empty().then_some(Report::Ready),
-            b'N' => Some(Report::Refused(text(rest)?)),
-            b'C' => Some(Report::Changed(text(rest)?)),
-            b'U' => Some(Report::Unavailable(text(rest)?)),
-            b'X' => {
-                let (number, rest) = rest.split_first_chunk()?;
-                Some(Report::CannotExecute { errno: i32::from_le_bytes(*number), message: text(rest)? })
-            }
-            _ => None,
+    /// For a step that every kernel grants to a process with a user namespace of its own.
+    pub(super) fn unavailable(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |e| match Errno::from_io_error(&e) {
+            // The kernel does not count mounts here: a limit of namespaces is reached.
+            Some(Errno::NOSPC) => Self::Unavailable(format!(
+                "{what}: `user.max_user_namespaces` or `user.max_mnt_namespaces` allows no more"
+            )),
+            _ => Self::Unavailable(format!("{what}: {}", reason(&e))),
         }
     }
 
-    pub fn send(&self, socket: BorrowedFd) -> io::Result<()> {
-        send(socket, &self.encode(), SendFlags::NOSIGNAL)?;
-        Ok(())
+    /// The message for the user if the command was not started.
+    pub fn diagnostic(&self) -> Diagnostic {
+        match self {
+            Self::Ready => refusal("the guard did not end as it should"),
+            Self::Refused(why) | Self::Changed(why) => refusal(why),
+            Self::Unavailable(why) => {
+                let message = format!("the guard cannot work on this machine: {why}");
+                Diagnostic::new(Code::GuardUnavailable, message)
+                    .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
+            }
+            Self::MountLimit(why) => {
+                Diagnostic::new(Code::GuardRefused, format!("the kernel allows no more mounts: {why}"))
+                    .help("raise `fs.mount-max` with `sudo sysctl`, or exclude folders instead of the files in them")
+            }
+            Self::NoCommand => {
+                Diagnostic::new(Code::CommandNotFound, "the sandbox was set up without a command to run in it")
+                    .help("print it again with one: `agent-sandbox --print-args -- COMMAND [ARGS]…`")
+            }
+            Self::CannotExecute { errno, message } if *errno == Errno::NOENT.raw_os_error() => {
+                Diagnostic::new(Code::CommandNotFound, message.clone())
+                    .help("see that the interpreter it names is there and visible inside")
+            }
+            Self::CannotExecute { message, .. } => Diagnostic::new(Code::CommandNotExecutable, message.clone())
+                .help("see that it is made for this machine"),
+        }
     }
 }
 
-/// After [`Report::Ready`], waits until the supervisor has hold of this process. Otherwise a
-/// command that ends at once would be gone before the supervisor can ask for its exit status.
+/// Sends a [`Report`] or an [`Answer`].
+pub fn send(socket: BorrowedFd, message: &impl Serialize) -> io::Result<()> {
+    rustix::net::send(socket, &serde_json::to_vec(message)?, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// After [`Report::Ready`], waits until the supervisor holds this process. Otherwise a command that
+/// ends at once would be gone before the supervisor can ask for its exit status.
 pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
     let mut bytes = [0; 16];
-    loop {
-        match recv(socket, &mut bytes, RecvFlags::empty()) {
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-            Ok((_, length)) => {
-                let answer =
-                    [Answer::Go, Answer::VerifyAgain].into_iter().find(|answer| answer.encode() == &bytes[..length]);
-                return answer.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-    }
+    let (_, length) = retry_on_intr(|| recv(socket, &mut bytes, RecvFlags::empty()))?;
+    Ok(serde_json::from_slice(&bytes[..length])?)
 }
 
-/// The guard cannot do its work here.
-pub(crate) fn unavailable(why: &str) -> Diagnostic {
-    let message = format!("the guard cannot work on this machine: {why}");
-    Diagnostic::new(Code::GuardUnavailable, message)
-        .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
-}
-
-/// Nothing starts on other mounts than those that were planned.
+/// The error for a sandbox that is not as planned.
 pub(crate) fn refusal(why: &str) -> Diagnostic {
     Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
         .help("something changed while it was set up; start again, and look at who changes it if it stays so")
-}
-
-/// The command was there when we looked, and could not be executed inside.
-pub(crate) fn cannot_execute_inside(errno: i32, message: String) -> Diagnostic {
-    if errno == Errno::NOENT.raw_os_error() {
-        Diagnostic::new(Code::CommandNotFound, message)
-            .help("see that the interpreter it names is there and visible inside")
-    } else {
-        Diagnostic::new(Code::CommandNotExecutable, message).help("see that it is made for this machine")
-    }
 }
 
 #[cfg(test)]
@@ -146,33 +133,39 @@ mod tests {
             Report::Refused("`/a` is not read-only".into()),
             Report::Changed("`/a`: no such file or directory".into()),
             Report::Unavailable("möglich ist nichts".into()),
+            Report::MountLimit("`/a`".into()),
+            Report::NoCommand,
             Report::CannotExecute { errno: 13, message: "`x` cannot be executed".into() },
             Report::CannotExecute { errno: -1, message: String::new() },
         ]
     }
 
     #[test]
-    fn a_report_reads_as_it_was_written() {
-        for report in each() {
-            assert_eq!(Report::decode(&report.encode()), Some(report));
-        }
-    }
-
-    #[test]
     fn a_report_that_is_too_long_is_cut_between_characters() {
-        let long = "ü".repeat(MAX_BYTES);
-        let bytes = Report::CannotExecute { errno: 2, message: long.clone() }.encode();
-        assert!(bytes.len() <= MAX_BYTES && bytes.len() > MAX_BYTES - 4, "{}", bytes.len());
-        let Some(Report::CannotExecute { errno: 2, message }) = Report::decode(&bytes) else { panic!("{bytes:?}") };
-        assert!(long.starts_with(&message));
+        for long in ["ü".repeat(MAX_TEXT), "\u{1}".repeat(MAX_TEXT)] {
+            let bytes = serde_json::to_vec(&Report::CannotExecute { errno: 2, message: format!("a{long}") }).unwrap();
+            assert!(bytes.len() <= MAX_BYTES, "{}", bytes.len());
+            let Some(Report::CannotExecute { errno: 2, message }) = serde_json::from_slice(&bytes).ok() else {
+                panic!("{bytes:?}")
+            };
+            assert!(message.len() > MAX_TEXT - 4 && format!("a{long}").starts_with(&message));
+        }
     }
 
     #[test]
     fn what_nobody_writes_is_not_read() {
-        let long = [vec![b'N'], vec![b'x'; MAX_BYTES]].concat();
-        for bytes in [&b""[..], b"R ", b"r", b"N\xff", b"X", b"X\0\0\0", b"X\0\0\0\0\xff", b"?", &long] {
-            assert_eq!(Report::decode(bytes), None, "{bytes:?}");
+        for bytes in [&b""[..], b"R", b"\"Refused\"", b"{\"Refused\":\"\xff\"}", b"{\"CannotExecute\":{\"errno\":1}}"] {
+            assert!(serde_json::from_slice::<Report>(bytes).is_err(), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_the_kernel_is_named_with_its_setting() {
+        let full = || io::Error::from(Errno::NOSPC);
+        let namespaces = Report::unavailable("a namespace to mount in")(full()).diagnostic();
+        assert!(namespaces.message.contains("`user.max_user_namespaces`"), "{}", namespaces.message);
+        let mounts = Report::MountLimit("`/a`".to_owned()).diagnostic();
+        assert!(mounts.help.iter().any(|help| help.contains("`fs.mount-max`")), "{mounts:?}");
     }
 
     #[test]
@@ -180,18 +173,18 @@ mod tests {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         for report in each() {
-            report.send(theirs.as_fd()).unwrap();
+            send(theirs.as_fd(), &report).unwrap();
         }
         let mut buffer = [0; MAX_BYTES];
         for report in each() {
             let (length, _) = recv(&ours, &mut buffer, RecvFlags::empty()).unwrap();
-            assert_eq!(Report::decode(&buffer[..length]), Some(report));
+            assert_eq!(serde_json::from_slice::<Report>(&buffer[..length]).unwrap(), report);
         }
         for answer in [Answer::Go, Answer::VerifyAgain] {
-            answer.send(ours.as_fd()).unwrap();
+            send(ours.as_fd(), &answer).unwrap();
             assert_eq!(wait_for_answer(theirs.as_fd()).unwrap(), answer);
         }
-        send(&ours, b"no", SendFlags::NOSIGNAL).unwrap();
+        send(ours.as_fd(), &"no").unwrap();
         assert!(wait_for_answer(theirs.as_fd()).is_err(), "another answer");
         drop(ours);
         assert!(wait_for_answer(theirs.as_fd()).is_err(), "nobody is there to answer");

@@ -6,175 +6,160 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, statx};
 use rustix::mount::MountFlags;
 
-use super::Failure;
 use super::mounts;
-use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
+use super::report::Report;
+use crate::compile::guard_plan::{Expectation, Expected, GuardPlan, RunSheet};
 use crate::host::identity::Identity;
+use crate::host::last_parent::LastParent;
 use crate::host::mountinfo::{self, MountEntry};
 use crate::policy::path::AbsPath;
 use crate::policy::places;
 use crate::sys::ablate::{self, Mitigation};
 
-/// The file or directory that must be mounted at a path.
-pub(super) type Identities = BTreeMap<AbsPath, Identity>;
-
-/// All mounts of this namespace.
-pub(super) struct Table {
-    entries: Vec<MountEntry>,
+/// The mounts that must exist before the command starts.
+pub(super) struct Verifier<'p> {
+    expected: BTreeMap<AbsPath, Expected>,
+    pins: Vec<&'p AbsPath>,
+    /// The file or directory that must be mounted at a path.
+    identities: BTreeMap<&'p AbsPath, Identity>,
 }
 
-impl Table {
-    pub(super) fn read() -> Result<Self, Failure> {
-        let cannot = |e: io::Error| Failure::refused("`/proc/self/mountinfo`", e);
-        let text = fs::read("/proc/self/mountinfo").map_err(cannot)?;
-        let entries = mountinfo::parse_all(&text)
-            .map_err(|line| Failure::refused("`/proc/self/mountinfo`", format!("unknown line `{line}`")))?;
-        Ok(Self { entries })
+impl<'p> Verifier<'p> {
+    pub(super) fn new(plan: &'p GuardPlan, sheet: &'p RunSheet) -> Self {
+        let path = places::at(places::MASKED);
+        let mask = Expected { path, access: Expectation::Ro, required: false, source: None };
+        let expected = plan.all_expected().chain([mask]);
+        Self {
+            expected: expected.map(|expected| (expected.path.clone(), expected)).collect(),
+            pins: plan.all_pins().collect(),
+            identities: sheet.identities.iter().map(|(path, identity)| (path, *identity)).collect(),
+        }
     }
 
     /// Makes read-only every mount that lies in a read-only or hidden place: mounts of the host,
-    /// also one that the host made a moment ago, and those that the guard has just bound.
-    pub(super) fn close(&self, plan: &GuardPlan) -> Result<(), Failure> {
-        let expected: BTreeMap<&AbsPath, &Expected> = by_path(plan);
-        for entry in self.entries.iter().filter(|entry| !entry.has("ro")) {
-            let point = &entry.point;
-            if is_open(entry, &expected) || seen(entry)?.is_none() {
-                continue;
-            }
-            mounts::remount(point, flags_of(entry) | MountFlags::RDONLY)
-                .map_err(|e| Failure::refused(&format!("`{point}` cannot be made read-only"), e))?;
+    /// also one that the host made a moment ago, and those that the guard has just bound. Returns
+    /// all mounts.
+    pub(super) fn close(&self) -> Result<Vec<MountEntry>, Report> {
+        let table = table()?;
+        let mut has_closed = false;
+        for MountEntry { point, flags, .. } in self.open_in_closed_places(&table)? {
+            mounts::remount(point, *flags | MountFlags::RDONLY)
+                .map_err(|e| Report::refused(&format!("`{point}` cannot be made read-only"), e))?;
+            has_closed = true;
         }
-        Ok(())
+        // A path may have been moved away while it was made read-only.
+        if has_closed { self::table() } else { Ok(table) }
     }
 
-    /// Compares every mount point of the plan with the mount that is seen there.
-    pub(super) fn compare(&self, plan: &GuardPlan, identities: &Identities) -> Result<(), Failure> {
+    pub(super) fn compare_again(&self) -> Result<(), Report> {
+        self.compare(&table()?)
+    }
+
+    /// Compares every mount point of the plan with the mount that is seen there. Masks that the
+    /// guard has made since it read the table need not be in it.
+    pub(super) fn compare(&self, table: &[MountEntry]) -> Result<(), Report> {
         if ablate::is_off(Mitigation::GuardCheck) {
             return Ok(());
         }
-        let points: BTreeSet<&AbsPath> = self.entries.iter().map(|entry| &entry.point).collect();
-        if let Some(pin) = plan.pins.iter().find(|pin| !points.contains(pin)) {
-            return Err(Failure::Changed(format!("`{pin}` is not kept in its place")));
+        if let Some(entry) = self.open_in_closed_places(table)?.first() {
+            return Err(Report::Changed(format!("`{}` is not read-only", entry.point)));
         }
-        let expected = by_path(plan);
-        let mut visible = BTreeMap::new();
-        for entry in &self.entries {
-            let is_expected = expected.contains_key(&entry.point);
-            let must_be_closed = !entry.has("ro") && !is_open(entry, &expected);
-            let Some(seen) = (if is_expected || must_be_closed { seen(entry)? } else { None }) else { continue };
-            if must_be_closed {
-                return Err(Failure::Changed(format!("`{}` is not read-only", entry.point)));
-            }
-            visible.insert(&entry.point, seen);
+        let points: BTreeSet<&AbsPath> = table.iter().map(|entry| &entry.point).collect();
+        if let Some(pin) = self.pins.iter().find(|pin| !points.contains(*pin)) {
+            return Err(Report::Changed(format!("`{pin}` is not kept in its place")));
         }
-        let masked = identity_of_mask()?;
-        plan.expect.iter().try_for_each(|expected| {
-            let identity = identities.get(&expected.path).copied();
-            match visible.get(&expected.path) {
-                None if expected.required || identity.is_some() => Err(differs(expected, "is not mounted")),
-                None if expected.access == Expectation::Hidden && look(&expected.path).is_ok() => {
-                    Err(Failure::Changed(format!("`{}` is not hidden", expected.path)))
+        let tmpfs: BTreeSet<u64> = table.iter().filter(|entry| entry.is_tmpfs).map(|entry| entry.id).collect();
+        let mut parent = LastParent::default();
+        let mask = look(&places::at(places::MASKED), &mut parent).ok().map(|seen| seen.identity);
+        self.expected.values().try_for_each(|expected| {
+            let identity = self.identities.get(&expected.path);
+            let seen = match look(&expected.path, &mut parent) {
+                Ok(seen) if seen.is_mount => seen,
+                _ if expected.required || identity.is_some() => return Err(differs(expected, "is not mounted")),
+                Ok(_) if expected.access == Expectation::Hidden => {
+                    return Err(Report::Changed(format!("`{}` is not hidden", expected.path)));
                 }
-                None => Ok(()),
-                Some(seen) => seen.compare(expected, identity, masked),
+                _ => return Ok(()),
+            };
+            let shows_nothing = match seen.kind {
+                FileType::Directory => tmpfs.contains(&seen.mount) && is_mask(seen.mode),
+                _ => mask == Some(seen.identity),
+            };
+            match expected.access {
+                Expectation::Hidden if !shows_nothing => Err(differs(expected, "is not hidden")),
+                Expectation::Content if seen.kind != FileType::RegularFile => Err(differs(expected, "is no file")),
+                _ if identity.is_some_and(|meant| *meant != seen.identity) => {
+                    Err(differs(expected, "is no longer the file or directory that it was"))
+                }
+                _ => Ok(()),
             }
+        })
+    }
+
+    /// The writable mounts in closed places that a process can reach by their mount points. Another
+    /// mount may cover one, or a directory on the way may be closed: the command has the guard's
+    /// rights and fewer capabilities.
+    fn open_in_closed_places<'t>(&self, table: &'t [MountEntry]) -> Result<Vec<&'t MountEntry>, Report> {
+        use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+        let mut parent = LastParent::default();
+        let mut is_seen = |entry: &MountEntry| match look(&entry.point, &mut parent) {
+            Ok(seen) => Ok(seen.mount == entry.id),
+            Err(e) if matches!(e.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(false),
+            Err(e) => Err(Report::refused(&format!("`{}`", entry.point), e)),
+        };
+        let open = table.iter().filter(|entry| !entry.is_read_only() && !self.may_be_writable(&entry.point));
+        open.filter_map(|entry| is_seen(entry).map(|is_seen| is_seen.then_some(entry)).transpose()).collect()
+    }
+
+    fn may_be_writable(&self, point: &AbsPath) -> bool {
+        let governing = point.ancestors().find_map(|at| self.expected.get(&at));
+        governing.is_some_and(|expected| match expected.access {
+            Expectation::Rw | Expectation::Own => true,
+            Expectation::Hidden => ablate::is_off(Mitigation::MaskSealed),
+            Expectation::Ro | Expectation::Content => false,
         })
     }
 }
 
-/// Whether a mount may be writable where it lies.
-fn is_open(entry: &MountEntry, expected: &BTreeMap<&AbsPath, &Expected>) -> bool {
-    let governing = entry.point.ancestors().find_map(|at| expected.get(&at).copied());
-    governing.is_some_and(|expected| match expected.access {
-        Expectation::Rw | Expectation::Own => true,
-        Expectation::Hidden => ablate::is_off(Mitigation::MaskSealed),
-        Expectation::Ro | Expectation::Content => false,
-    })
+/// All mounts of this namespace.
+fn table() -> Result<Vec<MountEntry>, Report> {
+    const PATH: &str = "/proc/self/mountinfo";
+    let cannot = |e: &dyn std::fmt::Display| Report::refused(&format!("`{PATH}`"), e);
+    let text = fs::read(PATH).map_err(|e| cannot(&e))?;
+    mountinfo::parse(&text).collect::<Result<_, _>>().map_err(|e| cannot(&e))
 }
 
-fn by_path(plan: &GuardPlan) -> BTreeMap<&AbsPath, &Expected> {
-    plan.expect.iter().map(|expected| (&expected.path, expected)).collect()
-}
-
-/// The file at the place that all masked files show. `None` if the policy masks no file.
-fn identity_of_mask() -> Result<Option<Identity>, Failure> {
-    let place = places::at(places::MASKED);
-    match look(&place) {
-        Ok(Looked { identity, .. }) => Ok(Some(identity)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Failure::refused(&format!("`{place}`"), e)),
-    }
-}
-
-/// A mount that a process can reach by its mount point.
-struct Seen<'e> {
-    entry: &'e MountEntry,
-    identity: Identity,
-    kind: FileType,
-    mode: u32,
-}
-
-/// The modes of a hidden directory: closed, or search-only where a deeper rule re-opens a path.
+/// Whether a directory has the mode of a hidden one: closed, or search-only where a deeper rule
+/// re-opens a path.
 fn is_mask(mode: u32) -> bool {
     let is_permitted = [0o000, 0o111].contains(&(mode & 0o7777));
     is_permitted || ablate::is_off(Mitigation::MaskDenied) || ablate::is_off(Mitigation::MaskSealed)
 }
 
-impl Seen<'_> {
-    fn compare(
-        &self,
-        expected: &Expected,
-        identity: Option<Identity>,
-        masked: Option<Identity>,
-    ) -> Result<(), Failure> {
-        let shows_nothing = match self.kind {
-            FileType::Directory => self.entry.kind == "tmpfs" && is_mask(self.mode),
-            _ => masked == Some(self.identity),
-        };
-        match expected.access {
-            Expectation::Hidden if !shows_nothing => Err(differs(expected, "is not hidden")),
-            Expectation::Content if self.kind != FileType::RegularFile => Err(differs(expected, "is no file")),
-            _ if identity.is_some_and(|meant| meant != self.identity) => {
-                Err(differs(expected, "is no longer the file or directory that it was"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// `None` for a mount that a process cannot reach: another mount covers it, or a directory on the
-/// way is closed. The command has the guard's rights and fewer capabilities.
-fn seen(entry: &MountEntry) -> Result<Option<Seen<'_>>, Failure> {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-    match look(&entry.point) {
-        Ok(Looked { identity, mount, kind, mode }) => {
-            Ok((mount == entry.id).then_some(Seen { entry, identity, kind, mode }))
-        }
-        Err(e) if matches!(e.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
-        Err(e) => Err(Failure::refused(&format!("`{}`", entry.point), e)),
-    }
-}
-
-struct Looked {
+/// A file or directory, and the mount that shows it.
+struct VisibleFile {
     identity: Identity,
     /// The identifier of the mount.
     mount: u64,
+    /// Something is mounted at the path itself.
+    is_mount: bool,
     kind: FileType,
     mode: u32,
 }
 
-/// One call for each of thousands of mounts. A symlink that appeared on the way leads to another
-/// mount, so the identifier tells.
-fn look(path: &AbsPath) -> io::Result<Looked> {
+/// Looks at a path without following a symlink.
+fn look(path: &AbsPath, parent: &mut LastParent) -> io::Result<VisibleFile> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::INO | StatxFlags::MNT_ID;
-    let found = statx(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)?;
+    let (parent, name) = parent.of(path.as_path())?;
+    let found = statx(parent, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)?;
     let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
-    Ok(Looked {
+    Ok(VisibleFile {
         identity: Identity { device, inode: found.stx_ino },
         mount: found.stx_mnt_id,
+        is_mount: found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
         kind: FileType::from_raw_mode(found.stx_mode.into()),
         mode: found.stx_mode.into(),
     })
@@ -182,22 +167,7 @@ fn look(path: &AbsPath) -> io::Result<Looked> {
 
 /// A path that the policy closes may have come or gone: another start may succeed. A path that the
 /// policy opens must be the one that the user's rule meant when the policy was compiled.
-fn differs(expected: &Expected, problem: &str) -> Failure {
+fn differs(expected: &Expected, problem: &str) -> Report {
     let why = format!("`{}` {problem}", expected.path);
-    if expected.required { Failure::Changed(why) } else { Failure::Refused(why) }
-}
-
-/// The flags that a remount must repeat, because the kernel has locked them.
-fn flags_of(entry: &MountEntry) -> MountFlags {
-    const FLAGS: [(&str, MountFlags); 6] = [
-        ("nosuid", MountFlags::NOSUID),
-        ("nodev", MountFlags::NODEV),
-        ("noexec", MountFlags::NOEXEC),
-        ("noatime", MountFlags::NOATIME),
-        ("nodiratime", MountFlags::NODIRATIME),
-        ("relatime", MountFlags::RELATIME),
-    ];
-    let set = FLAGS.iter().filter(|(name, _)| entry.has(name)).fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
-    // mountinfo shows nothing for strict access times, and a remount without a flag means relatime.
-    if entry.has("noatime") || entry.has("relatime") { set } else { set | MountFlags::STRICTATIME }
+    if expected.required { Report::Changed(why) } else { Report::Refused(why) }
 }

@@ -25,6 +25,7 @@ mod dir;
 pub mod git;
 pub mod identity;
 pub mod journal;
+pub(crate) mod last_parent;
 pub mod mountinfo;
 pub(crate) mod nofollow;
 mod read;

@@ -1,17 +1,19 @@
-//! The files and directories that the mounts mean. The supervisor notes them before bwrap starts
-//! and compares them after the guard has compared its mounts, before the command starts (SPEC C14).
-//! A file that another process swaps in between is noticed, also one that lies under a mask and
-//! that the guard cannot see.
+//! The identities of the files and directories that are mounted or mounted on. The supervisor notes
+//! them before bwrap starts, and compares them after the guard has compared its mounts, before the
+//! command starts (SPEC C14). So it notices a file that another process swaps in between, also one
+//! that lies under a mask, where the guard cannot see it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
+
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
-use crate::compile::lower::Argv;
-use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::diagnostic::reason;
 use crate::host::Host;
 use crate::host::identity::Identity;
-use crate::host::nofollow;
+use crate::host::last_parent::LastParent;
 use crate::policy::path::AbsPath;
 use crate::policy::places;
 
@@ -20,13 +22,21 @@ type Moment = (i64, i64);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// The file or directory at each path that is mounted or mounted on. `None` if nothing is there.
-    targets: BTreeMap<AbsPath, Option<Identity>>,
-    /// When an entry of each directory around them was made, removed or renamed last. No program
-    /// can set this time.
-    directories: BTreeMap<AbsPath, Moment>,
-    /// The targets that the policy closes.
-    closed: Vec<AbsPath>,
+    /// In the order of their paths.
+    targets: Vec<MountTarget>,
+    /// The directories around them that a command can write. The time is the last one at which an
+    /// entry was made, removed or renamed; no program can set it.
+    directories: Vec<(AbsPath, Option<Moment>)>,
+}
+
+/// A path that is mounted or mounted on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MountTarget {
+    path: AbsPath,
+    /// The policy closes this path.
+    is_closed: bool,
+    /// `None` if nothing is there.
+    found: Option<Identity>,
 }
 
 /// The first difference between two looks.
@@ -40,101 +50,113 @@ pub(super) enum Difference<'l> {
     Directory(&'l AbsPath),
 }
 
+/// A path that cannot be looked at. A symlink on the way is an error: there was none when the rule
+/// was resolved.
+#[derive(Debug, thiserror::Error)]
+#[error("`{path}` has changed: {}", reason(.error))]
+pub struct CannotLook {
+    pub(super) path: AbsPath,
+    pub(super) error: io::Error,
+}
+
 impl Look {
-    /// A symlink on the way to a path is an error: there was none when the rule was resolved.
-    pub fn now(host: &Host, plan: &GuardPlan) -> Result<Self, (AbsPath, io::Error)> {
-        let closed = plan.expect.iter().filter(|expected| expected.required).map(host_path);
-        let mut look = Self { closed: closed.chain(&plan.pins).cloned().collect(), ..Self::default() };
-        for path in targets(plan) {
-            let found = nofollow::look(host, path).map_err(|e| (path.clone(), e))?;
-            look.targets.insert(path.clone(), found.map(|found| Identity::of_stat(&found)));
-        }
-        for path in directories(plan) {
-            let found = nofollow::look(host, &path).map_err(|e| (path.clone(), e))?;
-            if let Some(found) = found {
-                look.directories.insert(path, (found.st_ctime, found.st_ctime_nsec.cast_signed()));
+    /// Looks at all paths of a plan.
+    pub fn now(host: &Host, plan: &GuardPlan) -> Result<Self, CannotLook> {
+        let directories = directories(plan).into_iter().map(|path| (path, None)).collect();
+        Self { targets: targets(plan), directories }.again(host)
+    }
+
+    /// Looks at the same paths again.
+    pub(super) fn again(&self, host: &Host) -> Result<Self, CannotLook> {
+        let mut look = self.clone();
+        let mut parent = LastParent::default();
+        let mut stat = |path: &AbsPath| {
+            let found =
+                parent.of(&host.real(path)).and_then(|(dir, name)| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW));
+            match found {
+                Ok(found) => Ok(Some(found)),
+                Err(Errno::NOENT) => Ok(None),
+                Err(e) => Err(CannotLook { path: path.clone(), error: e.into() }),
             }
+        };
+        for target in &mut look.targets {
+            target.found = stat(&target.path)?.map(|found| Identity::of_stat(&found));
+        }
+        for (path, moment) in &mut look.directories {
+            *moment = stat(path)?.map(|found| (found.st_ctime, found.st_ctime_nsec.cast_signed()));
         }
         Ok(look)
     }
 
     /// The identities that the guard compares: it sees what is mounted, and not what a mask covers.
     pub fn identities(&self, plan: &GuardPlan) -> Vec<(AbsPath, Identity)> {
-        let shows_host = |expected: &&Expected| matches!(expected.access, Expectation::Rw | Expectation::Ro);
-        let noted = |expected: &Expected| {
-            let identity = self.targets.get(host_path(expected)).copied().flatten()?;
-            Some((expected.path.clone(), identity))
+        let shows_host = |expected: &Expected| matches!(expected.access, Expectation::Rw | Expectation::Ro);
+        let noted = |expected: Expected| {
+            let at = self.targets.binary_search_by(|target| target.path.cmp(expected.host_path())).ok()?;
+            Some((expected.path, self.targets[at].found?))
         };
-        plan.expect.iter().filter(shows_host).filter_map(noted).collect()
+        plan.all_expected().filter(shows_host).filter_map(noted).collect()
     }
 
-    /// A path that the policy closes, and at which nothing is any more. bwrap would make a mount
-    /// point there.
+    /// A path that the policy closes and that is gone. bwrap would make a mount point there.
     pub fn missing(&self) -> Option<&AbsPath> {
-        self.closed.iter().find(|path| self.targets.get(*path) == Some(&None))
+        self.targets.iter().find(|target| target.is_closed && target.found.is_none()).map(|target| &target.path)
     }
 
-    pub(super) fn difference<'l>(&'l self, later: &'l Self) -> Option<Difference<'l>> {
-        let differing = |(path, found): (&'l AbsPath, _)| (later.targets.get(path) != Some(found)).then_some(path);
-        let target = self.targets.iter().find_map(differing);
-        let directory = || {
-            let differs = |(path, moment): &(&AbsPath, &Moment)| later.directories.get(*path) != Some(*moment);
-            self.directories.iter().find(differs).map(|(path, _)| path)
-        };
-        match target {
-            Some(path) if self.closed.contains(path) => Some(Difference::Closed(path)),
-            Some(path) => Some(Difference::Opened(path)),
-            None => directory().map(Difference::Directory),
+    /// Compares with a later look at the same paths.
+    pub(super) fn difference(&self, later: &Self) -> Option<Difference<'_>> {
+        let differs = |(before, later): &(&MountTarget, &MountTarget)| before != later;
+        match self.targets.iter().zip(&later.targets).find(differs) {
+            Some((MountTarget { path, is_closed: true, .. }, _)) => Some(Difference::Closed(path)),
+            Some((MountTarget { path, .. }, _)) => Some(Difference::Opened(path)),
+            None => {
+                let mut directories = self.directories.iter().zip(&later.directories);
+                directories.find(|(before, later)| before != later).map(|((path, _), _)| Difference::Directory(path))
+            }
         }
     }
 }
 
 /// The paths that the policy opens, shows or closes. Whole parts of the host that every sandbox
-/// shows (`/`, and places in `/run`) are no rule's.
-fn targets(plan: &GuardPlan) -> impl Iterator<Item = &AbsPath> {
+/// shows (`/`, and places in `/run`) belong to no rule.
+fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
     let run = places::at(places::RUN);
-    let matters = move |expected: &&Expected| match expected.access {
+    let matters = |expected: &Expected| match expected.access {
         Expectation::Rw => true,
         Expectation::Ro => expected.required || !expected.path.is_root() && !expected.path.is_within(&run),
         Expectation::Hidden | Expectation::Content => expected.required,
         Expectation::Own => false,
     };
-    plan.expect.iter().filter(matters).map(host_path).chain(&plan.pins)
+    let target = |path: &AbsPath, is_closed| MountTarget { path: path.clone(), is_closed, found: None };
+    let pins = plan.all_pins().map(|path| target(path, true));
+    let expected = plan.all_expected().filter(matters);
+    let expected = expected.map(|expected| target(expected.host_path(), expected.required));
+    let mut targets: Vec<MountTarget> = pins.chain(expected).collect();
+    targets.sort_by(|a, b| a.path.cmp(&b.path).then(b.is_closed.cmp(&a.is_closed)));
+    targets.dedup_by(|later, first| later.path == first.path);
+    targets
 }
 
-fn host_path(expected: &Expected) -> &AbsPath {
-    expected.source.as_ref().unwrap_or(&expected.path)
-}
-
-/// The directories around what the policy closes, as far as a command could write them.
+/// The directories around closed paths, as far as a command could write them.
 fn directories(plan: &GuardPlan) -> BTreeSet<AbsPath> {
-    let expected: BTreeMap<&AbsPath, &Expected> =
-        plan.expect.iter().map(|expected| (&expected.path, expected)).collect();
+    let expected: BTreeMap<AbsPath, Expected> =
+        plan.all_expected().map(|expected| (expected.path.clone(), expected)).collect();
     let is_writable = |directory: &AbsPath| {
-        let governing = directory.ancestors().find_map(|at| expected.get(&at).copied());
+        let governing = directory.ancestors().find_map(|at| expected.get(&at));
         governing.is_some_and(|expected| expected.access == Expectation::Rw)
     };
-    let closed = plan.expect.iter().filter(|expected| expected.required).map(|expected| &expected.path);
+    let closed = expected.values().filter(|expected| expected.required).map(|expected| &expected.path);
     let mut directories = BTreeSet::new();
-    for path in closed.chain(&plan.pins) {
-        for directory in path.ancestors().skip(1).take_while(is_writable) {
-            // Its own ancestors are there already.
-            if !directories.insert(directory) {
+    for path in closed.chain(plan.all_pins()) {
+        for directory in path.ancestors().skip(1) {
+            // The ancestors of a known directory are known.
+            if directories.contains(&directory) || !is_writable(&directory) {
                 break;
             }
+            directories.insert(directory);
         }
     }
     directories
-}
-
-/// Looks at the files and directories that the mounts mean. The last step before bwrap starts:
-/// the guard and the supervisor notice every later change. Without a guard nobody compares.
-pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
-    let Some(guard) = &argv.guard else { return Ok(Look::default()) };
-    Look::now(host, &guard.plan).map_err(|(path, e)| {
-        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&e)))
-            .help("start again; if it stays so, see which program changes it")
-    })
 }
 
 #[cfg(test)]
@@ -195,7 +217,7 @@ mod tests {
         change(root.path());
         let later = Look::now(&host, &plan());
         match &later {
-            Err((path, _)) => format!("error {path}"),
+            Err(CannotLook { path, .. }) => format!("error {path}"),
             Ok(later) => match before.difference(later) {
                 None => "none".to_owned(),
                 Some(Difference::Closed(path) | Difference::Opened(path)) => format!("target {path}"),

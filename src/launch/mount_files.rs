@@ -1,7 +1,7 @@
-//! Files of ours that bwrap binds: the guard's plan, contents that replace a file, and the mask of
-//! hidden files. They lie in the state folder, which no rule makes writable inside (SPEC D6). A
-//! content's name is its SHA-256, so the argv is the same for the same policy, and each use checks
-//! owner, mode and content again.
+//! Our files that bwrap binds: the guard's plan, contents that replace a file, and the mask of hidden
+//! files. They are in the state folder, which no rule makes writable inside (SPEC D6). The name of a
+//! content is its SHA-256, so a policy always has the same argv. Each use checks owner, mode and
+//! content again.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -12,21 +12,20 @@ use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fchmod, fstat, futimens, mknodat, openat,
-    renameat, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, mknodat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::compile::layers::Layers;
 use crate::compile::lower::{MountContent, MountFile, MountFiles};
+use crate::diagnostic::reason;
 use crate::host::Host;
 use crate::host::state_dir::StateFiles;
 use crate::policy::path::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
-/// A command that writes to such a file inside gets EROFS from the mount, as for every read-only
-/// file.
+/// Inside, the mount is read-only: a write gives EROFS, as for every read-only file.
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// A printed argv can be run for this long after its contents were used last.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -45,31 +44,40 @@ pub(super) fn place(host: &Host, layers: &Layers) -> MountFiles {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write `{path}`: {}", reason(.error))]
+pub(super) struct CannotWrite {
+    path: AbsPath,
+    error: io::Error,
+}
+
 /// Writes the files of an argv that are missing or not as they must be.
-pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), (AbsPath, io::Error)> {
-    let Some(first) = files.first() else { return Ok(()) };
-    let folder = KIND.open_folder(host, state).map_err(|e| (first.path.clone(), e))?;
+pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), CannotWrite> {
     let mut is_new = false;
-    for MountFile { path, content } in files {
-        let name = path.file_name().unwrap_or_default();
-        let done = match content {
-            MountContent::Bytes(content) => provide_content(&folder, name, content),
-            MountContent::Unreadable => provide_mask(&folder, name),
-        };
-        is_new |= done.map_err(|e| (path.clone(), e))?;
+    for file in files {
+        is_new |= provide(host, state, file).map_err(|error| CannotWrite { path: file.path.clone(), error })?;
     }
     if is_new {
         // A file that cannot be removed now is removed by a later run.
-        let _ = sweep(&folder, files);
+        let _ = KIND.open_folder(host, state).and_then(|folder| sweep(&folder, files));
     }
     Ok(())
 }
 
 /// Returns whether the file had to be made.
+fn provide(host: &Host, state: &AbsPath, file: &MountFile) -> io::Result<bool> {
+    let folder = KIND.open_folder(host, state)?;
+    let name = file.path.file_name().unwrap_or_default();
+    match &file.content {
+        MountContent::Bytes(content) => provide_content(&folder, name, content),
+        MountContent::Unreadable => provide_mask(&folder, name),
+    }
+}
+
 fn provide_content(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     if let Ok(file) = openat(folder, name, flags, Mode::empty())
-        && holds(&file, content)?
+        && holds(&file.into(), content)?
     {
         return Ok(false);
     }
@@ -82,19 +90,16 @@ fn provide_content(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result
     })
 }
 
-/// Whether this is our file with this content, and notes that it is used.
-fn holds(file: &OwnedFd, content: &[u8]) -> io::Result<bool> {
+/// Whether this is our file with this content. Notes that it is used.
+fn holds(mut file: &File, content: &[u8]) -> io::Result<bool> {
     let found = fstat(file)?;
-    let is_as_made = is_ours(&found, FileType::RegularFile, MODE);
-    if !is_as_made || usize::try_from(found.st_size) != Ok(content.len()) {
+    if !is_ours(&found, FileType::RegularFile, MODE) || usize::try_from(found.st_size) != Ok(content.len()) {
         return Ok(false);
     }
-    let mut file = File::from(rustix::io::fcntl_dupfd_cloexec(file, 0)?);
     let mut read = Vec::with_capacity(content.len() + 1);
-    Read::by_ref(&mut file).take(content.len() as u64 + 1).read_to_end(&mut read)?;
+    file.read_to_end(&mut read)?;
     if age(&found) > NOTED {
-        let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
-        futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
+        file.set_modified(SystemTime::now())?;
     }
     Ok(read == content)
 }

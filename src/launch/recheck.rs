@@ -5,9 +5,9 @@ use std::ffi::OsString;
 
 use crate::compile;
 use crate::compile::guard_plan::Tightening;
-use crate::compile::lower::{Argv, Machine};
+use crate::compile::lower::{Argv, Engine};
 use crate::compile::request::Request;
-use crate::diagnostic::{Diagnostics, reason};
+use crate::diagnostic::Diagnostics;
 use crate::guard::report::{Answer, Report};
 use crate::host::Host;
 use crate::host::session::Session;
@@ -26,14 +26,14 @@ pub struct Recheck<'a> {
     pub host: &'a Host,
     pub session: &'a Session,
     pub request: &'a Request,
-    pub machine: &'a Machine,
+    pub engine: &'a Engine,
     look: Look,
     comparisons: usize,
 }
 
 impl<'a> Recheck<'a> {
-    pub fn new(host: &'a Host, session: &'a Session, request: &'a Request, machine: &'a Machine, look: Look) -> Self {
-        Self { host, session, request, machine, look, comparisons: 0 }
+    pub fn new(host: &'a Host, session: &'a Session, request: &'a Request, engine: &'a Engine, look: Look) -> Self {
+        Self { host, session, request, engine, look, comparisons: 0 }
     }
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
@@ -42,7 +42,7 @@ impl<'a> Recheck<'a> {
         if ablate::is_off(Mitigation::LookAgain) {
             return Ok(Answer::Go);
         }
-        let look = self.look_again(argv).map_err(Report::Refused)?;
+        let look = self.look.again(self.host).map_err(|e| Report::Refused(e.to_string()))?;
         match self.look.difference(&look) {
             Some(Difference::Closed(path)) => return Err(Report::Changed(is_another(path))),
             Some(Difference::Opened(path)) => return Err(Report::Refused(is_another(path))),
@@ -66,19 +66,11 @@ impl<'a> Recheck<'a> {
     }
 
     /// Names a path that the policy closes and that has changed since the policy was compiled.
-    pub fn difference(&self, argv: &Argv) -> Option<String> {
-        match self.look_again(argv) {
-            Err(_) => None,
-            Ok(look) => match self.look.difference(&look)? {
-                Difference::Closed(path) => Some(is_another(path)),
-                Difference::Opened(_) | Difference::Directory(_) => None,
-            },
+    pub fn difference(&self) -> Option<String> {
+        match self.look.difference(&self.look.again(self.host).ok()?)? {
+            Difference::Closed(path) => Some(is_another(path)),
+            Difference::Opened(_) | Difference::Directory(_) => None,
         }
-    }
-
-    fn look_again(&self, argv: &Argv) -> Result<Look, String> {
-        let Some(guard) = &argv.guard else { return Ok(Look::default()) };
-        Look::now(self.host, &guard.plan).map_err(|(path, e)| format!("`{path}` has changed: {}", reason(&e)))
     }
 
     /// While another run of this user lives, looks whether the rules still mean the same paths: a
@@ -91,7 +83,7 @@ impl<'a> Recheck<'a> {
             let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
                 return Err("the paths that the rules mean have changed".to_owned());
             };
-            let now = compiled.argv(self.machine, &argv.command, &mut diagnostics);
+            let now = compiled.argv(self.engine, &argv.command, &mut diagnostics);
             if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) {
                 return Err("the paths that the rules mean have changed".to_owned());
             }

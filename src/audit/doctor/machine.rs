@@ -82,7 +82,7 @@ fn covered_in_proc(host: &Host) -> usize {
     let table = host.mount_table().ok().flatten().unwrap_or_default();
     let proc = places::at(places::PROC);
     let empty = proc.join("sys/fs/binfmt_misc");
-    mountinfo::parse(&table).iter().filter(|entry| entry.point.is_below(&proc) && entry.point != empty).count()
+    mountinfo::parse(&table).flatten().filter(|entry| entry.point.is_below(&proc) && entry.point != empty).count()
 }
 
 /// The limits that follow from the age of the kernel alone.

@@ -129,12 +129,13 @@ struct AskedPath<'l> {
 impl<'a> Explainer<'a> {
     pub fn new(host: &'a Host, compiled: &'a Compiled) -> Self {
         let plan = &compiled.plan;
-        let guard = compiled.guard_plan(launch::kernel());
+        let split = plan.split(compiled.guard);
+        let guard = compiled.guard_plan(&split, launch::kernel());
         let files = MountFiles::In(compiled.layers.mount_files());
-        let by_bwrap = lower::mounts(plan, guard.as_ref(), &files).into_iter();
+        let by_bwrap = lower::mounts(&split, guard.as_ref(), &files).into_iter();
         let by_bwrap = by_bwrap
             .map(|(planned, operation)| (planned, MountStep::Bwrap(operation.words.into_iter().map(Word).collect())));
-        let by_guard = plan.split(compiled.guard).guard.into_iter();
+        let by_guard = split.guard.into_iter();
         let by_guard = by_guard.map(|(step, planned)| (planned, MountStep::Guard(step)));
         let steps = by_bwrap.chain(by_guard).collect();
         let reported = launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();

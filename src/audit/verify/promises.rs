@@ -200,7 +200,7 @@ impl PromiseList<'_> {
     fn mounts_of_host(&mut self, host: &Host) {
         const BECAUSE: Origin = Origin::BuiltIn("mounted on the host");
         let table = host.mount_table().ok().flatten().unwrap_or_default();
-        for entry in mountinfo::parse(&table) {
+        for entry in mountinfo::parse(&table).flatten() {
             if self.compiled.plan.view(&entry.point) == View::HostRo {
                 self.write(&Claim { optional: true, ..Claim::of(&entry.point, &BECAUSE, None) }, Effect::Refused);
             }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::compile::environment::Environment;
 use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::plan::{BindKind, Mount, OnMissingSource, Plan, PlannedMount, Purpose, RedundantRule};
+use crate::compile::plan::{BindKind, Mount, OnMissingSource, Plan, PlannedMount, Purpose, RedundantRule, Split};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::Diagnostics;
 use crate::policy::origin::Origin;
@@ -145,7 +145,7 @@ impl Argv {
 
 /// What this machine has to carry a policy out with.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct Engine {
     pub bwrap: AbsPath,
     pub kernel: Kernel,
     /// bwrap has `--disable-userns`. Only asked where there is no guard.
@@ -168,8 +168,8 @@ pub struct Kernel {
 }
 
 /// What surrounds the mounts.
-pub struct LowerInput<'a> {
-    pub machine: &'a Machine,
+pub struct Surroundings<'a> {
+    pub engine: &'a Engine,
     pub cwd: &'a AbsPath,
     pub network: bool,
     pub as_root: bool,
@@ -182,56 +182,57 @@ pub struct LowerInput<'a> {
     pub command: &'a [OsString],
 }
 
-pub fn lower(plan: &Plan, input: &LowerInput, diagnostics: &mut Diagnostics) -> Argv {
-    let guard = input.guard.then(|| guard(plan, input));
-    let mut spelling = Spelling::new(&input.machine.mount_files, guard.as_ref().map(|guard| guard.text.as_str()));
-    let mut operations = namespaces(input);
-    operations.extend(spelling.operations(plan).into_iter().map(|(_, operation)| operation));
+pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
+    let split = plan.split(around.guard);
+    let guard = around.guard.then(|| guard(&split, around));
+    let mut spelling = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| guard.text.as_str()));
+    let mut operations = namespaces(around);
+    operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
-    if !input.guard {
-        operations.extend(instead_of_guard(input, &mut data));
+    if !around.guard {
+        operations.extend(instead_of_guard(around, &mut data));
     }
     operations.push(Operation {
-        words: args(["--chdir".as_ref(), input.cwd.as_os_str()]),
+        words: args(["--chdir".as_ref(), around.cwd.as_os_str()]),
         purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
     });
     let plain = guard.is_none();
     let argv = Argv {
-        program: input.machine.bwrap.clone(),
+        program: around.engine.bwrap.clone(),
         operations,
         guard,
-        command: input.command.to_vec(),
-        create: input.create.to_vec(),
-        new_files: input.new_files.to_vec(),
-        environment: input.environment.clone(),
+        command: around.command.to_vec(),
+        create: around.create.to_vec(),
+        new_files: around.new_files.to_vec(),
+        environment: around.environment.clone(),
         placeholders: plan.placeholders.clone(),
         files,
         data,
         dropped: plan.redundant.clone(),
         pre_exec: PreExec {
-            scope: plain && input.machine.kernel.landlock,
-            private_mounts: plain && input.machine.own_mounts,
+            scope: plain && around.engine.kernel.landlock,
+            private_mounts: plain && around.engine.own_mounts,
         },
     };
     limit::refuse_too_many(&argv, diagnostics);
     argv
 }
 
-fn guard(plan: &Plan, input: &LowerInput) -> Guard {
-    let LowerInput { machine, as_root, nested, .. } = input;
-    let because = plan.split(true).guard.into_iter();
-    let because = because.map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
-    let plan = guard_plan(plan, machine.kernel, *as_root, *nested);
+fn guard(split: &Split, around: &Surroundings) -> Guard {
+    let Surroundings { engine, as_root, nested, .. } = around;
+    let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
+    let plan = guard_plan(split, engine.kernel, *as_root, *nested);
     let text = plan.to_text();
     Guard { hash: name_of(text.as_bytes()), text, plan, because }
 }
 
-pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> GuardPlan {
+pub fn guard_plan(split: &Split, kernel: Kernel, as_root: bool, nested: bool) -> GuardPlan {
+    let pins = split.bwrap.iter().filter(|planned| matches!(planned.purpose, Purpose::Pin { .. }));
     GuardPlan {
-        overflow: plan.split(true).guard.into_iter().map(|(step, _)| step).collect(),
-        expect: plan.expected(),
-        pins: plan.pins().cloned().collect(),
+        overflow: split.guard.iter().map(|(step, _)| step.clone()).collect(),
+        expect: split.expect.clone(),
+        pins: pins.map(|planned| planned.mount.path().clone()).collect(),
         proc_read_only: read_only_in_proc(as_root),
         nested,
         landlock: kernel.landlock,
@@ -242,40 +243,44 @@ pub fn guard_plan(plan: &Plan, kernel: Kernel, as_root: bool, nested: bool) -> G
 }
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
-pub fn mounts<'p>(plan: &'p Plan, guard: Option<&GuardPlan>, files: &MountFiles) -> Vec<(&'p PlannedMount, Operation)> {
+pub fn mounts<'p>(
+    split: &Split<'p>,
+    guard: Option<&GuardPlan>,
+    files: &MountFiles,
+) -> Vec<(&'p PlannedMount, Operation)> {
     let text = guard.map(GuardPlan::to_text);
-    Spelling::new(files, text.as_deref()).operations(plan)
+    Spelling::new(files, text.as_deref()).operations(&split.bwrap)
 }
 
 /// The operations before the first mount.
-fn namespaces(input: &LowerInput) -> Vec<Operation> {
+fn namespaces(around: &Surroundings) -> Vec<Operation> {
     let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
     operations.push(always(["--unshare-all"], "own namespaces"));
-    if input.network {
+    if around.network {
         operations.push(always(["--share-net"], "the network is on"));
     }
-    if input.as_root {
+    if around.as_root {
         operations.push(always(["--unshare-user"], "also for root, own user namespace"));
     }
-    if input.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
+    if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
         // With capabilities, root inside could unmount a mask.
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
     }
-    if input.as_root && input.guard {
+    if around.as_root && around.guard {
         operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the guard map root, which it then gives up"));
     }
     operations
 }
 
 /// The operations that a guard would make unnecessary.
-fn instead_of_guard(input: &LowerInput, data: &mut Vec<Data>) -> Vec<Operation> {
+fn instead_of_guard(around: &Surroundings, data: &mut Vec<Data>) -> Vec<Operation> {
     let mut operations = Vec::new();
-    let disables = input.machine.disables_userns;
-    if !input.nested && disables {
+    let disables = around.engine.disables_userns;
+    if !around.nested && disables {
         operations.push(always(["--unshare-user", DISABLE_USERNS], "no user namespaces inside"));
     }
-    if input.machine.kernel.seccomp {
-        let program = seccomp::program(input.nested || disables).unwrap_or_default();
+    if around.engine.kernel.seccomp {
+        let program = seccomp::program(around.nested || disables).unwrap_or_default();
         let descriptor = next_descriptor(data);
         data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
         operations.push(Operation {
@@ -284,7 +289,7 @@ fn instead_of_guard(input: &LowerInput, data: &mut Vec<Data>) -> Vec<Operation> 
             because: Origin::BuiltIn("system calls that reach past mounts are refused"),
         });
     }
-    if input.as_root {
+    if around.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
     }
     operations
@@ -321,9 +326,9 @@ impl<'a> Spelling<'a> {
     }
 
     /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
-    fn operations<'p>(&mut self, plan: &'p Plan) -> Vec<(&'p PlannedMount, Operation)> {
+    fn operations<'p>(&mut self, mounts: &[&'p PlannedMount]) -> Vec<(&'p PlannedMount, Operation)> {
         let mut operations: Vec<(&PlannedMount, Operation)> = Vec::new();
-        for planned in plan.split(self.guard.is_some()).bwrap {
+        for planned in mounts {
             let words = self.words(&planned.mount);
             match (operations.last_mut(), &planned.mount) {
                 (Some((mask, operation)), Mount::RemountReadOnly { path }) if mask.mount.path() == path => {

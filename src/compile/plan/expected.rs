@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compile::guard_plan::{Expectation, Expected};
 use crate::policy::path::AbsPath;
 
-use super::{Mount, OnMissingSource, Plan, Purpose, View};
+use super::{Mount, OnMissingSource, Plan, View};
 
 impl Plan {
-    /// One entry for each path from which on the command finds something else, parents first.
-    pub fn expected(&self) -> Vec<Expected> {
+    /// One entry for each path at which the view changes.
+    pub(super) fn expected(&self) -> BTreeMap<AbsPath, Expected> {
         let with = |is: fn(&Mount) -> bool| -> BTreeSet<&AbsPath> {
             self.mounts.iter().map(|planned| &planned.mount).filter(|mount| is(mount)).map(Mount::path).collect()
         };
@@ -29,12 +29,6 @@ impl Plan {
             required: view.is_narrower_than(self.view_around(path)) && !may_be_missing.contains(path),
             source: second.get(path).map(|source| (*source).clone()),
         };
-        self.views.iter().map(expected).collect()
-    }
-
-    /// The directories that must stay where they are, parents first.
-    pub fn pins(&self) -> impl Iterator<Item = &AbsPath> {
-        let is_pin = |purpose: &Purpose| matches!(purpose, Purpose::Pin { .. });
-        self.mounts.iter().filter(move |planned| is_pin(&planned.purpose)).map(|planned| planned.mount.path())
+        self.views.iter().map(|border| (border.0.clone(), expected(border))).collect()
     }
 }

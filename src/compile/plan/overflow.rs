@@ -7,13 +7,13 @@
 //! makes every mask of a service's socket, which comes and goes by itself: bwrap would fail, or make a
 //! file in its place. A pin of the guard is visible, so a file that moves across it is copied (EXDEV).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compile::guard_plan::Tightening;
+use crate::compile::guard_plan::{Expected, Tightening};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
-use super::{BindKind, CLOSED, Mount, OnMissingSource, Plan, PlannedMount, Purpose, View};
+use super::{BindKind, CLOSED, Mount, OnMissingSource, Plan, PlannedMount, Purpose};
 
 /// With 64 of them bwrap's share of a start is as long as that of the default policy; with 128 it
 /// is three times as long (benches/results).
@@ -22,85 +22,85 @@ pub const MOST_IN_ARGV: usize = 64;
 /// bwrap puts `/newroot` before a path, and the kernel takes 4,095 bytes.
 const LONGEST_OF_BWRAP: usize = 4080;
 
-/// Whether a step is the guard's wherever it stands: the path is too long for bwrap, or a service
-/// may remove it.
+/// The mounts of a plan, by the program that makes them.
+#[derive(Default)]
+pub struct Split<'p> {
+    pub bwrap: Vec<&'p PlannedMount>,
+    pub guard: Vec<(Tightening, &'p PlannedMount)>,
+    /// The mounts of bwrap that the guard must find. Empty without a guard.
+    pub expect: Vec<Expected>,
+}
+
+impl Plan {
+    /// Decides which program makes each mount. Without a guard, bwrap makes all of them.
+    pub fn split(&self, guard: bool) -> Split<'_> {
+        if !guard {
+            return Split { bwrap: self.mounts.iter().collect(), ..Split::default() };
+        }
+        let mut expected = self.expected();
+        let steps: Vec<Option<Tightening>> =
+            self.mounts.iter().map(|planned| self.tightening(planned, &expected)).collect();
+        let blocked = if self.mounts.len() > self.most_in_argv { self.above_openings(&steps) } else { BTreeSet::new() };
+        let mut split = Split { bwrap: Vec::with_capacity(self.mounts.len()), ..Split::default() };
+        let (mut masks, mut pins) = (0, 0);
+        for (planned, step) in self.mounts.iter().zip(steps) {
+            let path = planned.mount.path();
+            let is_pin = matches!(step, Some(Tightening::Pin(_)));
+            let count = if is_pin { &mut pins } else { &mut masks };
+            match step.filter(|_| is_pin || !blocked.contains(path)) {
+                Some(step) if *count == self.most_in_argv || is_guards(&step) => {
+                    if !is_pin {
+                        expected.remove(path);
+                    }
+                    split.guard.push((step, planned));
+                }
+                Some(_) => {
+                    *count += 1;
+                    split.bwrap.push(planned);
+                }
+                // The guard seals the directories that it hides.
+                None if is_seal(planned) && split.guard.last().is_some_and(|(step, _)| step.path() == path) => {}
+                None => split.bwrap.push(planned),
+            }
+        }
+        split.expect = expected.into_values().collect();
+        split
+    }
+
+    /// The directories around a mount that only bwrap can make. A mount of the guard on one of them
+    /// would come later and cover it.
+    fn above_openings(&self, steps: &[Option<Tightening>]) -> BTreeSet<AbsPath> {
+        let mounts = self.mounts.iter().zip(steps);
+        let bwraps = mounts.filter(|(planned, step)| step.is_none() && !is_seal(planned));
+        bwraps.flat_map(|(planned, _)| planned.mount.path().ancestors().skip(1)).collect()
+    }
+
+    /// The guard's step for a mount that only takes something away from the host's view.
+    fn tightening(&self, planned: &PlannedMount, expected: &BTreeMap<AbsPath, Expected>) -> Option<Tightening> {
+        let step = match (&planned.purpose, &planned.mount) {
+            (Purpose::Pin { .. }, mount) => return Some(Tightening::Pin(mount.path().clone())),
+            (Purpose::Rule(_), Mount::MaskFile { path, on_missing: OnMissingSource::Skip }) => {
+                return self.view_around(path).shows_host().then(|| Tightening::MaskIfThere(path.clone()));
+            }
+            (Purpose::Rule(_), Mount::MaskFile { path, .. }) => Tightening::Mask(path.clone()),
+            // A test that switches off the seal of masks needs bwrap's masks.
+            (Purpose::Rule(_), Mount::Tmpfs { path, mode: CLOSED }) if !ablate::is_off(Mitigation::MaskSealed) => {
+                Tightening::Hide(path.clone())
+            }
+            (Purpose::Rule(_), Mount::Bind { path, kind: BindKind::ReadOnly, .. }) => {
+                Tightening::ReadOnly(path.clone())
+            }
+            _ => return None,
+        };
+        (expected.get(step.path()) == step.expected().as_ref()).then_some(step)
+    }
+}
+
+/// Whether only the guard can make a mount: a service may remove the path, or bwrap cannot name it.
 fn is_guards(step: &Tightening) -> bool {
     matches!(step, Tightening::MaskIfThere(_)) || step.path().as_os_str().len() > LONGEST_OF_BWRAP
 }
 
-/// The mounts of a plan, by the program that makes them.
-pub struct Split<'p> {
-    pub bwrap: Vec<&'p PlannedMount>,
-    pub guard: Vec<(Tightening, &'p PlannedMount)>,
-}
-
-impl Plan {
-    /// Without a guard, bwrap makes all mounts.
-    pub fn split(&self, guard: bool) -> Split<'_> {
-        let mut split = Split { bwrap: Vec::with_capacity(self.mounts.len()), guard: Vec::new() };
-        if !guard {
-            split.bwrap.extend(&self.mounts);
-            return split;
-        }
-        let blocked = if self.mounts.len() > self.most_in_argv { self.above_openings() } else { BTreeSet::new() };
-        let (mut kept, mut pins) = (0, 0);
-        for planned in &self.mounts {
-            let path = planned.mount.path();
-            if matches!(planned.purpose, Purpose::Pin { .. }) {
-                pins += 1;
-                let step = Tightening::Pin(path.clone());
-                match pins > self.most_in_argv || is_guards(&step) {
-                    true => split.guard.push((step, planned)),
-                    false => split.bwrap.push(planned),
-                }
-                continue;
-            }
-            let tightening = self.tightening(planned).filter(|_| !blocked.contains(path));
-            let is_mask_of_guard = |split: &Split| split.guard.last().is_some_and(|(step, _)| step.path() == path);
-            match tightening {
-                Some(step) if kept == self.most_in_argv || is_guards(&step) => {
-                    split.guard.push((step, planned));
-                }
-                // The guard seals the masks that it makes.
-                None if matches!(planned.mount, Mount::RemountReadOnly { .. }) && is_mask_of_guard(&split) => {}
-                tightening => {
-                    kept += usize::from(tightening.is_some());
-                    split.bwrap.push(planned);
-                }
-            }
-        }
-        split
-    }
-
-    /// The directories around a mount that is bwrap's in any case. A mount of the guard, which
-    /// comes later, would cover it.
-    fn above_openings(&self) -> BTreeSet<AbsPath> {
-        let is_pin = |planned: &&PlannedMount| matches!(planned.purpose, Purpose::Pin { .. });
-        let is_seal = |planned: &&PlannedMount| matches!(planned.mount, Mount::RemountReadOnly { .. });
-        let bwraps = self.mounts.iter().filter(|planned| !is_pin(planned) && !is_seal(planned));
-        let bwraps = bwraps.filter(|planned| self.tightening(planned).is_none());
-        bwraps.flat_map(|planned| planned.mount.path().ancestors().skip(1)).collect()
-    }
-
-    /// The guard's step for a mount that only takes something away from the host's view.
-    fn tightening(&self, planned: &PlannedMount) -> Option<Tightening> {
-        if !matches!(planned.purpose, Purpose::Rule(_)) {
-            return None;
-        }
-        let around = self.view_around(planned.mount.path());
-        match &planned.mount {
-            Mount::MaskFile { path, on_missing } if around.shows_host() => Some(match on_missing {
-                OnMissingSource::Skip => Tightening::MaskIfThere(path.clone()),
-                OnMissingSource::Notice | OnMissingSource::Refuse => Tightening::Mask(path.clone()),
-            }),
-            // A test that switches off the seal of masks needs bwrap's masks.
-            Mount::Tmpfs { path, mode: CLOSED } if around.shows_host() && !ablate::is_off(Mitigation::MaskSealed) => {
-                Some(Tightening::Hide(path.clone()))
-            }
-            Mount::Bind { path, kind: BindKind::ReadOnly, .. } if around == View::HostRw => {
-                Some(Tightening::ReadOnly(path.clone()))
-            }
-            _ => None,
-        }
-    }
+fn is_seal(planned: &PlannedMount) -> bool {
+    matches!(planned.mount, Mount::RemountReadOnly { .. })
 }

@@ -32,5 +32,5 @@ pub(super) fn hear(socket: &OwnedFd) -> Result<Option<(Report, Option<Pid>)>, Er
         RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid),
         _ => None,
     });
-    Ok(Report::decode(&bytes[..message.bytes]).map(|report| (report, sender)))
+    Ok(serde_json::from_slice(&bytes[..message.bytes]).ok().map(|report| (report, sender)))
 }

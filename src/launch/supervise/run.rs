@@ -11,11 +11,10 @@ use rustix::process::{Pid, Signal};
 use crate::compile::guard_plan::{REPORT, RUN_SHEET, RunSheet};
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::guard::report::{self, Report, cannot_execute_inside};
+use crate::guard::report::{self, Report};
 use crate::host::Host;
-use crate::launch::exec::{bwrap_command, cannot_prepare, sheet_descriptor};
 use crate::launch::streams::Streams;
-use crate::launch::{RunHooks, availability, bwrap};
+use crate::launch::{RunHooks, availability, bwrap, bwrap_command, cannot_prepare, sheet_descriptor};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Point};
 use crate::sys::namespaces::Namespaces;
@@ -197,7 +196,7 @@ impl<'a> Run<'a> {
         };
         match answer {
             Ok(answer) => {
-                let _ = self.socket.as_ref().map(|socket| answer.send(socket.as_fd()));
+                let _ = self.socket.as_ref().map(|socket| report::send(socket.as_fd(), &answer));
             }
             Err(why) => {
                 self.failure = Some(why);
@@ -233,12 +232,9 @@ impl<'a> Run<'a> {
         }
         match &self.failure {
             Some(Report::Unavailable(why)) => return Conclusion::Unavailable(why.clone()),
-            Some(Report::Changed(why)) => return Conclusion::Changed(report::refusal(why)),
-            Some(Report::Refused(why)) => return Conclusion::Failed(report::refusal(why)),
-            Some(Report::CannotExecute { errno, message }) => {
-                return Conclusion::Failed(cannot_execute_inside(*errno, message.clone()));
-            }
+            Some(changed @ Report::Changed(_)) => return Conclusion::Changed(changed.diagnostic()),
             Some(Report::Ready) | None => {}
+            Some(failure) => return Conclusion::Failed(failure.diagnostic()),
         }
         let ending = Ending::of(bwrap);
         match (&self.command, ending) {

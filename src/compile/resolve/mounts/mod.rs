@@ -88,12 +88,11 @@ impl Mounts {
     /// names.
     fn read(table: &[u8]) -> Option<Self> {
         // A mount whose root was removed has no path, and so no other name.
-        let mounts: Vec<MountEntry> =
-            mountinfo::parse(table).into_iter().filter(|mount| mount.root.is_some()).collect();
+        let mounts: Vec<MountEntry> = mountinfo::parse(table).flatten().filter(|mount| mount.root.is_some()).collect();
         // Containers mount parts of `/proc` and `/dev` several times.
         let mut counted = mounts.iter().filter(|mount| !is_of_the_sandbox(&mount.point));
         let mut devices = BTreeSet::new();
-        if counted.all(|mount| devices.insert(mount.device.as_str())) {
+        if counted.all(|mount| devices.insert(mount.device.as_slice())) {
             return None;
         }
         let ids: BTreeSet<u64> = mounts.iter().map(|mount| mount.id).collect();

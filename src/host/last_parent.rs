@@ -1,0 +1,28 @@
+//! The directory of the last path, kept open: paths in order often lie side by side.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+
+#[derive(Default)]
+pub(crate) struct LastParent(Option<(PathBuf, OwnedFd)>);
+
+impl LastParent {
+    /// Returns the directory of `path` and the name of `path` in it. A symlink on the way to the
+    /// directory is an error. A directory that stays open is the one that had the path when it was
+    /// opened. `/` is in itself.
+    pub(crate) fn of<'p>(&mut self, path: &'p Path) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
+        let parent = path.parent().unwrap_or(path);
+        let opened = match self.0.take() {
+            Some(last) if last.0 == parent => last,
+            _ => {
+                let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY;
+                (parent.to_owned(), openat2(CWD, parent, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
+            }
+        };
+        Ok((self.0.insert(opened).1.as_fd(), path.file_name().unwrap_or(OsStr::new("."))))
+    }
+}
