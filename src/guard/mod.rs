@@ -32,7 +32,7 @@ use crate::policy::places;
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::fd;
 use crate::sys::seccomp;
-use crate::sys::signals::Mask;
+use crate::sys::signals::SignalMask;
 use crate::sys::{capabilities, landlock, namespaces};
 use report::{Answer, Report, refusal};
 use verify::Verifier;
@@ -109,7 +109,7 @@ fn start(
         tell(supervisor, &Report::Ready)?;
     }
     if let Some(mask) = sheet.signal_mask {
-        Mask(mask).restore();
+        SignalMask(mask).restore();
     }
     let variables = sheet.environment.iter().map(|(name, value)| (&name.0, &value.0));
     let error = Command::new(program).args(arguments).envs(variables).exec();

@@ -44,7 +44,7 @@ use crate::sys::fd;
 use crate::sys::landlock;
 use crate::sys::namespaces;
 use crate::sys::seccomp;
-use crate::sys::signals::{self, Mask, Shield};
+use crate::sys::signals::{self, Shield, SignalMask};
 use streams::Streams;
 
 pub(crate) use aftermath::absent as reported_if_created;
@@ -206,7 +206,7 @@ fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
 
 /// The run sheet for a guard without a supervisor.
 fn sheet_alone(argv: &Argv, sheet: RunSheet) -> io::Result<Vec<(OwnedFd, RawFd)>> {
-    let sheet = RunSheet { signal_mask: Some(Mask::current().0), ..sheet };
+    let sheet = RunSheet { signal_mask: Some(SignalMask::current().0), ..sheet };
     argv.guard.iter().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).collect()
 }
 

@@ -27,9 +27,9 @@ const LEFT_ALONE: [c_int; 10] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSY
 
 /// A set of signals: the signal with the number N is the bit N - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mask(pub(crate) u64);
+pub(crate) struct SignalMask(pub(crate) u64);
 
-impl Mask {
+impl SignalMask {
     fn of(numbers: impl IntoIterator<Item = c_int>) -> Self {
         let bit = |number: c_int| 1_u64.checked_shl(number.unsigned_abs().wrapping_sub(1)).unwrap_or(0);
         Self(numbers.into_iter().map(bit).fold(0, |all, bit| all | bit))
@@ -68,7 +68,7 @@ impl Mask {
 /// While it exists, signals that are sent to us wait to be read.
 pub(crate) struct Signals {
     descriptor: OwnedFd,
-    before: Mask,
+    before: SignalMask,
 }
 
 /// A signal that was sent to us.
@@ -84,7 +84,7 @@ impl Signals {
     pub(crate) fn block() -> io::Result<Self> {
         // If SIGCHLD is ignored, a child vanishes with its status. bwrap inherits the disposition.
         set_default(SIGCHLD);
-        let mask = Mask::supervised();
+        let mask = SignalMask::supervised();
         let before = mask.change(libc::SIG_BLOCK)?;
         // SAFETY: the kernel reads the mask, whose size it is told, and makes a new descriptor, which
         // no one else knows.
@@ -127,7 +127,7 @@ impl Signals {
     }
 
     /// The signals that the caller had blocked.
-    pub(crate) fn before(&self) -> Mask {
+    pub(crate) fn before(&self) -> SignalMask {
         self.before
     }
 }
@@ -171,14 +171,14 @@ pub(crate) enum Shield {
     /// looks, so a signal sent to it must still end it, and Ctrl-Z must still stop it.
     Alone,
     /// Those of the caller: there is no guard to unblock others.
-    No(Mask),
+    No(SignalMask),
 }
 
 /// Starts `bwrap` with signals blocked.
 pub(crate) fn shield(bwrap: &mut Command, shield: Shield) {
     let (how, mask) = match shield {
-        Shield::Supervised => (libc::SIG_BLOCK, Mask::supervised()),
-        Shield::Alone => (libc::SIG_BLOCK, Mask::of([libc::SIGINT, libc::SIGQUIT])),
+        Shield::Supervised => (libc::SIG_BLOCK, SignalMask::supervised()),
+        Shield::Alone => (libc::SIG_BLOCK, SignalMask::of([libc::SIGINT, libc::SIGQUIT])),
         Shield::No(before) => (libc::SIG_SETMASK, before),
     };
     // SAFETY: the closure makes one system call and allocates nothing.
@@ -191,7 +191,7 @@ pub(crate) fn act_by_default(signal: Signal) {
     set_default(signal.as_raw());
     // If the signal is blocked, it waits for the next line.
     let _ = kill_process(getpid(), signal);
-    if let Ok(before) = Mask::of([signal.as_raw()]).change(libc::SIG_UNBLOCK) {
+    if let Ok(before) = SignalMask::of([signal.as_raw()]).change(libc::SIG_UNBLOCK) {
         before.restore();
     }
 }
@@ -201,7 +201,7 @@ pub(crate) fn is_pending(signals: &[Signal]) -> bool {
     let mut waiting = 0_u64;
     // SAFETY: the kernel writes one mask, whose size it is told.
     let done = unsafe { libc::syscall(libc::SYS_rt_sigpending, &raw mut waiting, size_of::<u64>()) };
-    done == 0 && waiting & Mask::of(signals.iter().map(|signal| signal.as_raw())).0 != 0
+    done == 0 && waiting & SignalMask::of(signals.iter().map(|signal| signal.as_raw())).0 != 0
 }
 
 fn set_default(number: c_int) {
@@ -238,14 +238,14 @@ mod tests {
 
     #[test]
     fn a_mask_has_a_bit_for_each_signal_and_the_kernel_reads_it_so() {
-        assert_eq!(Mask::of([1, 2, 64]), Mask(1 << 63 | 3));
-        let supervised = Mask::supervised();
-        assert_eq!(supervised.0 & Mask::of([SIGCHLD, 32, 33]).0, 0);
-        let usr1_and_last = Mask::of([libc::SIGUSR1, libc::SIGRTMAX()]);
-        let before = Mask::current();
+        assert_eq!(SignalMask::of([1, 2, 64]), SignalMask(1 << 63 | 3));
+        let supervised = SignalMask::supervised();
+        assert_eq!(supervised.0 & SignalMask::of([SIGCHLD, 32, 33]).0, 0);
+        let usr1_and_last = SignalMask::of([libc::SIGUSR1, libc::SIGRTMAX()]);
+        let before = SignalMask::current();
         usr1_and_last.restore();
-        assert_eq!(Mask::current(), usr1_and_last);
+        assert_eq!(SignalMask::current(), usr1_and_last);
         before.restore();
-        assert_eq!(Mask::current(), before);
+        assert_eq!(SignalMask::current(), before);
     }
 }
