@@ -5,7 +5,7 @@ use std::iter;
 
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;
-use crate::compile::lower::{Argv, Engine};
+use crate::compile::lower::{Argv, Machine};
 use crate::policy::path::escape_for_display;
 use crate::policy::rule::{Exactness, Rule};
 use crate::trust::Widening;
@@ -32,14 +32,14 @@ pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String
 }
 
 /// The capabilities of the machine.
-pub(super) fn engine(engine: &Engine, compiled: &Compiled) -> String {
+pub(super) fn machine(machine: &Machine, compiled: &Compiled) -> String {
     let has = |has: bool| if has { "yes" } else { "no" };
     format!(
         "machine: {}; guard: {}; seccomp: {}; Landlock scope: {}\n",
-        engine.bwrap,
+        machine.bwrap,
         has(compiled.guard),
-        has(engine.kernel.seccomp),
-        has(engine.kernel.landlock)
+        has(machine.kernel.seccomp),
+        has(machine.kernel.landlock)
     )
 }
 

@@ -88,9 +88,9 @@ impl FrontEnd for Terminal<'_> {
         lint::idle_flags(self.host, &judged.compiled, said);
     }
 
-    fn lowered(&mut self, Prepared { judged, engine, argv, .. }: &Prepared) {
+    fn lowered(&mut self, Prepared { judged, machine, argv, .. }: &Prepared) {
         if self.options.debug {
-            self.output.debug(&debug::engine(engine, &judged.compiled));
+            self.output.debug(&debug::machine(machine, &judged.compiled));
             self.output.debug(&debug::argv(argv));
         }
     }

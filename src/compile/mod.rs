@@ -22,7 +22,7 @@ use crate::compile::decide::Decisions;
 use crate::compile::environment::Environment;
 use crate::compile::guard_plan::GuardPlan;
 use crate::compile::layers::Layers;
-use crate::compile::lower::{Argv, Engine, Kernel, Surroundings};
+use crate::compile::lower::{Argv, Kernel, LowerInput, Machine};
 use crate::compile::plan::{Base, Plan, Split, View};
 use crate::compile::policy::Policy;
 use crate::compile::protection::Lack;
@@ -100,10 +100,10 @@ fn puts_nothing_up(request: &Request) -> bool {
 
 impl Compiled {
     /// The argv that runs `command` under this policy.
-    pub fn argv(&self, engine: &Engine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
-        protection::report(&self.lacking(engine), &self.policy.require, diagnostics);
-        let around = Surroundings {
-            engine,
+    pub fn argv(&self, machine: &Machine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
+        protection::report(&self.lacking(machine), &self.policy.require, diagnostics);
+        let input = LowerInput {
+            machine,
             cwd: &self.layers.project.cwd,
             network: self.policy.network.value,
             as_root: self.as_root,
@@ -114,7 +114,7 @@ impl Compiled {
             new_files: &self.resolution.new_files,
             command,
         };
-        lower::lower(&self.plan, &around, diagnostics)
+        lower::lower(&self.plan, &input, diagnostics)
     }
 
     /// The guard's plan. `None` without a guard.
@@ -133,8 +133,8 @@ impl Compiled {
     }
 
     /// The protections beyond mounts that this machine lacks.
-    fn lacking(&self, engine: &Engine) -> Vec<Lack> {
-        let kernel = engine.kernel;
+    fn lacking(&self, machine: &Machine) -> Vec<Lack> {
+        let kernel = machine.kernel;
         let lack = |has: bool, protection, why: &str| (!has).then(|| Lack { protection, why: why.to_owned() });
         [
             lack(

@@ -78,7 +78,7 @@ pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
         .arg("--version")
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| super::cannot_execute(bwrap, &e))?;
+        .map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
     if output.status.success() {
         return Ok(());
     }

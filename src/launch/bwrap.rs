@@ -78,6 +78,6 @@ pub(crate) fn version(bwrap: &AbsPath) -> Result<String, Diagnostic> {
 
 fn asked(bwrap: &AbsPath, flag: &str) -> Result<String, Diagnostic> {
     let said = Command::new(bwrap.as_path()).arg(flag).stdin(Stdio::null()).output();
-    let said = said.map_err(|e| super::cannot_execute(bwrap, &e))?;
+    let said = said.map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }

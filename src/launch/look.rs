@@ -10,7 +10,8 @@ use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
-use crate::diagnostic::reason;
+use crate::compile::lower::Argv;
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::identity::Identity;
 use crate::host::last_parent::LastParent;
@@ -157,6 +158,16 @@ fn directories(plan: &GuardPlan) -> BTreeSet<AbsPath> {
         }
     }
     directories
+}
+
+/// Looks at the files and directories that the mounts mean. The last step before bwrap starts:
+/// the guard and the supervisor notice every later change. Without a guard nobody compares.
+pub(super) fn look(host: &Host, argv: &Argv) -> Result<Look, Diagnostic> {
+    let Some(guard) = &argv.guard else { return Ok(Look::default()) };
+    Look::now(host, &guard.plan).map_err(|CannotLook { path, error }| {
+        Diagnostic::new(Code::StartFailed, format!("`{path}` has changed since it was looked at: {}", reason(&error)))
+            .help("start again; if it stays so, see which program changes it")
+    })
 }
 
 #[cfg(test)]

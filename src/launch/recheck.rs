@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use crate::compile;
 use crate::compile::guard_plan::Tightening;
-use crate::compile::lower::{Argv, Engine};
+use crate::compile::lower::{Argv, Machine};
 use crate::compile::request::Request;
 use crate::diagnostic::Diagnostics;
 use crate::guard::report::{Answer, Report};
@@ -26,14 +26,14 @@ pub struct Recheck<'a> {
     pub host: &'a Host,
     pub session: &'a Session,
     pub request: &'a Request,
-    pub engine: &'a Engine,
+    pub machine: &'a Machine,
     look: Look,
     comparisons: usize,
 }
 
 impl<'a> Recheck<'a> {
-    pub fn new(host: &'a Host, session: &'a Session, request: &'a Request, engine: &'a Engine, look: Look) -> Self {
-        Self { host, session, request, engine, look, comparisons: 0 }
+    pub fn new(host: &'a Host, session: &'a Session, request: &'a Request, machine: &'a Machine, look: Look) -> Self {
+        Self { host, session, request, machine, look, comparisons: 0 }
     }
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
@@ -83,7 +83,7 @@ impl<'a> Recheck<'a> {
             let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
                 return Err("the paths that the rules mean have changed".to_owned());
             };
-            let now = compiled.argv(self.engine, &argv.command, &mut diagnostics);
+            let now = compiled.argv(self.machine, &argv.command, &mut diagnostics);
             if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) {
                 return Err("the paths that the rules mean have changed".to_owned());
             }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 
 use crate::compile::Compiled;
-use crate::compile::lower::{Argv, Engine};
+use crate::compile::lower::{Argv, Machine};
 use crate::compile::protection::{self, Lack};
 use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
@@ -18,6 +18,11 @@ use crate::sys::ablate::{self, Mitigation, Point};
 use crate::trust::{self, Judged};
 
 use super::aftermath::RunWatch;
+use super::exec::{exec, run_sheet};
+use super::look::look;
+use super::machine;
+use super::own_sandbox::own_sandbox;
+use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
 use super::{Conclusion, GivenStreams, Recheck, Supervisor};
 
 /// A path may change while a sandbox is set up, for example an editor's `.env.tmp`. The policy is
@@ -73,7 +78,7 @@ pub(crate) trait FrontEnd {
 pub(crate) struct Prepared {
     pub session: Session,
     pub judged: Judged,
-    pub engine: Engine,
+    pub machine: Machine,
     pub argv: Argv,
 }
 
@@ -107,9 +112,9 @@ struct RetryState {
     changed: usize,
 }
 
-/// Why a policy is prepared.
+/// The aim of a preparation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+enum Aim {
     Start,
     Show,
 }
@@ -120,7 +125,7 @@ impl Sandbox {
     pub(crate) fn run(&self, front: &mut dyn FrontEnd) -> Result<Ran, Refusal> {
         let mut earlier = RetryState::default();
         loop {
-            let mut prepared = self.prepare(front, Purpose::Start, &earlier)?;
+            let mut prepared = self.prepare(front, Aim::Start, &earlier)?;
             let traces = self.leave_nothing(&mut prepared.argv, &prepared.judged.compiled);
             self.check(&prepared, prepared.judged.compiled.guard)?;
             let supervisor = Supervisor::new()?;
@@ -143,52 +148,52 @@ impl Sandbox {
     }
 
     fn try_exec(&self, front: &mut dyn FrontEnd) -> Result<Diagnostic, Refusal> {
-        let prepared = self.prepare(front, Purpose::Start, &RetryState::default())?;
+        let prepared = self.prepare(front, Aim::Start, &RetryState::default())?;
         self.check(&prepared, false)?;
-        let look = super::look(&self.host, &prepared.argv)?;
-        match look.missing() {
+        let looked = look(&self.host, &prepared.argv)?;
+        match looked.missing() {
             Some(path) => Ok(refusal(&format!("`{path}` is gone"))),
-            None => Ok(super::exec(&prepared.argv, super::run_sheet(&prepared.argv, &look, self.json))),
+            None => Ok(exec(&prepared.argv, run_sheet(&prepared.argv, &looked, self.json))),
         }
     }
 
     /// Compiles and lowers the policy for a front end that starts nothing. Writes only the files
     /// of ours that the argv binds.
     pub(crate) fn lower(&self, front: &mut dyn FrontEnd) -> Result<Prepared, Refusal> {
-        let prepared = self.prepare(front, Purpose::Show, &RetryState::default())?;
-        super::write_mount_files(&self.host, &prepared.judged.compiled, &prepared.argv)?;
+        let prepared = self.prepare(front, Aim::Show, &RetryState::default())?;
+        write_mount_files(&self.host, &prepared.judged.compiled, &prepared.argv)?;
         Ok(prepared)
     }
 
     /// Compiles, judges and lowers the policy. The front end has shown all warnings when this
     /// returns.
-    fn prepare(&self, front: &mut dyn FrontEnd, purpose: Purpose, earlier: &RetryState) -> Result<Prepared, Refusal> {
+    fn prepare(&self, front: &mut dyn FrontEnd, aim: Aim, earlier: &RetryState) -> Result<Prepared, Refusal> {
         let Self { host, session, .. } = self;
         let request = self.request_after(earlier);
         if session.executable.is_none() && !request.no_guard {
             return Err(guard_not_found().into());
         }
         let mut said = Diagnostics::default();
-        if purpose == Purpose::Start {
-            let warning = super::check_caller(host, session, self.allow_root)?;
+        if aim == Aim::Start {
+            let warning = check_caller(host, session, self.allow_root)?;
             said.extend(warning);
         }
         let Some(judged) = trust::compile(host, session, &request, &mut said) else { return Err(Refusal(said)) };
         let compiled = &judged.compiled;
-        if purpose == Purpose::Show {
+        if aim == Aim::Show {
             said.extend(judged.warning(host));
         }
         front.compiled(&judged, &mut said);
         let command = front.command(compiled);
-        said.extend(super::own_sandbox(host, compiled, &command));
-        let engine = match super::engine(host, session, compiled) {
-            Ok(engine) => engine,
+        said.extend(own_sandbox(host, compiled, &command));
+        let machine = match machine::machine(host, session, compiled) {
+            Ok(machine) => machine,
             Err(diagnostic) => {
                 said.push(diagnostic);
                 return Err(Refusal(said));
             }
         };
-        let argv = compiled.argv(&engine, &command, &mut said);
+        let argv = compiled.argv(&machine, &command, &mut said);
         if earlier.without_guard.is_some() || earlier.changed > 0 {
             // The first attempt showed the warnings.
             said.keep_errors();
@@ -201,7 +206,7 @@ impl Sandbox {
             return Err(Refusal(said));
         }
         front.tell(&said);
-        let prepared = Prepared { session: session.clone(), judged, engine, argv };
+        let prepared = Prepared { session: session.clone(), judged, machine, argv };
         front.lowered(&prepared);
         Ok(prepared)
     }
@@ -223,7 +228,7 @@ impl Sandbox {
         if let Some(refusal) = judged.refusal(&self.host).filter(|_| !ablate::is_off(Mitigation::Trust)) {
             return Err(refusal);
         }
-        let ready = if has_guard { super::ready_to_supervise } else { super::ready };
+        let ready = if has_guard { ready_to_supervise } else { ready::ready };
         ready(&self.host, session, &judged.compiled, argv)
     }
 
@@ -236,17 +241,17 @@ impl Sandbox {
         supervisor: &Supervisor,
         front: &mut dyn FrontEnd,
     ) -> Result<Conclusion, Diagnostic> {
-        let Prepared { session, judged: Judged { compiled, .. }, engine, argv } = prepared;
+        let Prepared { session, judged: Judged { compiled, .. }, machine, argv } = prepared;
         let host = &self.host;
         let placeholders = placeholders::put_up(host, compiled, argv)?;
-        let look = super::look(host, argv)?;
-        if let Some(path) = look.missing() {
+        let looked = look(host, argv)?;
+        if let Some(path) = looked.missing() {
             return Ok(Conclusion::Changed(refusal(&format!("`{path}` is gone"))));
         }
         let streams = front.streams(prepared)?;
-        let sheet = super::run_sheet(argv, &look, self.json);
+        let sheet = run_sheet(argv, &looked, self.json);
         let request = Request { no_guard: argv.guard.is_none(), ..self.request.clone() };
-        let recheck = Recheck::new(host, session, &request, engine, look);
+        let recheck = Recheck::new(host, session, &request, machine, looked);
         let mut hooks = RunHooks::new(compiled, argv, recheck, placeholders);
         if argv.guard.is_none() {
             hooks.while_mounting();

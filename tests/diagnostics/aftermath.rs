@@ -64,7 +64,7 @@ cases! {
         tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
         let (compiled, mut diagnostics) = tree.compile("/home/u/proj", &Request::default());
         let compiled = compiled.unwrap();
-        let argv = compiled.argv(&crate::support::engine(), &[], &mut diagnostics);
+        let argv = compiled.argv(&crate::support::machine(), &[], &mut diagnostics);
         // What was free while compiling is a link now.
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
         one(placeholders::put_up(&tree.host(), &compiled, &argv).err().unwrap())
@@ -108,7 +108,7 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
     assert!(diagnostics.is_empty(), "{}", rendered(&diagnostics));
     let compiled = compiled.unwrap();
-    let argv = compiled.argv(&crate::support::engine(), &[], &mut Diagnostics::default());
+    let argv = compiled.argv(&crate::support::machine(), &[], &mut Diagnostics::default());
     let host = tree.host();
     let active = placeholders::put_up(&host, &compiled, &argv).unwrap();
     let watch = RunWatch::start(&host, &compiled);

@@ -8,7 +8,7 @@ use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
 
-use crate::support::{Place, engine, session, stderr};
+use crate::support::{Place, machine, session, stderr};
 use crate::{compiled, project, project_with, rendered, tree};
 
 cases! {
@@ -150,6 +150,6 @@ fn too_many_words() -> String {
     }
     let (compiled, mut diagnostics) = tree.compile("/home/u/proj", &Request::default());
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    compiled.unwrap().argv(&engine(), &["true".into()], &mut diagnostics);
+    compiled.unwrap().argv(&machine(), &["true".into()], &mut diagnostics);
     rendered(&diagnostics)
 }

@@ -8,14 +8,14 @@ use std::process::Stdio;
 
 use agent_sandbox::cli::print::{PrintForm, incomplete};
 use agent_sandbox::compile::Compiled;
-use agent_sandbox::compile::lower::{Argv, Engine, Kernel};
+use agent_sandbox::compile::lower::{Argv, Kernel, Machine};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostic};
 use agent_sandbox::host::session::Session;
 use agent_sandbox::launch;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Place, Tree, USER, abs, engine, session, stderr, write_program};
+use crate::support::{Place, Tree, USER, abs, machine, session, stderr, write_program};
 use crate::{one, plain, tree};
 
 cases! {
@@ -67,7 +67,7 @@ cases! {
         lacking("require = [\"landlock\", \"seccomp\"]\n");
     ProtectionRequired bwrap_alone_is_not_the_guard_that_a_policy_requires {
         let tree = tree(["home/u/proj/.agent-sandbox.toml = require = [\"guard\"]\n"]);
-        said_of(&tree, &alone(), &engine())
+        said_of(&tree, &alone(), &machine())
     };
 
     GuardRefused a_guard_without_its_plan_starts_nothing {
@@ -168,16 +168,16 @@ fn lacking(policy: &str) -> String {
     said_of(
         &tree,
         &session,
-        &Engine {
+        &Machine {
             kernel: Kernel { landlock: false, landlock_dir_rights: true, seccomp: policy.is_empty() },
-            ..engine()
+            ..machine()
         },
     )
 }
 
-fn said_of(tree: &Tree, session: &Session, engine: &Engine) -> String {
+fn said_of(tree: &Tree, session: &Session, machine: &Machine) -> String {
     let (compiled, mut diagnostics) = tree.compile_as(session, &Request::default());
-    compiled.unwrap().argv(engine, &["true".into()], &mut diagnostics);
+    compiled.unwrap().argv(machine, &["true".into()], &mut diagnostics);
     let mut rendered: Vec<String> = diagnostics.iter().cloned().map(one).collect();
     rendered.dedup_by(|a, b| a.lines().next() == b.lines().next());
     rendered.remove(0)
@@ -250,7 +250,7 @@ fn find_bwrap(tree: &Tree, path: &str) -> String {
 fn argv(tree: &Tree, session: &Session, command: &[OsString]) -> (Compiled, Argv) {
     let (compiled, mut diagnostics) = tree.compile_as(session, &Request::default());
     let compiled = compiled.unwrap();
-    let argv = compiled.argv(&engine(), command, &mut diagnostics);
+    let argv = compiled.argv(&machine(), command, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     (compiled, argv)
 }

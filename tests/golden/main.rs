@@ -29,7 +29,7 @@ use agent_sandbox::model::ModelView as View;
 use agent_sandbox::policy::origin::{Origin, Source};
 use agent_sandbox::policy::path::escape_for_display;
 use agent_sandbox::policy::rule::{Exactness, LayerKind};
-use support::{Tree, abs, engine, model, session};
+use support::{Tree, abs, machine, model, session};
 
 #[test]
 fn every_case_compiles_to_its_snapshot() {
@@ -51,7 +51,7 @@ fn every_case_is_printed_as_a_command_that_a_shell_reads_back() {
     let mut read = 0;
     for name in cases() {
         let Some(compiled) = Case::read(&name).compiled() else { continue };
-        let argv = compiled.argv(&engine(), &["true".into()], &mut Diagnostics::default());
+        let argv = compiled.argv(&machine(), &["true".into()], &mut Diagnostics::default());
         let printed = String::from_utf8(print(&argv, PrintForm::Shell)).unwrap();
         let command: Vec<&str> = printed.lines().filter(|line| !line.starts_with('#')).collect();
         let script = format!("set -- {}\nprintf '%s\\0' \"$@\"", command.join("\n"));
@@ -218,7 +218,7 @@ impl Case {
         let (compiled, mut diagnostics) = self.tree.compile_as(&self.session, &self.request);
         let command = ["true".into()];
         let argv = compiled.as_ref().map(|compiled| {
-            let argv = compiled.argv(&engine(), &command, &mut diagnostics);
+            let argv = compiled.argv(&machine(), &command, &mut diagnostics);
             assert_eq!(argv.environment, compiled.environment);
             argv
         });

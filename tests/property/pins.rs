@@ -58,7 +58,7 @@ fn compiled(scene: &Scene) -> Option<(Stage, Argv, Naive)> {
     if diagnostics.has_errors() {
         return None;
     }
-    let argv = compiled.argv(&support::engine(), &["true".into()], &mut Diagnostics::default());
+    let argv = compiled.argv(&support::machine(), &["true".into()], &mut Diagnostics::default());
     Some((stage, argv, naive))
 }
 

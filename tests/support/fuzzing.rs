@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use agent_sandbox::audit::verify::model_files;
 use agent_sandbox::cli::print::{PrintForm, print};
 use agent_sandbox::compile;
-use agent_sandbox::compile::lower::{Engine, Kernel, MountFiles};
+use agent_sandbox::compile::lower::{Kernel, Machine, MountFiles};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
 use agent_sandbox::host::Host;
@@ -100,7 +100,7 @@ impl Target {
         let compiled = compile::compile(&Host::at(self.root.path()), &session, request, &mut diagnostics);
         let compiled = compiled.expect("there is a project, whatever the input says");
         let argv = compiled.argv(
-            &Engine {
+            &Machine {
                 bwrap: abs("/usr/bin/bwrap"),
                 kernel: Kernel { landlock: true, landlock_dir_rights: true, seccomp: true },
                 disables_userns: true,

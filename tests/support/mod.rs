@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::audit::verify::model_files;
-use agent_sandbox::compile::lower::{Argv, Engine, Kernel, MountFiles};
+use agent_sandbox::compile::lower::{Argv, Kernel, Machine, MountFiles};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
@@ -122,8 +122,8 @@ pub fn session(cwd: &str) -> Session {
 }
 
 /// A machine that can do everything.
-pub fn engine() -> Engine {
-    Engine {
+pub fn machine() -> Machine {
+    Machine {
         bwrap: abs("/usr/bin/bwrap"),
         kernel: Kernel { landlock: true, landlock_dir_rights: true, seccomp: true },
         disables_userns: true,
@@ -135,7 +135,7 @@ pub fn engine() -> Engine {
 /// The argv that runs `true`.
 pub fn argv(compiled: &Compiled) -> Argv {
     let mut diagnostics = Diagnostics::default();
-    let argv = compiled.argv(&engine(), &["true".into()], &mut diagnostics);
+    let argv = compiled.argv(&machine(), &["true".into()], &mut diagnostics);
     assert!(!diagnostics.has_errors(), "{diagnostics:?}");
     argv
 }

@@ -88,11 +88,11 @@ impl DoctorFinding {
 pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
     let tried = probe::ask(session);
     let trial = trial::prepare(host, session);
-    let engine = trial.as_ref().ok().map(|trial| trial.engine.as_ref());
-    let bwrap = engine.and_then(Result::ok).map(|engine| engine.bwrap.clone());
+    let machine = trial.as_ref().ok().map(|trial| trial.machine.as_ref());
+    let bwrap = machine.and_then(Result::ok).map(|machine| machine.bwrap.clone());
     let checks = [
         ("caller", Some(setup::caller(host, session, allow_root))),
-        ("bwrap", Some(setup::bwrap(host, engine))),
+        ("bwrap", Some(setup::bwrap(host, machine))),
         ("user namespaces", Some(machine::user_namespaces(host, session, bwrap.as_ref(), &tried))),
         ("AppArmor", machine::apparmor(host)),
         ("container", Some(machine::container(host, session))),

@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 
 use crate::compile::layers;
-use crate::compile::lower::Engine;
+use crate::compile::lower::Machine;
 use crate::diagnostic::{Diagnostic, reason};
 use crate::host::Host;
 use crate::host::session::Session;
@@ -25,10 +25,10 @@ pub(super) fn caller(host: &Host, session: &Session, allow_root: bool) -> Doctor
     }
 }
 
-/// Reports the bwrap that was found. `launch::engine` has refused one that a command can write.
-pub(super) fn bwrap(host: &Host, engine: Option<Result<&Engine, &Diagnostic>>) -> DoctorFinding {
-    let path = match engine {
-        Some(Ok(engine)) => &engine.bwrap,
+/// Reports the bwrap that was found. `launch::machine` has refused one that a command can write.
+pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>) -> DoctorFinding {
+    let path = match machine {
+        Some(Ok(machine)) => &machine.bwrap,
         Some(Err(diagnostic)) => return DoctorFinding::missing(diagnostic),
         None => {
             let effect = "without a policy it is not known which counts";

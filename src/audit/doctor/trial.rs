@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use crate::compile::layers;
-use crate::compile::lower::Engine;
+use crate::compile::lower::Machine;
 use crate::compile::request::Request;
 use crate::compile::{self, Compiled};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
@@ -20,7 +20,7 @@ use crate::policy::places;
 pub(super) struct Trial {
     pub session: Session,
     pub compiled: Compiled,
-    pub engine: Result<Engine, Diagnostic>,
+    pub machine: Result<Machine, Diagnostic>,
 }
 
 /// How it went.
@@ -37,8 +37,8 @@ pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnosti
     let mut said = Diagnostics::default();
     let compiled = compile::compile(host, &session, &request(&session), &mut said);
     let compiled = compiled.filter(|_| !said.has_errors()).ok_or_else(|| error_in(&said))?;
-    let engine = launch::engine(host, &session, &compiled);
-    Ok(Trial { session, compiled, engine })
+    let machine = launch::machine(host, &session, &compiled);
+    Ok(Trial { session, compiled, machine })
 }
 
 /// Moves the session to the home if its folder is an unsafe root. `/` contains everything, also

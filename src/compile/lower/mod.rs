@@ -145,7 +145,7 @@ impl Argv {
 
 /// What this machine has to carry a policy out with.
 #[derive(Clone, Debug)]
-pub struct Engine {
+pub struct Machine {
     pub bwrap: AbsPath,
     pub kernel: Kernel,
     /// bwrap has `--disable-userns`. Only asked where there is no guard.
@@ -168,8 +168,8 @@ pub struct Kernel {
 }
 
 /// What surrounds the mounts.
-pub struct Surroundings<'a> {
-    pub engine: &'a Engine,
+pub struct LowerInput<'a> {
+    pub machine: &'a Machine,
     pub cwd: &'a AbsPath,
     pub network: bool,
     pub as_root: bool,
@@ -182,47 +182,47 @@ pub struct Surroundings<'a> {
     pub command: &'a [OsString],
 }
 
-pub fn lower(plan: &Plan, around: &Surroundings, diagnostics: &mut Diagnostics) -> Argv {
-    let split = plan.split(around.guard);
-    let guard = around.guard.then(|| guard(&split, around));
-    let mut spelling = Spelling::new(&around.engine.mount_files, guard.as_ref().map(|guard| guard.text.as_str()));
-    let mut operations = namespaces(around);
+pub fn lower(plan: &Plan, input: &LowerInput, diagnostics: &mut Diagnostics) -> Argv {
+    let split = plan.split(input.guard);
+    let guard = input.guard.then(|| guard(&split, input));
+    let mut spelling = Spelling::new(&input.machine.mount_files, guard.as_ref().map(|guard| guard.text.as_str()));
+    let mut operations = namespaces(input);
     operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
-    if !around.guard {
-        operations.extend(instead_of_guard(around, &mut data));
+    if !input.guard {
+        operations.extend(instead_of_guard(input, &mut data));
     }
     operations.push(Operation {
-        words: args(["--chdir".as_ref(), around.cwd.as_os_str()]),
+        words: args(["--chdir".as_ref(), input.cwd.as_os_str()]),
         purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
     });
     let plain = guard.is_none();
     let argv = Argv {
-        program: around.engine.bwrap.clone(),
+        program: input.machine.bwrap.clone(),
         operations,
         guard,
-        command: around.command.to_vec(),
-        create: around.create.to_vec(),
-        new_files: around.new_files.to_vec(),
-        environment: around.environment.clone(),
+        command: input.command.to_vec(),
+        create: input.create.to_vec(),
+        new_files: input.new_files.to_vec(),
+        environment: input.environment.clone(),
         placeholders: plan.placeholders.clone(),
         files,
         data,
         dropped: plan.redundant.clone(),
         pre_exec: PreExec {
-            scope: plain && around.engine.kernel.landlock,
-            private_mounts: plain && around.engine.own_mounts,
+            scope: plain && input.machine.kernel.landlock,
+            private_mounts: plain && input.machine.own_mounts,
         },
     };
     limit::refuse_too_many(&argv, diagnostics);
     argv
 }
 
-fn guard(split: &Split, around: &Surroundings) -> Guard {
-    let Surroundings { engine, as_root, nested, .. } = around;
+fn guard(split: &Split, input: &LowerInput) -> Guard {
+    let LowerInput { machine, as_root, nested, .. } = input;
     let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
-    let plan = guard_plan(split, engine.kernel, *as_root, *nested);
+    let plan = guard_plan(split, machine.kernel, *as_root, *nested);
     let text = plan.to_text();
     Guard { hash: name_of(text.as_bytes()), text, plan, because }
 }
@@ -253,34 +253,34 @@ pub fn mounts<'p>(
 }
 
 /// The operations before the first mount.
-fn namespaces(around: &Surroundings) -> Vec<Operation> {
+fn namespaces(input: &LowerInput) -> Vec<Operation> {
     let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
     operations.push(always(["--unshare-all"], "own namespaces"));
-    if around.network {
+    if input.network {
         operations.push(always(["--share-net"], "the network is on"));
     }
-    if around.as_root {
+    if input.as_root {
         operations.push(always(["--unshare-user"], "also for root, own user namespace"));
     }
-    if around.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
+    if input.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
         // With capabilities, root inside could unmount a mask.
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
     }
-    if around.as_root && around.guard {
+    if input.as_root && input.guard {
         operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the guard map root, which it then gives up"));
     }
     operations
 }
 
 /// The operations that a guard would make unnecessary.
-fn instead_of_guard(around: &Surroundings, data: &mut Vec<Data>) -> Vec<Operation> {
+fn instead_of_guard(input: &LowerInput, data: &mut Vec<Data>) -> Vec<Operation> {
     let mut operations = Vec::new();
-    let disables = around.engine.disables_userns;
-    if !around.nested && disables {
+    let disables = input.machine.disables_userns;
+    if !input.nested && disables {
         operations.push(always(["--unshare-user", DISABLE_USERNS], "no user namespaces inside"));
     }
-    if around.engine.kernel.seccomp {
-        let program = seccomp::program(around.nested || disables).unwrap_or_default();
+    if input.machine.kernel.seccomp {
+        let program = seccomp::program(input.nested || disables).unwrap_or_default();
         let descriptor = next_descriptor(data);
         data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
         operations.push(Operation {
@@ -289,7 +289,7 @@ fn instead_of_guard(around: &Surroundings, data: &mut Vec<Data>) -> Vec<Operatio
             because: Origin::BuiltIn("system calls that reach past mounts are refused"),
         });
     }
-    if around.as_root {
+    if input.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
     }
     operations

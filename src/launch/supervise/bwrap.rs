@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
 use crate::diagnostic::Diagnostic;
-use crate::launch::cannot_execute;
+use crate::launch::exec::cannot_execute;
 use crate::policy::path::AbsPath;
 use crate::sys::process::{self, Process};
 

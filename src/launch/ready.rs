@@ -1,0 +1,160 @@
+//! The last checks before a start, and the files and directories that it needs.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+
+use crate::compile::Compiled;
+use crate::compile::layers::Project;
+use crate::compile::lower::Argv;
+use crate::compile::plan::Plan;
+use crate::compile::resolve::NewFile;
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::Host;
+use crate::host::session::Session;
+use crate::policy::path::AbsPath;
+
+use super::{availability, bwrap, command, is_inside, mount_files, streams};
+
+/// Refuses a caller inside a sandbox, and root. Root may go on with `--allow-root`, and where it is
+/// often the only user: in a container and in CI. There the result holds one warning.
+pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<Option<Diagnostic>, Diagnostic> {
+    if is_inside(host) {
+        return Err(Diagnostic::new(Code::AlreadyInside, "this is a sandbox already, and sandboxes do not nest yet")
+            .help("run the command as it is: it has the protection of the sandbox around it"));
+    }
+    if !session.is_root() || allow_root {
+        return Ok(None);
+    }
+    match root_is_expected(host, session) {
+        Some(why) => Ok(Some(
+            Diagnostic::new(Code::RootAllowed, format!("running as root, because {why}"))
+                .help("run as an ordinary user, or silence this warning with `--allow-root`"),
+        )),
+        None => Err(Diagnostic::new(Code::RootRefused, "refusing to run as root")
+            .help("run as an ordinary user, or add `--allow-root`")),
+    }
+}
+
+/// Why root is likely to be the only user here, if it is.
+fn root_is_expected(host: &Host, session: &Session) -> Option<String> {
+    match availability::container_marker(host) {
+        Some(marker) => Some(format!("this is a container (`{marker}` exists)")),
+        None => session.var("CI").map(|_| "this is CI (`CI` is set)".to_owned()),
+    }
+}
+
+/// The last checks before a start without a guard: bwrap is tried first, because no process will
+/// say why the command did not start.
+pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    availability::check_with_trial(host, session, &argv.program)?;
+    if compiled.guard {
+        // Without a guard, `machine` has asked.
+        bwrap::sufficient_flags(&argv.program)?;
+    }
+    ready_to_supervise(host, session, compiled, argv)
+}
+
+/// The last checks before a supervised start. Makes the directories and files that rules ask for.
+pub(super) fn ready_to_supervise(
+    host: &Host,
+    session: &Session,
+    compiled: &Compiled,
+    argv: &Argv,
+) -> Result<(), Diagnostic> {
+    // Another program that embeds this library is linked with other libraries.
+    let is_this_program = |guard: &&AbsPath| env::current_exe().is_ok_and(|own| own == guard.as_path());
+    if let Some(guard) = session.executable.as_ref().filter(|_| compiled.guard).filter(is_this_program) {
+        check_libraries(&compiled.plan, guard)?;
+    }
+    streams::check()?;
+    check_owner(host, session, &compiled.layers.project)?;
+    availability::check(host, session, &argv.program)?;
+    if let Some(name) = argv.command.first() {
+        command::check(host, compiled, &argv.environment, name)?;
+    }
+    create_directories(host, &argv.create)?;
+    create_files(host, &argv.new_files)?;
+    write_mount_files(host, compiled, argv)
+}
+
+/// Writes the files of ours that bwrap binds, if they are missing.
+pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
+    mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|e| {
+        Diagnostic::new(Code::StartFailed, e.to_string())
+            .help("see that the state folder can be written, and that the disk is not full")
+    })
+}
+
+/// Refuses a policy that hides a library which the guard was linked with. A static build has none.
+fn check_libraries(plan: &Plan, executable: &AbsPath) -> Result<(), Diagnostic> {
+    // Without `/proc` there is no sandbox, and bwrap says so.
+    let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
+    let mut needed = mapped(&maps).into_iter().filter(|file| file != executable);
+    let Some(file) = needed.find(|file| !plan.view(file).shows_host()) else { return Ok(()) };
+    let message = format!("the guard needs `{file}`, which the sandbox does not show");
+    Err(Diagnostic::new(Code::GuardUnavailable, message)
+        .help("show it with a `ro` rule, use a static build, or run on bwrap alone with `--no-guard`"))
+}
+
+/// The files that are mapped into a process: `ADDRESS MODE OFFSET DEVICE INODE    PATH`.
+fn mapped(maps: &[u8]) -> BTreeSet<AbsPath> {
+    maps.split(|b| *b == b'\n')
+        .filter_map(|line| line.iter().position(|b| *b == b'/').map(|at| &line[at..]))
+        .filter_map(|path| AbsPath::normalize(OsStr::from_bytes(path)))
+        .filter(|path| path.as_path().is_file())
+        .collect()
+}
+
+/// Root loses its power over other people's files inside, so such a project would be unwritable,
+/// and git would call it dubious.
+fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), Diagnostic> {
+    if !session.is_root() {
+        return Ok(());
+    }
+    match host.owner(&project.root) {
+        Ok(0) => Ok(()),
+        Ok(owner) => Err(Diagnostic::new(
+            Code::ForeignProject,
+            format!("`{}` belongs to the user with the id {owner}, and root inside could not write it", project.root),
+        )
+        .help(format!("run as that user: `setpriv --reuid {owner} --regid {owner} --clear-groups agent-sandbox …`"))),
+        Err(e) => Err(Diagnostic::new(
+            Code::UnreadablePath,
+            format!("cannot determine who owns `{}`: {}", project.root, reason(&e)),
+        )),
+    }
+}
+
+/// Makes the directories that rules asked for. Each is made for this user alone.
+fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagnostic> {
+    for directory in directories {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(directory));
+        made.map_err(|e| {
+            Diagnostic::new(Code::CreateFailed, format!("cannot create `{directory}`: {}", reason(&e)))
+                .help("create it yourself, or take `if-missing = \"create\"` out of the rule")
+        })?;
+    }
+    Ok(())
+}
+
+/// Makes the files that presets want to be there, for this user alone.
+fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
+    for NewFile { path, content } in files {
+        create_directories(host, path.parent().as_slice())?;
+        let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(host.real(path));
+        match made.and_then(|mut file| file.write_all(content.as_bytes())) {
+            // Another process has made it.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(|e| {
+                Diagnostic::new(Code::CreateFailed, format!("cannot create `{path}`: {}", reason(&e)))
+                    .help("create it yourself")
+            })?,
+        }
+    }
+    Ok(())
+}
