@@ -32,6 +32,7 @@ use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::host::journal::{self, PlaceholderRecord, is_in_place};
+use crate::host::nofollow::look;
 use crate::host::state_dir::StateFiles;
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
@@ -156,6 +157,7 @@ fn put_up_items(
         Err(_) if items.is_empty() => return Ok(None),
         locked => locked.map_err(PutUpError::at(state))?,
     };
+    let items = &with_missing_parents(host, items)?;
     let is_new = |record: &&PlaceholderRecord| {
         relied_on.contains(&record.path) && !items.iter().any(|item| item.path == record.path)
     };
@@ -174,4 +176,21 @@ fn put_up_items(
     let own = run.as_ref().map_or(&[][..], |run| &run.records);
     report_left(&sweep_dead(host, &others, own), said);
     Ok(run)
+}
+
+/// Adds the directories that have gone since the policy was compiled, because the run that had made
+/// them has ended. The caller holds the lock of the journals.
+fn with_missing_parents(host: &Host, items: &[PlaceholderItem]) -> Result<Vec<PlaceholderItem>, PutUpError> {
+    let mut all = items.to_vec();
+    for item in items {
+        for path in item.path.ancestors().skip(1) {
+            let is_known = all.iter().any(|known| known.path == path);
+            if is_known || look(host, &path).map_err(PutUpError::at(&item.path))?.is_some() {
+                break;
+            }
+            all.push(PlaceholderItem { path, content: None, is_parent: true });
+        }
+    }
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(all)
 }

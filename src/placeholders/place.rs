@@ -1,5 +1,5 @@
-//! Operations on single files of the host, in directories where a command may have been. They follow
-//! no symlink, and touch only files that a run has made.
+//! Operations on single files of the host, in directories where a command may have been. They
+//! follow no symlink, and touch only files that a run has made.
 
 use std::fs::File;
 use std::io::{self, Write};

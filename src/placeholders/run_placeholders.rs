@@ -57,6 +57,7 @@ impl RunPlaceholders {
                 None => missing.push(item),
             }
         }
+        join_parents(host, &mut records, &missing, others)?;
         let journal = RunJournal::create(host, state).map_err(PutUpError::at(state))?;
         ablate::pause(Point::Placeholders("journal-created"));
         let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
@@ -174,6 +175,27 @@ impl RunPlaceholders {
         self.journal.close(host, unfinished(&self.records, &outcomes));
         outcomes
     }
+}
+
+/// Joins the directories that other runs have made on the way to the placeholders of this run. A
+/// policy that was compiled while they existed does not name them.
+fn join_parents(
+    host: &Host,
+    records: &mut Vec<PlaceholderRecord>,
+    missing: &[&PlaceholderItem],
+    others: &[OtherRun],
+) -> Result<(), PutUpError> {
+    for parent in others.iter().flat_map(|other| &other.journal.records).filter(|record| record.is_parent) {
+        let mut paths = records.iter().map(|record| &record.path).chain(missing.iter().map(|item| &item.path));
+        let is_known = paths.clone().any(|path| *path == parent.path);
+        let is_needed = !is_known && paths.any(|path| path.is_below(&parent.path));
+        if is_needed && is_in_place(host, parent).map_err(PutUpError::at(&parent.path))? {
+            records.push(parent.clone());
+        }
+    }
+    // Parents first.
+    records.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(())
 }
 
 /// A record of another run whose placeholder is at `path`.

@@ -236,6 +236,40 @@ fn two_runs_share_a_placeholder_until_the_last_one_ends() {
     }
 }
 
+/// A policy that is compiled while another run has put up its directories finds them existing, and
+/// names no parents.
+#[test]
+fn a_directory_on_the_way_goes_with_the_last_run_that_needs_it() {
+    for first_ends_first in [true, false] {
+        for killed in [true, false] {
+            for path in ["/p/a/f.json", "/p/a/other"] {
+                let scene = Scene::new();
+                let (one, two) = (scene.start(&usual()), scene.start(&[file(path)]));
+                let (early, late) = if first_ends_first { (one, two) } else { (two, one) };
+                if killed {
+                    drop(early);
+                    scene.sweep();
+                } else {
+                    scene.end(early);
+                }
+                scene.end(late);
+                let left = (scene.project(), scene.journals());
+                assert_eq!(left, (vec![], 0), "{first_ends_first} {killed} {path}");
+            }
+        }
+    }
+}
+
+/// The run that had made the directory has ended since the policy was compiled.
+#[test]
+fn a_directory_on_the_way_that_has_gone_is_made() {
+    let scene = Scene::new();
+    let run = scene.start(&[file("/p/a/b/f.json"), file("/p/a/g")]);
+    assert_eq!(scene.project(), ["a", "a/b", "a/b/f.json", "a/g"]);
+    scene.end(run);
+    assert_eq!((scene.project(), scene.journals()), (vec![], 0));
+}
+
 #[test]
 fn a_placeholder_of_a_run_counts_as_missing_until_somebody_uses_it() {
     let scene = Scene::new();
