@@ -1,4 +1,5 @@
-# Reads a masked file all the time, until it shows something or the host has saved it.
+# Reads a masked file all the time, until it shows something or the host has saved it. The kernel
+# detaches a mount before the rename is visible, so the attack ends only when the rename is done.
 path = sys.argv[1]
 put("started", "")
 more = 100
@@ -13,4 +14,6 @@ while more:
     time.sleep(0.001)
     if os.path.exists("saved"):
         more -= 1
+while not os.path.exists("saved"):
+    time.sleep(0.001)
 done()
