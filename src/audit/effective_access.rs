@@ -31,17 +31,6 @@ pub enum EffectiveAccess {
 }
 
 impl EffectiveAccess {
-    /// The nearest access of a rule, for a colour.
-    pub fn like(self) -> Access {
-        match self {
-            EffectiveAccess::Rw | EffectiveAccess::Private => Access::Rw,
-            EffectiveAccess::Ro | EffectiveAccess::PrivateRo | EffectiveAccess::Dev | EffectiveAccess::Proc => {
-                Access::Ro
-            }
-            EffectiveAccess::Exclude => Access::Exclude,
-        }
-    }
-
     pub fn shows_host(self) -> bool {
         matches!(self, EffectiveAccess::Rw | EffectiveAccess::Ro)
     }

@@ -28,7 +28,7 @@ pub(super) struct CheckArgs {
     #[arg(conflicts_with = "FileArgs")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
 }
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &CheckArgs, output: &Output) -> Answered {

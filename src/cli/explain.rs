@@ -35,9 +35,9 @@ pub(super) struct ExplainArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) mounts: MountArgs,
+    mounts: MountArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -80,7 +80,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     let mut out = format!(
         "{}: {} ({})\n",
         paint.heading(escape_for_display(&explanation.asked.0)),
-        paint.access(access.like(), access),
+        paint.access(access, access),
         access.meaning()
     );
     let mut line = |title: &str, text: &str| {

@@ -36,7 +36,7 @@ pub(super) struct LintArgs {
     #[arg(long, value_name = "CODE", value_parser = code)]
     allow: Vec<Code>,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
 }
 
 const AFTER_HELP: &str = "\

@@ -36,7 +36,7 @@ pub(super) struct TrustArgs {
     #[arg(long, requires = "list")]
     json: bool,
     #[command(flatten)]
-    pub(super) rules: RuleArgs,
+    rules: RuleArgs,
 }
 
 const AFTER_HELP: &str = "\

@@ -49,7 +49,7 @@ pub(super) struct DiffArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub(super) rules: RuleArgs,
+    rules: RuleArgs,
 }
 
 const AFTER_HELP: &str = "\

@@ -35,9 +35,9 @@ pub(super) struct ShowArgs {
     #[arg(long, conflicts_with_all = ["depth", "all"])]
     json: bool,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) mounts: MountArgs,
+    mounts: MountArgs,
 }
 
 const AFTER_HELP: &str = "\

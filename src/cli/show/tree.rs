@@ -53,7 +53,7 @@ pub(super) fn text(nodes: &[ShownPath], folding: Folding, paint: Paint) -> Strin
                 paint.aside(&line.branch),
                 line.name,
                 " ".repeat(names.saturating_sub(width(line))),
-                paint.access(access.like(), format!("{access:<accesses$}")),
+                paint.access(*access, format!("{access:<accesses$}")),
                 paint.aside(note)
             ),
             None => writeln!(out, "{}{}", paint.aside(&line.branch), paint.aside(&line.name)),

@@ -46,11 +46,11 @@ pub(super) struct VerifyArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) mounts: MountArgs,
+    mounts: MountArgs,
     #[arg(long)]
-    pub(super) allow_root: bool,
+    allow_root: bool,
 }
 
 const AFTER_HELP: &str = "\
