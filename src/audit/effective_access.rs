@@ -1,7 +1,6 @@
 //! The access that a command has at a path, read off the mounts of a plan.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,13 +54,6 @@ impl From<Access> for EffectiveAccess {
             Access::Ro => EffectiveAccess::Ro,
             Access::Exclude => EffectiveAccess::Exclude,
         }
-    }
-}
-
-/// The name in JSON.
-impl fmt::Display for EffectiveAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
     }
 }
 
