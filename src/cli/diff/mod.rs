@@ -13,7 +13,7 @@ use crate::compile;
 use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::policy::origin::Origin;
+use crate::policy::origin::{Origin, Source};
 use crate::policy::path::escape_for_display;
 
 use super::answer::{Answered, CliError};
@@ -21,7 +21,7 @@ use super::args::{Options, RuleArgs, mistake};
 use super::debug;
 use super::output::Output;
 use super::style::Paint;
-use operand::{Operand, Operands};
+use operand::Operands;
 
 /// Compare two policies on this host: what is wider, what is narrower, by which rules
 ///
@@ -76,15 +76,16 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
     let request = options.request();
     let project = super::project(host, &session, &request)?;
     let operands = Operands { host, session: &session, project: &project, allow_missing: arguments.allow_missing };
-    let old = operands.named(&arguments.old)?;
-    let new = arguments.new.as_deref().map_or_else(|| operands.current(), |new| operands.named(new))?;
-    let compiled = |which: &str, operand: &Operand| {
-        let request = Request { supposed: Some(Arc::clone(&operand.source)), ..request.clone() };
+    let (old, old_note) = operands.named(&arguments.old)?;
+    let (new, new_note) = arguments.new.as_deref().map_or_else(|| operands.current(), |new| operands.named(new))?;
+    let (old, new) = (Arc::new(old), Arc::new(new));
+    let compiled = |which: &str, source: &Arc<Source>| {
+        let request = Request { supposed: Some(Arc::clone(source)), ..request.clone() };
         let mut diagnostics = Diagnostics::default();
         let compiled = compile::compile(host, &session, &request, &mut diagnostics);
         let compiled = compiled.filter(|_| !diagnostics.has_errors());
         if compiled.is_none() {
-            let message = format!("{which}, `{}`, cannot be compiled here: nothing was compared", operand.source.name);
+            let message = format!("{which}, `{}`, cannot be compiled here: nothing was compared", source.name);
             let help = "correct what is said above, or compare another file";
             diagnostics.push(Diagnostic::new(Code::NoComparison, message).help(help));
         }
@@ -100,8 +101,8 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
     // Both are compiled even if the first has mistakes: one run shows all of them.
     let (before, after) = (compiled("OLD", &old), compiled("NEW", &new));
     let (Some(before), Some(after)) = (before, after) else { return Err(CliError::Reported) };
-    let mut found = diff((&old.source.name, &before), (&new.source.name, &after));
-    found.notes.extend([old.note, new.note].into_iter().flatten());
+    let mut found = diff((&old.name, &before), (&new.name, &after));
+    found.notes.extend([old_note, new_note].into_iter().flatten());
     Ok(found)
 }
 
