@@ -7,15 +7,13 @@ use crate::audit::lint;
 use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
 use crate::compile::request::Request;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::path::{AbsPath, escape_for_display};
-use crate::trust;
 
 use super::answer::{Answered, CliError};
 use super::args::{Options, PolicyArgs};
-use super::debug;
 use super::output::Output;
 
 /// Validate configuration files and show everything that is wrong at once
@@ -40,15 +38,10 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &CheckArgs, output:
         }
         found => found.map_err(CliError::from)?,
     };
-    let mut diagnostics = Diagnostics::default();
-    let judged = trust::compile(host, &session, &request, &mut diagnostics);
-    diagnostics.extend(judged.iter().filter_map(|judged| judged.warning(host)));
-    output.report(&diagnostics);
-    let Some(judged) = judged.filter(|_| !diagnostics.has_errors()) else { return Ok(false) };
-    if options.debug {
-        output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
-    }
-    output.print(summary(&judged.compiled).as_bytes())
+    let judged = super::judge(host, (&session, &request), options, output, |judged, diagnostics| {
+        diagnostics.extend(judged.warning(host));
+    });
+    judged.map_or(Ok(false), |judged| output.print(summary(&judged.compiled).as_bytes()))
 }
 
 /// The session and the request to check. FILE is relative to `--cwd`, like that of `--config`. It

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::audit::consents::{Consent, ConsentStatus, Consents, Unusable, consents};
 use crate::compile::layers;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host};
 use crate::launch::is_inside;
 use crate::policy::path::{AbsPath, escape_for_display};
@@ -13,7 +13,6 @@ use crate::trust::{self, Widening};
 
 use super::answer::{Answered, CliError};
 use super::args::{Options, RuleArgs};
-use super::debug;
 use super::output::Output;
 use super::style::Paint;
 
@@ -138,13 +137,8 @@ fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
 
 fn agree(host: &Host, options: &Options, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
-    let mut diagnostics = Diagnostics::default();
-    let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
-    output.report(&diagnostics);
-    let judged = judged.filter(|_| !diagnostics.has_errors()).ok_or(CliError::Reported)?;
-    if options.debug {
-        output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
-    }
+    let judged = super::judge(host, (&session, &options.request()), options, output, |_, _| {});
+    let judged = judged.ok_or(CliError::Reported)?;
     let text = match &judged.widening {
         None => "there is no project file here that says anything: nothing to trust\n".to_owned(),
         Some(Widening { name, grants, .. }) if grants.is_empty() => {
@@ -152,14 +146,10 @@ fn agree(host: &Host, options: &Options, output: &Output) -> Answered {
         }
         Some(widening) => {
             trust::record(host, &judged.compiled.layers, widening)?;
-            recorded(widening)
+            let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
+            let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
+            format!("{} opens:\n{opened}recorded: {until}\n", widening.name)
         }
     };
     output.print(text.as_bytes())
-}
-
-fn recorded(widening: &Widening) -> String {
-    let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
-    let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
-    format!("{} opens:\n{opened}recorded: {until}\n", widening.name)
 }
