@@ -87,7 +87,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: 
     lint.allow(&arguments.allow);
     let format = if arguments.json { FindingsFormat::Json } else { arguments.format };
     match format {
-        FindingsFormat::Text => output.print(text(&lint, output.paint()).as_bytes()),
+        FindingsFormat::Text => output.print(text(&lint, output.paint).as_bytes()),
         FindingsFormat::Json => output.print_json(&lint.report()),
         FindingsFormat::Sarif => {
             output.print_json(&sarif::sarif(&lint, judged.as_ref().map(|judged| &judged.compiled.layers)))

@@ -50,28 +50,23 @@ Exit codes: 0; 1 if there was no consent to revoke; 125 if it could not be done.
 pub(super) fn run(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
     // The records can be read inside, but they say little about the sandbox, and cannot be changed.
     if is_inside(host) {
-        return Err(refuse_inside(arguments).into());
+        let (message, command) = match &arguments.revoke {
+            Some(_) => ("nothing can be revoked from inside a sandbox", "trust --revoke"),
+            None if arguments.list => ("consents are not listed inside a sandbox", "trust --list"),
+            None => ("nothing can be trusted from inside a sandbox", "trust"),
+        };
+        let help = format!("run `agent-sandbox {command}` outside");
+        return Err(Diagnostic::new(Code::AlreadyInside, message).help(help).into());
     }
     match &arguments.revoke {
         Some(file) => revoke(host, options, file.as_deref(), output),
-        None if arguments.list => list(host, options, arguments, output),
+        None if arguments.list => {
+            let session = super::session(options.cwd.as_deref())?;
+            let found = consents(host, &layers::state_folder(host, &session)?)?;
+            output.print_value(&found, arguments.json, text)
+        }
         None => agree(host, options, output),
     }
-}
-
-fn refuse_inside(arguments: &TrustArgs) -> Diagnostic {
-    let (message, command) = match &arguments.revoke {
-        Some(_) => ("nothing can be revoked from inside a sandbox", "trust --revoke"),
-        None if arguments.list => ("consents are not listed inside a sandbox", "trust --list"),
-        None => ("nothing can be trusted from inside a sandbox", "trust"),
-    };
-    Diagnostic::new(Code::AlreadyInside, message).help(format!("run `agent-sandbox {command}` outside"))
-}
-
-fn list(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
-    let session = super::session(options.cwd.as_deref())?;
-    let found = consents(host, &layers::state_folder(host, &session)?)?;
-    output.print_value(&found, arguments.json, text)
 }
 
 // Writing to a `String` cannot fail, so the results of `writeln!` are ignored.

@@ -103,8 +103,13 @@ impl Lint {
     }
 
     pub fn report(&self) -> LintReport {
+        let reported = |LintFinding { diagnostic, path }: &LintFinding| {
+            let Diagnostic { code, message, origin, notes, help, .. } = diagnostic.clone();
+            let (code, level) = (code.name().to_owned(), diagnostic.severity());
+            ReportedFinding { code, level, message, origin, path: path.clone(), notes: notes.into_vec(), help }
+        };
         LintReport {
-            findings: self.findings.iter().map(ReportedFinding::from).collect(),
+            findings: self.findings.iter().map(reported).collect(),
             errors: self.count(Severity::Error),
             warnings: self.count(Severity::Warning),
             notes: self.count(Severity::Note),
@@ -182,12 +187,4 @@ pub enum FindingLevel {
     Warning,
     /// Nothing runs with this policy.
     Error,
-}
-
-impl From<&LintFinding> for ReportedFinding {
-    fn from(LintFinding { diagnostic, path }: &LintFinding) -> Self {
-        let Diagnostic { code, message, origin, notes, help, .. } = diagnostic.clone();
-        let (code, level) = (code.name().to_owned(), diagnostic.severity());
-        Self { code, level, message, origin, path: path.clone(), notes: notes.into_vec(), help }
-    }
 }

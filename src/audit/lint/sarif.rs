@@ -23,7 +23,14 @@ pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
         CODES.into_iter().chain(lint.findings.iter().map(|found| found.diagnostic.code)).collect();
     codes.sort();
     codes.dedup();
-    let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();
+    let rule = |code: &Code| {
+        json!({
+            "id": code.name(),
+            "shortDescription": { "text": code.description() },
+            "defaultConfiguration": { "level": code.severity().name() },
+        })
+    };
+    let rules: Vec<Value> = codes.iter().map(rule).collect();
     let results = lint.findings.iter().map(|found| {
         let index = codes.iter().position(|code| *code == found.diagnostic.code).unwrap_or_default();
         result(found, index, layers)
@@ -36,14 +43,6 @@ pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
             "columnKind": "unicodeCodePoints",
             "results": results.collect::<Vec<_>>(),
         }],
-    })
-}
-
-fn rule(code: Code) -> Value {
-    json!({
-        "id": code.name(),
-        "shortDescription": { "text": code.description() },
-        "defaultConfiguration": { "level": code.severity().name() },
     })
 }
 
