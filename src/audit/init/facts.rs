@@ -101,7 +101,7 @@ impl Facts {
                 self.secrets.push(Secret { path, like, by_preset, is_tracked, has_other_names });
             }
         };
-        let is_whole = walk::walk(
+        let is_whole = walk(
             host,
             root,
             &third_party(),

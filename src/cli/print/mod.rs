@@ -4,7 +4,6 @@
 mod annotated;
 mod command;
 mod environment;
-mod placeholders;
 mod script;
 
 use std::ffi::{OsStr, OsString};
