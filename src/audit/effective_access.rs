@@ -91,7 +91,7 @@ impl<'p> VisibleMounts<'p> {
 
     /// The visible mount points, parents first.
     pub fn points(&self) -> impl Iterator<Item = &AbsPath> {
-        self.mounts.iter().map(|(path, _)| path)
+        self.mounts.keys()
     }
 
     pub fn access(&self, path: &AbsPath) -> EffectiveAccess {
