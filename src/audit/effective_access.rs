@@ -1,7 +1,6 @@
 //! The access that a command has at a path, read off the mounts of a plan.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,17 +30,6 @@ pub enum EffectiveAccess {
 }
 
 impl EffectiveAccess {
-    /// The nearest access of a rule, for a colour.
-    pub fn like(self) -> Access {
-        match self {
-            EffectiveAccess::Rw | EffectiveAccess::Private => Access::Rw,
-            EffectiveAccess::Ro | EffectiveAccess::PrivateRo | EffectiveAccess::Dev | EffectiveAccess::Proc => {
-                Access::Ro
-            }
-            EffectiveAccess::Exclude => Access::Exclude,
-        }
-    }
-
     pub fn shows_host(self) -> bool {
         matches!(self, EffectiveAccess::Rw | EffectiveAccess::Ro)
     }
@@ -66,13 +54,6 @@ impl From<Access> for EffectiveAccess {
             Access::Ro => EffectiveAccess::Ro,
             Access::Exclude => EffectiveAccess::Exclude,
         }
-    }
-}
-
-/// The name in JSON.
-impl fmt::Display for EffectiveAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
     }
 }
 
@@ -110,7 +91,7 @@ impl<'p> VisibleMounts<'p> {
 
     /// The visible mount points, parents first.
     pub fn points(&self) -> impl Iterator<Item = &AbsPath> {
-        self.mounts.iter().map(|(path, _)| path)
+        self.mounts.keys()
     }
 
     pub fn access(&self, path: &AbsPath) -> EffectiveAccess {

@@ -33,7 +33,12 @@ pub fn source_at(
     let git = Git { program: find(host, session, project)?, session, folder: host.real(&project.root).into() };
     let commit: OsString = [revision, OsStr::new("^{commit}")].into_iter().collect();
     let Some(commit) = git.ask(["rev-parse".into(), "--verify".into(), "--quiet".into(), commit])? else {
-        git.must_be_repository()?;
+        if git.ask(["rev-parse".into(), "--git-dir".into()])?.is_none() {
+            return Err(failed(
+                "git finds no repository that it trusts around the project",
+                "name a file instead of a revision; `git status` says what is wrong",
+            ));
+        }
         return Err(failed(
             format!("`{named}`: the repository of the project has no such revision"),
             "name a branch, a tag or a commit that is there: a shallow clone holds few (`git fetch --depth=1 origin main`)",
@@ -120,30 +125,16 @@ impl Git<'_> {
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
         command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        self.answer(command).map_err(|e| {
-            failed(format!("cannot run `{}`: {}", self.program, reason(&e)), "name a file instead of a revision")
-        })
-    }
-
-    fn answer(&self, mut command: Command) -> std::io::Result<Option<Vec<u8>>> {
-        let mut child = command.spawn()?;
         let mut content = Vec::new();
-        if let Some(output) = child.stdout.take() {
+        let ended = command.spawn().and_then(|mut child| {
             // One byte past the limit tells that the file is too large.
-            output.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut content)?;
-        }
-        let status = child.wait()?;
-        let is_whole = status.success() || content.len() as u64 > MAX_CONFIG_BYTES;
-        Ok(is_whole.then_some(content))
-    }
-
-    fn must_be_repository(&self) -> Result<(), Diagnostic> {
-        match self.ask(["rev-parse".into(), "--git-dir".into()])? {
-            Some(_) => Ok(()),
-            None => Err(failed(
-                "git finds no repository that it trusts around the project",
-                "name a file instead of a revision; `git status` says what is wrong",
-            )),
-        }
+            let output = child.stdout.take().map(|output| output.take(MAX_CONFIG_BYTES + 1));
+            output.map_or(Ok(0), |mut output| output.read_to_end(&mut content))?;
+            child.wait()
+        });
+        let status = ended.map_err(|e| {
+            failed(format!("cannot run `{}`: {}", self.program, reason(&e)), "name a file instead of a revision")
+        })?;
+        Ok((status.success() || content.len() as u64 > MAX_CONFIG_BYTES).then_some(content))
     }
 }

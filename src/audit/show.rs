@@ -126,6 +126,14 @@ pub fn show(compiled: &Compiled) -> Shown {
         require.map(|(protection, origin)| RequiredProtection { protection: *protection, origin: origin.clone() });
     let new_files = compiled.resolution.new_files.iter().map(|file| file.path.clone());
     let (root, working_directory, home) = (project.root.clone(), project.cwd.clone(), project.home.clone());
+    let with = |fate: Fate| compiled.environment.with(fate).map(|(name, origin)| (Word(name.to_owned()), origin));
+    let variables = |fate| with(fate).map(|(name, origin)| Variable { name, origin: origin.clone() }).collect();
+    let environment = ShownEnvironment {
+        inherit: policy.inherit.clone(),
+        passed: with(Fate::Passed).map(|(name, _)| name).collect(),
+        unset: variables(Fate::Dropped),
+        set: variables(Fate::Set),
+    };
     Shown {
         project: ShownProject { root, working_directory, home },
         files: files.collect(),
@@ -136,20 +144,9 @@ pub fn show(compiled: &Compiled) -> Shown {
         tmp: policy.tmp.clone(),
         guard: compiled.guard,
         require: require.collect(),
-        environment: environment(compiled),
+        environment,
         created: compiled.created().into_iter().chain(new_files).collect(),
         paths: paths(compiled),
-    }
-}
-
-fn environment(compiled: &Compiled) -> ShownEnvironment {
-    let with = |fate: Fate| compiled.environment.with(fate).map(|(name, origin)| (Word(name.to_owned()), origin));
-    let variables = |fate| with(fate).map(|(name, origin)| Variable { name, origin: origin.clone() }).collect();
-    ShownEnvironment {
-        inherit: compiled.policy.inherit.clone(),
-        passed: with(Fate::Passed).map(|(name, _)| name).collect(),
-        unset: variables(Fate::Dropped),
-        set: variables(Fate::Set),
     }
 }
 

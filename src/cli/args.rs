@@ -172,33 +172,25 @@ impl Options {
     }
 }
 
-// `merge` adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has
-// refused a flag that is in both places and may be given once only.
-
-impl PolicyArgs {
-    pub(super) fn merge(&mut self, behind: &Self) {
-        self.file.config = self.file.config.take().or_else(|| behind.file.config.clone());
-        self.file.no_project_config |= behind.file.no_project_config;
-        self.rules.merge(&behind.rules);
+/// Adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has refused a flag
+/// that is in both places and may be given once only.
+fn merge(options: &mut Options, behind: &ArgMatches) {
+    // An error says that the subcommand does not take the flag.
+    fn one<T: Clone + Send + Sync + 'static>(behind: &ArgMatches, flag: &str) -> Option<T> {
+        behind.try_get_one(flag).ok().flatten().cloned()
     }
-}
-
-impl RuleArgs {
-    pub(super) fn merge(&mut self, behind: &Self) {
-        self.ro.extend_from_slice(&behind.ro);
-        self.rw.extend_from_slice(&behind.rw);
-        self.exclude.extend_from_slice(&behind.exclude);
-        self.presets.extend_from_slice(&behind.presets);
-        self.network = self.network.or(behind.network);
-        self.docker = self.docker.or(behind.docker);
+    let Options { policy: PolicyArgs { file, rules }, mounts, allow_root, .. } = options;
+    let RuleArgs { ro, rw, exclude, presets, network, docker } = rules;
+    for (list, flag) in [(ro, "ro"), (rw, "rw"), (exclude, "exclude"), (presets, "presets")] {
+        list.extend(behind.try_get_many(flag).ok().flatten().into_iter().flatten().cloned());
     }
-}
-
-impl MountArgs {
-    pub(super) fn merge(&mut self, behind: &Self) {
-        self.no_optimize |= behind.no_optimize;
-        self.no_guard |= behind.no_guard;
-    }
+    file.config = file.config.take().or_else(|| one(behind, "config"));
+    *network = network.or_else(|| one(behind, "network"));
+    *docker = docker.or_else(|| one(behind, "docker"));
+    file.no_project_config |= one(behind, "no_project_config").unwrap_or(false);
+    mounts.no_optimize |= one(behind, "no_optimize").unwrap_or(false);
+    mounts.no_guard |= one(behind, "no_guard").unwrap_or(false);
+    *allow_root |= one(behind, "allow_root").unwrap_or(false);
 }
 
 /// The definition of the command line. Flags of the policy can stand before a subcommand or behind
@@ -224,8 +216,8 @@ pub(super) fn parse(args: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut arguments = Arguments::from_arg_matches(&matches)?;
     refuse_misplaced_value(args, &arguments)?;
     refuse_misplaced_flag(&matches)?;
-    if let Some(subcommand) = &arguments.subcommand {
-        subcommand.merge_into(&mut arguments.options);
+    if let Some((_, behind)) = matches.subcommand() {
+        merge(&mut arguments.options, behind);
     }
     Ok(arguments)
 }

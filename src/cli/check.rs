@@ -6,16 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::audit::lint;
 use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
-use crate::compile::request::Request;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::host::session::Session;
 use crate::policy::path::{AbsPath, escape_for_display};
-use crate::trust;
 
-use super::answer::{Answered, CliError};
+use super::answer::Answered;
 use super::args::{Options, PolicyArgs};
-use super::debug;
 use super::output::Output;
 
 /// Validate configuration files and show everything that is wrong at once
@@ -28,43 +24,31 @@ pub(super) struct CheckArgs {
     #[arg(conflicts_with = "FileArgs")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
 }
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &CheckArgs, output: &Output) -> Answered {
-    let (session, request) = match situation(options, arguments.file.as_deref()) {
-        // The user asked about this file, so that it is missing is an answer.
-        Err(missing) if missing.code == Code::MissingConfig => {
-            output.report_one(missing);
-            return Ok(false);
-        }
-        found => found.map_err(CliError::from)?,
-    };
-    let mut diagnostics = Diagnostics::default();
-    let judged = trust::compile(host, &session, &request, &mut diagnostics);
-    diagnostics.extend(judged.iter().filter_map(|judged| judged.warning(host)));
-    output.report(&diagnostics);
-    let Some(judged) = judged.filter(|_| !diagnostics.has_errors()) else { return Ok(false) };
-    if options.debug {
-        output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
-    }
-    output.print(summary(&judged.compiled).as_bytes())
-}
-
-/// The session and the request to check. FILE is relative to `--cwd`, like that of `--config`. It
-/// is compiled as the file of its own folder, unless `--cwd` names another.
-fn situation(options: &Options, file: Option<&Path>) -> Result<(Session, Request), Diagnostic> {
-    let mut request = options.request();
-    let mut session = super::session(options.cwd.as_deref())?;
-    if let Some(file) = file {
-        let (folder, name) = place_of(&session.cwd, file)?;
+    let (mut session, mut request) = (super::session(options.cwd.as_deref())?, options.request());
+    if let Some(file) = &arguments.file {
+        let (folder, name) = match place_of(&session.cwd, file) {
+            Ok(place) => place,
+            // The user asked about this file, so that it is missing is an answer.
+            Err(missing) => {
+                output.report_one(missing);
+                return Ok(false);
+            }
+        };
         request.config = Some(folder.join(name));
         request.names_from = Some(session.cwd.clone());
+        // A file is compiled as that of its own folder, unless `--cwd` names another.
         if options.cwd.is_none() {
             session = super::session(Some(&folder))?;
         }
     }
-    Ok((session, request))
+    let judged = super::judge(host, (&session, &request), options, output, |judged, diagnostics| {
+        diagnostics.extend(judged.warning(host));
+    });
+    judged.map_or(Ok(false), |judged| output.print(summary(&judged.compiled).as_bytes()))
 }
 
 /// The folder that holds `file`, and its name there. The kernel resolves the folder, because

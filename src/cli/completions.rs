@@ -25,19 +25,16 @@ pub(super) struct CompletionsArgs {
 const NAME: &str = "agent-sandbox";
 
 pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Answered {
-    let mut definition = without_hidden(&args::definition());
+    let all = args::definition();
+    // Completions would offer hidden subcommands.
+    let mut definition = clap::Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(all.get_arguments().cloned())
+        .subcommands(all.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).cloned());
     let mut text = Vec::new();
     aot::generate(arguments.shell, &mut definition, NAME, &mut text);
     // For bash, clap_complete 4.6 takes `sandbox` for a subcommand of `agent` in half of the places.
     // Without this, bash completes nothing after a subcommand.
     let text = String::from_utf8_lossy(&text).replace("agent__subcmd__sandbox", "agent__sandbox");
     output.print(text.as_bytes())
-}
-
-/// Leaves out hidden subcommands, which completions would offer.
-fn without_hidden(all: &clap::Command) -> clap::Command {
-    clap::Command::new(NAME)
-        .version(env!("CARGO_PKG_VERSION"))
-        .args(all.get_arguments().cloned())
-        .subcommands(all.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).cloned())
 }

@@ -11,22 +11,56 @@ use crate::policy::rule::{Exactness, Rule};
 use crate::trust::Widening;
 
 pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String {
-    let mut sections = vec![
-        ("files".to_owned(), files(compiled)),
-        ("layers, lowest first".to_owned(), layers(compiled)),
-        ("merged".to_owned(), merged(compiled)),
-        ("rules".to_owned(), rules(compiled)),
-        ("decisions".to_owned(), decisions(compiled)),
-        ("dropped mounts".to_owned(), dropped(compiled)),
-        ("environment".to_owned(), environment(compiled)),
-    ];
-    if let Some(Widening { name, grants, .. }) = widening {
-        sections.push((format!("opened by {name}"), grants.iter().map(ToString::to_string).collect()));
+    let project = &compiled.layers.project;
+    let mut out = format!("project: root {}, working directory {}, home {}\n", project.root, project.cwd, project.home);
+    if let Some(found) = &project.repository {
+        out.push_str(&format!("repository: {}, shared part {}\n", found.git_dir, found.common_dir));
     }
-    let mut out = project(compiled);
-    for (title, lines) in sections {
+    let mut section = |title: &str, lines: Vec<String>| {
         out.push_str(&format!("{title}:\n"));
         out.extend(lines.iter().map(|line| format!("  {line}\n")));
+    };
+    let layers = &compiled.layers.layers;
+    let read = layers.iter().filter_map(|layer| {
+        let part = if layer.protective_only { ", above the root: only what it forbids counts" } else { "" };
+        layer.file.as_ref().map(|file| format!("{file} ({}{part})", layer.kind.name()))
+    });
+    let absent = compiled.layers.absent.iter().map(|path| format!("{path} (absent)"));
+    section("files", read.chain(absent).collect());
+    let layers = layers.iter().map(|layer| {
+        let filesystem = &layer.config.filesystem;
+        let presets = filesystem.presets.iter().map(|preset| format!(" {}", escape_for_display(preset.value.as_ref())));
+        let (ro, rw, exclude) = (filesystem.ro.len(), filesystem.rw.len(), filesystem.exclude.len());
+        let presets: String = presets.collect();
+        format!("{}: {ro} ro, {rw} rw, {exclude} exclude, presets:{presets}", layer.kind.name())
+    });
+    section("layers, lowest first", layers.collect());
+    section("merged", merged(compiled));
+    section("rules", rules(compiled));
+    let decisions = compiled.decisions.iter().flat_map(|(path, decision)| {
+        let losers = decision.losers.iter().map(|loser| {
+            let rule = &loser.rule;
+            format!("  over {} {}  [{}]", rule.access, escape_for_display(&rule.text), rule.origin)
+        });
+        iter::once(format!("{} {path}  [{}]", decision.access, decision.origin)).chain(losers)
+    });
+    section("decisions", decisions.collect());
+    let dropped = compiled.plan.redundant.iter().map(|dropped| {
+        format!("{} {} is {} already  [{}]", dropped.access, dropped.path, dropped.inherited, dropped.because)
+    });
+    section("dropped mounts", dropped.collect());
+    // Names without values, which may be the caller's secrets.
+    let environment = compiled.environment.outcomes.iter().map(|(name, outcome)| {
+        let fate = match outcome.fate {
+            Fate::Passed => "pass",
+            Fate::Dropped => "unset",
+            Fate::Set => "set",
+        };
+        format!("{fate} {}  [{}]", escape_for_display(name), outcome.because)
+    });
+    section("environment", environment.collect());
+    if let Some(Widening { name, grants, .. }) = widening {
+        section(&format!("opened by {name}"), grants.iter().map(ToString::to_string).collect());
     }
     out
 }
@@ -45,34 +79,6 @@ pub(super) fn machine(machine: &Machine, compiled: &Compiled) -> String {
 
 pub(super) fn argv(argv: &Argv) -> String {
     format!("argv:\n{}", argv.to_shell())
-}
-
-fn project(compiled: &Compiled) -> String {
-    let project = &compiled.layers.project;
-    let here = format!("project: root {}, working directory {}, home {}\n", project.root, project.cwd, project.home);
-    let repository = project.repository.as_ref();
-    let repository =
-        repository.map(|found| format!("repository: {}, shared part {}\n", found.git_dir, found.common_dir));
-    here + &repository.unwrap_or_default()
-}
-
-fn files(compiled: &Compiled) -> Vec<String> {
-    let read = compiled.layers.layers.iter().filter_map(|layer| {
-        let part = if layer.protective_only { ", above the root: only what it forbids counts" } else { "" };
-        layer.file.as_ref().map(|file| format!("{file} ({}{part})", layer.kind.name()))
-    });
-    read.chain(compiled.layers.absent.iter().map(|path| format!("{path} (absent)"))).collect()
-}
-
-fn layers(compiled: &Compiled) -> Vec<String> {
-    let layers = compiled.layers.layers.iter().map(|layer| {
-        let filesystem = &layer.config.filesystem;
-        let presets = filesystem.presets.iter().map(|preset| format!(" {}", escape_for_display(preset.value.as_ref())));
-        let (ro, rw, exclude) = (filesystem.ro.len(), filesystem.rw.len(), filesystem.exclude.len());
-        let presets: String = presets.collect();
-        format!("{}: {ro} ro, {rw} rw, {exclude} exclude, presets:{presets}", layer.kind.name())
-    });
-    layers.collect()
 }
 
 fn merged(compiled: &Compiled) -> Vec<String> {
@@ -111,35 +117,4 @@ fn rules(compiled: &Compiled) -> Vec<String> {
     let created = resolution.create.iter().chain(resolution.new_files.iter().map(|file| &file.path));
     lines.extend(created.map(|path| format!("created before the start: {path}")));
     lines
-}
-
-fn decisions(compiled: &Compiled) -> Vec<String> {
-    let lines = compiled.decisions.iter().flat_map(|(path, decision)| {
-        let losers = decision.losers.iter().map(|loser| {
-            let rule = &loser.rule;
-            format!("  over {} {}  [{}]", rule.access, escape_for_display(&rule.text), rule.origin)
-        });
-        iter::once(format!("{} {path}  [{}]", decision.access, decision.origin)).chain(losers)
-    });
-    lines.collect()
-}
-
-fn dropped(compiled: &Compiled) -> Vec<String> {
-    let lines = compiled.plan.redundant.iter().map(|dropped| {
-        format!("{} {} is {} already  [{}]", dropped.access, dropped.path, dropped.inherited, dropped.because)
-    });
-    lines.collect()
-}
-
-/// Names without values, which may be the caller's secrets.
-fn environment(compiled: &Compiled) -> Vec<String> {
-    let lines = compiled.environment.outcomes.iter().map(|(name, outcome)| {
-        let fate = match outcome.fate {
-            Fate::Passed => "pass",
-            Fate::Dropped => "unset",
-            Fate::Set => "set",
-        };
-        format!("{fate} {}  [{}]", escape_for_display(name), outcome.because)
-    });
-    lines.collect()
 }

@@ -24,7 +24,7 @@ pub(super) struct DoctorArgs {
     #[arg(long)]
     json: bool,
     #[arg(long)]
-    pub(super) allow_root: bool,
+    allow_root: bool,
 }
 
 const AFTER_HELP: &str = "\

@@ -35,9 +35,9 @@ pub(super) struct ExplainArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) mounts: MountArgs,
+    mounts: MountArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -80,7 +80,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     let mut out = format!(
         "{}: {} ({})\n",
         paint.heading(escape_for_display(&explanation.asked.0)),
-        paint.access(access.like(), access),
+        paint.access(access, access),
         access.meaning()
     );
     let mut line = |title: &str, text: &str| {
@@ -110,7 +110,7 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         lines("below", vec![format!("{counts}: `agent-sandbox show` has {them}")]);
     }
     let is_uniform = explanation.below.is_empty();
-    lines("holds", explanation.durability.iter().map(|one| painted(one, is_uniform, paint)).collect());
+    lines("holds", explanation.durability.iter().map(|one| durability(one, is_uniform, paint)).collect());
     out
 }
 
@@ -140,27 +140,16 @@ fn step(step: &MountStep) -> String {
     }
 }
 
-/// Green: the command cannot end this protection. Yellow: it may. Red: it is incomplete.
-fn painted(one: &Durability, is_uniform: bool, paint: Paint) -> String {
-    let text = durability(one, is_uniform);
+/// `is_uniform`: all paths below have the same access. Green: the command cannot end this
+/// protection. Yellow: it may. Red: it is incomplete.
+fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
+    let (good, bad) = (|text: String| paint.good(text).to_string(), |text: String| paint.bad(text).to_string());
+    let warning = |text: String| paint.warning(text).to_string();
     match one {
-        Durability::Directory { .. }
-        | Durability::Placeholder { .. }
-        | Durability::Pinned { .. }
-        | Durability::NotCreatable => paint.good(text).to_string(),
-        Durability::HardLinked { .. } => paint.bad(text).to_string(),
-        Durability::File { .. } | Durability::Pattern | Durability::Creatable { .. } | Durability::Movable { .. } => {
-            paint.warning(text).to_string()
+        Durability::Directory { path } => {
+            let all = if is_uniform { "all" } else { "all else" };
+            good(format!("for {all} of {path}, and what comes to be there"))
         }
-        Durability::Created { .. } | Durability::Generated | Durability::Private => text,
-    }
-}
-
-/// `is_uniform`: all paths below have the same access.
-fn durability(one: &Durability, is_uniform: bool) -> String {
-    match one {
-        Durability::Directory { path } if is_uniform => format!("for all of {path}, and what comes to be there"),
-        Durability::Directory { path } => format!("for all else of {path}, and what comes to be there"),
         Durability::File { when_replaced, .. } => {
             let then = match when_replaced {
                 WhenReplaced::Exposed => "is not covered",
@@ -169,28 +158,28 @@ fn durability(one: &Durability, is_uniform: bool) -> String {
                 WhenReplaced::Stale => "is not seen",
                 WhenReplaced::Same => "is seen in the same way",
             };
-            format!("for the file that is there at the start: one that replaces it on the host {then}")
+            warning(format!("for the file that is there at the start: one that replaces it on the host {then}"))
         }
         Durability::Pattern => {
-            "by a pattern, which is expanded at the start: what would match later is not covered".to_owned()
+            warning("by a pattern, which is expanded at the start: what would match later is not covered".to_owned())
         }
         Durability::HardLinked { names } => {
-            format!("the file has {names} names (hard links), and only this one is covered")
+            bad(format!("the file has {names} names (hard links), and only this one is covered"))
         }
-        Durability::Placeholder { path } => format!("a placeholder at {path} keeps it from being created"),
+        Durability::Placeholder { path } => good(format!("a placeholder at {path} keeps it from being created")),
         Durability::Created { path } => format!("{path} is created before the start"),
-        Durability::Creatable { reported: true } => {
-            "nothing stops the command from creating it; reported after the run".to_owned()
+        Durability::Creatable { reported } => {
+            let after = if *reported { "; reported after the run" } else { "" };
+            warning(format!("nothing stops the command from creating it{after}"))
         }
-        Durability::Creatable { reported: false } => "nothing stops the command from creating it".to_owned(),
-        Durability::NotCreatable => "the command cannot create it".to_owned(),
+        Durability::NotCreatable => good("the command cannot create it".to_owned()),
         Durability::Movable { directories } => {
             let directories = listed(directories.iter().map(ToString::to_string), "and");
-            format!("the command can rename {directories}: the rule goes along, and the old place is free")
+            warning(format!("the command can rename {directories}: the rule goes along, and the old place is free"))
         }
-        Durability::Pinned { keeps } => {
-            format!("the directory stays where it is: it cannot be renamed or removed, because {keeps} lies in it")
-        }
+        Durability::Pinned { keeps } => good(format!(
+            "the directory stays where it is: it cannot be renamed or removed, because {keeps} lies in it"
+        )),
         Durability::Generated => "a copy for this sandbox, made at the start, with lines of its own".to_owned(),
         Durability::Private => "until the sandbox ends".to_owned(),
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::audit::init;
-use crate::compile::layers::{PROJECT_FILE, Project, is_unsafe_root};
+use crate::compile::layers::{PROJECT_FILE, is_unsafe_root};
 use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
@@ -38,7 +38,13 @@ Examples:
   agent-sandbox init --stdout | diff .agent-sandbox.toml -    what would be proposed today";
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: &Output) -> Answered {
-    let project = project(host, options)?;
+    let session = super::session(options.cwd.as_deref())?;
+    let project = super::project(host, &session, &Request::default())?;
+    if is_unsafe_root(&project.root, &project.home) {
+        let message = format!("`{}` is too broad a project: nothing would run here", project.root);
+        let help = "start in the folder of one project, or name it with `--cwd DIR`";
+        return Err(Diagnostic::new(Code::UnsafeRoot, message).help(help).into());
+    }
     if arguments.stdout {
         return output.print(init::propose(host, &project).as_bytes());
     }
@@ -50,20 +56,14 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: 
     let text = init::propose(host, &project);
     write(&host.real(&file), &text).map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => already_there(&file),
-        _ => cannot_write(&file, &e, is_inside(host)),
+        _ if is_inside(host) => {
+            let message = format!("cannot write `{file}` from inside a sandbox: {}", reason(&e));
+            Diagnostic::new(Code::InitFailed, message).help("run `agent-sandbox init` outside, or use `--stdout`")
+        }
+        _ => Diagnostic::new(Code::InitFailed, format!("cannot write `{file}`: {}", reason(&e)))
+            .help("make the folder writable for you, or use `--stdout`"),
     })?;
     output.print(format!("wrote {file}: read it, and change it\n").as_bytes())
-}
-
-fn project(host: &Host, options: &Options) -> Result<Project, Diagnostic> {
-    let session = super::session(options.cwd.as_deref())?;
-    let project = super::project(host, &session, &Request::default())?;
-    if is_unsafe_root(&project.root, &project.home) {
-        let message = format!("`{}` is too broad a project: nothing would run here", project.root);
-        return Err(Diagnostic::new(Code::UnsafeRoot, message)
-            .help("start in the folder of one project, or name it with `--cwd DIR`"));
-    }
-    Ok(project)
 }
 
 /// O_EXCL neither overwrites a file nor follows a symlink.
@@ -78,16 +78,4 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 fn already_there(file: &AbsPath) -> Diagnostic {
     Diagnostic::new(Code::AlreadyThere, format!("`{file}` is there already, and is not overwritten"))
         .help("`agent-sandbox init --stdout` shows what would be proposed; `agent-sandbox lint` looks at what is there")
-}
-
-fn cannot_write(file: &AbsPath, error: &io::Error, is_inside: bool) -> Diagnostic {
-    let (message, help) = if is_inside {
-        (
-            format!("cannot write `{file}` from inside a sandbox: {}", reason(error)),
-            "run `agent-sandbox init` outside, or use `--stdout`",
-        )
-    } else {
-        (format!("cannot write `{file}`: {}", reason(error)), "make the folder writable for you, or use `--stdout`")
-    };
-    Diagnostic::new(Code::InitFailed, message).help(help)
 }

@@ -36,7 +36,7 @@ pub(super) struct LintArgs {
     #[arg(long, value_name = "CODE", value_parser = code)]
     allow: Vec<Code>,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -87,7 +87,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: 
     lint.allow(&arguments.allow);
     let format = if arguments.json { FindingsFormat::Json } else { arguments.format };
     match format {
-        FindingsFormat::Text => output.print(text(&lint, output.paint()).as_bytes()),
+        FindingsFormat::Text => output.print(text(&lint, output.paint).as_bytes()),
         FindingsFormat::Json => output.print_json(&lint.report()),
         FindingsFormat::Sarif => {
             output.print_json(&sarif::sarif(&lint, judged.as_ref().map(|judged| &judged.compiled.layers)))
@@ -112,11 +112,6 @@ fn text(lint: &Lint, paint: Paint) -> String {
         let partial = "the project is too large to be looked at as a whole: some files were not seen";
         let _ = writeln!(text, "{}", paint.aside(partial));
     }
-    let _ = writeln!(text, "{}", summary(lint, paint));
-    text
-}
-
-fn summary(lint: &Lint, paint: Paint) -> String {
     let counted = |severity: Severity| match lint.count(severity) {
         0 => None,
         1 => Some(format!("1 {}", severity.name())),
@@ -124,9 +119,10 @@ fn summary(lint: &Lint, paint: Paint) -> String {
     };
     let counts = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(counted);
     let counts = counts.collect::<Vec<_>>().join(", ");
-    match lint.is_clean() {
-        _ if counts.is_empty() => paint.good("nothing found").to_string(),
-        true => paint.good(counts).to_string(),
-        false => paint.warning(counts).to_string(),
-    }
+    let _ = match lint.is_clean() {
+        _ if counts.is_empty() => writeln!(text, "{}", paint.good("nothing found")),
+        true => writeln!(text, "{}", paint.good(counts)),
+        false => writeln!(text, "{}", paint.warning(counts)),
+    };
+    text
 }

@@ -1,9 +1,8 @@
 //! `agent-sandbox man`.
 
 use std::fs;
-use std::io;
 use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap_mangen::Man;
@@ -34,7 +33,7 @@ pub(super) fn run(arguments: &ManArgs, output: &Output) -> Answered {
     let pages = pages();
     if let Some(folder) = &arguments.dir {
         let name = escape_for_display(folder.as_os_str());
-        pages.iter().try_for_each(|page| page.write_to(folder)).map_err(|e| {
+        pages.iter().try_for_each(|(file, text)| fs::write(folder.join(file), text)).map_err(|e| {
             Diagnostic::new(Code::OutputFailed, format!("cannot write manual pages to `{name}`: {}", reason(&e)))
                 .help("name an existing folder that you can write")
         })?;
@@ -42,54 +41,41 @@ pub(super) fn run(arguments: &ManArgs, output: &Output) -> Answered {
         let text = format!("wrote {count} manual pages to {name}: `man -l {name}/agent-sandbox.1` shows the first\n");
         return output.print(text.as_bytes());
     }
-    let page = pages.iter().find(|page| page.about == arguments.about).ok_or_else(|| {
-        let about = arguments.about.as_deref().unwrap_or_default();
-        let message = format!("there is no subcommand `{about}`\n\n  tip: `agent-sandbox --help` lists them");
+    let about = arguments.about.as_deref();
+    let file = about.map_or_else(|| "agent-sandbox.1".to_owned(), |about| format!("agent-sandbox-{about}.1"));
+    let (_, text) = pages.iter().find(|(name, _)| *name == file).ok_or_else(|| {
+        let message = format!(
+            "there is no subcommand `{}`\n\n  tip: `agent-sandbox --help` lists them",
+            about.unwrap_or_default()
+        );
         mistake(ErrorKind::InvalidValue, message)
     })?;
-    output.print(page.text().as_bytes())
+    output.print(text.as_bytes())
 }
 
 const SOURCE: &str = concat!("agent-sandbox ", env!("CARGO_PKG_VERSION"));
 
-struct Page {
-    /// `None` for the program itself.
-    about: Option<String>,
-    man: Man,
-    /// Examples and exit codes.
-    after: String,
-}
-
-/// The page of the program, and one for each subcommand that is not hidden.
-fn pages() -> Vec<Page> {
+/// The page of the program, and one for each subcommand that is not hidden, each with the name of
+/// its file.
+fn pages() -> Vec<(String, String)> {
     let mut program = args::definition().disable_help_subcommand(true);
     // Gives subcommands the name of the program and the global flags.
     program.build();
-    let subcommands: Vec<clap::Command> =
-        program.get_subcommands().filter(|known| !known.is_hide_set()).cloned().collect();
-    let subcommands = subcommands.into_iter().map(|known| Page::new(Some(known.get_name().to_owned()), known));
-    iter::once(Page::new(None, program.clone())).chain(subcommands).collect()
+    let subcommands = program.get_subcommands().filter(|known| !known.is_hide_set());
+    iter::once(&program).chain(subcommands).map(page).collect()
 }
 
-impl Page {
-    fn new(about: Option<String>, command: clap::Command) -> Self {
-        let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        Self { about, man: Man::new(command.after_help(None::<&str>)).source(SOURCE), after }
-    }
-
-    fn write_to(&self, folder: &Path) -> io::Result<()> {
-        fs::write(folder.join(self.man.get_filename()), self.text())
-    }
-
-    /// In ASCII, so that the locale of the reader does not matter.
-    fn text(&self) -> String {
-        let mut page = Vec::new();
-        // Writing to memory does not fail.
-        let _ = self.man.render(&mut page);
-        let mut page = String::from_utf8_lossy(&page).into_owned();
-        page.extend(self.after.split("\n\n").filter(|part| !part.is_empty()).map(section));
-        page.chars().map(in_ascii).collect()
-    }
+/// In ASCII, so that the locale of the reader does not matter.
+fn page(command: &clap::Command) -> (String, String) {
+    // Examples and exit codes become sections.
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let man = Man::new(command.clone().after_help(None::<&str>)).source(SOURCE);
+    let mut page = Vec::new();
+    // Writing to memory does not fail.
+    let _ = man.render(&mut page);
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    page.extend(after.split("\n\n").filter(|part| !part.is_empty()).map(section));
+    (man.get_filename(), page.chars().map(in_ascii).collect())
 }
 
 /// Makes `Title: …` a section whose lines are not filled.

@@ -38,7 +38,7 @@ use crate::host::Host;
 use crate::host::session::Session;
 use crate::launch::is_inside;
 use crate::policy::path::AbsPath;
-use crate::trust as judging;
+use crate::trust::{self as judging, Judged};
 
 use answer::{Answered, CliError};
 use args::Options;
@@ -64,22 +64,35 @@ fn project(host: &Host, session: &Session, request: &Request) -> Result<Project,
     })
 }
 
-/// Compiles the policy for commands that start no sandbox, and prints all diagnostics.
-fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, CliError> {
-    let session = session(options.cwd.as_deref())?;
+/// Compiles the policy for commands that start no sandbox, and prints all diagnostics. `more` adds
+/// some about the result. `None` if there are errors.
+fn judge(
+    host: &Host,
+    (session, request): (&Session, &Request),
+    options: &Options,
+    output: &Output,
+    more: impl FnOnce(&Judged, &mut Diagnostics),
+) -> Option<Judged> {
     let mut diagnostics = Diagnostics::default();
-    let judged = judging::compile(host, &session, &options.request(), &mut diagnostics);
+    let judged = judging::compile(host, session, request, &mut diagnostics);
     if let Some(judged) = &judged {
-        audit::lint::idle_flags(host, &judged.compiled, &mut diagnostics);
+        more(judged, &mut diagnostics);
     }
-    let judged = judged.filter(|_| !diagnostics.has_errors());
-    diagnostics.extend(judged.iter().filter_map(|judged| judged.warning(host)));
     output.report(&diagnostics);
-    let judged = judged.ok_or(CliError::Reported)?;
+    let judged = judged.filter(|_| !diagnostics.has_errors())?;
     if options.debug {
         output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
     }
-    Ok(judged.compiled)
+    Some(judged)
+}
+
+fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, CliError> {
+    let session = session(options.cwd.as_deref())?;
+    let judged = judge(host, (&session, &options.request()), options, output, |judged, diagnostics| {
+        audit::lint::idle_flags(host, &judged.compiled, diagnostics);
+        diagnostics.extend(judged.warning(host));
+    });
+    judged.map(|judged| judged.compiled).ok_or(CliError::Reported)
 }
 
 /// The request that a command line makes. As for `main`, the name of the program comes first.

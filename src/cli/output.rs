@@ -18,7 +18,8 @@ use super::style::Paint;
 pub(super) struct Output {
     format: Format,
     quiet: bool,
-    paint: Paint,
+    /// The colours of results.
+    pub(super) paint: Paint,
     progress: Option<Arc<Progress<io::Stderr>>>,
 }
 
@@ -48,11 +49,6 @@ impl Output {
             None => host,
             Some(progress) => host.with_progress(Arc::new(move |folder| progress.note(folder))),
         }
-    }
-
-    /// The colours of results.
-    pub(super) fn paint(&self) -> Paint {
-        self.paint
     }
 
     /// Whether diagnostics are JSON.

@@ -4,18 +4,18 @@ use std::fmt::{self, Display};
 
 use anstyle::{AnsiColor, Style};
 
-use crate::policy::rule::Access;
+use crate::audit::effective_access::EffectiveAccess;
 
 /// Whether a stream gets colours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Paint(pub(super) bool);
 
 impl Paint {
-    pub(super) fn access<T: Display>(self, access: Access, text: T) -> Painted<T> {
+    pub(super) fn access<T: Display>(self, access: EffectiveAccess, text: T) -> Painted<T> {
         let color = match access {
-            Access::Rw => AnsiColor::Green,
-            Access::Ro => AnsiColor::Yellow,
-            Access::Exclude => AnsiColor::Red,
+            EffectiveAccess::Rw | EffectiveAccess::Private => AnsiColor::Green,
+            EffectiveAccess::Exclude => AnsiColor::Red,
+            _ => AnsiColor::Yellow,
         };
         self.with(color.on_default(), text)
     }

@@ -2,7 +2,7 @@
 
 use crate::diagnostic;
 
-use super::args::{Options, definition};
+use super::args::definition;
 use super::check::CheckArgs;
 use super::completions::CompletionsArgs;
 use super::diff::DiffArgs;
@@ -44,37 +44,6 @@ pub(super) enum Subcommand {
         #[arg(long)]
         on_host: bool,
     },
-}
-
-impl Subcommand {
-    /// Adds the flags of the policy and of a start that stand behind the subcommand to `options`.
-    pub(super) fn merge_into(&self, options: &mut Options) {
-        match self {
-            Self::Check(CheckArgs { policy, .. }) | Self::Lint(LintArgs { policy, .. }) => {
-                options.policy.merge(policy);
-            }
-            Self::Diff(DiffArgs { rules, .. }) | Self::Trust(TrustArgs { rules, .. }) => {
-                options.policy.rules.merge(rules);
-            }
-            Self::Explain(ExplainArgs { policy, mounts, .. }) | Self::Show(ShowArgs { policy, mounts, .. }) => {
-                options.policy.merge(policy);
-                options.mounts.merge(mounts);
-            }
-            Self::Verify(VerifyArgs { policy, mounts, allow_root, .. }) => {
-                options.policy.merge(policy);
-                options.mounts.merge(mounts);
-                options.allow_root |= allow_root;
-            }
-            Self::Doctor(DoctorArgs { allow_root, .. }) => options.allow_root |= allow_root,
-            Self::Init(_)
-            | Self::Schema(_)
-            | Self::Sweep
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::DoctorProbe
-            | Self::VerifyProbe { .. } => {}
-        }
-    }
 }
 
 /// The subcommand that `wrong` was probably meant to be.

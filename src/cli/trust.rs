@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::audit::consents::{Consent, ConsentStatus, Consents, Unusable, consents};
 use crate::compile::layers;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host};
 use crate::launch::is_inside;
 use crate::policy::path::{AbsPath, escape_for_display};
@@ -13,7 +13,6 @@ use crate::trust::{self, Widening};
 
 use super::answer::{Answered, CliError};
 use super::args::{Options, RuleArgs};
-use super::debug;
 use super::output::Output;
 use super::style::Paint;
 
@@ -36,7 +35,7 @@ pub(super) struct TrustArgs {
     #[arg(long, requires = "list")]
     json: bool,
     #[command(flatten)]
-    pub(super) rules: RuleArgs,
+    rules: RuleArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -51,28 +50,23 @@ Exit codes: 0; 1 if there was no consent to revoke; 125 if it could not be done.
 pub(super) fn run(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
     // The records can be read inside, but they say little about the sandbox, and cannot be changed.
     if is_inside(host) {
-        return Err(refuse_inside(arguments).into());
+        let (message, command) = match &arguments.revoke {
+            Some(_) => ("nothing can be revoked from inside a sandbox", "trust --revoke"),
+            None if arguments.list => ("consents are not listed inside a sandbox", "trust --list"),
+            None => ("nothing can be trusted from inside a sandbox", "trust"),
+        };
+        let help = format!("run `agent-sandbox {command}` outside");
+        return Err(Diagnostic::new(Code::AlreadyInside, message).help(help).into());
     }
     match &arguments.revoke {
         Some(file) => revoke(host, options, file.as_deref(), output),
-        None if arguments.list => list(host, options, arguments, output),
+        None if arguments.list => {
+            let session = super::session(options.cwd.as_deref())?;
+            let found = consents(host, &layers::state_folder(host, &session)?)?;
+            output.print_value(&found, arguments.json, text)
+        }
         None => agree(host, options, output),
     }
-}
-
-fn refuse_inside(arguments: &TrustArgs) -> Diagnostic {
-    let (message, command) = match &arguments.revoke {
-        Some(_) => ("nothing can be revoked from inside a sandbox", "trust --revoke"),
-        None if arguments.list => ("consents are not listed inside a sandbox", "trust --list"),
-        None => ("nothing can be trusted from inside a sandbox", "trust"),
-    };
-    Diagnostic::new(Code::AlreadyInside, message).help(format!("run `agent-sandbox {command}` outside"))
-}
-
-fn list(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
-    let session = super::session(options.cwd.as_deref())?;
-    let found = consents(host, &layers::state_folder(host, &session)?)?;
-    output.print_value(&found, arguments.json, text)
 }
 
 // Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
@@ -138,13 +132,8 @@ fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
 
 fn agree(host: &Host, options: &Options, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
-    let mut diagnostics = Diagnostics::default();
-    let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
-    output.report(&diagnostics);
-    let judged = judged.filter(|_| !diagnostics.has_errors()).ok_or(CliError::Reported)?;
-    if options.debug {
-        output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
-    }
+    let judged = super::judge(host, (&session, &options.request()), options, output, |_, _| {});
+    let judged = judged.ok_or(CliError::Reported)?;
     let text = match &judged.widening {
         None => "there is no project file here that says anything: nothing to trust\n".to_owned(),
         Some(Widening { name, grants, .. }) if grants.is_empty() => {
@@ -152,14 +141,10 @@ fn agree(host: &Host, options: &Options, output: &Output) -> Answered {
         }
         Some(widening) => {
             trust::record(host, &judged.compiled.layers, widening)?;
-            recorded(widening)
+            let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
+            let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
+            format!("{} opens:\n{opened}recorded: {until}\n", widening.name)
         }
     };
     output.print(text.as_bytes())
-}
-
-fn recorded(widening: &Widening) -> String {
-    let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
-    let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
-    format!("{} opens:\n{opened}recorded: {until}\n", widening.name)
 }

@@ -18,8 +18,6 @@ use crate::host::Host;
 use crate::host::session::Session;
 use crate::policy::rule::Protection;
 
-use trial::Went;
-
 /// The answer of `agent-sandbox doctor`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -106,9 +104,19 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
         ("terminal", Some(setup::terminal())),
     ];
     // Last, because it may create the state folder.
-    let (guard, start) = match &trial {
-        Ok(trial) => judge(trial.start(host, allow_root)),
-        Err(diagnostic) => judge(Went::Badly(diagnostic.clone())),
+    let (guard, start) = match trial.and_then(|trial| trial.start(host, allow_root)) {
+        Ok(None) => {
+            (Some(DoctorFinding::ok("compares and locks the mounts")), DoctorFinding::ok("a sandbox was started"))
+        }
+        Ok(Some(why)) => (
+            Some(DoctorFinding::limited(
+                format!("cannot work here: {why}"),
+                format!("open: {}", leaves_open(Protection::Guard)),
+                "see `user namespaces` and `AppArmor`",
+            )),
+            DoctorFinding::ok("a sandbox was started, on bwrap alone"),
+        ),
+        Err(diagnostic) => (None, DoctorFinding::missing(&diagnostic)),
     };
     let works = start.status == FindingStatus::Ok;
     let checks = checks.into_iter().chain([("guard", guard), ("trial start", Some(start))]);
@@ -118,22 +126,4 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
     compile::compile(host, session, &Request::default(), &mut said);
     let bwrap_features = bwrap.iter().flat_map(setup::features).collect();
     Diagnosis { works, policy_is_valid: !said.has_errors(), findings, bwrap_features }
-}
-
-/// The findings about the guard and about the trial start.
-fn judge(went: Went) -> (Option<DoctorFinding>, DoctorFinding) {
-    match went {
-        Went::Well => {
-            (Some(DoctorFinding::ok("compares and locks the mounts")), DoctorFinding::ok("a sandbox was started"))
-        }
-        Went::WithoutGuard(why) => (
-            Some(DoctorFinding::limited(
-                format!("cannot work here: {why}"),
-                format!("open: {}", leaves_open(Protection::Guard)),
-                "see `user namespaces` and `AppArmor`",
-            )),
-            DoctorFinding::ok("a sandbox was started, on bwrap alone"),
-        ),
-        Went::Badly(diagnostic) => (None, DoctorFinding::missing(&diagnostic)),
-    }
 }

@@ -23,14 +23,6 @@ pub(super) struct Trial {
     pub machine: Result<Machine, Diagnostic>,
 }
 
-/// How it went.
-pub(super) enum Went {
-    Well,
-    /// On bwrap alone; why the guard did not.
-    WithoutGuard(String),
-    Badly(Diagnostic),
-}
-
 /// Compiles the policy that applies here without the rules of the project.
 pub(super) fn prepare(host: &Host, session: &Session) -> Result<Trial, Diagnostic> {
     let session = in_harmless_place(host, session);
@@ -74,7 +66,8 @@ fn error_in(said: &Diagnostics) -> Diagnostic {
 }
 
 impl Trial {
-    pub(super) fn start(&self, host: &Host, allow_root: bool) -> Went {
+    /// Returns the reason why the guard did not work, if it did not.
+    pub(super) fn start(&self, host: &Host, allow_root: bool) -> Result<Option<String>, Diagnostic> {
         let sandbox = Sandbox {
             host: host.clone(),
             session: self.session.clone(),
@@ -83,19 +76,15 @@ impl Trial {
             residue: Residue::Nothing,
             json: false,
         };
-        match sandbox.run(&mut Silent { executable: self.session.executable.clone() }) {
-            Err(Refusal(said)) => Went::Badly(error_in(&said)),
-            Ok(Ran { conclusion, without_guard, .. }) => match (conclusion, without_guard) {
-                (Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic), _) => Went::Badly(diagnostic),
-                (Conclusion::Unavailable(why), _) => Went::Badly(Diagnostic::new(Code::StartFailed, why)),
-                (Conclusion::Ended(Ending::Exited(0)), None) => Went::Well,
-                (Conclusion::Ended(Ending::Exited(0)), Some(why)) => Went::WithoutGuard(why),
-                (Conclusion::Ended(ending), _) => {
-                    let message = format!("a sandbox was started, and {ending}");
-                    Went::Badly(Diagnostic::new(Code::StartFailed, message))
-                }
-            },
-        }
+        let ran = sandbox.run(&mut Silent { executable: self.session.executable.clone() });
+        let Ran { conclusion, without_guard, .. } = ran.map_err(|Refusal(said)| error_in(&said))?;
+        let why = match conclusion {
+            Conclusion::Ended(Ending::Exited(0)) => return Ok(without_guard),
+            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => return Err(diagnostic),
+            Conclusion::Unavailable(why) => why,
+            Conclusion::Ended(ending) => format!("a sandbox was started, and {ending}"),
+        };
+        Err(Diagnostic::new(Code::StartFailed, why))
     }
 }
 

@@ -117,7 +117,11 @@ impl Explainer<'_> {
     pub(super) fn losers(&self, about: &AskedPath) -> Vec<Loser> {
         let mut losers = self.at_links(about);
         let mut unmatched = self.unmatched(about.path);
-        unmatched.extend(self.stopped_before(about.path));
+        let stopped = self.patterns.stopped_before(about.path).into_iter();
+        unmatched.extend(stopped.map(|(FutureMatch { rule, at, .. }, directory)| Loser {
+            directory: Some(directory),
+            ..Loser::new(by_glob(rule, &at), LoserReason::NotLookedInto)
+        }));
         let winner_at = about.won.map(|(at, _)| at);
         // Without the winner, the best of these would win first.
         let has_rivals = about.won.is_some_and(|(at, winner)| {
@@ -169,7 +173,13 @@ impl Explainer<'_> {
         let aside: Vec<&IgnoredMatch> = self.compiled.decisions.ignored_at(at).collect();
         let is_ranked = |found: &Match| lost.iter().any(|lost| is_same(lost, found));
         for IgnoredMatch { found, why, .. } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
-            losers.push(Loser::new(RuleJson::of_match(found), set_aside(*why)));
+            let why = match why {
+                IgnoreReason::DoesNotTighten => LoserReason::DoesNotTighten,
+                IgnoreReason::PresetOnlyTightens => LoserReason::PresetOnlyTightens,
+                IgnoreReason::OutOfReach => LoserReason::OutOfReach,
+                IgnoreReason::BehindOneOutOfReach => LoserReason::BehindOneOutOfReach,
+            };
+            losers.push(Loser::new(RuleJson::of_match(found), why));
         }
         let is_counted = |found: &Match| {
             is_ranked(found)
@@ -217,15 +227,6 @@ impl Explainer<'_> {
         matching.filter_map(loser).collect()
     }
 
-    /// Patterns that do not look into a directory on the way.
-    fn stopped_before(&self, path: &AbsPath) -> impl Iterator<Item = Loser> {
-        let stopped = self.patterns.stopped_before(path).into_iter();
-        stopped.map(|(FutureMatch { rule, at, .. }, directory)| Loser {
-            directory: Some(directory),
-            ..Loser::new(by_glob(rule, &at), LoserReason::NotLookedInto)
-        })
-    }
-
     /// A rule at the path of the winner.
     fn outranked(&self, found: &Match, winner: &Decision) -> Loser {
         let own = found.rule.precedence(found.exactness);
@@ -266,13 +267,4 @@ fn by_glob(rule: &Rule, at: &AbsPath) -> RuleJson {
 
 fn is_same(one: &Match, other: &Match) -> bool {
     Arc::ptr_eq(&one.rule, &other.rule) && one.matched == other.matched && one.alias_of == other.alias_of
-}
-
-fn set_aside(why: IgnoreReason) -> LoserReason {
-    match why {
-        IgnoreReason::DoesNotTighten => LoserReason::DoesNotTighten,
-        IgnoreReason::PresetOnlyTightens => LoserReason::PresetOnlyTightens,
-        IgnoreReason::OutOfReach => LoserReason::OutOfReach,
-        IgnoreReason::BehindOneOutOfReach => LoserReason::BehindOneOutOfReach,
-    }
 }

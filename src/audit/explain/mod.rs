@@ -6,7 +6,6 @@ mod losers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io;
 use std::path::Path;
 use std::ptr;
 
@@ -183,12 +182,21 @@ impl<'a> Explainer<'a> {
             Ok(in_home) => project.home.as_path().join(in_home),
             Err(_) => project.cwd.as_path().join(asked),
         };
-        let resolved = self.host.resolve(&absolute).map_err(|error| unreadable(asked, &error))?;
+        let asked = escape_for_display(asked);
+        let resolved = self.host.resolve(&absolute).map_err(|error| {
+            if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+                Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{asked}` lead in a circle"))
+                    .help("repair or remove the links")
+            } else {
+                Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(&error)))
+                    .help("ask for the folder that you cannot look into: what governs it governs what is in it, unless a rule names that")
+            }
+        })?;
         match self.file_around(&resolved) {
-            Some(file) => invalid(
-                format!("nothing can be at `{}`: `{file}` is no directory", escape_for_display(asked)),
-                "ask for the file itself",
-            ),
+            Some(file) => {
+                let message = format!("nothing can be at `{asked}`: `{file}` is no directory");
+                invalid(message, "ask for the file itself")
+            }
             None => Ok(resolved),
         }
     }
@@ -246,16 +254,5 @@ impl<'a> Explainer<'a> {
             }
         }
         counts.into_iter().map(|(access, count)| Below { access, count }).collect()
-    }
-}
-
-fn unreadable(asked: &OsStr, error: &io::Error) -> Diagnostic {
-    let asked = escape_for_display(asked);
-    if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-        Diagnostic::new(Code::SymlinkLoop, format!("the symlinks at `{asked}` lead in a circle"))
-            .help("repair or remove the links")
-    } else {
-        Diagnostic::new(Code::UnreadablePath, format!("cannot look at `{asked}`: {}", reason(error)))
-            .help("ask for the folder that you cannot look into: what governs it governs what is in it, unless a rule names that")
     }
 }

@@ -85,30 +85,28 @@ impl Facts {
         let mut linters: Vec<Linter> = KINDS.iter().filter_map(|kind| Linter::of(kind, &library)).collect();
         let mut tracked = TrackedFiles::new(host);
         let mut nearest: [Option<(usize, AbsPath)>; KINDS.len()] = Default::default();
-        let mut see = |path: AbsPath, name: &OsStr| {
-            let marker = (path.ancestors().count(), path.clone());
-            for (kind, nearest) in KINDS.iter().zip(&mut nearest) {
-                let is_nearer = nearest.as_ref().is_none_or(|nearest| marker < *nearest);
-                if is_nearer && kind.has_marker(name.to_str().unwrap_or_default()) {
-                    *nearest = Some(marker.clone());
-                }
-            }
-            for linter in linters.iter_mut().filter(|linter| linter.covers(&path, root)) {
-                linter.files.push(path.clone());
-            }
-            if let Some(secrets::Looks { like, by_preset }) = secrets::looks(host, &path) {
-                let (is_tracked, has_other_names) = (tracked.holds(&path), has_other_names(host, &path));
-                self.secrets.push(Secret { path, like, by_preset, is_tracked, has_other_names });
-            }
-        };
-        let is_whole = walk::walk(
+        let is_whole = walk(
             host,
             root,
             &third_party(),
             |_| true,
             |path, found| {
-                if !found.is_symlink && !found.is_socket {
-                    see(path, &found.name);
+                if found.is_symlink || found.is_socket {
+                    return;
+                }
+                let marker = (path.ancestors().count(), path.clone());
+                for (kind, nearest) in KINDS.iter().zip(&mut nearest) {
+                    let is_nearer = nearest.as_ref().is_none_or(|nearest| marker < *nearest);
+                    if is_nearer && kind.has_marker(found.name.to_str().unwrap_or_default()) {
+                        *nearest = Some(marker.clone());
+                    }
+                }
+                for linter in linters.iter_mut().filter(|linter| linter.covers(&path, root)) {
+                    linter.files.push(path.clone());
+                }
+                if let Some(secrets::Looks { like, by_preset }) = secrets::looks(host, &path) {
+                    let (is_tracked, has_other_names) = (tracked.holds(&path), has_other_names(host, &path));
+                    self.secrets.push(Secret { path, like, by_preset, is_tracked, has_other_names });
                 }
             },
         );

@@ -8,7 +8,6 @@ mod rules;
 pub mod sarif;
 pub(super) mod secrets;
 pub(super) mod visible;
-pub(super) mod walk;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +16,7 @@ use crate::compile::Compiled;
 use crate::compile::plan;
 use crate::compile::presets::Library;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
-use crate::host::Host;
+use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 
@@ -103,8 +102,13 @@ impl Lint {
     }
 
     pub fn report(&self) -> LintReport {
+        let reported = |LintFinding { diagnostic, path }: &LintFinding| {
+            let Diagnostic { code, message, origin, notes, help, .. } = diagnostic.clone();
+            let (code, level) = (code.name().to_owned(), diagnostic.severity());
+            ReportedFinding { code, level, message, origin, path: path.clone(), notes: notes.into_vec(), help }
+        };
         LintReport {
-            findings: self.findings.iter().map(ReportedFinding::from).collect(),
+            findings: self.findings.iter().map(reported).collect(),
             errors: self.count(Severity::Error),
             warnings: self.count(Severity::Warning),
             notes: self.count(Severity::Note),
@@ -137,6 +141,41 @@ pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
 pub(super) fn third_party() -> Vec<String> {
     let library = Library::default();
     library.get("secrets").map(|preset| preset.refinements.skip_directories.clone()).unwrap_or_default()
+}
+
+/// Limit of a walk, third-party code not counted.
+const MOST_ENTRIES: usize = 100_000;
+
+/// Calls `see` for every entry below `start` that is no directory, in a fixed order, parents first.
+/// The walk follows no symlinks, and enters no directory that is named in `skip` or that `enters`
+/// refuses. Returns false if it reached the limit.
+pub(super) fn walk(
+    host: &Host,
+    start: &AbsPath,
+    skip: &[String],
+    enters: impl Fn(&AbsPath) -> bool,
+    mut see: impl FnMut(AbsPath, &DirEntry),
+) -> bool {
+    let mut left = MOST_ENTRIES;
+    let mut folders = vec![start.clone()];
+    while let Some(folder) = folders.pop() {
+        // The command cannot read a folder that we cannot read.
+        let mut entries = host.read_dir(&folder).unwrap_or_default();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut below = Vec::new();
+        for entry in entries {
+            let Some(fewer) = left.checked_sub(1) else { return false };
+            left = fewer;
+            let path = folder.child(&entry.name);
+            if entry.kind != FileKind::Directory {
+                see(path, &entry);
+            } else if !skip.iter().any(|name| entry.name == name.as_str()) && enters(&path) {
+                below.push(path);
+            }
+        }
+        folders.extend(below.into_iter().rev());
+    }
+    true
 }
 
 /// The findings of `agent-sandbox lint`.
@@ -182,12 +221,4 @@ pub enum FindingLevel {
     Warning,
     /// Nothing runs with this policy.
     Error,
-}
-
-impl From<&LintFinding> for ReportedFinding {
-    fn from(LintFinding { diagnostic, path }: &LintFinding) -> Self {
-        let Diagnostic { code, message, origin, notes, help, .. } = diagnostic.clone();
-        let (code, level) = (code.name().to_owned(), diagnostic.severity());
-        Self { code, level, message, origin, path: path.clone(), notes: notes.into_vec(), help }
-    }
 }

@@ -23,7 +23,14 @@ pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
         CODES.into_iter().chain(lint.findings.iter().map(|found| found.diagnostic.code)).collect();
     codes.sort();
     codes.dedup();
-    let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();
+    let rule = |code: &Code| {
+        json!({
+            "id": code.name(),
+            "shortDescription": { "text": code.description() },
+            "defaultConfiguration": { "level": code.severity().name() },
+        })
+    };
+    let rules: Vec<Value> = codes.iter().map(rule).collect();
     let results = lint.findings.iter().map(|found| {
         let index = codes.iter().position(|code| *code == found.diagnostic.code).unwrap_or_default();
         result(found, index, layers)
@@ -36,14 +43,6 @@ pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
             "columnKind": "unicodeCodePoints",
             "results": results.collect::<Vec<_>>(),
         }],
-    })
-}
-
-fn rule(code: Code) -> Value {
-    json!({
-        "id": code.name(),
-        "shortDescription": { "text": code.description() },
-        "defaultConfiguration": { "level": code.severity().name() },
     })
 }
 
@@ -71,9 +70,10 @@ fn location(found: &LintFinding, layers: Option<&Layers>) -> Option<Value> {
     let root = &layers.project.root;
     let origin = found.diagnostic.origin.as_ref();
     if let Some((file, place)) = origin.and_then(|origin| written(origin, layers)) {
-        return Some(json!({
-            "physicalLocation": { "artifactLocation": artifact(file, root), "region": region(place) },
-        }));
+        let end = Place { source: Arc::clone(&place.source), span: place.span.end..place.span.end };
+        let ((line, column), (end_line, end_column)) = (place.line_column(), end.line_column());
+        let region = json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column });
+        return Some(json!({ "physicalLocation": { "artifactLocation": artifact(file, root), "region": region } }));
     }
     let project_file = || layers.layers.iter().find(|layer| layer.needs_trust).and_then(|layer| layer.file.as_ref());
     let shown_at = found.path.as_ref().or_else(project_file);
@@ -96,12 +96,6 @@ fn written<'o>(origin: &'o Origin, layers: &'o Layers) -> Option<(&'o AbsPath, &
     let is_source = |source: &Arc<_>| Arc::ptr_eq(source, &place.source);
     let layer = layers.layers.iter().find(|layer| layer.source.as_ref().is_some_and(is_source))?;
     Some((layer.file.as_ref()?, place))
-}
-
-fn region(place: &Place) -> Value {
-    let end = Place { source: Arc::clone(&place.source), span: place.span.end..place.span.end };
-    let ((line, column), (end_line, end_column)) = (place.line_column(), end.line_column());
-    json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column })
 }
 
 fn artifact(path: &AbsPath, root: &AbsPath) -> Value {

@@ -23,13 +23,6 @@ pub(crate) struct Looks {
 }
 
 #[derive(Clone, Copy)]
-enum NameForm {
-    Is(&'static str),
-    StartsWith(&'static str),
-    EndsWith(&'static str),
-}
-
-#[derive(Clone, Copy)]
 enum Proof {
     Name,
     /// One of these texts is in the content.
@@ -37,8 +30,6 @@ enum Proof {
     /// All of these texts are in the content.
     All(&'static [&'static str]),
 }
-
-use NameForm::{EndsWith, Is, StartsWith};
 
 const PRIVATE_KEY: Proof = Proof::Any(&["PRIVATE KEY-----"]);
 const NPM_TOKEN: Proof = Proof::Any(&["_authToken=", "_auth=", "_password="]);
@@ -49,28 +40,28 @@ const REGISTRY: Proof = Proof::Any(&["\"auth\":", "\"identitytoken\":"]);
 
 const ENVIRONMENT: &str = "the environment of a deployment";
 
-/// The first group that fits counts.
-const NAMES: &[(&str, Proof, &[NameForm])] = &[
-    (ENVIRONMENT, Proof::Name, &[Is(".env"), StartsWith(".env.")]),
-    ("a private key of SSH", Proof::Name, &[Is("id_rsa"), Is("id_dsa"), Is("id_ecdsa"), Is("id_ed25519")]),
-    ("a private key", PRIVATE_KEY, &[EndsWith(".pem"), EndsWith(".key"), EndsWith(".p8")]),
-    ("a private key of PuTTY", Proof::Name, &[EndsWith(".ppk")]),
-    ("a store of private keys", Proof::Name, &[EndsWith(".p12"), EndsWith(".pfx"), EndsWith(".jks")]),
-    ("a password store", Proof::Name, &[EndsWith(".kdbx")]),
-    ("the key to a project's credentials", Proof::Name, &[Is("master.key")]),
-    ("passwords for remote machines", Proof::Name, &[Is(".netrc")]),
-    ("passwords of databases", Proof::Name, &[Is(".pgpass")]),
-    ("passwords of a web server", Proof::Name, &[Is(".htpasswd")]),
-    ("passwords of git remotes", Proof::Name, &[Is(".git-credentials")]),
-    ("a token of Vault", Proof::Name, &[Is(".vault-token")]),
-    ("a token of a package registry", NPM_TOKEN, &[Is(".npmrc")]),
-    ("a token of a package registry", Proof::Any(&["password"]), &[Is(".pypirc")]),
-    ("credentials of a container registry", REGISTRY, &[Is(".dockercfg")]),
-    ("credentials of a cluster", CLUSTER, &[Is("kubeconfig"), EndsWith(".kubeconfig")]),
-    ("the state of Terraform, which holds passwords", Proof::Any(&["\"resources\""]), &[EndsWith(".tfstate")]),
-    ("credentials of an application", OAUTH, &[Is("credentials.json"), StartsWith("client_secret")]),
-    ("a token of an application", OAUTH, &[Is("token.json")]),
-    ("the key of a service account", SERVICE_ACCOUNT, &[EndsWith(".json")]),
+/// Names, with `*` for the beginning or the end of one. The first group that fits counts.
+const NAMES: &[(&str, Proof, &[&str])] = &[
+    (ENVIRONMENT, Proof::Name, &[".env", ".env.*"]),
+    ("a private key of SSH", Proof::Name, &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"]),
+    ("a private key", PRIVATE_KEY, &["*.pem", "*.key", "*.p8"]),
+    ("a private key of PuTTY", Proof::Name, &["*.ppk"]),
+    ("a store of private keys", Proof::Name, &["*.p12", "*.pfx", "*.jks"]),
+    ("a password store", Proof::Name, &["*.kdbx"]),
+    ("the key to a project's credentials", Proof::Name, &["master.key"]),
+    ("passwords for remote machines", Proof::Name, &[".netrc"]),
+    ("passwords of databases", Proof::Name, &[".pgpass"]),
+    ("passwords of a web server", Proof::Name, &[".htpasswd"]),
+    ("passwords of git remotes", Proof::Name, &[".git-credentials"]),
+    ("a token of Vault", Proof::Name, &[".vault-token"]),
+    ("a token of a package registry", NPM_TOKEN, &[".npmrc"]),
+    ("a token of a package registry", Proof::Any(&["password"]), &[".pypirc"]),
+    ("credentials of a container registry", REGISTRY, &[".dockercfg"]),
+    ("credentials of a cluster", CLUSTER, &["kubeconfig", "*.kubeconfig"]),
+    ("the state of Terraform, which holds passwords", Proof::Any(&["\"resources\""]), &["*.tfstate"]),
+    ("credentials of an application", OAUTH, &["credentials.json", "client_secret*"]),
+    ("a token of an application", OAUTH, &["token.json"]),
+    ("the key of a service account", SERVICE_ACCOUNT, &["*.json"]),
 ];
 
 /// Exceptions to `NAMES`.
@@ -116,28 +107,23 @@ const IN_HOME: &[(&str, Proof, &[&str])] = &[
     ("credentials of Oracle Cloud", Proof::Any(&["key_file"]), &[".oci/config"]),
 ];
 
-impl NameForm {
-    fn fits(self, name: &str) -> bool {
-        match self {
-            Is(whole) => name == whole,
-            StartsWith(start) => name.starts_with(start) && !PUBLIC.contains(&name),
-            EndsWith(end) => name.ends_with(end) && name != end,
-        }
+fn fits(pattern: &str, name: &str) -> bool {
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(end), _) => name.ends_with(end) && name != end,
+        (None, Some(start)) => name.starts_with(start) && !PUBLIC.contains(&name),
+        (None, None) => name == pattern,
     }
 }
 
 impl Proof {
     fn holds(self, host: &Host, path: &AbsPath) -> bool {
-        let parts = match self {
-            Proof::Name => return true,
-            Proof::Any(parts) | Proof::All(parts) => parts,
-        };
         // The command runs with our rights, so it cannot read a file that we cannot read.
-        let Ok(Some(content)) = host.read_regular(path, LARGEST) else { return false };
-        let has = |part: &&str| content.windows(part.len()).any(|window| window == part.as_bytes());
+        let content = || host.read_regular(path, LARGEST).ok().flatten();
+        let has = |content: &[u8], part: &str| content.windows(part.len()).any(|window| window == part.as_bytes());
         match self {
-            Proof::All(_) => parts.iter().all(has),
-            Proof::Any(_) | Proof::Name => parts.iter().any(has),
+            Proof::Name => true,
+            Proof::Any(parts) => content().is_some_and(|content| parts.iter().any(|part| has(&content, part))),
+            Proof::All(parts) => content().is_some_and(|content| parts.iter().all(|part| has(&content, part))),
         }
     }
 }
@@ -145,8 +131,8 @@ impl Proof {
 /// Whether the regular file at `path`, which holds no symlinks, looks like a secret.
 pub(crate) fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
     let name = path.file_name().and_then(OsStr::to_str)?;
-    let is_like = |(_, proof, forms): &&(&str, Proof, &[NameForm])| {
-        forms.iter().any(|form| form.fits(name)) && proof.holds(host, path)
+    let is_like = |(_, proof, patterns): &&(&str, Proof, &[&str])| {
+        patterns.iter().any(|pattern| fits(pattern, name)) && proof.holds(host, path)
     };
     let (like, ..) = NAMES.iter().find(is_like)?;
     Some(Looks { like, by_preset: *like == ENVIRONMENT })

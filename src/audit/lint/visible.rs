@@ -30,7 +30,7 @@ pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &m
     }
     hidden_from_git(compiled, &mut tracked, findings);
     let enters = |path: &AbsPath| plan.view(path).shows_host() || compiled.decisions.reopens_below(path);
-    let whole = walk::walk(host, &project.root, &third_party(), enters, |path, found| {
+    let whole = walk(host, &project.root, &third_party(), enters, |path, found| {
         if found.is_symlink || !plan.view(&path).shows_host() || seen.contains(&path) {
             return;
         }
@@ -121,7 +121,7 @@ pub(super) fn hard_links(host: &Host, compiled: &Compiled, findings: &mut Vec<Li
         }
         let mut others: Vec<AbsPath> = Vec::new();
         let governs = |at: &AbsPath| compiled.decisions.get(at).is_none();
-        walk::walk(host, path, &[], governs, |file, found| {
+        walk(host, path, &[], governs, |file, found| {
             if !found.is_symlink && governs(&file) && has_other_names(host, &file) {
                 others.push(file);
             }

@@ -57,13 +57,17 @@ pub(super) fn facts(
     host: &ProbeProcess,
 ) -> Vec<Fact> {
     let policy = &compiled.policy;
+    let (has_filter, has_scope) = match &argv.guard {
+        Some(guard) => (guard.plan.seccomp, guard.plan.landlock),
+        None => (argv.words().iter().any(|word| word == "--seccomp"), argv.pre_exec.scope),
+    };
     let status = |name: &str| inside.status.get(name).cloned().unwrap_or_default();
     let workshop = inside.workshop.as_ref().map_or_else(|| "yes".to_owned(), |problem| format!("no: {problem}"));
     let mut facts = vec![
         Fact::new("the probe can write, rename and remove in a place of its own", "yes", workshop),
         Fact::new("marked as a sandbox", "yes", if inside.marker { "yes" } else { "no" }),
         Fact::new("no new privileges", "1", status("NoNewPrivs")),
-        Fact::new("filter of system calls", if has_filter(argv) { "2" } else { "0" }, status("Seccomp")),
+        Fact::new("filter of system calls", if has_filter { "2" } else { "0" }, status("Seccomp")),
         Fact::new("capabilities", "none", or_none(&capabilities(inside, argv))),
     ];
     facts.extend(namespaces(policy.network.value, model, inside, host));
@@ -74,7 +78,7 @@ pub(super) fn facts(
     });
     facts.push(unmounting(&inside.unmounts));
     facts.push(Fact::refused("changing the kernel's settings", inside.settings, Some(host.settings)));
-    if has_scope(argv) || !policy.network.value {
+    if has_scope || !policy.network.value {
         facts.push(Fact::refused("abstract sockets of the host", inside.socket, Some(host.socket)));
     }
     facts.push(environment(argv, model, inside));
@@ -90,17 +94,6 @@ fn or_none(all: &[String]) -> String {
 
 fn possible_or_error(errno: i32) -> String {
     if errno == 0 { "possible".to_owned() } else { name_of(errno) }
-}
-
-fn has_filter(argv: &Argv) -> bool {
-    match &argv.guard {
-        Some(guard) => guard.plan.seccomp,
-        None => argv.words().iter().any(|word| word == "--seccomp"),
-    }
-}
-
-fn has_scope(argv: &Argv) -> bool {
-    argv.guard.as_ref().map_or(argv.pre_exec.scope, |guard| guard.plan.landlock)
 }
 
 /// The bounding set has no effect without the others, and bwrap alone leaves an ordinary user's as

@@ -114,14 +114,17 @@ pub struct ProbeProcess {
 /// Answers `questions`. On the host, the probe drops the capabilities that the command will not
 /// have.
 pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> {
-    if on_host {
-        shed_capabilities()?;
+    // An ordinary user has no capabilities, and dropping needs one.
+    if on_host && !rustix::thread::capabilities(None)?.permitted.is_empty() {
+        crate::sys::capabilities::drop_capabilities()?;
     }
     // First: what follows opens files.
     let descriptors = descriptors()?;
     let answers = questions.questions.iter().map(|question| examine(question, on_host)).collect();
     let workshop = questions.workshop.as_ref().filter(|_| !on_host);
     let workshop = workshop.and_then(|place| work_in(place.as_path()).err()).map(|e| e.to_string());
+    let address = SocketAddr::from_abstract_name(&questions.socket);
+    let connected = address.and_then(|address| UnixStream::connect_addr(&address));
     let process = ProbeProcess {
         status: status()?,
         namespaces: namespaces()?,
@@ -130,7 +133,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
         cwd: std::env::current_dir().ok().and_then(AbsPath::normalize),
         marker: fs::symlink_metadata(places::MARKER).is_ok(),
         workshop,
-        socket: errno(connect(&questions.socket)),
+        socket: errno(connected.map(drop)),
         settings: errno(fs::OpenOptions::new().write(true).open(SETTING).map(drop)),
         // Last, because success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
@@ -141,12 +144,6 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
 
 /// A setting of the kernel that leads out of every sandbox. The probe opens it and does not write.
 const SETTING: &str = "/proc/sys/kernel/core_pattern";
-
-/// An ordinary user has no capabilities, and dropping needs one.
-fn shed_capabilities() -> io::Result<()> {
-    let sets = rustix::thread::capabilities(None)?;
-    if sets.permitted.is_empty() { Ok(()) } else { crate::sys::capabilities::drop_capabilities() }
-}
 
 fn examine(question: &Question, on_host: bool) -> ProbeAnswer {
     let path = question.path.as_path();
@@ -249,10 +246,6 @@ fn make_user_namespace() -> i32 {
 
 fn take_down(point: &AbsPath) -> i32 {
     unmount(point.as_path(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).err().map_or(0, Errno::raw_os_error)
-}
-
-fn connect(socket: &str) -> io::Result<()> {
-    UnixStream::connect_addr(&SocketAddr::from_abstract_name(socket)?).map(drop)
 }
 
 fn status() -> io::Result<BTreeMap<String, String>> {

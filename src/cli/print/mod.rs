@@ -4,7 +4,6 @@
 mod annotated;
 mod command;
 mod environment;
-mod placeholders;
 mod script;
 
 use std::ffi::{OsStr, OsString};
@@ -77,14 +76,9 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
 
 /// What `launch` does to the process that becomes bwrap.
 fn before(argv: &Argv) -> Vec<String> {
-    let mut before = Vec::new();
-    if argv.pre_exec.scope {
-        before.push("signals and abstract sockets kept inside by Landlock".to_owned());
-    }
-    if argv.pre_exec.private_mounts {
-        before.push("a mount namespace in which nothing appears later".to_owned());
-    }
-    before
+    let scope = argv.pre_exec.scope.then_some("signals and abstract sockets kept inside by Landlock");
+    let mounts = argv.pre_exec.private_mounts.then_some("a mount namespace in which nothing appears later");
+    scope.into_iter().chain(mounts).map(str::to_owned).collect()
 }
 
 fn needs(argv: &Argv) -> Vec<String> {

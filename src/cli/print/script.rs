@@ -1,17 +1,24 @@
-//! A script that does what a run does, as far as a POSIX shell can.
+//! A script that does what a run does, as far as a POSIX shell can. It has no journal by which a
+//! later run could sweep its placeholders.
+//!
+//! A signal that ended the shell would leave the placeholders, so the shell only notes signals.
+//! Ctrl-C reaches the command by itself; POSIX shells run other traps when the command has ended. A
+//! command does not inherit a trap, so it has the dispositions of the caller. The script has no
+//! subshell around all of it, because a signal sent to the shell would not reach the command.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::compile::lower::{Argv, Data};
-use crate::compile::placeholder;
+use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::diagnostic::quoting::quote;
 use crate::policy::path::AbsPath;
 
-use super::{environment, placeholders, quote_all};
+use super::{environment, quote_all};
 
 pub(super) fn script(argv: &Argv) -> Vec<u8> {
     let items = placeholder::items(&argv.placeholders);
-    let mut out = if items.is_empty() { Vec::new() } else { placeholders::wait_for_signals() };
+    let mut out = if items.is_empty() { Vec::new() } else { wait_for_signals() };
     // As `launch` does it: missing parents are for this user alone, and a failure stops the start.
     for directory in &argv.create {
         out.extend([b"(umask 077 && mkdir -p -- ", &quote(directory.as_os_str())[..], b") &&\n"].concat());
@@ -23,7 +30,7 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
         out.extend([b" || printf %s ", &content[..], b" >", &path, b"; }) &&\n"].concat());
     }
     if !items.is_empty() {
-        out.extend(placeholders::put_up(&items));
+        out.extend(put_up(&items));
     }
     let binary = argv.data.iter().find(|data| data.content.contains(&0));
     if let Some(data) = binary {
@@ -56,7 +63,7 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
         }
     }
     // Placeholders are removed also in a shell that exits at the first failure (`set -e`).
-    let end: &[u8] = if items.is_empty() { b"\n" } else { placeholders::NOTE_STATUS };
+    let end: &[u8] = if items.is_empty() { b"\n" } else { NOTE_STATUS };
     out.extend(if binary.is_some() { b"\n" } else { end });
     out.extend(documents);
     if let Some(data) = binary {
@@ -65,7 +72,7 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
         out.extend(end);
     }
     if !items.is_empty() {
-        out.extend(placeholders::take_away(&items));
+        out.extend(take_away(&items));
     }
     out
 }
@@ -87,4 +94,65 @@ fn end_of(content: &[u8]) -> String {
         end.push('_');
     }
     end
+}
+
+/// Signals, and the exit status that a shell has for each.
+const SIGNALS: [(&str, u8); 4] = [("HUP", 129), ("INT", 130), ("QUIT", 131), ("TERM", 143)];
+
+/// Ends the list of commands that `put_up` begins.
+const NOTE_STATUS: &[u8] = b" && sandbox_status=0 || sandbox_status=$?\n";
+
+/// The beginning of the script. `sandbox_made` counts the placeholders of this script, which alone
+/// are removed.
+fn wait_for_signals() -> Vec<u8> {
+    let mut out = "sandbox_made=0 sandbox_signal=0\n".to_owned();
+    for (name, status) in SIGNALS {
+        out.push_str(&format!("trap sandbox_signal={status} {name}\n"));
+    }
+    out.into_bytes()
+}
+
+/// Makes the placeholders in order. The script goes on only if all were made and no signal came.
+fn put_up(items: &[PlaceholderItem]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let path = quote(item.path.as_os_str());
+        // A signal between `mkdir` and the count would leave a placeholder.
+        out.extend(format!("(trap '' {} && ", names()).bytes());
+        match item.content {
+            None => out.extend([&b"mkdir -- "[..], &path].concat()),
+            Some(content) => {
+                let content = quote(OsStr::from_bytes(content));
+                out.extend([&b"set -C && printf %s "[..], &content, b" >", &path].concat());
+            }
+        }
+        out.extend(format!(") && sandbox_made={} &&\n", at + 1).bytes());
+    }
+    out.extend(b"(exit $sandbox_signal) &&\n");
+    out
+}
+
+/// Removes unchanged placeholders, and exits with the status of the command.
+fn take_away(items: &[PlaceholderItem]) -> Vec<u8> {
+    let mut out = format!("trap '' {}\n", names()).into_bytes();
+    for (at, item) in items.iter().enumerate().rev() {
+        let path = quote(item.path.as_os_str());
+        out.extend(format!("test $sandbox_made -le {at} || ").bytes());
+        match item.content {
+            None => out.extend([&b"rmdir -- "[..], &path, b" 2>/dev/null || :\n"].concat()),
+            // By its size: the content of an unreadable file would seem empty.
+            Some(b"") => out.extend([&b"test -s "[..], &path, b" || rm -f ", &path, b" || :\n"].concat()),
+            Some(content) => {
+                let content = quote(OsStr::from_bytes(content.trim_ascii_end()));
+                let is_same = [&b"test \"$(cat "[..], &path, b" 2>/dev/null)\" != ", &content].concat();
+                out.extend([&is_same[..], b" || rm -f ", &path, b" || :\n"].concat());
+            }
+        }
+    }
+    out.extend(format!("trap - {}\n(exit $sandbox_status)\n", names()).bytes());
+    out
+}
+
+fn names() -> String {
+    SIGNALS.map(|(name, _)| name).join(" ")
 }

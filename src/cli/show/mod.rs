@@ -35,9 +35,9 @@ pub(super) struct ShowArgs {
     #[arg(long, conflicts_with_all = ["depth", "all"])]
     json: bool,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) mounts: MountArgs,
+    mounts: MountArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -64,7 +64,14 @@ fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
         // Writing to a `String` cannot fail.
         let _ = writeln!(out, "{} {text}", paint.heading(format!("{title:<11}")));
     };
-    line("project", project(shown));
+    let project = &shown.project;
+    line(
+        "project",
+        match project.root == project.working_directory {
+            true => project.root.to_string(),
+            false => format!("{}, working directory {}", project.root, project.working_directory),
+        },
+    );
     let files = shown.files.iter().map(|file| {
         let part = if file.forbids_only { ", only what it forbids" } else { "" };
         format!("{} ({}{part})", file.path, file.layer.name())
@@ -92,15 +99,6 @@ fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     out.push('\n');
     out.push_str(&tree::text(&shown.paths, folding, paint));
     out
-}
-
-fn project(shown: &Shown) -> String {
-    let project = &shown.project;
-    if project.root == project.working_directory {
-        project.root.to_string()
-    } else {
-        format!("{}, working directory {}", project.root, project.working_directory)
-    }
 }
 
 fn on(setting: &Setting<bool>) -> String {

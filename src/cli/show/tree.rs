@@ -53,7 +53,7 @@ pub(super) fn text(nodes: &[ShownPath], folding: Folding, paint: Paint) -> Strin
                 paint.aside(&line.branch),
                 line.name,
                 " ".repeat(names.saturating_sub(width(line))),
-                paint.access(access.like(), format!("{access:<accesses$}")),
+                paint.access(*access, format!("{access:<accesses$}")),
                 paint.aside(note)
             ),
             None => writeln!(out, "{}{}", paint.aside(&line.branch), paint.aside(&line.name)),
@@ -74,12 +74,6 @@ fn tops(nodes: &[ShownPath]) -> Vec<(&ShownPath, &[ShownPath])> {
     tops
 }
 
-/// One line: a node with the nodes below it, or many matches of one rule.
-enum TreeItem<'n> {
-    One(&'n ShownPath, &'n [ShownPath]),
-    Many(&'n ShownPath, usize),
-}
-
 fn children(
     below: &[ShownPath],
     around: &AbsPath,
@@ -98,21 +92,26 @@ fn children(
     }
     let items = items(tops(below), folding);
     let last = items.len() - 1;
-    for (at, item) in items.into_iter().enumerate() {
+    for (at, (node, below, count)) in items.into_iter().enumerate() {
         let (turn, bar) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let branch = format!("{indent}{turn}");
-        match item {
-            TreeItem::One(node, below) => {
-                lines.push(line(branch, relative(&node.path, around), node));
-                children(below, &node.path, depth + 1, &format!("{indent}{bar}"), folding, lines);
+        let name = match count {
+            None => {
+                let below = node.path.relative_to(around);
+                below.map_or_else(|| node.path.to_string(), |below| escape_for_display(below.as_os_str()))
             }
-            TreeItem::Many(node, count) => {
+            Some(count) => {
                 let text = node.rule.text.as_ref().map(|text| escape_for_display(&text.0)).unwrap_or_default();
-                lines.push(line(branch, format!("{text} ({count} paths)"), node));
+                format!("{text} ({count} paths)")
             }
-        }
+        };
+        lines.push(line(branch, name, node));
+        children(below, &node.path, depth + 1, &format!("{indent}{bar}"), folding, lines);
     }
 }
+
+/// A node with the nodes below it. With a number it stands for so many matches of one rule.
+type TreeItem<'n> = (&'n ShownPath, &'n [ShownPath], Option<usize>);
 
 /// Folds matches of one pattern that have no nodes below them, if they are many.
 fn items<'n>(tops: Vec<(&'n ShownPath, &'n [ShownPath])>, folding: Folding) -> Vec<TreeItem<'n>> {
@@ -133,10 +132,10 @@ fn items<'n>(tops: Vec<(&'n ShownPath, &'n [ShownPath])>, folding: Folding) -> V
     let mut items = Vec::new();
     for (node, below) in tops {
         match many.get_mut(&key(node)).filter(|_| may_fold(node, below)) {
-            None => items.push(TreeItem::One(node, below)),
+            None => items.push((node, below, None)),
             // The first match has stood for all of them.
             Some(0) => {}
-            Some(count) => items.push(TreeItem::Many(node, std::mem::take(count))),
+            Some(count) => items.push((node, below, Some(std::mem::take(count)))),
         }
     }
     items
@@ -159,8 +158,4 @@ fn counts(nodes: &[ShownPath]) -> String {
         *counts.entry(node.access).or_default() += 1;
     }
     counts.iter().map(|(access, count)| format!("{count} {access}")).collect::<Vec<_>>().join(", ")
-}
-
-fn relative(path: &AbsPath, around: &AbsPath) -> String {
-    path.relative_to(around).map_or_else(|| path.to_string(), |below| escape_for_display(below.as_os_str()))
 }

@@ -11,7 +11,6 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use serde::de::DeserializeOwned;
 
 use crate::audit::verify::probe::{self, ProbeAnswers, Questions};
 use crate::audit::verify::{self, Examination, Verification};
@@ -46,11 +45,11 @@ pub(super) struct VerifyArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub(super) policy: PolicyArgs,
+    policy: PolicyArgs,
     #[command(flatten)]
-    pub(super) mounts: MountArgs,
+    mounts: MountArgs,
     #[arg(long)]
-    pub(super) allow_root: bool,
+    allow_root: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -138,7 +137,8 @@ impl Attempt {
             .map_err(|e| cannot_verify(&format!("the model does not understand bwrap's words: {e}")))?;
         let on_host = ask_on_host(session, &examination.on_host).map_err(cannot("the probe on the host"))?;
         let questions = written(&examination.inside).map_err(cannot("the questions"))?;
-        let report = in_memory().map_err(cannot("the report"))?;
+        let report = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC);
+        let report = report.map(File::from).map_err(|e| cannot("the report")(e.into()))?;
         let theirs: OwnedFd = report.try_clone().map_err(cannot("the report"))?.into();
         let streams = GivenStreams { stdin: Some(questions), stdout: Some(theirs), stderr: None };
         let (compiled, argv) = (compiled.clone(), argv.clone());
@@ -146,7 +146,10 @@ impl Attempt {
     }
 
     fn conclude(mut self) -> Result<Verification, Diagnostic> {
-        let inside: ProbeAnswers = read_from(&mut self.report)
+        let mut text = Vec::new();
+        let read = self.report.rewind().and_then(|()| self.report.read_to_end(&mut text));
+        let inside = read
+            .and_then(|_| Ok(serde_json::from_slice(&text)?))
             .map_err(|e| cannot_verify(&format!("the report of the probe: {}", reason(&e))))?;
         let verification = self.examination.judge(&self.compiled, &self.argv, &inside, &self.on_host);
         verification.ok_or_else(|| cannot_verify("the probe did not answer each question"))
@@ -156,29 +159,17 @@ impl Attempt {
 /// Runs the probe on the host, as the same user, for comparison.
 fn ask_on_host(session: &Session, questions: &Questions) -> io::Result<ProbeAnswers> {
     let executable = session.executable.as_ref().map(AbsPath::as_path).ok_or(io::ErrorKind::NotFound)?;
-    let mut report = in_memory()?;
     let mut command = Command::new(executable);
-    command.args([probe::SUBCOMMAND, "--on-host"]).stdin(written(questions)?);
-    let status = command.stdout(Stdio::from(report.try_clone()?)).status()?;
-    if !status.success() {
-        return Err(io::Error::other(format!("it ended with {status}")));
+    command.args([probe::SUBCOMMAND, "--on-host"]).stdin(written(questions)?).stderr(Stdio::inherit());
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!("it ended with {}", output.status)));
     }
-    read_from(&mut report)
-}
-
-fn in_memory() -> io::Result<File> {
-    Ok(File::from(memfd_create("agent-sandbox", MemfdFlags::CLOEXEC)?))
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 fn written(questions: &Questions) -> io::Result<OwnedFd> {
     fd::holding(&serde_json::to_vec(questions)?)
-}
-
-fn read_from<T: DeserializeOwned>(file: &mut File) -> io::Result<T> {
-    let mut text = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
 }
 
 /// The subcommand `__verify`: reads questions from standard input and writes the answers.
@@ -186,8 +177,7 @@ pub(super) fn answer(on_host: bool, output: &Output) -> Answered {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);
     let answers = read
-        .and_then(|_| serde_json::from_slice::<Questions>(&text).map_err(io::Error::from))
-        .and_then(|questions| probe::answer(&questions, on_host))
-        .and_then(|answers| serde_json::to_vec(&answers).map_err(io::Error::from));
+        .and_then(|_| probe::answer(&serde_json::from_slice(&text)?, on_host))
+        .and_then(|answers| Ok(serde_json::to_vec(&answers)?));
     output.print(&answers.map_err(|e| cannot_verify(&reason(&e)))?)
 }

@@ -44,24 +44,11 @@ fn row(check: &Check, has_model: bool) -> Vec<String> {
         None if check.operation == ProbeOperation::Move => format!("pin: {}", check.because),
         None => check.because.to_string(),
     };
-    let test = match check.operation {
-        ProbeOperation::Read => "read",
-        ProbeOperation::Write => "write",
-        ProbeOperation::Move => "move",
-    };
     let kernel = check.errno.clone().filter(|_| check.kernel == Effect::Refused);
-    let kernel = kernel.unwrap_or_else(|| effect(check.kernel).to_owned());
-    let model = has_model.then(|| effect(check.model).to_owned());
-    let cells = [check.path.to_string(), rule, test.to_owned(), effect(check.expected).to_owned(), kernel];
+    let kernel = kernel.unwrap_or_else(|| check.kernel.to_string());
+    let model = has_model.then(|| check.model.to_string());
+    let cells = [check.path.to_string(), rule, check.operation.to_string(), check.expected.to_string(), kernel];
     cells.into_iter().chain(model).collect()
-}
-
-fn effect(effect: Effect) -> &'static str {
-    match effect {
-        Effect::Allowed => "allowed",
-        Effect::Private => "private",
-        Effect::Refused => "refused",
-    }
 }
 
 /// Writes a table and an empty line, or nothing if there are no rows.

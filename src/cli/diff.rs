@@ -1,19 +1,23 @@
 //! `agent-sandbox diff OLD [NEW]`.
 
-mod operand;
-
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
 
 use crate::audit::diff::{Diff, PolicyChange, Subject, diff};
+use crate::audit::revision;
 use crate::compile;
+use crate::compile::layers::{self, MAX_CONFIG_BYTES, PROJECT_FILE, Project};
 use crate::compile::request::Request;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
-use crate::policy::origin::Origin;
+use crate::host::session::Session;
+use crate::policy::origin::{Origin, Source};
 use crate::policy::path::escape_for_display;
 
 use super::answer::{Answered, CliError};
@@ -21,7 +25,6 @@ use super::args::{Options, RuleArgs, mistake};
 use super::debug;
 use super::output::Output;
 use super::style::Paint;
-use operand::{Operand, Operands};
 
 /// Compare two policies on this host: what is wider, what is narrower, by which rules
 ///
@@ -49,7 +52,7 @@ pub(super) struct DiffArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub(super) rules: RuleArgs,
+    rules: RuleArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -76,15 +79,16 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
     let request = options.request();
     let project = super::project(host, &session, &request)?;
     let operands = Operands { host, session: &session, project: &project, allow_missing: arguments.allow_missing };
-    let old = operands.named(&arguments.old)?;
-    let new = arguments.new.as_deref().map_or_else(|| operands.current(), |new| operands.named(new))?;
-    let compiled = |which: &str, operand: &Operand| {
-        let request = Request { supposed: Some(Arc::clone(&operand.source)), ..request.clone() };
+    let (old, old_note) = operands.named(&arguments.old)?;
+    let (new, new_note) = arguments.new.as_deref().map_or_else(|| operands.current(), |new| operands.named(new))?;
+    let (old, new) = (Arc::new(old), Arc::new(new));
+    let compiled = |which: &str, source: &Arc<Source>| {
+        let request = Request { supposed: Some(Arc::clone(source)), ..request.clone() };
         let mut diagnostics = Diagnostics::default();
         let compiled = compile::compile(host, &session, &request, &mut diagnostics);
         let compiled = compiled.filter(|_| !diagnostics.has_errors());
         if compiled.is_none() {
-            let message = format!("{which}, `{}`, cannot be compiled here: nothing was compared", operand.source.name);
+            let message = format!("{which}, `{}`, cannot be compiled here: nothing was compared", source.name);
             let help = "correct what is said above, or compare another file";
             diagnostics.push(Diagnostic::new(Code::NoComparison, message).help(help));
         }
@@ -100,8 +104,8 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
     // Both are compiled even if the first has mistakes: one run shows all of them.
     let (before, after) = (compiled("OLD", &old), compiled("NEW", &new));
     let (Some(before), Some(after)) = (before, after) else { return Err(CliError::Reported) };
-    let mut found = diff((&old.source.name, &before), (&new.source.name, &after));
-    found.notes.extend([old.note, new.note].into_iter().flatten());
+    let mut found = diff((&old.name, &before), (&new.name, &after));
+    found.notes.extend([old_note, new_note].into_iter().flatten());
     Ok(found)
 }
 
@@ -156,4 +160,81 @@ fn subject(what: &Subject) -> String {
         Subject::Socket { path } => format!("socket {path}"),
         Subject::Path { path } => path.to_string(),
     }
+}
+
+struct Operands<'a> {
+    host: &'a Host,
+    session: &'a Session,
+    project: &'a Project,
+    /// A revision without the file stands for no project file.
+    allow_missing: bool,
+}
+
+/// A text to compile instead of the project's file, and a note for the reader.
+type Operand = (Source, Option<String>);
+
+/// An empty file and no file give the same policy.
+fn nothing(name: String, note: Option<String>) -> Operand {
+    (Source { name, text: String::new() }, note)
+}
+
+impl Operands<'_> {
+    /// The project's file as it is now.
+    fn current(&self) -> Result<Operand, Diagnostic> {
+        if let Some(source) = layers::project_source(self.host, self.project)? {
+            return Ok((source, None));
+        }
+        let note = format!("there is no `{PROJECT_FILE}` here now: NEW is the policy without one");
+        Ok(nothing(PROJECT_FILE.to_owned(), Some(note)))
+    }
+
+    fn named(&self, operand: &OsStr) -> Result<Operand, Diagnostic> {
+        match operand.as_bytes() {
+            b"-" => read("standard input", io::stdin().lock()),
+            b"/dev/null" => Ok(nothing("/dev/null".to_owned(), None)),
+            [b'g', b'i', b't', b':', revision @ ..] => self.revision(OsStr::from_bytes(revision)),
+            _ => file(Path::new(operand)),
+        }
+    }
+
+    fn revision(&self, revision: &OsStr) -> Result<Operand, Diagnostic> {
+        if let Some(source) = revision::source_at(self.host, self.session, self.project, revision)? {
+            return Ok((source, None));
+        }
+        let name = format!("git:{}", escape_for_display(revision));
+        if self.allow_missing {
+            let note = format!("there is no `{PROJECT_FILE}` at `{name}`: it stands for the policy without one");
+            return Ok(nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
+        }
+        let folder = &self.project.root;
+        Err(Diagnostic::new(Code::NoComparison, format!("`{name}` has no `{PROJECT_FILE}` in `{folder}`"))
+            .help("`--allow-missing` compares with the policy without a project file"))
+    }
+}
+
+/// Reads any file that the caller names, also the pipe of `<(command)`.
+fn file(path: &Path) -> Result<Operand, Diagnostic> {
+    let name = escape_for_display(path.as_os_str());
+    match std::fs::File::open(path) {
+        Ok(file) => read(&name, file),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(Diagnostic::new(Code::MissingConfig, format!("`{name}` does not exist"))
+                .help("name an existing file, `git:REV`, or `/dev/null` for the policy without a project file"))
+        }
+        Err(e) => Err(layers::unreadable(&name, &reason(&e))),
+    }
+}
+
+fn read(name: &str, from: impl Read) -> Result<Operand, Diagnostic> {
+    let mut content = Vec::new();
+    let taken = from.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut content);
+    let problem = match taken.map(|taken| taken as u64 > MAX_CONFIG_BYTES) {
+        Err(e) => reason(&e),
+        Ok(true) => "too large".to_owned(),
+        Ok(false) => match String::from_utf8(content) {
+            Ok(text) => return Ok((Source { name: name.to_owned(), text }, None)),
+            Err(_) => "it is not UTF-8".to_owned(),
+        },
+    };
+    Err(layers::unreadable(name, &problem))
 }
