@@ -5,5 +5,7 @@ fn main() -> Result<(), Refusal> {
     println!("{}", sandbox.argv(["make", "test"])?.to_shell());
     let outcome = sandbox.command(["make", "test"]).capture().run()?;
     print!("{}", String::from_utf8_lossy(&outcome.stdout));
+    eprint!("{}", String::from_utf8_lossy(&outcome.stderr));
+    println!("make {}", outcome.ending);
     Ok(())
 }

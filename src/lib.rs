@@ -8,8 +8,9 @@
 #![doc = "```"]
 //!
 //! The guard is the program `agent-sandbox`. It is looked for on PATH; [`Sandbox::guard`] names
-//! another one. A run blocks the signals of the calling thread and changes the umask for a moment,
-//! so start it from a thread that handles none.
+//! another one. A process has one run at a time: others wait. A run blocks the signals of the
+//! calling thread, makes the process a subreaper, marks its file descriptors close-on-exec, and
+//! changes the umask for a moment.
 
 #![warn(unreachable_pub)]
 #![warn(missing_docs)]
@@ -70,6 +71,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use compile::Compiled;
@@ -167,9 +169,12 @@ impl Sandbox {
     pub fn compile(self) -> Result<CompiledSandbox, Refusal> {
         let mut warnings = Diagnostics::default();
         let judged = trust::compile(&self.host, &self.session, &self.request, &mut warnings);
-        match judged {
-            Some(_) if !warnings.has_errors() => Ok(CompiledSandbox { sandbox: self, warnings }),
-            _ => Err(Refusal(warnings)),
+        match judged.filter(|_| !warnings.has_errors()) {
+            None => Err(Refusal(warnings)),
+            Some(judged) => {
+                warnings.extend(judged.warning(&self.host));
+                Ok(CompiledSandbox { sandbox: self, warnings })
+            }
         }
     }
 }
@@ -189,14 +194,19 @@ impl CompiledSandbox {
     /// The bubblewrap command that runs `command`.
     ///
     /// # Errors
-    /// If the policy can no longer be compiled, or this machine cannot carry it out.
+    /// If the policy can no longer be compiled, if the user has not agreed to what the project's
+    /// file opens, or if this machine cannot carry it out.
     pub fn argv<I>(&self, command: I) -> Result<Argv, Refusal>
     where
         I: IntoIterator,
         I::Item: Into<OsString>,
     {
         let command = command.into_iter().map(Into::into).collect();
-        Ok(self.sandbox.lower(&mut Embedding::new(command, false))?.argv)
+        let prepared = self.sandbox.lower(&mut Embedding::new(command, false))?;
+        match prepared.judged.refusal(&self.sandbox.host) {
+            Some(refusal) => Err(refusal.into()),
+            None => Ok(prepared.argv),
+        }
     }
 
     /// A command to run in the sandbox.
@@ -230,14 +240,23 @@ impl SandboxedCommand<'_> {
     /// the policy requires the guard.
     ///
     /// # Errors
-    /// If the command did not start.
+    /// If the command did not start, or if the sandbox was lost under it.
     pub fn run(self) -> Result<Outcome, Refusal> {
+        // A run changes the umask, and its temporary names hold the process id.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut front = Embedding::new(self.command, self.captures);
-        let ran = self.sandbox.run(&mut front)?;
-        let ending = match ran.conclusion {
-            Conclusion::Ended(ending) => ending,
-            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => return Err(diagnostic.into()),
-            Conclusion::Unavailable(why) => return Err(Diagnostic::new(Code::StartFailed, why).into()),
+        let failure = match self.sandbox.run(&mut front)?.conclusion {
+            Conclusion::Ended(ending) => Ok(ending),
+            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => Err(diagnostic),
+            Conclusion::Unavailable(why) => Err(Diagnostic::new(Code::StartFailed, why)),
+        };
+        let ending = match failure {
+            Ok(ending) => ending,
+            Err(diagnostic) => {
+                front.said.push(diagnostic);
+                return Err(Refusal(front.said));
+            }
         };
         let [stdout, stderr] =
             front.readers.map(|reader| reader.and_then(|reader| reader.join().ok()).unwrap_or_default());
@@ -245,7 +264,7 @@ impl SandboxedCommand<'_> {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Outcome {
     /// How the command ended.

@@ -76,6 +76,11 @@ impl Diagnostics {
         }
     }
 
+    /// Drops those that have been shown.
+    pub(crate) fn forget(&mut self, shown: &Self) {
+        self.0.retain(|diagnostic| !shown.0.contains(diagnostic));
+    }
+
     pub(crate) fn keep_errors(&mut self) {
         self.0.retain(|diagnostic| diagnostic.severity() == Severity::Error);
     }

@@ -61,13 +61,17 @@ impl Report {
         Self::Refused(format!("{what}: {why}"))
     }
 
-    /// For a step that every kernel grants to a process with a user namespace of its own.
+    /// For a step that every kernel grants to a process with a user namespace of its own. A lack of
+    /// memory or descriptors passes, so it stops this start and does not turn the guard off.
     pub(super) fn unavailable(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |e| match Errno::from_io_error(&e) {
             // The kernel does not count mounts here: a limit of namespaces is reached.
             Some(Errno::NOSPC) => Self::Unavailable(format!(
                 "{what}: `user.max_user_namespaces` or `user.max_mnt_namespaces` allows no more"
             )),
+            Some(Errno::NOMEM | Errno::AGAIN | Errno::MFILE | Errno::NFILE) => {
+                Self::Refused(format!("{what}: {}", reason(&e)))
+            }
             _ => Self::Unavailable(format!("{what}: {}", reason(&e))),
         }
     }

@@ -61,27 +61,31 @@ impl PlaceholderRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     temporary: AbsPath,
-    /// Paths relative to `temporary`, which is the first, parents first, and whether each is a
-    /// directory.
-    inside: Vec<(Word, bool)>,
+    /// Paths relative to `temporary`, which is the first, parents first, and the content of each
+    /// file; absent for a directory.
+    inside: Vec<(Word, Option<String>)>,
 }
 
 impl Intent {
-    pub fn new(temporary: &AbsPath, inside: impl IntoIterator<Item = (PathBuf, bool)>) -> Self {
-        let inside = inside.into_iter().map(|(path, is_directory)| (Word(path.into_os_string()), is_directory));
+    pub fn new<'c>(temporary: &AbsPath, inside: impl IntoIterator<Item = (PathBuf, Option<&'c [u8]>)>) -> Self {
+        let text = |content: &[u8]| String::from_utf8_lossy(content).into_owned();
+        let inside = inside.into_iter().map(|(path, content)| (Word(path.into_os_string()), content.map(text)));
         Self { temporary: temporary.clone(), inside: inside.collect() }
     }
 
-    /// All paths, parents first, and whether each is a directory. None, if a path does not have
-    /// a temporary name: these paths are removed by name alone, and a journal may be forged.
-    pub fn paths(&self) -> Vec<(AbsPath, bool)> {
+    /// All paths, parents first, and the content of each file. None, if a path does not have a
+    /// temporary name: directories are removed by name alone, and a journal may be forged.
+    pub fn paths(&self) -> Vec<(AbsPath, Option<&[u8]>)> {
         let name = self.temporary.file_name().unwrap_or_default();
         let is_below = |path: &Word| Path::new(&path.0).components().all(|part| matches!(part, Component::Normal(_)));
         let is_ours = name.as_bytes().starts_with(TEMPORARY.as_bytes());
         if !is_ours || !self.inside.iter().all(|(path, _)| is_below(path)) {
             return Vec::new();
         }
-        self.inside.iter().map(|(path, is_directory)| (self.temporary.join(&path.0), *is_directory)).collect()
+        self.inside
+            .iter()
+            .map(|(path, content)| (self.temporary.join(&path.0), content.as_deref().map(str::as_bytes)))
+            .collect()
     }
 }
 
@@ -189,7 +193,7 @@ mod tests {
             PlaceholderRecord::new(&odd, identity, None, true),
             PlaceholderRecord::new(&abs("/c"), identity, Some(b".\n"), false),
         ]);
-        let intent = Intent::new(&abs("/.agent-sandbox-t"), [("".into(), true), ("x/y".into(), false)]);
+        let intent = Intent::new(&abs("/.agent-sandbox-t"), [("".into(), None), ("x/y".into(), Some(&b"."[..]))]);
         let text =
             [JournalLine::WillMake(vec![intent.clone()]), made].map(|line| serde_json::to_string(&line).unwrap());
         let whole = text.join("\n") + "\n";
@@ -197,12 +201,12 @@ mod tests {
         assert_eq!(journal.intents, [intent]);
         assert_eq!(
             journal.intents[0].paths(),
-            [(abs("/.agent-sandbox-t"), true), (abs("/.agent-sandbox-t/x/y"), false)]
+            [(abs("/.agent-sandbox-t"), None), (abs("/.agent-sandbox-t/x/y"), Some(&b"."[..]))]
         );
         // A forged journal cannot have another file removed by its name.
         let forged = [("/etc/passwd", ""), ("/.agent-sandbox-t", "../etc"), ("/.agent-sandbox-t", "/etc")];
         for (top, inside) in forged {
-            assert_eq!(Intent::new(&abs(top), [(inside.into(), false)]).paths(), [], "{top} {inside}");
+            assert_eq!(Intent::new(&abs(top), [(inside.into(), Some(&b""[..]))]).paths(), [], "{top} {inside}");
         }
         assert_eq!(journal.records[0].path, odd);
         assert_eq!(journal.records[1].content(), Some(&b".\n"[..]));

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::{Access, AtFlags, access, statat};
 use rustix::io::Errno;
 
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
@@ -63,7 +63,7 @@ pub struct CannotLook {
 impl Look {
     /// Looks at all paths of a plan.
     pub fn now(host: &Host, plan: &GuardPlan) -> Result<Self, CannotLook> {
-        let directories = directories(plan).into_iter().map(|path| (path, None)).collect();
+        let directories = directories(host, plan).into_iter().map(|path| (path, None)).collect();
         Self { targets: targets(plan), directories }.again(host)
     }
 
@@ -138,13 +138,15 @@ fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
     targets
 }
 
-/// The directories around closed paths, as far as a command could write them.
-fn directories(plan: &GuardPlan) -> BTreeSet<AbsPath> {
+/// The directories around closed paths, as far as a command could write them. A command in another
+/// sandbox may write where this policy does not, but not more than the user.
+fn directories(host: &Host, plan: &GuardPlan) -> BTreeSet<AbsPath> {
     let expected: BTreeMap<AbsPath, Expected> =
         plan.all_expected().map(|expected| (expected.path.clone(), expected)).collect();
     let is_writable = |directory: &AbsPath| {
         let governing = directory.ancestors().find_map(|at| expected.get(&at));
         governing.is_some_and(|expected| expected.access == Expectation::Rw)
+            || access(host.real(directory), Access::WRITE_OK).is_ok()
     };
     let closed = expected.values().filter(|expected| expected.required).map(|expected| &expected.path);
     let mut directories = BTreeSet::new();
@@ -251,8 +253,12 @@ mod tests {
             std::os::unix::fs::symlink("../elsewhere", root.join("project/a")).unwrap();
         };
         assert_eq!(after(link), "error /project/a/.env");
-        // In a directory that no command can write, only the file itself counts.
-        assert_eq!(after(|root| fs::write(root.join("home/other"), "").unwrap()), "none");
+        // This policy does not open `/home`, but another sandbox of the user may write there.
+        let swap = |root: &Path| {
+            fs::rename(root.join("home/key"), root.join("home/away")).unwrap();
+            fs::rename(root.join("home/away"), root.join("home/key")).unwrap();
+        };
+        assert_eq!(after(swap), "directory /home");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! A run, from the policy to the end of the command. [`Sandbox::run`] reads top to bottom.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 
 use crate::compile::Compiled;
 use crate::compile::lower::{Argv, Machine};
 use crate::compile::protection::{self, Lack};
 use crate::compile::request::Request;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, render};
 use crate::guard::report::{Answer, Report, refusal};
 use crate::host::Host;
 use crate::host::session::Session;
@@ -91,9 +92,16 @@ pub(crate) struct Ran {
 }
 
 /// Nothing was started. At least one of the diagnostics is an error.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{}", .0.iter().find(|one| one.severity() == Severity::Error).map_or("", |one| &one.message))]
 pub struct Refusal(pub Diagnostics);
+
+/// All diagnostics as text: a program whose `main` returns a refusal prints this.
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&render(&self.0, Format::Text { color: false }))
+    }
+}
 
 impl From<Diagnostic> for Refusal {
     fn from(diagnostic: Diagnostic) -> Self {
@@ -103,13 +111,15 @@ impl From<Diagnostic> for Refusal {
     }
 }
 
-/// What earlier attempts of this run showed.
+/// The results of earlier attempts of this run.
 #[derive(Default)]
 struct RetryState {
     /// The guard cannot work here, for this reason.
     without_guard: Option<String>,
     /// The number of attempts in which a path changed.
     changed: usize,
+    /// The front end has shown these.
+    told: Diagnostics,
 }
 
 /// The aim of a preparation.
@@ -125,7 +135,7 @@ impl Sandbox {
     pub(crate) fn run(&self, front: &mut dyn FrontEnd) -> Result<Ran, Refusal> {
         let mut earlier = RetryState::default();
         loop {
-            let mut prepared = self.prepare(front, Aim::Start, &earlier)?;
+            let mut prepared = self.prepare(front, Aim::Start, &mut earlier)?;
             let traces = self.leave_nothing(&mut prepared.argv, &prepared.judged.compiled);
             self.check(&prepared, prepared.judged.compiled.guard)?;
             let supervisor = Supervisor::new()?;
@@ -148,7 +158,7 @@ impl Sandbox {
     }
 
     fn try_exec(&self, front: &mut dyn FrontEnd) -> Result<Diagnostic, Refusal> {
-        let prepared = self.prepare(front, Aim::Start, &RetryState::default())?;
+        let prepared = self.prepare(front, Aim::Start, &mut RetryState::default())?;
         self.check(&prepared, false)?;
         let looked = look(&self.host, &prepared.argv)?;
         match looked.missing() {
@@ -160,14 +170,14 @@ impl Sandbox {
     /// Compiles and lowers the policy for a front end that starts nothing. Writes only the files
     /// of ours that the argv binds.
     pub(crate) fn lower(&self, front: &mut dyn FrontEnd) -> Result<Prepared, Refusal> {
-        let prepared = self.prepare(front, Aim::Show, &RetryState::default())?;
+        let prepared = self.prepare(front, Aim::Show, &mut RetryState::default())?;
         write_mount_files(&self.host, &prepared.judged.compiled, &prepared.argv)?;
         Ok(prepared)
     }
 
     /// Compiles, judges and lowers the policy. The front end has shown all warnings when this
     /// returns.
-    fn prepare(&self, front: &mut dyn FrontEnd, aim: Aim, earlier: &RetryState) -> Result<Prepared, Refusal> {
+    fn prepare(&self, front: &mut dyn FrontEnd, aim: Aim, earlier: &mut RetryState) -> Result<Prepared, Refusal> {
         let Self { host, session, .. } = self;
         let request = self.request_after(earlier);
         if session.executable.is_none() && !request.no_guard {
@@ -194,10 +204,7 @@ impl Sandbox {
             }
         };
         let argv = compiled.argv(&machine, &command, &mut said);
-        if earlier.without_guard.is_some() || earlier.changed > 0 {
-            // The first attempt showed the warnings.
-            said.keep_errors();
-        }
+        said.forget(&earlier.told);
         if let Some(why) = earlier.without_guard.clone() {
             let lack = Lack { protection: Protection::Guard, why };
             protection::report(&[lack], &compiled.policy.require, &mut said);
@@ -206,6 +213,7 @@ impl Sandbox {
             return Err(Refusal(said));
         }
         front.tell(&said);
+        earlier.told.extend(said.iter().cloned());
         let prepared = Prepared { session: session.clone(), judged, machine, argv };
         front.lowered(&prepared);
         Ok(prepared)
@@ -270,7 +278,9 @@ pub(crate) struct RunHooks<'a> {
     recheck: Recheck<'a>,
     /// Until the end.
     placeholders: Option<ActivePlaceholders>,
-    /// What the reports compare with.
+    /// The command may have run, so that there is something to report.
+    may_have_run: bool,
+    /// The host before the run, for the reports.
     watch: Option<RunWatch>,
     /// Reports for the end.
     said: Diagnostics,
@@ -279,7 +289,8 @@ pub(crate) struct RunHooks<'a> {
 impl<'a> RunHooks<'a> {
     fn new(compiled: &'a Compiled, argv: &'a Argv, recheck: Recheck<'a>, placeholders: ActivePlaceholders) -> Self {
         let placeholders = Some(placeholders);
-        Self { compiled, argv, recheck, placeholders, watch: None, said: Diagnostics::default() }
+        let may_have_run = argv.guard.is_none();
+        Self { compiled, argv, recheck, placeholders, may_have_run, watch: None, said: Diagnostics::default() }
     }
 
     /// While bwrap mounts, before the command starts.
@@ -292,7 +303,9 @@ impl<'a> RunHooks<'a> {
     pub(super) fn before_exec(&mut self) -> Result<Answer, Report> {
         let gone = || Report::Refused("the placeholders have been removed".to_owned());
         let placeholders = self.placeholders.as_ref().ok_or_else(gone)?;
-        self.recheck.after_mounting(self.argv, placeholders)
+        let answer = self.recheck.after_mounting(self.argv, placeholders)?;
+        self.may_have_run |= matches!(answer, Answer::Go);
+        Ok(answer)
     }
 
     /// After bwrap has failed before the guard started: says what has changed on the host, if
@@ -305,7 +318,7 @@ impl<'a> RunHooks<'a> {
     /// for processes elsewhere that hold a directory of it open.
     pub(super) fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = self.watch.as_ref().filter(|_| self.may_have_run) {
             watch.finish(self.recheck.host, &mut self.said);
         }
     }

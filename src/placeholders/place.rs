@@ -1,11 +1,12 @@
 //! Operations on single files of the host, in directories where a command may have been. They
 //! follow no symlink, and touch only files that a run has made.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fstat, mkdirat, openat, renameat_with, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::diagnostic::reason;
@@ -51,17 +52,35 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP))
 }
 
-/// Removes a file or directory with a temporary name, which only one run uses.
+/// Removes a directory with a temporary name, if it is empty, or a file with the content that a run
+/// has given it. A command can move its own directory to such a name.
 ///
 /// Returns `false` if the next attempt may succeed. A file that another process has put there
 /// stays.
-pub(crate) fn remove_named(host: &Host, path: &AbsPath, is_directory: bool) -> bool {
+pub(crate) fn remove_named(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotFound};
-    let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-    match open_parent(host, path).and_then(|(folder, name)| Ok(unlinkat(&folder, name, flags)?)) {
+    let remove = || -> io::Result<()> {
+        let (folder, name) = open_parent(host, path)?;
+        match content {
+            None => Ok(unlinkat(&folder, name, AtFlags::REMOVEDIR)?),
+            Some(content) => {
+                let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                // A killed run may have written only a part.
+                let is_ours = found.st_nlink == 1 && begins(&folder, name, &found, content)?;
+                if is_ours { Ok(unlinkat(&folder, name, AtFlags::empty())?) } else { Ok(()) }
+            }
+        }
+    };
+    match remove() {
         Ok(()) => true,
         Err(e) => matches!(e.kind(), NotFound | DirectoryNotEmpty | AlreadyExists | IsADirectory) || is_elsewhere(&e),
     }
+}
+
+/// Whether the file holds the whole content of a placeholder, or a part from its beginning.
+fn begins(folder: &OwnedFd, name: &OsStr, found: &Stat, content: &[u8]) -> io::Result<bool> {
+    let written = usize::try_from(found.st_size).ok().and_then(|size| content.get(..size));
+    written.map_or(Ok(false), |written| holds(folder, name, found, written))
 }
 
 /// Whether a directory on the way has become a symlink or a file, so that the path no longer leads

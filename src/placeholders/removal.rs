@@ -35,7 +35,7 @@ fn must_stay(dead: &OtherRun, others: &[OtherRun]) -> bool {
 /// Removes everything with a temporary name. Returns `false` if the next attempt may remove more.
 pub(crate) fn remove_temporary(host: &Host, intents: &[Intent]) -> bool {
     let paths = intents.iter().flat_map(|intent| intent.paths().into_iter().rev());
-    paths.fold(true, |is_clean, (path, is_directory)| place::remove_named(host, &path, is_directory) && is_clean)
+    paths.fold(true, |is_clean, (path, content)| place::remove_named(host, &path, content) && is_clean)
 }
 
 /// The records of placeholders that could not be removed.

@@ -54,7 +54,7 @@ impl Tree<'_> {
     }
 
     pub(crate) fn intent(&self) -> Intent {
-        let inside = self.items.iter().map(|item| (self.relative(item).to_path_buf(), item.content.is_none()));
+        let inside = self.items.iter().map(|item| (self.relative(item).to_path_buf(), item.content));
         Intent::new(&self.temporary, inside)
     }
 

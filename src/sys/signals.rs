@@ -83,7 +83,9 @@ impl Signals {
     /// Blocks signals for this thread, which must be the only one that signals can meet.
     pub(crate) fn block() -> io::Result<Self> {
         // If SIGCHLD is ignored, a child vanishes with its status. bwrap inherits the disposition.
-        set_default(SIGCHLD);
+        if is_ignored(Signal::CHILD) {
+            set_default(SIGCHLD);
+        }
         let mask = SignalMask::supervised();
         let before = mask.change(libc::SIG_BLOCK)?;
         // SAFETY: the kernel reads the mask, whose size it is told, and makes a new descriptor, which

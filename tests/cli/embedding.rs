@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use agent_sandbox::{CompiledSandbox, Ending, Outcome, Sandbox, cli};
+use agent_sandbox::{Code, CompiledSandbox, Ending, Outcome, Sandbox, cli};
 
 use crate::support::{Place, binary, require_bwrap, stderr, stdout};
 
@@ -54,7 +54,7 @@ fn the_example_of_the_documentation_runs() {
         let path = format!("{}:/usr/bin:/bin", place.path().join("bin").display());
         let output = place.command(&example).env("PATH", path).output().unwrap();
         let printed = stdout(&output);
-        assert!(printed.ends_with("\nhidden\n"), "{printed}\n{}", stderr(&output));
+        assert!(printed.ends_with("\nhidden\nmake ended with the exit code 0\n"), "{printed}\n{}", stderr(&output));
         assert!(printed.contains("\n  --ro-bind / / \\\n"), "{printed}");
         assert!(printed.contains("make test\n"), "{printed}");
     }
@@ -128,6 +128,18 @@ fn a_refusal_says_why() {
     let refusal = Sandbox::for_project(place.project()).unwrap().guard("/gone").allow_root().compile().unwrap();
     let refusal = refusal.command(["true"]).run().unwrap_err();
     assert!(refusal.to_string().contains("agent-sandbox"), "{refusal}");
+}
+
+#[test]
+fn nothing_is_lowered_or_run_without_consent() {
+    let place = own_place();
+    place.write("home/data/file", "");
+    place.write("home/code/project/.agent-sandbox.toml", "[filesystem]\nrw = ['~/data']\n");
+    let sandbox = sandbox(&place).compile().unwrap();
+    assert!(sandbox.warnings().iter().any(|warning| warning.code == Code::WideningPolicy), "{:?}", sandbox.warnings());
+    for refusal in [sandbox.argv(["true"]).err().unwrap(), sandbox.command(["true"]).run().err().unwrap()] {
+        assert!(refusal.0.iter().any(|error| error.code == Code::UntrustedPolicy), "{refusal:?}");
+    }
 }
 
 #[test]

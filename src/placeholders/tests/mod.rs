@@ -401,3 +401,19 @@ fn many_runs_at_once_leave_nothing() {
     });
     assert_eq!((scene.project(), scene.journals()), (vec![], 0));
 }
+
+/// A command can move a directory of its own, with a protected file in it, to a temporary name.
+#[test]
+fn a_file_of_the_user_stays_under_a_temporary_name() {
+    let scene = Scene::new();
+    let top = scene.folder.path().join("p/.agent-sandbox-t-0");
+    fs::create_dir(&top).unwrap();
+    let inside = [("".into(), None), (".env".into(), Some(&b"{}\n"[..]))];
+    let intent = crate::host::journal::Intent::new(&abs("/p/.agent-sandbox-t-0"), inside);
+    for (content, stays) in [("secret\n", true), ("{}\n", false)] {
+        fs::write(top.join(".env"), content).unwrap();
+        super::removal::remove_temporary(&scene.host, std::slice::from_ref(&intent));
+        assert_eq!(top.join(".env").exists(), stays, "{content}");
+    }
+    assert!(!top.exists());
+}
