@@ -21,7 +21,7 @@ use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
 use crate::host::identity::Identity;
-use crate::host::nofollow::open_itself;
+use crate::host::last_parent::LastParent;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
 use crate::sys::ablate::{self, Mitigation};
@@ -60,7 +60,8 @@ impl RunWatch {
         let covered = compiled.decisions.iter().filter(|(path, decision)| {
             decision.placeholder.is_none() && decision.access.is_protective() && is_open(path)
         });
-        let covered = covered.filter_map(|(path, _)| Some((path.clone(), FileBirth::at(host, path)?)));
+        let mut parent = LastParent::default();
+        let covered = covered.filter_map(|(path, _)| Some((path.clone(), FileBirth::at(host, path, &mut parent)?)));
         let keys = compiled.resolution.matches.iter().filter_map(|found| {
             let keys = &found.rule.refinements.report_keys;
             let is_watched = !keys.is_empty() && can_be_written(&found.path);
@@ -122,8 +123,10 @@ impl RunWatch {
     }
 
     fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
-        let is_another =
-            |(path, before): &&(AbsPath, FileBirth)| FileBirth::at(host, path).is_some_and(|now| now != *before);
+        let mut parent = LastParent::default();
+        let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
+            FileBirth::at(host, path, &mut parent).is_some_and(|now| now != *before)
+        };
         let replaced: Vec<String> = self
             .covered
             .iter()
@@ -189,9 +192,10 @@ struct FileBirth {
 }
 
 impl FileBirth {
-    fn at(host: &Host, path: &AbsPath) -> Option<Self> {
-        let file = open_itself(host, path).ok()?;
-        let found = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME).ok()?;
+    fn at(host: &Host, path: &AbsPath, parent: &mut LastParent) -> Option<Self> {
+        let path = host.real(path);
+        let (dir, name) = parent.of(&path).ok()?;
+        let found = statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO | StatxFlags::BTIME).ok()?;
         let identity = Identity { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino };
         let has_time = found.stx_mask & StatxFlags::BTIME.bits() != 0;
         Some(Self { identity, created: has_time.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec)) })
