@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 
-use rustix::fs::{AtFlags, FileType, StatxAttributes, StatxFlags, statx};
+use rustix::fs::{FileType, StatxAttributes, StatxFlags};
 use rustix::mount::MountFlags;
 
 use super::mounts;
@@ -153,11 +153,9 @@ struct VisibleFile {
 /// Looks at a path without following a symlink.
 fn look(path: &AbsPath, parent: &mut LastParent) -> io::Result<VisibleFile> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::INO | StatxFlags::MNT_ID;
-    let (parent, name) = parent.of(path.as_path())?;
-    let found = statx(parent, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)?;
-    let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+    let found = parent.statx(path.as_path(), wanted)?;
     Ok(VisibleFile {
-        identity: Identity { device, inode: found.stx_ino },
+        identity: Identity::of_statx(&found),
         mount: found.stx_mnt_id,
         is_mount: found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
         kind: FileType::from_raw_mode(found.stx_mode.into()),

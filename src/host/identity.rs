@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::Stat;
+use rustix::fs::{Stat, Statx, StatxFlags, makedev};
 use serde::{Deserialize, Serialize};
 
 /// Device and inode number. Once a file is gone, the kernel may give its number to another file.
@@ -22,5 +22,28 @@ impl Identity {
     #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
     pub fn of_stat(found: &Stat) -> Self {
         Self { device: found.st_dev as u64, inode: found.st_ino as u64 }
+    }
+
+    pub fn of_statx(found: &Statx) -> Self {
+        Self { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino }
+    }
+}
+
+/// A file and the time at which it was created, if the file system has it: ext4 gives the inode
+/// number of a removed file to the next new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileBirth {
+    pub identity: Identity,
+    created: Option<(i64, u32)>,
+}
+
+impl FileBirth {
+    /// The fields that [`FileBirth::of`] needs.
+    pub const WANTED: StatxFlags = StatxFlags::INO.union(StatxFlags::BTIME);
+
+    pub fn of(found: &Statx) -> Self {
+        let has_time = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let created = has_time.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec));
+        Self { identity: Identity::of_statx(found), created }
     }
 }

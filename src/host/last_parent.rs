@@ -4,13 +4,19 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, statx};
 use rustix::io::Errno;
 
 #[derive(Default)]
 pub(crate) struct LastParent(Option<(PathBuf, OwnedFd)>);
 
 impl LastParent {
+    /// Looks at `path` without following a symlink.
+    pub(crate) fn statx(&mut self, path: &Path, wanted: StatxFlags) -> Result<Statx, Errno> {
+        let (dir, name) = self.of(path)?;
+        statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, wanted)
+    }
+
     /// Returns the directory of `path` and the name of `path` in it. A symlink on the way to the
     /// directory is an error. A directory that stays open is the one that had the path when it was
     /// opened. `/` is in itself.

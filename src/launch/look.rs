@@ -6,20 +6,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use rustix::fs::{Access, AtFlags, access, statat};
+use rustix::fs::{Access, StatxFlags, access};
 use rustix::io::Errno;
 
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::host::identity::Identity;
+use crate::host::identity::{FileBirth, Identity};
 use crate::host::last_parent::LastParent;
 use crate::policy::path::AbsPath;
 use crate::policy::places;
 
 /// Seconds and nanoseconds.
-type Moment = (i64, i64);
+type Moment = (i64, u32);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
@@ -37,7 +37,7 @@ struct MountTarget {
     /// The policy closes this path.
     is_closed: bool,
     /// `None` if nothing is there.
-    found: Option<Identity>,
+    found: Option<FileBirth>,
 }
 
 /// The first difference between two looks.
@@ -71,20 +71,16 @@ impl Look {
     pub(super) fn again(&self, host: &Host) -> Result<Self, CannotLook> {
         let mut look = self.clone();
         let mut parent = LastParent::default();
-        let mut stat = |path: &AbsPath| {
-            let found =
-                parent.of(&host.real(path)).and_then(|(dir, name)| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW));
-            match found {
-                Ok(found) => Ok(Some(found)),
-                Err(Errno::NOENT) => Ok(None),
-                Err(e) => Err(CannotLook { path: path.clone(), error: e.into() }),
-            }
+        let mut stat = |path: &AbsPath| match parent.statx(&host.real(path), FileBirth::WANTED | StatxFlags::CTIME) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(CannotLook { path: path.clone(), error: e.into() }),
         };
         for target in &mut look.targets {
-            target.found = stat(&target.path)?.map(|found| Identity::of_stat(&found));
+            target.found = stat(&target.path)?.map(|found| FileBirth::of(&found));
         }
         for (path, moment) in &mut look.directories {
-            *moment = stat(path)?.map(|found| (found.st_ctime, found.st_ctime_nsec.cast_signed()));
+            *moment = stat(path)?.map(|found| (found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec));
         }
         Ok(look)
     }
@@ -94,7 +90,7 @@ impl Look {
         let shows_host = |expected: &Expected| matches!(expected.access, Expectation::Rw | Expectation::Ro);
         let noted = |expected: Expected| {
             let at = self.targets.binary_search_by(|target| target.path.cmp(expected.host_path())).ok()?;
-            Some((expected.path, self.targets[at].found?))
+            Some((expected.path, self.targets[at].found?.identity))
         };
         plan.all_expected().filter(shows_host).filter_map(noted).collect()
     }

@@ -207,10 +207,12 @@ fn settle(matches: &[&Match]) -> Decisions {
     let mut matches = matches.to_vec();
     matches.sort_by(|a, b| a.path.cmp(&b.path));
     let mut decisions = PathMap::default();
+    let mut decided_around: Vec<AbsPath> = Vec::new();
     let mut ignored = Vec::new();
     for at_path in matches.chunk_by(|a, b| a.path == b.path) {
         let path = &at_path[0].path;
-        let around = decisions.nearest_above(path);
+        while decided_around.pop_if(|at| !path.is_within(at)).is_some() {}
+        let around = decided_around.last().and_then(|at| decisions.get_key_value(at));
         let mut candidates: Vec<Candidate> =
             at_path.iter().map(|found| Candidate::new(found, around, &decisions)).collect();
         candidates.sort_by(Candidate::strongest_first);
@@ -242,6 +244,7 @@ fn settle(matches: &[&Match]) -> Decisions {
         let unnamed = unnamed_by_all(reaching);
         let losers: Vec<&Match> = losers.iter().map(|loser| loser.found).collect();
         decisions.insert(path.clone(), Decision { out_of_reach, ..won(winner.found, &losers, unnamed) });
+        decided_around.push(path.clone());
     }
     Decisions { by_path: decisions, ignored }
 }

@@ -17,18 +17,23 @@ impl Plan {
         let with_content = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let second: BTreeMap<&AbsPath, &AbsPath> =
             self.mounts.iter().filter_map(|planned| planned.mount.second_mount()).collect();
-        let expected = |(path, view): (&AbsPath, &View)| Expected {
-            path: path.clone(),
-            access: match view {
+        let mut around: Vec<(&AbsPath, View)> = Vec::new();
+        let mut expected = BTreeMap::new();
+        for (path, view) in self.views.iter() {
+            while around.pop_if(|(at, _)| !path.is_within(at)).is_some() {}
+            let view_around = around.last().map_or(View::HostRo, |(_, view)| *view);
+            around.push((path, *view));
+            let access = match view {
                 _ if with_content.contains(path) => Expectation::Content,
                 View::HostRw => Expectation::Rw,
                 View::HostRo => Expectation::Ro,
                 View::Masked => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
-            },
-            required: view.is_narrower_than(self.view_around(path)) && !may_be_missing.contains(path),
-            source: second.get(path).map(|source| (*source).clone()),
-        };
-        self.views.iter().map(|border| (border.0.clone(), expected(border))).collect()
+            };
+            let required = view.is_narrower_than(view_around) && !may_be_missing.contains(path);
+            let source = second.get(path).map(|source| (*source).clone());
+            expected.insert(path.clone(), Expected { path: path.clone(), access, required, source });
+        }
+        expected
     }
 }

@@ -33,10 +33,9 @@ pub(super) struct Pin {
 /// of reach: the rule that excludes the directory around its match keeps all of it excluded.
 pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, Pin> {
     let mut pins = BTreeMap::new();
-    let mut pin = |path: &AbsPath, unnamed: Option<&UnnamedAncestors>, because: &Origin| {
-        let way = decisions.way_to(path);
+    let mut pin = |way: &[_], path: &AbsPath, unnamed: Option<&UnnamedAncestors>, because: &Origin| {
         let named =
-            movable(&way, path).filter(|it| !unnamed.is_some_and(|unnamed| unnamed.may_move(it.directory, it.root)));
+            movable(way, path).filter(|it| !unnamed.is_some_and(|unnamed| unnamed.may_move(it.directory, it.root)));
         for Movable { directory, .. } in named {
             if !pins.contains_key(directory) {
                 let pin = Pin { keeps: path.clone(), because: because.clone() };
@@ -44,20 +43,23 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, 
             }
         }
     };
+    let mut way: Vec<(&AbsPath, &Decision)> = Vec::new();
     for (path, decision) in decisions.iter() {
+        while way.pop_if(|(at, _)| !path.is_within(at)).is_some() {}
         if decision.access.is_protective() && !decision.out_of_reach {
-            pin(path, decision.unnamed.as_deref(), &decision.origin);
+            pin(&way, path, decision.unnamed.as_deref(), &decision.origin);
         }
+        way.push((path, decision));
     }
     // A preset's `ro` on an excluded path has no decision. The rule that excludes the path may be a
     // glob with `**`, which names less of the way (SPEC B13).
     for found in decisions.pinned_although_ignored() {
-        pin(&found.path, found.unnamed.as_deref(), &found.rule.origin);
+        pin(&decisions.way_to(&found.path), &found.path, found.unnamed.as_deref(), &found.rule.origin);
     }
     // Our own files have no decision where a rule around them protects them, and that rule may be a
     // glob with `**`, too.
     for file in own {
-        pin(&file.path, None, &OUR_OWN);
+        pin(&decisions.way_to(&file.path), &file.path, None, &OUR_OWN);
     }
     pins
 }

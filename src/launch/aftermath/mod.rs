@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, StatxFlags, accessat, chmodat, lstat, makedev, statat, statx};
+use rustix::fs::{AtFlags, Mode, accessat, chmodat, lstat, statat};
 use rustix::io::Errno;
 
 use crate::compile::Compiled;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
-use crate::host::identity::Identity;
-use crate::host::nofollow::open_itself;
+use crate::host::identity::FileBirth;
+use crate::host::last_parent::LastParent;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
 use crate::sys::ablate::{self, Mitigation};
@@ -60,7 +60,11 @@ impl RunWatch {
         let covered = compiled.decisions.iter().filter(|(path, decision)| {
             decision.placeholder.is_none() && decision.access.is_protective() && is_open(path)
         });
-        let covered = covered.filter_map(|(path, _)| Some((path.clone(), FileBirth::at(host, path)?)));
+        let mut parent = LastParent::default();
+        let covered = covered.filter_map(|(path, _)| {
+            let found = parent.statx(&host.real(path), FileBirth::WANTED).ok()?;
+            Some((path.clone(), FileBirth::of(&found)))
+        });
         let keys = compiled.resolution.matches.iter().filter_map(|found| {
             let keys = &found.rule.refinements.report_keys;
             let is_watched = !keys.is_empty() && can_be_written(&found.path);
@@ -122,8 +126,11 @@ impl RunWatch {
     }
 
     fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
-        let is_another =
-            |(path, before): &&(AbsPath, FileBirth)| FileBirth::at(host, path).is_some_and(|now| now != *before);
+        let mut parent = LastParent::default();
+        let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
+            let found = parent.statx(&host.real(path), FileBirth::WANTED);
+            found.is_ok_and(|now| FileBirth::of(&now) != *before)
+        };
         let replaced: Vec<String> = self
             .covered
             .iter()
@@ -178,24 +185,6 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
 /// follow it, and so does a path that cannot be looked at.
 fn is_there(host: &Host, path: &AbsPath) -> bool {
     !matches!(lstat(host.real(path)), Err(Errno::NOENT | Errno::NOTDIR))
-}
-
-/// A file and the time at which it was created, if the file system has it: ext4 gives the inode
-/// number of a removed file to the next new one.
-#[derive(PartialEq, Eq)]
-struct FileBirth {
-    identity: Identity,
-    created: Option<(i64, u32)>,
-}
-
-impl FileBirth {
-    fn at(host: &Host, path: &AbsPath) -> Option<Self> {
-        let file = open_itself(host, path).ok()?;
-        let found = statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME).ok()?;
-        let identity = Identity { device: makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino };
-        let has_time = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-        Some(Self { identity, created: has_time.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec)) })
-    }
 }
 
 /// Makes a folder of this user writable. The run may have closed it to keep its changes from being

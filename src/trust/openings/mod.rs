@@ -22,7 +22,7 @@ use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
 use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, PathMap};
+use crate::policy::path::AbsPath;
 use crate::policy::path_json::Word;
 use crate::policy::rule::{Access, HardLinks, LayerKind, Protection};
 
@@ -191,12 +191,13 @@ impl<'a> Comparison<'a> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
         let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
-        let mut views: PathMap<(View, View)> = PathMap::default();
+        let mut around: Vec<(&AbsPath, (View, View))> = Vec::new();
         let mut opened = BTreeMap::new();
         for path in borders {
             let here = (self.before.plan.view(path), self.after.plan.view(path));
-            let is_said = views.nearest_above(path).is_some_and(|(_, around)| *around == here);
-            views.insert(path.clone(), here);
+            while around.pop_if(|(at, _)| !path.is_within(at)).is_some() {}
+            let is_said = around.last().is_some_and(|(_, around)| *around == here);
+            around.push((path, here));
             let (from, to) = (Openness::from(here.0), Openness::from(here.1));
             if to <= from || self.is_by_the_way(path) || devices.iter().any(|device| path.is_within(device)) {
                 continue;
