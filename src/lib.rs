@@ -13,57 +13,44 @@
 //! changes the umask for a moment.
 
 #![warn(unreachable_pub)]
-#![warn(missing_docs)]
 
 // The rooms, in the order of their imports: a room imports only rooms above it. `model` imports
 // `policy` alone. tests/docs/rooms.rs holds this order. They are public for the tests of this
 // repository alone.
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod policy;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod diagnostic;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod sys;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod host;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod compile;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod trust;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod placeholders;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod guard;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod launch;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod model;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod audit;
 
 #[doc(hidden)]
-#[allow(missing_docs)]
 pub mod cli;
 
 use std::ffi::OsString;

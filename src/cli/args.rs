@@ -172,8 +172,8 @@ impl Options {
     }
 }
 
-/// Adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has refused a flag
-/// that is in both places and may be given once only.
+/// Adds the flags behind a subcommand to those before it. `refuse_misplaced_flag` has refused a
+/// flag that is in both places and may be given once only.
 fn merge(options: &mut Options, behind: &ArgMatches) {
     // An error says that the subcommand does not take the flag.
     fn one<T: Clone + Send + Sync + 'static>(behind: &ArgMatches, flag: &str) -> Option<T> {

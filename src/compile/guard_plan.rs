@@ -15,7 +15,7 @@ pub const SUBCOMMAND: &str = "__guard";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardPlan {
-    /// The mounts that the guard makes (SPEC B14), in this order: parents before children.
+    /// The mounts that the guard makes (SPEC B14), parents before children. Masks come last.
     pub overflow: Vec<Tightening>,
     /// The mounts that the guard must find besides its own, parents before children.
     pub expect: Vec<Expected>,

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::policy::path::escape_for_display;
 
-/// Quotes an argument on one line, for a command that a person may copy. Bytes that a terminal would
-/// obey or could not show are escaped in `$'…'`, which bash, zsh and ksh read.
+/// Quotes an argument on one line, for a command that a person may copy. Bytes that a terminal
+/// would obey or could not show are escaped in `$'…'`, which bash, zsh and ksh read.
 pub(crate) fn shell_quote(word: &OsStr) -> String {
     if let Some(text) = word.to_str().filter(|text| escape_for_display(word) == **text) {
         return quote_text(text);
@@ -21,8 +21,8 @@ pub(crate) fn shell_quote(word: &OsStr) -> String {
     format!("$'{}'", escaped.collect::<String>())
 }
 
-/// Quotes an argument so that a POSIX shell reads it back, byte for byte. `shell-words` takes text only, and
-/// paths are bytes.
+/// Quotes an argument so that a POSIX shell reads it back, byte for byte. `shell-words` takes text
+/// only, and paths are bytes.
 pub(crate) fn quote(word: &OsStr) -> Vec<u8> {
     if let Some(text) = word.to_str() {
         return quote_text(text).into_bytes();

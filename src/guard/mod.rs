@@ -37,9 +37,7 @@ use crate::sys::{capabilities, landlock, namespaces};
 use report::{Answer, Report, refusal};
 use verify::Verifier;
 
-/// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command. A program that
-/// embeds this library can be its own guard: name it as `Session::executable`, and call this
-/// function when its first argument is [`crate::compile::guard_plan::SUBCOMMAND`].
+/// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command.
 pub fn main(args: &[OsString]) -> ExitCode {
     let sheet = match run_sheet() {
         Ok(sheet) => sheet,

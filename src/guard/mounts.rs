@@ -54,8 +54,8 @@ fn mask(path: &AbsPath, parent: &mut LastParent) -> io::Result<()> {
     Ok(move_mount(&copy, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// Whether a directory of another user keeps the guard from `path`. The command has the same rights.
-/// A directory that the user owns does not count: the command could change its mode.
+/// Whether a directory of another user keeps the guard from `path`. The command has the same
+/// rights. A directory that the user owns does not count: the command could change its mode.
 fn is_out_of_reach(error: &io::Error, path: &AbsPath) -> bool {
     let closing = path.ancestors().skip(1).find_map(|directory| open(&directory).ok());
     let owner = closing.and_then(|directory| fstat(&directory).ok()).map(|found| found.st_uid);

@@ -1,8 +1,8 @@
 //! The file system that a policy is compiled for. All reading of it goes through here.
 //!
-//! The host is a real directory tree with a root. In production the root is `/`. A test compiles for a
-//! tree in a temporary directory, so that it needs no mock and its snapshots hold stable paths. An
-//! absolute symlink therefore starts at the host's root.
+//! The host is a real directory tree with a root. In production the root is `/`. A test compiles
+//! for a tree in a temporary directory, so that it needs no mock and its snapshots hold stable
+//! paths. An absolute symlink therefore starts at the host's root.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -112,8 +112,8 @@ impl Host {
         path.strip_prefix("/").map_or(Cow::Borrowed(path), |relative| Cow::Owned(self.root.join(relative)))
     }
 
-    /// Follows `path` component by component. The rest after a missing component, or after one that is
-    /// no directory, stays as spelled.
+    /// Follows `path` component by component. The rest after a missing component, or after one that
+    /// is no directory, stays as spelled.
     pub fn resolve(&self, path: &Path) -> io::Result<Resolved> {
         self.resolve_from(&AbsPath::root(), path)
     }
@@ -186,8 +186,8 @@ impl Host {
         Ok(Resolved { path: AbsPath::from_normal(std::mem::take(at)), links, kind, names })
     }
 
-    /// The deepest folder on the way to `path` that an earlier search reached, and where the rest of
-    /// `path` begins. Only normal forms are recorded, so that much of `path` has normal form.
+    /// The deepest folder on the way to `path` that an earlier search reached, and where the rest
+    /// of `path` begins. Only normal forms are recorded, so that much of `path` has normal form.
     fn nearest_known(&self, path: &Path) -> (PathBuf, usize) {
         let bytes = path.as_os_str().as_bytes();
         let known = self.seen.as_ref().and_then(|seen| {
@@ -241,8 +241,8 @@ impl Host {
         }
     }
 
-    /// Number of names (hard links) of the file at `path`, which holds no symlinks; `None` if nothing
-    /// exists there.
+    /// Number of names (hard links) of the file at `path`, which holds no symlinks; `None` if
+    /// nothing exists there.
     pub fn names(&self, path: &AbsPath) -> io::Result<Option<u64>> {
         self.found(path.as_path()).map(|found| found.map(|found| found.names))
     }
@@ -267,8 +267,8 @@ impl Host {
         self.nearest_folder(path).is_some_and(|folder| self.is_writable(folder))
     }
 
-    /// Whether the command, which runs with our rights, could create `path`. It can change the mode of a
-    /// folder of ours.
+    /// Whether the command, which runs with our rights, could create `path`. It can change the mode
+    /// of a folder of ours.
     pub fn could_be_created(&self, path: &AbsPath) -> bool {
         // EROFS, for example, cannot be changed.
         let is_closed = |folder: &Path| access(&*self.reached(folder), Access::WRITE_OK) == Err(Errno::ACCESS);

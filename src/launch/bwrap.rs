@@ -37,8 +37,8 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         return Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
             .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"));
     };
-    // Also the outermost folder: since an earlier run, a planted `.git` may have made a subfolder the
-    // root.
+    // Also the outermost folder: since an earlier run, a planted `.git` may have made a subfolder
+    // the root.
     let project = &compiled.layers.project;
     let in_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
     // A file that a rule protects may have been created in a writable folder while it was missing.
@@ -64,8 +64,8 @@ pub(super) fn sufficient_flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diag
     Err(Diagnostic::new(Code::BwrapTooOld, message).help("bubblewrap 0.5 and newer have it"))
 }
 
-/// The flags that its help names. A version would not tell: distributions carry patches, and wrappers
-/// stand in for bwrap.
+/// The flags that its help names. A version would not tell: distributions carry patches, and
+/// wrappers stand in for bwrap.
 pub(crate) fn flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
     let help = asked(bwrap, "--help")?;
     Ok(help.split_whitespace().filter(|word| word.starts_with("--")).map(str::to_owned).collect())

@@ -1,7 +1,7 @@
 //! The start of a sandbox: finds bwrap and the command, checks that this machine can run them, and
 //! supervises the run or executes bwrap. [`run`] tells the story. Only this room and
-//! `placeholders` change the host, and only where a rule asked for it (`if-missing = "create"` and
-//! `"block"`).
+//! `placeholders` change the host: paths that a rule asks for (`if-missing = "create"` and
+//! `"block"`), files of ours in the state folder, and repositories that a command broke or planted.
 
 pub mod aftermath;
 pub(crate) mod apparmor;

@@ -1,7 +1,7 @@
-//! Our files that bwrap binds: the guard's plan, contents that replace a file, and the mask of hidden
-//! files. They are in the state folder, which no rule makes writable inside (SPEC D6). The name of a
-//! content is its SHA-256, so a policy always has the same argv. Each use checks owner, mode and
-//! content again.
+//! Our files that bwrap binds: the guard's plan, contents that replace a file, and the mask of
+//! hidden files. They are in the state folder, which no rule makes writable inside (SPEC D6). The
+//! name of a content is its SHA-256, so a policy always has the same argv. Each use checks owner,
+//! mode and content again.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};

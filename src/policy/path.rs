@@ -190,7 +190,7 @@ impl fmt::Debug for AbsPath {
     }
 }
 
-/// For people: a name cannot forge a line or drive the terminal, because [`shown`] escapes it.
+/// For people: a name cannot forge a line or drive the terminal, because [`escape_for_display`] escapes it.
 impl fmt::Display for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escape_for_display(self.0.as_os_str()))

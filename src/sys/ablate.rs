@@ -46,7 +46,8 @@ mitigations! {
     ClosedMounts = "closed-mounts";
     /// The guard compares the mounts with the plan before the command starts.
     GuardCheck = "guard-check";
-    /// Beside another sandbox, the policy is compiled again after mounting.
+    /// The supervisor compares the host again after mounting, and beside another sandbox compiles the
+    /// policy again.
     LookAgain = "look-again";
     /// Root keeps no capability.
     RootCapabilities = "root-capabilities";

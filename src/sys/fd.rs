@@ -1,5 +1,5 @@
-//! File descriptors. An open directory is a way out of every sandbox, so no descriptor of the caller
-//! but the standard three passes.
+//! File descriptors. An open directory is a way out of every sandbox, so no descriptor of the
+//! caller but the standard three passes.
 
 use std::fs;
 use std::io::{self, Read, Seek, Write};
@@ -48,8 +48,8 @@ fn mark_each() -> io::Result<()> {
 
 #[allow(unsafe_code)]
 fn mark(number: RawFd) -> Result<(), Errno> {
-    // SAFETY: the borrow ends with this call. If another thread closes the descriptor meanwhile, the
-    // call fails or marks its successor; neither touches memory.
+    // SAFETY: the borrow ends with this call. If another thread closes the descriptor meanwhile,
+    // the call fails or marks its successor; neither touches memory.
     fcntl_setfd(unsafe { BorrowedFd::borrow_raw(number) }, FdFlags::CLOEXEC)
 }
 

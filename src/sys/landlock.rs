@@ -1,5 +1,5 @@
-//! Landlock: keeps signals and abstract sockets within the sandbox, and restricts the directories in
-//! which names change.
+//! Landlock: keeps signals and abstract sockets within the sandbox, and restricts the directories
+//! in which names change.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -88,8 +88,8 @@ impl Signals {
         }
         let mask = SignalMask::supervised();
         let before = mask.change(libc::SIG_BLOCK)?;
-        // SAFETY: the kernel reads the mask, whose size it is told, and makes a new descriptor, which
-        // no one else knows.
+        // SAFETY: the kernel reads the mask, whose size it is told, and makes a new descriptor,
+        // which no one else knows.
         let descriptor = unsafe {
             let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
             let made = libc::syscall(libc::SYS_signalfd4, -1, &raw const mask.0, size_of::<u64>(), flags);
@@ -157,8 +157,8 @@ pub(crate) fn stops_by_default(signal: Signal) -> bool {
     [Signal::STOP, Signal::TSTP, Signal::TTIN, Signal::TTOU].contains(&signal)
 }
 
-/// Whether the kernel sends this signal to a whole process group, for a terminal. The command, which
-/// is in our group, then has it already.
+/// Whether the kernel sends this signal to a whole process group, for a terminal. The command,
+/// which is in our group, then has it already.
 pub(crate) fn meets_the_group(signal: Signal) -> bool {
     let of_terminal = [Signal::INT, Signal::QUIT, Signal::HUP, Signal::WINCH, Signal::CONT];
     stops_by_default(signal) || of_terminal.contains(&signal)

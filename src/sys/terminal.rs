@@ -29,8 +29,8 @@ impl Foreground {
         (tcgetpgrp(&terminal) == Ok(ours)).then_some(Self { terminal, ours })
     }
 
-    /// Takes the foreground back, unless another live group has it: a shell may have put us into the
-    /// background.
+    /// Takes the foreground back, unless another live group has it: a shell may have put us into
+    /// the background.
     pub(crate) fn take_back(&self) {
         if tcgetpgrp(&self.terminal).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
             // From the background this sends SIGTTOU, which is blocked, and goes on.

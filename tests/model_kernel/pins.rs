@@ -1,4 +1,4 @@
-//! A directory with a mount on it cannot be moved, even where that mount is hidden: what `src/plan/pins.rs` relies on.
+//! A directory with a mount on it cannot be moved, even where that mount is hidden: what `src/compile/plan/pins.rs` relies on.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -153,7 +153,7 @@ fn relative(path: &AbsPath, project: &Project) -> String {
     escape_for_display(path.relative_to(&project.root).map_or(path.as_os_str(), |relative| relative.as_os_str()))
 }
 
-/// Breaks `text` into lines of a comment. It holds no line breaks: `shown` escapes them in names.
+/// Breaks `text` into lines of a comment. Names in it have no line breaks: they are escaped.
 fn comment(text: &str) -> String {
     let mut out = String::from("#");
     let mut width = 1;

@@ -65,7 +65,8 @@ impl fmt::Display for View {
     }
 }
 
-/// The view at `path`. `views` has an entry for each mount point; everything lies below a mount of `/`.
+/// The view at `path`. `views` has an entry for each mount point; everything lies below a mount of
+/// `/`.
 pub(super) fn at(views: &PathMap<View>, path: &AbsPath) -> View {
     views.nearest(path).map_or(View::HostRo, |(_, view)| *view)
 }

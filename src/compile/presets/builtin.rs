@@ -53,8 +53,8 @@ impl Library {
         position(name).is_some()
     }
 
-    /// What is wrong with those that were asked for. The files are part of this crate, and a
-    /// mistake in one stops every run that uses it, so that it cannot go unseen.
+    /// The mistakes in the presets that were read. The files are part of this crate; a mistake stops
+    /// every run that uses the file.
     pub fn mistakes(self) -> Diagnostics {
         self.mistakes.into_inner()
     }

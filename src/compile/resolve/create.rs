@@ -1,5 +1,5 @@
-//! What is created before the start: for rules that ask for it, and for installed programs that need
-//! it (SPEC P9).
+//! Files and directories that a start creates, for rules that ask for them and for installed
+//! programs that need them (SPEC P9).
 
 use std::path::Path;
 

@@ -52,7 +52,8 @@ pub(super) fn rules(
             // `/var/run` is a link to `/run` on most hosts.
             Ok(resolved) if resolved.kind.is_some() && !sockets.contains(&resolved.path) => sockets.push(resolved.path),
             Ok(_) => {}
-            // Another user's directory: the command runs with our rights and cannot get there either.
+            // Another user's directory: the command runs with our rights and cannot get there
+            // either.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             Err(e) => {
                 let message = format!("cannot look at the socket `{candidate}`: {}", reason(&e));

@@ -30,8 +30,8 @@ impl Resolver<'_> {
         self.accept(Match { links, names, ..Match::new(rule.clone(), path, kind, exactness) });
     }
 
-    /// The kind of file that will be at `path` when the command starts, if it is `kind` now. Records
-    /// the rule if that is nothing, or a placeholder.
+    /// The kind of file that will be at `path` when the command starts, if it is `kind` now.
+    /// Records the rule if that is nothing, or a placeholder.
     fn kind_at_start(&mut self, rule: &Arc<Rule>, path: &AbsPath, kind: Option<FileKind>) -> Option<FileKind> {
         let there = kind.filter(|_| !self.stands(path));
         let made = || {

@@ -1,5 +1,5 @@
-//! From rules to paths on this host. All reading of the file system for rules happens here: no later
-//! stage asks the host again.
+//! From rules to paths on this host. All reading of the file system for rules happens here: no
+//! later stage asks the host again.
 
 mod create;
 mod docker;

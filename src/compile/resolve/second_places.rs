@@ -1,8 +1,8 @@
 //! A file of the home that appears in a second place inside (SPEC P10).
 //!
-//! A program that saves by a temporary file and a rename cannot do so beside a file in the read-only
-//! home. In a writable directory it can create the temporary file; the rename over the mount is
-//! refused, and then it writes in place.
+//! A program that saves by a temporary file and a rename cannot do so beside a file in the
+//! read-only home. In a writable directory it can create the temporary file; the rename over the
+//! mount is refused, and then it writes in place.
 
 use crate::compile::placeholder::Placeholder;
 use crate::host::FileKind;

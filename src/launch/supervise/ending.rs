@@ -22,8 +22,8 @@ impl Ending {
         }
     }
 
-    /// The ending that bwrap's exit code stands for. For a command that was killed, bwrap exits with
-    /// 128 plus the signal; a command may also exit with such a code by itself.
+    /// The ending that bwrap's exit code stands for. For a command that was killed, bwrap exits
+    /// with 128 plus the signal; a command may also exit with such a code by itself.
     pub(super) fn guessed(code: u8) -> Self {
         let signal = code.checked_sub(128).and_then(|number| signals::named(number.into()));
         match signal.filter(|signal| signals::ends_by_default(*signal)) {

@@ -58,8 +58,8 @@ impl Run<'_> {
         }
     }
 
-    /// Continues the processes that are still stopped after we were continued. A shell continues the
-    /// whole group, and then a second SIGCONT could undo a stop that came after the first. So
+    /// Continues the processes that are still stopped after we were continued. A shell continues
+    /// the whole group, and then a second SIGCONT could undo a stop that came after the first. So
     /// SIGCONT is not passed on at once.
     fn continue_the_stopped(&mut self) {
         let all = [Some(&self.bwrap.process), self.init.as_ref(), self.target()];

@@ -56,7 +56,8 @@ pub(crate) struct GivenStreams {
 }
 
 /// While it exists, signals wait for the run or for its drop, so that no signal interrupts the work
-/// before and after a run. Only the main thread may use it, with no other thread running.
+/// before and after a run. It blocks the signals of one thread: other threads of the process must
+/// block them, too, if they shall wait.
 pub(crate) struct Supervisor {
     signals: Signals,
 }
@@ -68,7 +69,7 @@ impl Supervisor {
     }
 
     /// Runs the command and returns when no process inside is alive any more. `sheet` has the
-    /// identities that the guard compares. No stream of `given` may need a reader in this process.
+    /// identities that the guard compares. Another thread must read the pipes of `given`.
     pub(crate) fn run(
         &self,
         host: &Host,

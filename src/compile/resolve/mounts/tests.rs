@@ -4,7 +4,8 @@ fn abs(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
-/// `alias = name under which the rule reached it`, with `(around)` where the rule is on a folder around that.
+/// `alias = name under which the rule reached it`, with `(around)` where the rule is on a folder
+/// around that.
 fn aliases(table: &str, path: &str) -> Vec<String> {
     let found = Mounts::read(table.as_bytes()).map(|mounts| mounts.aliases(&abs(path))).unwrap_or_default();
     let around = |of: &AliasOf| if of.inherited { " (around)" } else { "" };

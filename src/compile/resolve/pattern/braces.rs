@@ -35,8 +35,8 @@ fn expand_into(text: &[u8], groups: usize, out: &mut Vec<Vec<u8>>) -> Result<(),
     Ok(())
 }
 
-/// The places of the first `{`, of its commas and of its `}`, outside of `[…]`. Empty if there is no
-/// group.
+/// The places of the first `{`, of its commas and of its `}`, outside of `[…]`. Empty if there is
+/// no group.
 fn first_group(text: &[u8]) -> Result<Vec<usize>, PatternError> {
     let mut depth = 0_usize;
     let mut cuts = Vec::new();

@@ -35,7 +35,8 @@ impl Written {
 }
 
 impl Class {
-    /// Parses the text between the brackets, which is not empty and whose last byte escapes nothing.
+    /// Parses the text between the brackets, which is not empty and whose last byte escapes
+    /// nothing.
     pub(super) fn parse(inner: &[u8]) -> Result<Self, PatternError> {
         let mut units = units(inner);
         let mut written = Vec::new();

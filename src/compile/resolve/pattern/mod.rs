@@ -1,7 +1,8 @@
 //! Parses the text of a rule: one path, or globs made of components (SPEC G1).
 //!
 //! A glob is matched component by component while walking, so a directory that no pattern can match
-//! below is never opened. The common forms cost one comparison of bytes; `globset` matches the rest.
+//! below is never opened. The common forms cost one comparison of bytes; `globset` matches the
+//! rest.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -129,8 +130,8 @@ pub(super) fn advance(components: &[Component], at: usize, name: &OsStr) -> impl
     is_deep.then_some(at).into_iter().chain(components[takes].matches(name).then_some(takes + 1))
 }
 
-/// Whether the components of a glob match `path`, which is relative to its prefix. Tracks all states
-/// at once, so the time is bounded for every pattern.
+/// Whether the components of a glob match `path`, which is relative to its prefix. Tracks all
+/// states at once, so the time is bounded for every pattern.
 pub(super) fn matches_path(components: &[Component], path: &Path) -> bool {
     let end = components.len();
     let mut states = BTreeSet::from([0]);
@@ -178,8 +179,8 @@ fn glob(text: &[u8]) -> Result<Glob, PatternError> {
         }
     }
     if components.is_empty() {
-        // One alternative of a brace is literal, as in `{a,b*}`: match its last name, so that it has
-        // the precedence of the glob that it is a part of.
+        // One alternative of a brace is literal, as in `{a,b*}`: match its last name, so that it
+        // has the precedence of the glob that it is a part of.
         let name = prefix.file_name().ok_or(PatternError::EmptyAlternative)?.to_os_string();
         prefix.pop();
         components.push(Component::Literal(name));

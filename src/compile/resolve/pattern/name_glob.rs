@@ -60,8 +60,8 @@ struct Recoding {
 }
 
 impl Recoding {
-    /// Splits the characters into intervals at the ends of every range in the pattern. All intervals
-    /// that lie in none of the ranges share one code.
+    /// Splits the characters into intervals at the ends of every range in the pattern. All
+    /// intervals that lie in none of the ranges share one code.
     fn new(tokens: &[Token]) -> Result<Self, PatternError> {
         let ranges: Vec<RangeInclusive<Unit>> = tokens.iter().flat_map(ranges).collect();
         let ends = ranges.iter().flat_map(|range| [*range.start(), *range.end() + 1]);

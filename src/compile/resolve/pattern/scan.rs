@@ -1,5 +1,5 @@
-//! Reads a pattern's text: which bytes are escaped, and which lie inside a class. The braces and the
-//! components are both found through this one reader, so they cannot disagree.
+//! Reads a pattern's text: which bytes are escaped, and which lie inside a class. The braces and
+//! the components are both found through this one reader, so they cannot disagree.
 
 use super::PatternError;
 use super::class::Class;

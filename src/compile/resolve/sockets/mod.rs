@@ -220,8 +220,8 @@ impl Resolver<'_> {
         self.diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
     }
 
-    /// The sockets outside of the project that would be visible or that a pattern may allow, and how
-    /// they are known. For a socket in a closed directory of our own, that directory.
+    /// The sockets outside of the project that would be visible or that a pattern may allow, and
+    /// how they are known. For a socket in a closed directory of our own, that directory.
     fn find_sockets(&mut self, patterns: &[WalkPattern]) -> BTreeMap<AbsPath, (FileKind, &'static str)> {
         // Hundreds of sockets lie in a few directories.
         let mut folders = BTreeMap::new();

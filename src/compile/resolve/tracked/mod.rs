@@ -89,8 +89,8 @@ impl<'h> TrackedFiles<'h> {
         Ok(index.blob_id(name.as_os_str().as_bytes()).map(|id| (index.hash_kind, id)))
     }
 
-    /// The nearest directory above `path` with anything named `.git`, valid or not: a broken one is a
-    /// doubt, and a repository further up holds no file of one below it.
+    /// The nearest directory above `path` with anything named `.git`, valid or not: a broken one is
+    /// a doubt, and a repository further up holds no file of one below it.
     fn work_tree_around(&self, path: &AbsPath) -> io::Result<Option<AbsPath>> {
         for folder in path.ancestors().skip(1) {
             if self.host.exists(&folder.child(".git"))? {

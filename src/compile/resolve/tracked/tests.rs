@@ -298,8 +298,8 @@ fn an_index_that_would_unfold_to_gigabytes_is_refused() {
     assert!(Index::parse(index(300), HashKind::Sha1).is_none());
 }
 
-/// Every truncation, and many random changes, of real index files. None may panic, and whatever still parses
-/// gives an id of the right length.
+/// Every truncation, and many random changes, of real index files. None may panic, and whatever
+/// still parses gives an id of the right length.
 #[test]
 fn a_damaged_index_never_panics() {
     for options in [&[][..], &["--object-format=sha256"]] {

@@ -151,7 +151,8 @@ impl<'a> NestedSearch<'a> {
         Self { host, seen: BTreeSet::new(), all: NestedRepositories::default() }
     }
 
-    /// Adds the repositories that the index of `repository` names, and those that their indexes name.
+    /// Adds the repositories that the index of `repository` names, and those that their indexes
+    /// name.
     fn index(&mut self, repository: Repository) {
         let mut waiting = vec![repository];
         while let Some(Repository { work_tree, git_dir, common_dir, .. }) = waiting.pop() {
