@@ -18,40 +18,29 @@
 // `policy` alone. tests/docs/rooms.rs holds this order. They are public for the tests of this
 // repository alone.
 #[doc(hidden)]
-pub mod policy;
-
-#[doc(hidden)]
-pub mod diagnostic;
-
-#[doc(hidden)]
-pub mod sys;
-
-#[doc(hidden)]
-pub mod host;
-
-#[doc(hidden)]
-pub mod compile;
-
-#[doc(hidden)]
-pub mod trust;
-
-#[doc(hidden)]
-pub mod placeholders;
-
-#[doc(hidden)]
-pub mod guard;
-
-#[doc(hidden)]
-pub mod launch;
-
-#[doc(hidden)]
-pub mod model;
-
-#[doc(hidden)]
 pub mod audit;
-
 #[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
+pub mod compile;
+#[doc(hidden)]
+pub mod diagnostic;
+#[doc(hidden)]
+pub mod guard;
+#[doc(hidden)]
+pub mod host;
+#[doc(hidden)]
+pub mod launch;
+#[doc(hidden)]
+pub mod model;
+#[doc(hidden)]
+pub mod placeholders;
+#[doc(hidden)]
+pub mod policy;
+#[doc(hidden)]
+pub mod sys;
+#[doc(hidden)]
+pub mod trust;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -300,6 +289,11 @@ impl FrontEnd for Embedding {
 
     fn tell(&mut self, said: &Diagnostics) {
         self.said.extend(said.iter().cloned());
+    }
+
+    fn report(&mut self, said: &Diagnostics, _: bool) -> bool {
+        self.tell(said);
+        true
     }
 
     fn streams(&mut self, _: &Prepared) -> Result<GivenStreams, Diagnostic> {

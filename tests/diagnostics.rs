@@ -80,7 +80,7 @@ fn the_names_of_the_codes_are_unique_and_searchable() {
 
 /// The text holds the one code, keeps to the style of `src/diagnostic/mod.rs`, and is the reviewed one.
 fn assert_says(code: Code, sentence: &str, text: &str) {
-    let start = format!("{}[{}]: ", code.severity().name(), code.name());
+    let start = format!("{}[{}]: ", code.severity(), code.name());
     let titles: Vec<&str> =
         text.lines().filter(|l| ["error[", "warning[", "note["].iter().any(|level| l.starts_with(level))).collect();
     assert!(matches!(titles.as_slice(), [title] if title.starts_with(&start)), "only {start:?} in:\n{text}");

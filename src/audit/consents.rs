@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::compile::layers::MAX_CONFIG_BYTES;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::policy::path::AbsPath;
-use crate::trust::{self, Grant, StoredRecord, hex};
+use crate::policy::AbsPath;
+use crate::trust::{self, Grant, hex};
 
 /// The recorded consents of one user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub fn consents(host: &Host, state: &AbsPath) -> Result<Consents, Diagnostic> {
             .help(format!("`{state}` must be a folder that you own and that nobody else can write"))
     })?;
     let mut all = Consents { state: state.clone(), consents: Vec::new(), unusable: Vec::new() };
-    for StoredRecord { at, record } in found {
+    for (at, record) in found {
         match record {
             Ok(record) => all.consents.push(Consent {
                 status: status(host, &record.file, &record.sha256),

@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose};
-use crate::policy::path::{AbsPath, PathMap};
-use crate::policy::rule::Access;
+use crate::policy::{AbsPath, Access, PathMap};
 
 /// What a command finds, and what it may do with it as far as the sandbox has a say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -21,7 +20,7 @@ pub enum EffectiveAccess {
     Exclude,
     /// A place of the sandbox's own, empty at first, which goes with it.
     Private,
-    /// The same, and the command can put nothing there.
+    /// A place of the sandbox's own, in which the command can create nothing.
     PrivateRo,
     /// The sandbox's own `/dev`.
     Dev,
@@ -70,9 +69,9 @@ impl<'p> VisibleMounts<'p> {
     pub fn of(plan: &'p Plan) -> Self {
         let mut visible = Self { mounts: PathMap::default(), read_only: BTreeSet::new(), points: BTreeSet::new() };
         for planned in &plan.mounts {
-            let path = planned.mount.path();
+            let path = &planned.path;
             match planned.mount {
-                Mount::RemountReadOnly { .. } => _ = visible.read_only.insert(path),
+                Mount::RemountReadOnly => _ = visible.read_only.insert(path),
                 // In a file system that another mount has made.
                 Mount::Directory { .. } => {}
                 _ => {
@@ -104,20 +103,20 @@ impl<'p> VisibleMounts<'p> {
         match &planned.mount {
             Mount::Bind { kind: BindKind::ReadOnly, .. }
             | Mount::OwnBinary { .. }
-            | Mount::GuardPlan { .. }
+            | Mount::GuardPlan
             | Mount::Symlink { .. } => EffectiveAccess::Ro,
             Mount::Bind { .. } | Mount::SecondMount { .. } => EffectiveAccess::Rw,
-            Mount::MaskFile { .. } | Mount::MaskSource { .. } => EffectiveAccess::Exclude,
+            Mount::MaskFile { .. } | Mount::MaskSource => EffectiveAccess::Exclude,
             // Git's copy of its list is readable.
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
             Mount::DataFile { .. } => EffectiveAccess::Exclude,
             Mount::Tmpfs { .. } if planned.purpose != Purpose::Base => EffectiveAccess::Exclude,
-            Mount::Tmpfs { path, .. } if self.read_only.contains(path) => EffectiveAccess::PrivateRo,
+            Mount::Tmpfs { .. } if self.read_only.contains(&planned.path) => EffectiveAccess::PrivateRo,
             Mount::Tmpfs { .. } => EffectiveAccess::Private,
             // Never visible; see `of`.
-            Mount::Directory { .. } | Mount::RemountReadOnly { .. } => EffectiveAccess::PrivateRo,
-            Mount::Dev { .. } => EffectiveAccess::Dev,
-            Mount::Proc { .. } => EffectiveAccess::Proc,
+            Mount::Directory { .. } | Mount::RemountReadOnly => EffectiveAccess::PrivateRo,
+            Mount::Dev => EffectiveAccess::Dev,
+            Mount::Proc => EffectiveAccess::Proc,
         }
     }
 

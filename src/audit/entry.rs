@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::compile::layers::Project;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// A TOML string by which the project's file names `path` and nothing else. `None` if the path is
 /// not UTF-8.

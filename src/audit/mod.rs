@@ -11,6 +11,7 @@ mod entry;
 pub mod explain;
 pub mod init;
 pub mod lint;
+pub mod reports;
 pub mod revision;
 pub mod rule_json;
 pub mod show;
@@ -20,18 +21,11 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// Displays unit variants by their names in JSON.
-macro_rules! display_as_in_json {
-    ($($name:ty),+) => {$(
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                serde::Serialize::serialize(self, f)
-            }
-        }
-    )+};
-}
-
-display_as_in_json!(effective_access::EffectiveAccess, verify::Effect, verify::probe::ProbeOperation);
+crate::policy::rule::display_as_in_json!(
+    effective_access::EffectiveAccess,
+    verify::Effect,
+    verify::probe::ProbeOperation
+);
 
 pub fn schema<T: JsonSchema>() -> Value {
     SchemaSettings::draft07().for_serialize().into_generator().into_root_schema_for::<T>().to_value()

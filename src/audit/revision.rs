@@ -6,17 +6,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
 use std::process::{Command, Stdio};
-
-use rustix::fs::{Access, access};
 
 use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::session::Session;
-use crate::host::{FileKind, Host};
-use crate::policy::origin::Source;
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::host::{Host, Session};
+use crate::policy::{AbsPath, Source, escape_for_display};
 
 /// The project's file at `revision`; `None` if there was none.
 pub fn source_at(
@@ -81,16 +76,13 @@ fn failed(message: impl Into<String>, help: &str) -> Diagnostic {
 
 /// The first `git` in an absolute folder on PATH that is not a part of the project.
 fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Diagnostic> {
-    let path = session.var("PATH").unwrap_or_default().as_bytes();
-    let folders = path.split(|byte| *byte == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
-    let found = folders.filter(|folder| folder.is_absolute()).find_map(|folder| {
+    let found = session.path_folders().find_map(|folder| {
         // The path before symlinks, because some programs behave by their name.
         let program = AbsPath::normalize(folder.join("git"))?;
-        let resolved = host.resolve(program.as_path()).ok()?;
-        let can_run = resolved.kind == Some(FileKind::File) && access(host.real(&program), Access::EXEC_OK).is_ok();
+        let resolved = host.program(program.as_path())?;
         let is_foreign = |at: &AbsPath| !at.is_within(&project.outermost);
         let is_foreign = resolved.links.iter().chain([&resolved.path, &program]).all(is_foreign);
-        (can_run && is_foreign).then_some(program)
+        is_foreign.then_some(program)
     });
     // In `/` every git is a part of the project.
     let root = &project.root;

@@ -7,10 +7,7 @@ use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::plan::{PlannedMount, Purpose};
 use crate::compile::resolve::Match;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
-use crate::policy::rule::{Exactness, LayerKind, Rule};
+use crate::policy::{AbsPath, Exactness, LayerKind, Origin, Rule, Word};
 
 use super::effective_access::{EffectiveAccess, VisibleMounts};
 
@@ -46,7 +43,7 @@ pub(super) fn decided<'c>(
 ) -> Option<(&'c AbsPath, &'c Decision)> {
     let (at, decision) = compiled.decisions.governing(path)?;
     let Some(planned) = mounts.showing(path) else { return Some((at, decision)) };
-    let point = planned.mount.path();
+    let point = &planned.path;
     let says_so = mounts.access_by(planned) == decision.access.into();
     let is_covered = at == point && planned.purpose == Purpose::Base && !says_so;
     (at.is_within(point) && !is_covered).then_some((at, decision))
@@ -86,7 +83,7 @@ impl RuleJson {
 
     /// A mount that no rule asked for.
     pub(super) fn of_base(mounts: &VisibleMounts, planned: &PlannedMount) -> Self {
-        Self::unwritten(mounts.access_by(planned), planned.mount.path(), &planned.because)
+        Self::unwritten(mounts.access_by(planned), &planned.path, &planned.because)
     }
 
     fn unwritten(access: EffectiveAccess, at: &AbsPath, origin: &Origin) -> Self {

@@ -10,10 +10,7 @@ use crate::compile::config::Tmp;
 use crate::compile::environment::Fate;
 use crate::compile::plan::Purpose;
 use crate::compile::policy::Setting;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
-use crate::policy::rule::{LayerKind, Protection};
+use crate::policy::{AbsPath, LayerKind, Origin, Protection, Word};
 
 use super::effective_access::{EffectiveAccess, VisibleMounts};
 use super::rule_json::RuleJson;
@@ -39,8 +36,8 @@ pub struct Shown {
     pub environment: ShownEnvironment,
     /// What is created before the start, and stays.
     pub created: Vec<AbsPath>,
-    /// Each path from which on something else is decided, parents first. What lies between has the access of the nearest
-    /// path around it.
+    /// Each path at which another rule begins to decide, parents first. A path between two of them
+    /// has the access of the nearest one around it.
     pub paths: Vec<ShownPath>,
 }
 
@@ -154,7 +151,7 @@ pub fn show(compiled: &Compiled) -> Shown {
 fn paths(compiled: &Compiled) -> Vec<ShownPath> {
     let mounts = VisibleMounts::of(&compiled.plan);
     let pins = compiled.plan.mounts.iter().filter_map(|planned| match &planned.purpose {
-        Purpose::Pin { keeps } => Some((planned.mount.path(), keeps)),
+        Purpose::Pin { keeps } => Some((&planned.path, keeps)),
         Purpose::Base | Purpose::Rule(_) => None,
     });
     let pins: BTreeMap<&AbsPath, &AbsPath> = pins.collect();

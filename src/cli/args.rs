@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::cli::print::PrintForm;
-use crate::compile::request::Request;
+use crate::compile::Request;
 
 use super::subcommand::Subcommand;
 

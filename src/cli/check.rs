@@ -8,7 +8,7 @@ use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::{AbsPath, escape_for_display};
 
 use super::answer::Answered;
 use super::args::{Options, PolicyArgs};

@@ -9,9 +9,11 @@ use super::output::Output;
 
 /// Print completions for a shell
 ///
-/// The shell then completes subcommands, flags and their values. It reads the file when it is started the next time.
+/// The shell then completes subcommands, flags and their values. It reads the file at its next
+/// start.
 ///
-/// For bash: `agent-sandbox completions bash > ~/.local/share/bash-completion/completions/agent-sandbox`.
+/// For bash:
+/// `agent-sandbox completions bash > ~/.local/share/bash-completion/completions/agent-sandbox`.
 /// For zsh: `agent-sandbox completions zsh > DIR/_agent-sandbox`, where DIR is one of `$fpath`.
 /// For fish: `agent-sandbox completions fish > ~/.config/fish/completions/agent-sandbox.fish`.
 #[derive(Debug, clap::Args)]
@@ -33,8 +35,8 @@ pub(super) fn run(arguments: &CompletionsArgs, output: &Output) -> Answered {
         .subcommands(all.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).cloned());
     let mut text = Vec::new();
     aot::generate(arguments.shell, &mut definition, NAME, &mut text);
-    // For bash, clap_complete 4.6 takes `sandbox` for a subcommand of `agent` in half of the places.
-    // Without this, bash completes nothing after a subcommand.
+    // For bash, clap_complete 4.6 takes `sandbox` for a subcommand of `agent` in half of the
+    // places. Without this, bash completes nothing after a subcommand.
     let text = String::from_utf8_lossy(&text).replace("agent__subcmd__sandbox", "agent__sandbox");
     output.print(text.as_bytes())
 }

@@ -6,8 +6,7 @@ use std::iter;
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;
 use crate::compile::lower::{Argv, Machine};
-use crate::policy::path::escape_for_display;
-use crate::policy::rule::{Exactness, Rule};
+use crate::policy::{Exactness, Rule, escape_for_display};
 use crate::trust::Widening;
 
 pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String {
@@ -89,7 +88,7 @@ fn merged(compiled: &Compiled) -> Vec<String> {
     lines.push(format!("docker = {} ({})", policy.docker.value, policy.docker.origin));
     lines.push(format!("nested = {} ({})", policy.nested.value, policy.nested.origin));
     let require = policy.require.iter();
-    lines.extend(require.map(|(protection, origin)| format!("require {} ({origin})", protection.name())));
+    lines.extend(require.map(|(protection, origin)| format!("require {protection} ({origin})")));
     let sockets = policy.sockets.iter();
     lines.extend(sockets.map(|one| format!("socket {} ({})", escape_for_display(&one.text), one.origin)));
     lines.push(format!("tmp = {:?} ({})", policy.tmp.value, policy.tmp.origin));

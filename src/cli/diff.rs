@@ -11,14 +11,11 @@ use clap::error::ErrorKind;
 
 use crate::audit::diff::{Diff, PolicyChange, Subject, diff};
 use crate::audit::revision;
-use crate::compile;
 use crate::compile::layers::{self, MAX_CONFIG_BYTES, PROJECT_FILE, Project};
-use crate::compile::request::Request;
+use crate::compile::{self, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::origin::{Origin, Source};
-use crate::policy::path::escape_for_display;
+use crate::host::{Host, Session};
+use crate::policy::{Origin, Source, escape_for_display};
 
 use super::answer::{Answered, CliError};
 use super::args::{Options, RuleArgs, mistake};
@@ -40,7 +37,7 @@ pub(super) struct DiffArgs {
     /// A file, `git:REV` (the project's file at that revision), `-` (standard input), or
     /// `/dev/null` (no project file)
     old: OsString,
-    /// The same; the project's file as it is now, if left out
+    /// Another of these; without it, the project's file as it is now
     new: Option<OsString>,
     /// Exit with 1 if NEW is wider than OLD anywhere; narrower alone is 0
     #[arg(long)]

@@ -11,8 +11,7 @@ use crate::audit::rule_json::RuleJson;
 use crate::cli::print::{display_args, display_step};
 use crate::diagnostic::{Diagnostics, listed};
 use crate::host::Host;
-use crate::policy::path::escape_for_display;
-use crate::policy::rule::Exactness;
+use crate::policy::{Exactness, escape_for_display};
 
 use super::answer::{Answered, CliError};
 use super::args::{MountArgs, Options, PolicyArgs};
@@ -65,12 +64,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, outpu
     if diagnostics.has_errors() { Err(CliError::Reported) } else { Ok(true) }
 }
 
-/// The text without colours.
-pub fn plain(explained: &Explained) -> String {
-    text(explained, Paint(false))
-}
-
-fn text(explained: &Explained, paint: Paint) -> String {
+pub fn text(explained: &Explained, paint: Paint) -> String {
     let parts: Vec<String> = explained.paths.iter().map(|explanation| one(explanation, paint)).collect();
     parts.join("\n")
 }

@@ -6,12 +6,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::audit::init;
+use crate::compile::Request;
 use crate::compile::layers::{PROJECT_FILE, is_unsafe_root};
-use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::launch::is_inside;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 use super::answer::Answered;
 use super::args::Options;

@@ -29,7 +29,7 @@ pub(super) struct LintArgs {
     /// How to show the findings
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: FindingsFormat,
-    /// The same as `--format json`
+    /// Short for `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Leave out findings with this code, such as `unused-rule`; repeatable
@@ -59,13 +59,22 @@ enum FindingsFormat {
 /// The text shows this many findings.
 const MOST_SHOWN: usize = 100;
 
-fn code(written: &str) -> Result<Code, String> {
-    let codes = CODES.map(|code| format!("`{}`", code.name()));
+#[derive(Debug, thiserror::Error)]
+enum UnknownCode {
+    #[error("there is no such code; did you mean `{0}`?")]
+    Similar(&'static str),
+    #[error("there is no such code; those of `lint` are {}", lint_codes())]
+    Other,
+}
+
+fn lint_codes() -> String {
+    listed(CODES.map(|code| format!("`{}`", code.name())).into_iter(), "and")
+}
+
+fn code(written: &str) -> Result<Code, UnknownCode> {
     let known = Code::ALL.iter().find(|code| code.name() == written);
-    known.copied().ok_or_else(|| match nearest(written, Code::ALL.iter().map(|code| code.name())) {
-        Some(nearest) => format!("there is no such code; did you mean `{nearest}`?"),
-        None => format!("there is no such code; those of `lint` are {}", listed(codes.into_iter(), "and")),
-    })
+    let nearest = || nearest(written, Code::ALL.iter().map(|code| code.name()));
+    known.copied().ok_or_else(|| nearest().map_or(UnknownCode::Other, UnknownCode::Similar))
 }
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: &Output) -> Answered {
@@ -74,10 +83,8 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: 
     let judged = trust::compile(host, &session, &options.request(), &mut diagnostics);
     let mut lint = Lint::of_stages(&diagnostics);
     let is_finding = |diagnostic: &Diagnostic| lint.findings.iter().any(|found| found.diagnostic == *diagnostic);
-    let mut others = Diagnostics::default();
-    others.extend(diagnostics.iter().filter(|diagnostic| !is_finding(diagnostic)).cloned());
-    others.extend(judged.iter().filter_map(|judged| judged.warning(host)));
-    output.report(&others);
+    let others = diagnostics.iter().filter(|diagnostic| !is_finding(diagnostic)).cloned();
+    output.report(&others.chain(judged.iter().filter_map(|judged| judged.warning(host))).collect());
     if let Some(judged) = judged.as_ref().filter(|_| !diagnostics.has_errors()) {
         if options.debug {
             output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
@@ -97,9 +104,8 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &LintArgs, output: 
 }
 
 fn text(lint: &Lint, paint: Paint) -> String {
-    let mut first = Diagnostics::default();
-    first.extend(lint.findings.iter().take(MOST_SHOWN).map(|found| found.diagnostic.clone()));
-    let mut text = render(&first, Format::Text { color: paint.0 });
+    let first = lint.findings.iter().take(MOST_SHOWN).map(|found| found.diagnostic.clone());
+    let mut text = render(&first.collect(), Format::Text { color: paint.0 });
     if !text.is_empty() {
         text.push('\n');
     }
@@ -114,8 +120,8 @@ fn text(lint: &Lint, paint: Paint) -> String {
     }
     let counted = |severity: Severity| match lint.count(severity) {
         0 => None,
-        1 => Some(format!("1 {}", severity.name())),
-        many => Some(format!("{many} {}s", severity.name())),
+        1 => Some(format!("1 {severity}")),
+        many => Some(format!("{many} {severity}s")),
     };
     let counts = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(counted);
     let counts = counts.collect::<Vec<_>>().join(", ");

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap_mangen::Man;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::policy::path::escape_for_display;
+use crate::policy::escape_for_display;
 
 use super::answer::Answered;
 use super::args::{self, mistake};

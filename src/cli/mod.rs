@@ -2,6 +2,7 @@
 
 mod answer;
 mod args;
+mod bounded_write;
 mod check;
 mod completions;
 mod debug;
@@ -14,6 +15,7 @@ mod man;
 mod output;
 pub mod print;
 mod progress;
+mod report;
 mod run;
 mod schema;
 mod show;
@@ -28,23 +30,21 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::audit;
-use crate::compile::Compiled;
-use crate::compile::guard_plan;
 use crate::compile::layers::{self, Project};
-use crate::compile::request::Request;
+use crate::compile::{Compiled, Request, guard_plan};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::guard;
-use crate::host::Host;
-use crate::host::session::Session;
+use crate::host::{Host, Session};
 use crate::launch::is_inside;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 use crate::trust::{self as judging, Judged};
 
 use answer::{Answered, CliError};
 use args::Options;
-pub use explain::plain as explained;
+pub use explain::text as explained;
 use output::Output;
-pub use show::{Folding, plain as shown};
+pub use show::{Folding, text as shown};
+pub use style::Paint;
 use subcommand::Subcommand;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
@@ -133,6 +133,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Some(Subcommand::Init(arguments)) => init::run(&host, options, arguments, &output),
         Some(Subcommand::Trust(arguments)) => trust::run(&host, options, arguments, &output),
         Some(Subcommand::Lint(arguments)) => lint::run(&host, options, arguments, &output),
+        Some(Subcommand::Report(arguments)) => report::run(&host, options, arguments, &output),
         Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
         Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
         Some(Subcommand::Completions(arguments)) => completions::run(arguments, &output),

@@ -7,13 +7,25 @@ use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, reason, render};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Limits, reason, render, render_within};
 use crate::host::Host;
+use crate::sys::ablate::{self, Mitigation};
 
 use super::answer::Answered;
 use super::args::{MessageFormat, Options};
+use super::bounded_write;
 use super::progress::Progress;
 use super::style::Paint;
+
+/// The number of findings of a report on a terminal, and of their details together.
+const MOST_FINDINGS: usize = 20;
+const MOST_DETAILS: usize = 100;
+/// Of a line. A path alone may have four thousand bytes.
+const MOST_CHARACTERS: usize = 400;
+
+/// Ends an escape sequence that the command may have begun, switches to the first character set and
+/// the usual colours, and leaves the alternate screen. Otherwise the report could not be seen.
+const VISIBLE: &str = "\x18\x1b\\\x0f\x1b(B\x1b[m\x1b[?47l";
 
 pub(super) struct Output {
     format: Format,
@@ -102,10 +114,28 @@ impl Output {
         }
     }
 
+    /// Prints the report of a run, and returns whether its user can have seen all of it. With
+    /// `--quiet` the user does not want to.
+    pub(super) fn report_run(&self, said: &Diagnostics, is_kept: bool) -> bool {
+        self.end_progress();
+        if self.quiet || said.is_empty() {
+            return true;
+        }
+        let with_details = said.iter().filter(|one| !one.details.notes.is_empty()).count().clamp(1, MOST_FINDINGS);
+        let limits = Limits {
+            diagnostics: MOST_FINDINGS,
+            notes: MOST_DETAILS / with_details,
+            characters: MOST_CHARACTERS,
+            rest: if is_kept { "; `agent-sandbox report --last` shows all" } else { "" },
+        };
+        let limits = if ablate::is_off(Mitigation::BoundedReports) { Limits::NONE } else { limits };
+        let text = render_within(said, self.format, &limits);
+        let may_be_hidden = !self.is_json() && is_clever_terminal() && !ablate::is_off(Mitigation::TerminalReset);
+        bounded_write::to_stderr(if may_be_hidden { VISIBLE.to_owned() + &text } else { text })
+    }
+
     pub(super) fn report_one(&self, diagnostic: Diagnostic) {
-        let mut diagnostics = Diagnostics::default();
-        diagnostics.push(diagnostic);
-        self.report(&diagnostics);
+        self.report(&Diagnostics::from_iter([diagnostic]));
     }
 
     /// Prints the output of `--debug`. In JSON each line becomes an object, as programs expect it.
@@ -130,4 +160,10 @@ impl Output {
             progress.end();
         }
     }
+}
+
+/// Whether standard error is a terminal that understands escape sequences.
+fn is_clever_terminal() -> bool {
+    let understands = |term: std::ffi::OsString| !term.is_empty() && term != "dumb";
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(understands)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// A shorter search shows no progress.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -50,11 +50,9 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result
 pub(super) fn sandbox(host: &Host, options: &Options, output: &Output) -> Result<Sandbox, Diagnostic> {
     let session = super::session(options.cwd.as_deref())?;
     if session.executable.is_none() && !options.mounts.no_guard {
-        return Err(Diagnostic::new(
-            Code::GuardUnavailable,
-            "the guard is this program, and `/proc` does not say where it is",
-        )
-        .help("see that `/proc` is mounted, or run on bwrap alone with `--no-guard`"));
+        let message = "the guard is this program, and `/proc` does not say where it is";
+        let help = "see that `/proc` is mounted, or run on bwrap alone with `--no-guard`";
+        return Err(Diagnostic::new(Code::GuardUnavailable, message).help(help));
     }
     Ok(Sandbox {
         host: host.clone(),
@@ -99,6 +97,10 @@ impl FrontEnd for Terminal<'_> {
         self.output.report(said);
     }
 
+    fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool {
+        self.output.report_run(said, is_kept)
+    }
+
     fn streams(&mut self, prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
         (self.streams)(prepared)
     }
@@ -112,9 +114,7 @@ fn print_as(form: PrintForm, prepared: &Prepared, output: &Output) -> Answered {
 }
 
 fn with_tips(Refusal(diagnostics): Refusal, command: &[OsString]) -> Refusal {
-    let mut tipped = Diagnostics::default();
-    tipped.extend(diagnostics.iter().cloned().map(|diagnostic| with_tip(diagnostic, command)));
-    Refusal(tipped)
+    Refusal(diagnostics.iter().cloned().map(|diagnostic| with_tip(diagnostic, command)).collect())
 }
 
 /// A mistyped subcommand looks like a command that does not exist.

@@ -8,7 +8,7 @@ use crate::audit::effective_access::EffectiveAccess;
 
 /// Whether a stream gets colours.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Paint(pub(super) bool);
+pub struct Paint(pub bool);
 
 impl Paint {
     pub(super) fn access<T: Display>(self, access: EffectiveAccess, text: T) -> Painted<T> {

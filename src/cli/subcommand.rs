@@ -11,6 +11,7 @@ use super::explain::ExplainArgs;
 use super::init::InitArgs;
 use super::lint::LintArgs;
 use super::man::ManArgs;
+use super::report::ReportArgs;
 use super::schema::SchemaArgs;
 use super::show::ShowArgs;
 use super::trust::TrustArgs;
@@ -28,6 +29,7 @@ pub(super) enum Subcommand {
     Init(InitArgs),
     Trust(TrustArgs),
     Lint(LintArgs),
+    Report(ReportArgs),
     Schema(SchemaArgs),
     /// Remove what a run that was killed has left at blocked paths
     ///

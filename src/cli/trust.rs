@@ -8,7 +8,7 @@ use crate::compile::layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host};
 use crate::launch::is_inside;
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::{AbsPath, escape_for_display};
 use crate::trust::{self, Widening};
 
 use super::answer::{Answered, CliError};

@@ -5,9 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::host::identity::Identity;
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
+use crate::host::Identity;
+use crate::policy::{AbsPath, Word};
 
 /// The argument that makes our binary the guard.
 pub const SUBCOMMAND: &str = "__guard";
@@ -137,8 +136,8 @@ pub enum Expectation {
     Own,
 }
 
-/// Facts of one run, which the supervisor passes to the guard on [`RUN_SHEET`]. A pasted command has
-/// none.
+/// Facts of one run, which the supervisor passes to the guard on [`RUN_SHEET`]. A pasted command
+/// has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunSheet {
@@ -148,9 +147,12 @@ pub struct RunSheet {
     pub report: Option<i32>,
     /// The guard writes its own messages as JSON.
     pub json: bool,
+    /// The caller is in the background of its terminal, and so the command stays there.
+    pub background: bool,
     /// The command, if bwrap's arguments have no room for it.
     pub command: Option<Vec<Word>>,
-    /// Variables of the command that bwrap and the guard must not have: their loader would obey them.
+    /// Variables of the command that bwrap and the guard must not have: their loader would obey
+    /// them.
     pub environment: Vec<(Word, Word)>,
     /// The file or directory that must be mounted at each of these paths.
     pub identities: Vec<(AbsPath, Identity)>,

@@ -20,21 +20,17 @@ use std::sync::Arc;
 
 use crate::compile::decide::Decisions;
 use crate::compile::environment::Environment;
-use crate::compile::guard_plan::GuardPlan;
 use crate::compile::layers::Layers;
-use crate::compile::lower::{Argv, Kernel, LowerInput, Machine};
-use crate::compile::plan::{Base, Plan, Split, View};
+use crate::compile::lower::{Argv, Machine};
+use crate::compile::plan::{Base, Plan, View};
 use crate::compile::policy::Policy;
-use crate::compile::protection::Lack;
-use crate::compile::request::Request;
 use crate::compile::resolve::Resolution;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::places;
-use crate::policy::rule::{IfMissing, LayerKind, Protection, Rule};
+use crate::host::{Host, Session};
+use crate::policy::{AbsPath, IfMissing, LayerKind, Protection, Rule, escape_for_display, places};
 use crate::sys::ablate::{self, Mitigation};
+
+pub use request::Request;
 
 /// The results of all stages. Everything that is printed, explained or executed is read from here.
 #[derive(Clone, Debug)]
@@ -102,24 +98,7 @@ impl Compiled {
     /// The argv that runs `command` under this policy.
     pub fn argv(&self, machine: &Machine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
         protection::report(&self.lacking(machine), &self.policy.require, diagnostics);
-        let input = LowerInput {
-            machine,
-            cwd: &self.layers.project.cwd,
-            network: self.policy.network.value,
-            as_root: self.as_root,
-            guard: self.guard,
-            nested: self.policy.nested.value,
-            environment: &self.environment,
-            create: &self.created(),
-            new_files: &self.resolution.new_files,
-            command,
-        };
-        lower::lower(&self.plan, &input, diagnostics)
-    }
-
-    /// The guard's plan. `None` without a guard.
-    pub fn guard_plan(&self, split: &Split, kernel: Kernel) -> Option<GuardPlan> {
-        self.guard.then(|| lower::guard_plan(split, kernel, self.as_root, self.policy.nested.value))
+        lower::lower(self, machine, command, diagnostics)
     }
 
     /// The directories that are made before the start.
@@ -132,22 +111,17 @@ impl Compiled {
         create
     }
 
-    /// The protections beyond mounts that this machine lacks.
-    fn lacking(&self, machine: &Machine) -> Vec<Lack> {
+    /// The protections beyond mounts that this machine lacks, and why.
+    fn lacking(&self, machine: &Machine) -> Vec<(Protection, String)> {
         let kernel = machine.kernel;
-        let lack = |has: bool, protection, why: &str| (!has).then(|| Lack { protection, why: why.to_owned() });
-        [
-            lack(
-                self.guard || !self.policy.require.contains_key(&Protection::Guard),
-                Protection::Guard,
-                "`--no-guard` is set",
-            ),
-            lack(kernel.seccomp, Protection::Seccomp, "this kernel has none"),
-            lack(kernel.landlock && kernel.landlock_dir_rights, Protection::Landlock, "it needs Linux 6.12"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let has_guard = self.guard || !self.policy.require.contains_key(&Protection::Guard);
+        let has_landlock = kernel.landlock && kernel.landlock_dir_rights;
+        let all = [
+            (has_guard, Protection::Guard, "`--no-guard` is set"),
+            (kernel.seccomp, Protection::Seccomp, "this kernel has none"),
+            (has_landlock, Protection::Landlock, "it needs Linux 6.12"),
+        ];
+        all.into_iter().filter(|(has, ..)| !has).map(|(_, protection, why)| (protection, why.to_owned())).collect()
     }
 }
 
@@ -159,11 +133,8 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
             "`{}` is to be blocked, and `--exec` leaves nobody to remove the placeholder",
             escape_for_display(&rule.text)
         );
-        diagnostics.push(
-            Diagnostic::new(Code::PlaceholderFailed, message)
-                .at(&rule.origin)
-                .help("run without `--exec`, or take `if-missing = \"block\"` out of the rule"),
-        );
+        let help = "run without `--exec`, or take `if-missing = \"block\"` out of the rule";
+        diagnostics.push(Diagnostic::new(Code::PlaceholderFailed, message).at(&rule.origin).help(help));
     }
 }
 
@@ -185,12 +156,9 @@ fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
 /// A working directory below the private `/tmp` that no rule shows does not exist inside.
 fn refuse_invisible_cwd(plan: &Plan, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
     if plan.view(cwd) == View::Fresh && cwd.as_path() != places::TMP {
-        diagnostics.push(
-            Diagnostic::new(
-                Code::ExcludedCwd,
-                format!("the working directory `{cwd}` does not exist inside, where `/tmp` and `/run` are private"),
-            )
-            .help("show it with a `ro` or `rw` rule, or set `tmp = \"host\"`"),
-        );
+        let message =
+            format!("the working directory `{cwd}` does not exist inside, where `/tmp` and `/run` are private");
+        let help = "show it with a `ro` or `rw` rule, or set `tmp = \"host\"`";
+        diagnostics.push(Diagnostic::new(Code::ExcludedCwd, message).help(help));
     }
 }

@@ -5,9 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::host::FileKind;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::LayerKind;
+use crate::policy::{AbsPath, LayerKind, Origin};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder {

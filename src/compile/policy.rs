@@ -11,11 +11,8 @@ use crate::compile::config::{Entry, Filesystem, Tmp};
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::compile::presets;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::host::session::Session;
-use crate::policy::origin::{Origin, Sourced};
-use crate::policy::path::AbsPath;
-use crate::policy::places;
-use crate::policy::rule::{Access, HardLinks, IfMissing, LayerKind, Protection, Rule};
+use crate::host::Session;
+use crate::policy::{AbsPath, Access, HardLinks, IfMissing, LayerKind, Origin, Protection, Rule, Sourced, places};
 
 /// The whole policy, before the host is read: the rules of all layers, and the settings that won.
 #[derive(Clone, Debug)]
@@ -170,13 +167,10 @@ fn password_hashes() -> [Rule; 2] {
 /// SPEC L6: a preset must not open a whole home by accident. A rule of the user may.
 fn refuse_unsafe_root(rules: &[Arc<Rule>], project: &Project, diagnostics: &mut Diagnostics) {
     if let Some(rule) = rules.iter().find(|rule| opens_unsafe_root(rule, project)) {
-        diagnostics.push(
-            Diagnostic::new(
-                Code::UnsafeRoot,
-                format!("`{}` is too broad a project: {} would make all of it writable", project.root, rule.origin),
-            )
-            .help("start in the folder of one project, or take `@base` out with `--preset '!base'`"),
-        );
+        let message =
+            format!("`{}` is too broad a project: {} would make all of it writable", project.root, rule.origin);
+        let help = "start in the folder of one project, or take `@base` out with `--preset '!base'`";
+        diagnostics.push(Diagnostic::new(Code::UnsafeRoot, message).help(help));
     }
 }
 

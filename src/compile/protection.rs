@@ -4,39 +4,28 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
-use crate::policy::origin::Origin;
-use crate::policy::rule::Protection;
+use crate::policy::{Origin, Protection};
 
-/// A protection that is lacking, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lack {
-    pub protection: Protection,
-    pub why: String,
-}
-
-/// Says what is lacking, all of it in one warning.
-pub fn report(lacking: &[Lack], required: &BTreeMap<Protection, Origin>, diagnostics: &mut Diagnostics) {
-    for Lack { protection, why } in lacking {
+/// Says what is lacking and why, all of it in one warning.
+pub fn report(
+    lacking: &[(Protection, String)],
+    required: &BTreeMap<Protection, Origin>,
+    diagnostics: &mut Diagnostics,
+) {
+    for (protection, why) in lacking {
         if let Some(origin) = required.get(protection) {
             let message = format!("the policy requires {}, but {why}", name(*protection));
-            diagnostics.push(
-                Diagnostic::new(Code::ProtectionRequired, message)
-                    .at(origin)
-                    .help("run on a machine that has it, or remove it from `require`"),
-            );
+            let help = "run on a machine that has it, or remove it from `require`";
+            diagnostics.push(Diagnostic::new(Code::ProtectionRequired, message).at(origin).help(help));
         }
     }
-    let other: Vec<&Lack> = lacking.iter().filter(|lack| !required.contains_key(&lack.protection)).collect();
-    if !other.is_empty() {
-        let message = format!(
-            "without {}",
-            listed(other.iter().map(|lack| format!("{} ({})", name(lack.protection), lack.why)), "and")
-        );
-        let open: Vec<&str> = other.iter().map(|lack| leaves_open(lack.protection)).collect();
-        diagnostics.push(
-            Diagnostic::new(Code::ProtectionMissing, message)
-                .help(format!("that leaves open: {}; `require` makes it an error", open.join("; "))),
-        );
+    let other = || lacking.iter().filter(|(protection, _)| !required.contains_key(protection));
+    if other().next().is_some() {
+        let names = other().map(|(protection, why)| format!("{} ({why})", name(*protection)));
+        let message = format!("without {}", listed(names, "and"));
+        let open: Vec<&str> = other().map(|(protection, _)| leaves_open(*protection)).collect();
+        let help = format!("that leaves open: {}; `require` makes it an error", open.join("; "));
+        diagnostics.push(Diagnostic::new(Code::ProtectionMissing, message).help(help));
     }
 }
 

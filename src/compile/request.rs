@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::policy::origin::Source;
-use crate::policy::path::AbsPath;
+use crate::policy::{AbsPath, Source};
 
 /// The request of the caller: the command line without its spelling.
 #[derive(Clone, Debug, Default)]

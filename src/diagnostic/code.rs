@@ -1,28 +1,29 @@
 //! Every diagnostic code, with its severity. `tests/diagnostics.rs` asserts the whole text of each.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::policy::rule::display_as_in_json;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "Level")]
 pub enum Severity {
-    /// Good to know; nothing is wrong.
+    /// Good to know; the exit code stays 0.
     Note,
+    /// Somebody should mend it; the exit code is 1.
     Warning,
+    /// Nothing runs with this policy.
     Error,
 }
 
-impl Severity {
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
-    }
-}
+display_as_in_json!(Severity);
 
 macro_rules! codes {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $severity:ident;)+) => {
+    ($($variant:ident = $name:literal, $severity:ident, $meaning:literal;)+) => {
         /// A stable name that people can search for and tools can match.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Code { $($(#[doc = $doc])+ $variant,)+ }
+        pub enum Code { $(#[doc = $meaning] $variant,)+ }
 
         impl Code {
             pub const ALL: &[Code] = &[$(Code::$variant,)+];
@@ -37,7 +38,7 @@ macro_rules! codes {
 
             /// The meaning in a sentence.
             pub fn description(self) -> &'static str {
-                match self { $(Code::$variant => concat!($($doc),+).trim_ascii(),)+ }
+                match self { $(Code::$variant => $meaning,)+ }
             }
         }
     };
@@ -45,195 +46,125 @@ macro_rules! codes {
 
 codes! {
     // Text of a configuration file.
-    /// The file is not TOML.
-    InvalidToml = "invalid-toml", Error;
-    /// A key that does not exist; its intended effect would silently be missing.
-    UnknownKey = "unknown-key", Error;
-    /// A value of the wrong type.
-    WrongType = "wrong-type", Error;
-    /// A value outside the allowed set.
-    InvalidValue = "invalid-value", Error;
-    /// A path or pattern that cannot mean anything: empty, or with a NUL byte.
-    InvalidPath = "invalid-path", Error;
-
-    /// A variable that `set` cannot give the command alone, or not at all.
-    ReservedVariable = "reserved-variable", Error;
+    InvalidToml = "invalid-toml", Error, "The file is not TOML.";
+    UnknownKey = "unknown-key", Error, "A key that does not exist; its intended effect would silently be missing.";
+    WrongType = "wrong-type", Error, "A value of the wrong type.";
+    InvalidValue = "invalid-value", Error, "A value outside the allowed set.";
+    InvalidPath = "invalid-path", Error, "A path or pattern that cannot mean anything: empty, or with a NUL byte.";
+    ReservedVariable = "reserved-variable", Error,
+        "A variable that `set` cannot give the command alone, or not at all.";
 
     // Presets.
-    /// A preset that neither we nor an earlier layer defines.
-    UnknownPreset = "unknown-preset", Error;
-    /// A definition under a name that we own, or that cannot be written as `@name`.
-    InvalidPresetName = "invalid-preset-name", Error;
-    /// A preset that includes itself.
-    PresetCycle = "preset-cycle", Error;
-    /// One list both names and removes a preset.
-    ContradictoryPreset = "contradictory-preset", Error;
+    UnknownPreset = "unknown-preset", Error, "A preset that neither we nor an earlier layer defines.";
+    InvalidPresetName = "invalid-preset-name", Error,
+        "A definition under a name that we own, or that cannot be written as `@name`.";
+    PresetCycle = "preset-cycle", Error, "A preset that includes itself.";
+    ContradictoryPreset = "contradictory-preset", Error, "One list both names and removes a preset.";
 
     // Files and the project.
-    /// A configuration file that exists and cannot be read.
-    UnreadableConfig = "unreadable-config", Error;
-    /// The file given with `--config` does not exist.
-    MissingConfig = "missing-config", Error;
-    /// `$HOME` is missing or not absolute.
-    NoHome = "no-home", Error;
-    /// The working directory cannot be used.
-    InvalidCwd = "invalid-cwd", Error;
-    /// The project root is too broad to be made writable.
-    UnsafeRoot = "unsafe-root", Error;
-    /// A `.git` file points to a directory that does not point back.
-    UnverifiedGitPointer = "unverified-git-pointer", Warning;
+    UnreadableConfig = "unreadable-config", Error, "A configuration file that exists and cannot be read.";
+    MissingConfig = "missing-config", Error, "The file given with `--config` does not exist.";
+    NoHome = "no-home", Error, "`$HOME` is missing or not absolute.";
+    InvalidCwd = "invalid-cwd", Error, "The working directory cannot be used.";
+    UnsafeRoot = "unsafe-root", Error, "The project root is too broad to be made writable.";
+    UnverifiedGitPointer = "unverified-git-pointer", Warning,
+        "A `.git` file points to a directory that does not point back.";
 
     // Paths of this host.
-    /// A glob that cannot be parsed.
-    InvalidPattern = "invalid-pattern", Error;
-    /// A path that must exist does not.
-    MissingPath = "missing-path", Error;
-    /// A path or directory whose state cannot be determined.
-    UnreadablePath = "unreadable-path", Error;
-    /// Symlinks that lead back to themselves.
-    SymlinkLoop = "symlink-loop", Error;
-    /// A protective glob matches a link to something far too broad.
-    BroadSymlink = "broad-symlink", Error;
-    /// A place that the sandbox itself owns.
-    ReservedPath = "reserved-path", Error;
-    /// A device node that a mount cannot make read-only.
-    ReadOnlyDevice = "read-only-device", Error;
-    /// A rule that would open our own configuration or state.
-    ProtectedPath = "protected-path", Error;
-    /// A pattern that is also the name of an existing file.
-    AmbiguousPattern = "ambiguous-pattern", Warning;
-    /// A path with a variable or a name of a home in it, which stand for nothing.
-    LiteralPath = "literal-path", Warning;
-    /// Something would be opened through a symlink that the command can replace.
-    WritableLink = "writable-link", Error;
-    /// A symlink leads to something hidden, which the rule would open.
-    HiddenTarget = "hidden-target", Error;
-    /// A protection hangs on a symlink that the command can replace.
-    ReplaceableLink = "replaceable-link", Warning;
-    /// A protected file has other names, by which it can be read or changed.
-    OtherNames = "other-names", Error;
-    /// A service listens on a name that only its own process can place.
-    UnplacedSocket = "unplaced-socket", Warning;
-    /// We ourselves lie where the command can write.
-    WritableExecutable = "writable-executable", Warning;
-    /// A preset blocks a path at which a symlink leads to nothing.
-    DanglingLink = "dangling-link", Warning;
-    /// Placeholders of presets cannot be put up, because our state folder cannot be written.
-    PlaceholdersOff = "placeholders-off", Warning;
-    /// A path that a rule blocks cannot be blocked.
-    PlaceholderFailed = "placeholder-failed", Error;
-    /// The working directory would be hidden.
-    ExcludedCwd = "excluded-cwd", Error;
+    InvalidPattern = "invalid-pattern", Error, "A glob that cannot be parsed.";
+    MissingPath = "missing-path", Error, "A path that must exist does not.";
+    UnreadablePath = "unreadable-path", Error, "A path or directory whose state cannot be determined.";
+    SymlinkLoop = "symlink-loop", Error, "Symlinks that lead back to themselves.";
+    BroadSymlink = "broad-symlink", Error, "A protective glob matches a link to something far too broad.";
+    ReservedPath = "reserved-path", Error, "A place that the sandbox itself owns.";
+    ReadOnlyDevice = "read-only-device", Error, "A device node that a mount cannot make read-only.";
+    ProtectedPath = "protected-path", Error, "A rule that would open our own configuration or state.";
+    AmbiguousPattern = "ambiguous-pattern", Warning, "A pattern that is also the name of an existing file.";
+    LiteralPath = "literal-path", Warning, "A path with a variable or a name of a home in it, which stand for nothing.";
+    WritableLink = "writable-link", Error, "Something would be opened through a symlink that the command can replace.";
+    HiddenTarget = "hidden-target", Error, "A symlink leads to something hidden, which the rule would open.";
+    ReplaceableLink = "replaceable-link", Warning, "A protection hangs on a symlink that the command can replace.";
+    OtherNames = "other-names", Error, "A protected file has other names, by which it can be read or changed.";
+    UnplacedSocket = "unplaced-socket", Warning, "A service listens on a name that only its own process can place.";
+    WritableExecutable = "writable-executable", Warning, "We ourselves lie where the command can write.";
+    DanglingLink = "dangling-link", Warning, "A preset blocks a path at which a symlink leads to nothing.";
+    PlaceholdersOff = "placeholders-off", Warning,
+        "Placeholders of presets cannot be put up, because our state folder cannot be written.";
+    PlaceholderFailed = "placeholder-failed", Error, "A path that a rule blocks cannot be blocked.";
+    ExcludedCwd = "excluded-cwd", Error, "The working directory would be hidden.";
 
     // The argv.
-    /// More words than bwrap accepts.
-    TooManyWords = "too-many-words", Error;
-    /// `docker = true`, and no socket was found.
-    NoDockerSocket = "no-docker-socket", Warning;
-    /// A printed form that leaves out what the words need.
-    IncompleteForm = "incomplete-form", Warning;
+    TooManyWords = "too-many-words", Error, "More words than bwrap accepts.";
+    NoDockerSocket = "no-docker-socket", Warning, "`docker = true`, and no socket was found.";
+    IncompleteForm = "incomplete-form", Warning, "A printed form that leaves out what the words need.";
 
     // Trust.
-    /// The project's file opens something, and the user has not agreed to it.
-    UntrustedPolicy = "untrusted-policy", Error;
-    /// The same, where nothing is started.
-    WideningPolicy = "widening-policy", Warning;
-    /// Consent could not be recorded.
-    TrustFailed = "trust-failed", Error;
+    UntrustedPolicy = "untrusted-policy", Error,
+        "The project's file opens something, and the user has not agreed to it.";
+    WideningPolicy = "widening-policy", Warning, "The project's file opens something, and nothing is started.";
+    TrustFailed = "trust-failed", Error, "Consent could not be recorded.";
 
     // Comparing.
-    /// One of two policies could not be had, or not be compiled.
-    NoComparison = "no-comparison", Error;
+    NoComparison = "no-comparison", Error, "One of two policies could not be had, or not be compiled.";
 
     // Starting it.
-    /// Started inside a sandbox.
-    AlreadyInside = "already-inside", Error;
-    /// Started as root without `--allow-root`, neither in a container nor in CI.
-    RootRefused = "root-refused", Error;
-    /// Started as root in a container or in CI, without `--allow-root`.
-    RootAllowed = "root-allowed", Warning;
-    /// Started as root in a project that belongs to somebody else.
-    ForeignProject = "foreign-project", Error;
-    /// A standard stream is an open directory.
-    OpenDirectory = "open-directory", Error;
-    /// A standard stream gives the command more than a stream.
-    UnsafeStream = "unsafe-stream", Error;
-    /// No `bwrap` on PATH.
-    BwrapMissing = "bwrap-missing", Error;
-    /// The first `bwrap` on PATH lies where the command could have put it.
-    BwrapUntrusted = "bwrap-untrusted", Error;
-    /// A flag that the policy needs and this `bwrap` does not have.
-    BwrapTooOld = "bwrap-too-old", Error;
-    /// This machine does not let us make a sandbox.
-    SandboxUnavailable = "sandbox-unavailable", Error;
-    /// The command brings a sandbox of its own, which cannot work inside.
-    OwnSandbox = "own-sandbox", Warning;
-    /// Something that protects beyond mounts is not to be had here.
-    ProtectionMissing = "protection-missing", Warning;
-    /// The same, and the policy insists on it.
-    ProtectionRequired = "protection-required", Error;
-    /// This machine does not let the guard do its work.
-    GuardUnavailable = "guard-unavailable", Error;
-    /// What is mounted is not what was planned.
-    GuardRefused = "guard-refused", Error;
-    /// The command does not exist, or not inside.
-    CommandNotFound = "command-not-found", Error;
-    /// The command exists and cannot be executed.
-    CommandNotExecutable = "command-not-executable", Error;
-    /// A directory of an `if-missing = "create"` rule could not be made.
-    CreateFailed = "create-failed", Error;
-    /// Standard output could not be written.
-    OutputFailed = "output-failed", Error;
-    /// The operating system refused a step of the start.
-    StartFailed = "start-failed", Error;
-    /// bwrap was killed, and the command with it.
-    SandboxLost = "sandbox-lost", Error;
-    /// A sandbox was started to be examined, and could not be.
-    VerifyFailed = "verify-failed", Error;
+    AlreadyInside = "already-inside", Error, "Started inside a sandbox.";
+    RootRefused = "root-refused", Error, "Started as root without `--allow-root`, neither in a container nor in CI.";
+    RootAllowed = "root-allowed", Warning, "Started as root in a container or in CI, without `--allow-root`.";
+    ForeignProject = "foreign-project", Error, "Started as root in a project that belongs to somebody else.";
+    OpenDirectory = "open-directory", Error, "A standard stream is an open directory.";
+    UnsafeStream = "unsafe-stream", Error, "A standard stream gives the command more than a stream.";
+    BwrapMissing = "bwrap-missing", Error, "No `bwrap` on PATH.";
+    BwrapUntrusted = "bwrap-untrusted", Error, "The first `bwrap` on PATH lies where the command could have put it.";
+    BwrapTooOld = "bwrap-too-old", Error, "A flag that the policy needs and this `bwrap` does not have.";
+    SandboxUnavailable = "sandbox-unavailable", Error, "This machine does not let us make a sandbox.";
+    OwnSandbox = "own-sandbox", Warning, "The command brings a sandbox of its own, which cannot work inside.";
+    ProtectionMissing = "protection-missing", Warning, "This machine lacks a protection beyond mounts.";
+    ProtectionRequired = "protection-required", Error, "The policy requires a protection that this machine lacks.";
+    GuardUnavailable = "guard-unavailable", Error, "This machine does not let the guard do its work.";
+    GuardRefused = "guard-refused", Error, "What is mounted is not what was planned.";
+    CommandNotFound = "command-not-found", Error, "The command does not exist, or not inside.";
+    CommandNotExecutable = "command-not-executable", Error, "The command exists and cannot be executed.";
+    CreateFailed = "create-failed", Error, "A directory of an `if-missing = \"create\"` rule could not be made.";
+    OutputFailed = "output-failed", Error, "Standard output could not be written.";
+    StartFailed = "start-failed", Error, "The operating system refused a step of the start.";
+    SandboxLost = "sandbox-lost", Error, "bwrap was killed, and the command with it.";
+    VerifyFailed = "verify-failed", Error, "A sandbox was started to be examined, and could not be.";
 
     // After it.
-    /// Something that a rule would have protected came to exist during the run.
-    CreatedDuringRun = "created-during-run", Warning;
-    /// Values that name commands changed in a file that holds other state as well.
-    CommandsChanged = "commands-changed", Warning;
-    /// The repository would not have been one for git any more, and was repaired.
-    RepositoryRepaired = "repository-repaired", Warning;
-    /// A repository that git would enter and obey is new, and was moved aside.
-    PlantedRepository = "planted-repository", Warning;
-    /// A file was replaced while a rule covered it.
-    ReplacedDuringRun = "replaced-during-run", Warning;
-    /// What stood at a blocked path is no longer ours to remove.
-    PlaceholderLeft = "placeholder-left", Warning;
+    CreatedDuringRun = "created-during-run", Warning,
+        "Something that a rule would have protected came to exist during the run.";
+    CommandsChanged = "commands-changed", Warning,
+        "Values that name commands changed in a file that holds other state as well.";
+    RepositoryRepaired = "repository-repaired", Warning,
+        "The repository would not have been one for git any more, and was repaired.";
+    PlantedRepository = "planted-repository", Warning,
+        "A repository that git would enter and obey is new, and was moved aside.";
+    ReplacedDuringRun = "replaced-during-run", Warning, "A file was replaced while a rule covered it.";
+    PlaceholderLeft = "placeholder-left", Warning, "What stood at a blocked path is no longer ours to remove.";
+    UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";
+    ReportNotKept = "report-not-kept", Warning, "The report of a run cannot be kept for later.";
+    ReportUnreadable = "report-unreadable", Error, "The reports that were kept cannot be read.";
 
     // What `lint` finds.
-    /// A rule that loses at every path that it names.
-    ShadowedRule = "shadowed-rule", Warning;
-    /// A rule that applies to nothing on this host.
-    UnusedRule = "unused-rule", Warning;
-    /// A protected path is missing, and nothing stops the command from creating it.
-    UnblockedPath = "unblocked-path", Warning;
-    /// A rule whose surroundings give the same access.
-    RedundantRule = "redundant-rule", Note;
-    /// A pattern that somebody may have meant as a name, because something has that very name.
-    GlobAsName = "glob-as-name", Warning;
-    /// A preset that is defined and that nothing names.
-    UnusedPreset = "unused-preset", Warning;
-    /// A protected file has other names, by which it can be read or changed, and no rule minds.
-    HardLink = "hard-link", Warning;
-    /// A file that looks like a secret stays readable.
-    VisibleSecret = "visible-secret", Warning;
-    /// The same, and git holds its content.
-    TrackedSecret = "tracked-secret", Note;
-    /// A file is hidden that git tracks, and at which it stops inside.
-    HiddenTracked = "hidden-tracked", Note;
-    /// A socket that the command can see, and so connect to.
-    VisibleSocket = "visible-socket", Warning;
-    /// The command can put programs into a folder that is on PATH.
-    WritablePath = "writable-path", Warning;
+    ShadowedRule = "shadowed-rule", Warning, "A rule that loses at every path that it names.";
+    UnusedRule = "unused-rule", Warning, "A rule that applies to nothing on this host.";
+    UnblockedPath = "unblocked-path", Warning,
+        "A protected path is missing, and nothing stops the command from creating it.";
+    RedundantRule = "redundant-rule", Note, "A rule whose surroundings give the same access.";
+    GlobAsName = "glob-as-name", Warning,
+        "A pattern that somebody may have meant as a name, because something has that very name.";
+    UnusedPreset = "unused-preset", Warning, "A preset that is defined and that nothing names.";
+    HardLink = "hard-link", Warning,
+        "A protected file has other names, by which it can be read or changed, and no rule minds.";
+    VisibleSecret = "visible-secret", Warning, "A file that looks like a secret stays readable.";
+    TrackedSecret = "tracked-secret", Note,
+        "A file that looks like a secret stays readable, and git holds its content.";
+    HiddenTracked = "hidden-tracked", Note, "A file is hidden that git tracks, and at which it stops inside.";
+    VisibleSocket = "visible-socket", Warning, "A socket that the command can see, and so connect to.";
+    WritablePath = "writable-path", Warning, "The command can put programs into a folder that is on PATH.";
 
     // What `init` cannot do.
-    /// There is a policy file already.
-    AlreadyThere = "already-there", Error;
-    /// The policy file could not be written.
-    InitFailed = "init-failed", Error;
+    AlreadyThere = "already-there", Error, "There is a policy file already.";
+    InitFailed = "init-failed", Error, "The policy file could not be written.";
 }

@@ -6,31 +6,40 @@
 
 mod code;
 pub(crate) mod exit_code;
-pub(crate) mod quoting;
+mod quoting;
 mod render;
 mod wording;
 
 pub use code::{Code, Severity};
-pub use render::{Format, render};
+pub(crate) use quoting::{quote, shell_quote};
+pub use render::{Format, Limits, render, render_within};
 pub use wording::{listed, nearest, reason};
 
-use crate::policy::origin::Origin;
+use crate::policy::{AbsPath, Origin};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub code: Code,
     pub message: String,
     pub origin: Option<Origin>,
-    /// Details that would make the message too long, one line each.
-    pub notes: Box<[String]>,
+    pub details: Box<Details>,
     pub help: Option<String>,
     /// A note, whatever the severity of the code.
     pub is_note: bool,
 }
 
+/// What would make the message too long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// One line each.
+    pub notes: Vec<String>,
+    /// The files and folders that it is about, for tools. The notes name them for people.
+    pub paths: Vec<AbsPath>,
+}
+
 impl Diagnostic {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), origin: None, notes: Box::default(), help: None, is_note: false }
+        Self { code, message: message.into(), origin: None, details: Box::default(), help: None, is_note: false }
     }
 
     #[must_use]
@@ -47,7 +56,13 @@ impl Diagnostic {
 
     #[must_use]
     pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
-        self.notes = notes.into_iter().collect();
+        self.details.notes = notes.into_iter().collect();
+        self
+    }
+
+    #[must_use]
+    pub fn paths(mut self, paths: impl IntoIterator<Item = AbsPath>) -> Self {
+        self.details.paths = paths.into_iter().collect();
         self
     }
 
@@ -95,6 +110,14 @@ impl Diagnostics {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl FromIterator<Diagnostic> for Diagnostics {
+    fn from_iter<I: IntoIterator<Item = Diagnostic>>(all: I) -> Self {
+        let mut diagnostics = Self::default();
+        diagnostics.extend(all);
+        diagnostics
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::policy::path::escape_for_display;
+use crate::policy::escape_for_display;
 
 /// Quotes an argument on one line, for a command that a person may copy. Bytes that a terminal
 /// would obey or could not show are escaped in `$'…'`, which bash, zsh and ksh read.

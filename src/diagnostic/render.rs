@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin as Location, Paddin
 use serde::Serialize;
 
 use super::{Diagnostic, Diagnostics, Severity};
-use crate::policy::origin::{Origin, Place};
+use crate::policy::{AbsPath, Origin, Place};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -19,37 +19,68 @@ pub enum Format {
     Json,
 }
 
-/// Number of diagnostics to show: rendering a file of nothing but mistakes would take minutes.
-const MOST_SHOWN: usize = 100;
+/// How much of the diagnostics is shown as text.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub diagnostics: usize,
+    /// For each diagnostic.
+    pub notes: usize,
+    /// Characters of a message or note. The middle of a longer one is left out.
+    pub characters: usize,
+    /// Says how to see the rest.
+    pub rest: &'static str,
+}
 
-/// Number of notes to show for one diagnostic.
-const MOST_NOTES: usize = 20;
+impl Limits {
+    /// Rendering a file of nothing but mistakes would take minutes.
+    const USUAL: Self = Self { diagnostics: 100, notes: 20, rest: "; `--message-format=json` shows all", ..Self::NONE };
+    pub const NONE: Self = Self { diagnostics: usize::MAX, notes: usize::MAX, characters: usize::MAX, rest: "" };
+
+    fn more(&self, all: usize, shown: usize) -> Option<String> {
+        let more = all.saturating_sub(shown);
+        (more > 0).then(|| format!("… and {more} more{}", self.rest))
+    }
+
+    /// A message or note as it is shown.
+    fn line<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let length = text.chars().count();
+        if length <= self.characters {
+            return printable(text);
+        }
+        let part = |skip, take| text.chars().skip(skip).take(take).collect::<String>();
+        let (half, left_out) = (self.characters / 2, length - self.characters);
+        let shortened = format!("{}…({left_out} characters)…{}", part(0, half), part(half + left_out, length));
+        Cow::Owned(printable(&shortened).into_owned())
+    }
+}
 
 /// Ends with a line break, unless there is nothing to say.
 pub fn render(diagnostics: &Diagnostics, format: Format) -> String {
+    render_within(diagnostics, format, &Limits::USUAL)
+}
+
+/// Renders text within `limits`. JSON has all of it.
+pub fn render_within(diagnostics: &Diagnostics, format: Format, limits: &Limits) -> String {
     match format {
         Format::Text { color } => {
             let renderer = if color { Renderer::styled() } else { Renderer::plain() };
             let renderer = renderer.decor_style(DecorStyle::Ascii);
-            let mut reports: Vec<String> =
-                diagnostics.iter().take(MOST_SHOWN).map(|d| text(d, &renderer) + "\n").collect();
-            let more = diagnostics.iter().count().saturating_sub(MOST_SHOWN);
-            if more > 0 {
-                reports.push(format!("… and {more} more; `--message-format=json` shows all\n"));
-            }
+            let shown = diagnostics.iter().take(limits.diagnostics);
+            let mut reports: Vec<String> = shown.map(|d| text(d, &renderer, limits) + "\n").collect();
+            reports.extend(limits.more(diagnostics.iter().count(), limits.diagnostics).map(|more| more + "\n"));
             reports.join("\n")
         }
         Format::Json => diagnostics.iter().map(|d| json(d) + "\n").collect(),
     }
 }
 
-fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
+fn text(diagnostic: &Diagnostic, renderer: &Renderer, limits: &Limits) -> String {
     let level = match diagnostic.severity() {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let title = level.primary_title(printable(&diagnostic.message)).id(diagnostic.code.name());
+    let title = level.primary_title(limits.line(&diagnostic.message)).id(diagnostic.code.name());
     let mut group = Group::with_title(title);
     if let Some(origin) = &diagnostic.origin {
         match origin.place() {
@@ -62,7 +93,7 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
             }
         }
     }
-    for note in notes(diagnostic) {
+    for note in notes(diagnostic, limits) {
         group = group.element(Level::NOTE.message(note));
     }
     if let Some(help) = &diagnostic.help {
@@ -76,10 +107,9 @@ fn text(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     }
 }
 
-fn notes(diagnostic: &Diagnostic) -> impl Iterator<Item = Cow<'_, str>> {
-    let more = diagnostic.notes.len().saturating_sub(MOST_NOTES);
-    let rest = (more > 0).then(|| Cow::Owned(format!("… and {more} more; `--message-format=json` shows all")));
-    diagnostic.notes.iter().take(MOST_NOTES).map(|note| printable(note)).chain(rest)
+fn notes<'d>(diagnostic: &'d Diagnostic, limits: &Limits) -> impl Iterator<Item = Cow<'d, str>> {
+    let rest = limits.more(diagnostic.details.notes.len(), limits.notes).map(Cow::Owned);
+    diagnostic.details.notes.iter().take(limits.notes).map(|note| limits.line(note)).chain(rest)
 }
 
 /// The lines of `place` alone: a file may be long, and each character that is shown is checked.
@@ -140,7 +170,7 @@ fn picture(c: char) -> char {
 
 #[derive(Serialize)]
 struct Object<'a> {
-    severity: &'static str,
+    severity: Severity,
     code: &'static str,
     message: &'a str,
     #[serde(flatten)]
@@ -149,6 +179,8 @@ struct Object<'a> {
     origin: Option<String>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     notes: &'a [String],
+    #[serde(skip_serializing_if = "<[AbsPath]>::is_empty")]
+    paths: &'a [AbsPath],
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
 }
@@ -170,12 +202,13 @@ fn json(diagnostic: &Diagnostic) -> String {
         Lines { file: &place.source.name, line, column, end_line, end_column }
     });
     let object = Object {
-        severity: diagnostic.severity().name(),
+        severity: diagnostic.severity(),
         code: diagnostic.code.name(),
         message: &diagnostic.message,
         place,
         origin: diagnostic.origin.as_ref().map(ToString::to_string),
-        notes: &diagnostic.notes,
+        notes: &diagnostic.details.notes,
+        paths: &diagnostic.details.paths,
         help: diagnostic.help.as_deref(),
     };
     // JSON itself leaves U+007F–U+009F as they are, and they can only stand inside of strings.

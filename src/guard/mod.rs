@@ -24,16 +24,12 @@ use rustix::io::Errno;
 
 use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet, Tightening};
 use crate::compile::lower::name_of;
-use crate::diagnostic::exit_code;
-use crate::diagnostic::{Diagnostic, Diagnostics, Format, reason, render};
-use crate::host::last_parent::LastParent;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::places;
+use crate::diagnostic::{Diagnostic, Diagnostics, Format, exit_code, reason, render};
+use crate::host::LastParent;
+use crate::policy::{AbsPath, escape_for_display, places};
 use crate::sys::ablate::{self, Mitigation};
-use crate::sys::fd;
-use crate::sys::seccomp;
 use crate::sys::signals::SignalMask;
-use crate::sys::{capabilities, landlock, namespaces};
+use crate::sys::{capabilities, fd, landlock, namespaces, seccomp};
 use report::{Answer, Report, refusal};
 use verify::Verifier;
 
@@ -101,6 +97,9 @@ fn start(
     // The steps above need not know what the filter forbids.
     if plan.seccomp && !ablate::is_off(Mitigation::Seccomp) {
         seccomp::apply().map_err(|e| Report::refused("seccomp", e))?;
+    }
+    if plan.seccomp && sheet.background && !ablate::is_off(Mitigation::Foreground) {
+        seccomp::stay_in_background().map_err(|e| Report::refused("seccomp", e))?;
     }
     while answer(supervisor)? == Answer::VerifyAgain {
         verifier.compare_again()?;
@@ -220,8 +219,7 @@ fn writable_dirs(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
 /// Writes a diagnostic to standard error and returns its exit code.
 fn say(diagnostic: &Diagnostic, json: bool) -> ExitCode {
     let format = if json { Format::Json } else { Format::Text { color: false } };
-    let mut diagnostics = Diagnostics::default();
-    diagnostics.push(diagnostic.clone());
-    let _ = io::stderr().write_all(render(&diagnostics, format).as_bytes());
+    let all = Diagnostics::from_iter([diagnostic.clone()]);
+    let _ = io::stderr().write_all(render(&all, format).as_bytes());
     ExitCode::from(exit_code::of(diagnostic.code))
 }

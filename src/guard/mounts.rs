@@ -12,9 +12,8 @@ use rustix::mount::{
 use rustix::process::getuid;
 
 use crate::compile::guard_plan::Tightening;
-use crate::host::last_parent::LastParent;
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::host::LastParent;
+use crate::policy::{AbsPath, places};
 
 const CLOSED: MountFlags =
     MountFlags::RDONLY.union(MountFlags::NODEV).union(MountFlags::NOSUID).union(MountFlags::NOEXEC);

@@ -12,11 +12,9 @@ use rustix::mount::MountFlags;
 use super::mounts;
 use super::report::Report;
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan, RunSheet};
-use crate::host::identity::Identity;
-use crate::host::last_parent::LastParent;
 use crate::host::mountinfo::{self, MountEntry};
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::host::{Identity, LastParent};
+use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
 
 /// The mounts that must exist before the command starts.

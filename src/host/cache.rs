@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use rustix::fs::FileType;
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 pub(crate) type Seen = Mutex<HostCache>;
 
@@ -41,12 +41,18 @@ pub(crate) struct Found {
 }
 
 impl Folder {
-    pub(crate) fn known(&self, name: &OsStr) -> Option<Option<Found>> {
-        self.found.get(name).copied()
-    }
-
-    pub(crate) fn note(&mut self, name: &OsStr, found: Option<Found>) {
+    /// The answer that was given for `name`, or else that of `look`. An error is no answer.
+    pub(crate) fn answer(
+        &mut self,
+        name: &OsStr,
+        look: impl FnOnce() -> io::Result<Option<Found>>,
+    ) -> io::Result<Option<Found>> {
+        if let Some(known) = self.found.get(name) {
+            return Ok(*known);
+        }
+        let found = look()?;
         self.found.insert(name.to_owned(), found);
+        Ok(found)
     }
 }
 

@@ -11,11 +11,9 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, statat};
 use serde::{Deserialize, Serialize};
 
-use crate::host::Host;
-use crate::host::identity::Identity;
 use crate::host::nofollow::{holds, is_empty, look, open_parent};
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
+use crate::host::{Host, Identity};
+use crate::policy::{AbsPath, Word};
 
 /// The folder of the journals, in the state folder.
 pub const RUNS: &str = "runs";

@@ -18,7 +18,7 @@ use rustix::fs::{Access, FileType, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 mod cache;
 mod dir;
@@ -35,8 +35,11 @@ pub(crate) mod unix_sockets;
 
 use cache::{Found, Seen};
 pub use dir::{DirEntry, Directory};
+pub use identity::{FileBirth, Identity};
+pub(crate) use last_parent::LastParent;
 pub use read::MOUNT_TABLE;
 pub(crate) use read::is_transient;
+pub use session::Session;
 
 /// Linux gives up after 40 links (`MAXSYMLINKS`); so do we, and call it a loop.
 const MAX_LINKS: usize = 40;
@@ -120,23 +123,30 @@ impl Host {
 
     /// Follows a path that may be relative to `directory`, which no symlink leads to.
     pub fn resolve_from(&self, directory: &AbsPath, path: &Path) -> io::Result<Resolved> {
+        // Most rules start at the project or at the home, which an earlier search has reached.
+        if !path.is_absolute() && self.is_reached(directory.as_os_str()) {
+            return self.follow(directory.as_path(), path, &mut PathBuf::new());
+        }
         let whole = if path.is_absolute() { Cow::Borrowed(path) } else { directory.as_path().join(path).into() };
-        self.follow(&whole, &mut PathBuf::new())
+        let (folder, rest) = self.nearest_known(&whole);
+        self.follow(folder, rest, &mut PathBuf::new())
     }
 
     /// The folder on the way to `path` that this process may not search, if there is one.
     pub fn refused_by(&self, path: &Path) -> Option<AbsPath> {
         let mut at = PathBuf::new();
         let uncached = Self { seen: None, ..self.clone() };
-        let error = uncached.follow(path, &mut at).err()?;
+        let error = uncached.follow(Path::new("/"), path, &mut at).err()?;
         let is_refused = error.raw_os_error() == Some(Errno::ACCESS.raw_os_error());
         is_refused.then(|| at.parent().map(AbsPath::from_normal))?
     }
 
-    /// Follows an absolute path. `at` is the place that the search has reached, also when it fails.
-    fn follow(&self, path: &Path, at: &mut PathBuf) -> io::Result<Resolved> {
-        let mut from;
-        (*at, from) = self.nearest_known(path);
+    /// Follows `path` from `folder`, which holds no symlinks. `at` is the place that the search has
+    /// reached, also when it fails.
+    fn follow(&self, folder: &Path, path: &Path, at: &mut PathBuf) -> io::Result<Resolved> {
+        at.reserve(folder.as_os_str().len() + path.as_os_str().len() + 1);
+        at.push(folder);
+        let mut from = 0;
         let mut links = Vec::new();
         let mut kind = Some(FileKind::Directory);
         let mut names = 1;
@@ -186,19 +196,23 @@ impl Host {
         Ok(Resolved { path: AbsPath::from_normal(std::mem::take(at)), links, kind, names })
     }
 
-    /// The deepest folder on the way to `path` that an earlier search reached, and where the rest
-    /// of `path` begins. Only normal forms are recorded, so that much of `path` has normal form.
-    fn nearest_known(&self, path: &Path) -> (PathBuf, usize) {
+    /// The deepest folder on the way to `path` that an earlier search reached, and the rest of
+    /// `path`. Only normal forms are recorded, so that much of `path` has normal form.
+    fn nearest_known<'p>(&self, path: &'p Path) -> (&'p Path, &'p Path) {
         let bytes = path.as_os_str().as_bytes();
-        let known = self.seen.as_ref().and_then(|seen| {
+        let part = |bytes: &'p [u8]| OsStr::from_bytes(bytes);
+        let mut ends = (1..bytes.len()).rev().filter(|end| bytes[*end] == b'/');
+        match ends.find(|end| self.is_reached(part(&bytes[..*end]))) {
+            Some(end) => (Path::new(part(&bytes[..end])), Path::new(part(&bytes[end + 1..]))),
+            None => (Path::new("/"), path),
+        }
+    }
+
+    fn is_reached(&self, folder: &OsStr) -> bool {
+        self.seen.as_ref().is_some_and(|seen| {
             let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let ends = (1..bytes.len()).rev().filter(|end| bytes[*end] == b'/');
-            let is_known = |folder: &OsStr| seen.folders.get(folder).is_some_and(|folder| folder.is_reached);
-            ends.into_iter().find(|end| is_known(OsStr::from_bytes(&bytes[..*end])))
-        });
-        let mut folder = PathBuf::with_capacity(bytes.len());
-        folder.push(known.map_or(OsStr::new("/"), |end| OsStr::from_bytes(&bytes[..end])));
-        (folder, known.map_or(0, |end| end + 1))
+            seen.folders.get(folder).is_some_and(|folder| folder.is_reached)
+        })
     }
 
     /// The kind of the file at `path`, which holds no symlinks; `None` if nothing exists there.
@@ -216,17 +230,12 @@ impl Host {
         let Some(seen) = &self.seen else { return self.look(path) };
         let (folder, name) = cache::split(path);
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = seen.folders.get_mut(folder) {
-            known.is_reached |= reached;
-            if let Some(answer) = known.known(name) {
-                return Ok(answer);
-            }
-        }
-        let found = self.look(path)?;
-        let known = seen.folders.entry(folder.to_owned()).or_default();
+        let known = match seen.folders.get_mut(folder) {
+            Some(known) => known,
+            None => seen.folders.entry(folder.to_owned()).or_default(),
+        };
         known.is_reached |= reached;
-        known.note(name, found);
-        Ok(found)
+        known.answer(name, || self.look(path))
     }
 
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
@@ -296,6 +305,12 @@ impl Host {
         let answer = ask();
         seen.is_writable.insert(path.into(), answer);
         answer
+    }
+
+    /// The file that `path` leads to, if this process may execute it.
+    pub fn program(&self, path: &Path) -> Option<Resolved> {
+        let found = self.resolve(path).ok().filter(|found| found.kind == Some(FileKind::File))?;
+        access(&*self.reached(found.path.as_path()), Access::EXEC_OK).is_ok().then_some(found)
     }
 
     /// The owner of the file at `path`, or of a symlink itself.

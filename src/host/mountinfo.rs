@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::mount::MountFlags;
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]

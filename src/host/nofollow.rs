@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, op
 use rustix::io::Errno;
 
 use crate::host::Host;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// Opens a directory.
 pub(crate) fn open_folder(host: &Host, folder: &AbsPath) -> io::Result<OwnedFd> {

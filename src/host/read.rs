@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Point};
 
 use super::{DirEntry, Directory, Host, is_absent};

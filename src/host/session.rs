@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::{AbsPath, escape_for_display};
 
 /// The calling process. The compiler asks the operating system for nothing that is in here.
 #[derive(Clone, Debug)]
@@ -37,6 +38,12 @@ impl Session {
     /// A variable that holds an absolute path. XDG says to ignore relative ones.
     pub fn path_var(&self, name: &str) -> Option<AbsPath> {
         self.var(name).and_then(AbsPath::normalize)
+    }
+
+    /// The absolute folders of PATH. Relative ones mean the project, and do not count.
+    pub fn path_folders(&self) -> impl Iterator<Item = &Path> {
+        let folders = self.var("PATH").unwrap_or_default().as_bytes().split(|byte| *byte == b':');
+        folders.map(|folder| Path::new(OsStr::from_bytes(folder))).filter(|folder| folder.is_absolute())
     }
 
     pub fn is_root(&self) -> bool {

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
 use crate::host::Host;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// Files of one kind, in a folder of their own in the state folder.
 pub(crate) struct StateFiles {
@@ -33,22 +33,36 @@ impl StateFiles {
     /// The contents of all files, sorted by name. Without a folder there are none; a folder that
     /// cannot be trusted is an error.
     pub(crate) fn read_all(&self, host: &Host, state: &AbsPath) -> io::Result<Vec<(OsString, io::Result<Vec<u8>>)>> {
+        let with_content = |name: OsString| {
+            let content = self.open_folder(host, state).and_then(|folder| self.content(&folder, &name));
+            (name, content)
+        };
+        Ok(self.names(host, state)?.into_iter().map(with_content).collect())
+    }
+
+    /// The names of all files, sorted. Without a folder there are none.
+    pub(crate) fn names(&self, host: &Host, state: &AbsPath) -> io::Result<Vec<OsString>> {
         let folder = match self.open_folder(host, state) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             folder => folder?,
         };
-        let mut found = Vec::new();
+        let mut names = Vec::new();
         for entry in Dir::read_from(&folder)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             // The name of an unfinished file begins with a dot.
             if name.ends_with(b".json") && !name.starts_with(b".") {
-                let name = OsStr::from_bytes(name);
-                found.push((name.to_owned(), self.content(&folder, name)));
+                names.push(OsStr::from_bytes(name).to_owned());
             }
         }
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(found)
+        names.sort();
+        Ok(names)
+    }
+
+    /// Renames a file, in place of another one.
+    pub(crate) fn rename(&self, host: &Host, state: &AbsPath, from: &str, to: &str) -> io::Result<()> {
+        let folder = self.open_folder(host, state)?;
+        Ok(renameat(&folder, from, &folder, to)?)
     }
 
     /// Removes a file. If it is a symlink, its target stays.

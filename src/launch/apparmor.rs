@@ -8,7 +8,7 @@
 use std::fs;
 
 use crate::host::Host;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 use super::availability::{is_restricted, setting};
 

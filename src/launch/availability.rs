@@ -9,9 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::host::{Host, Session};
+use crate::policy::{AbsPath, escape_for_display};
 
 use super::apparmor;
 

@@ -2,33 +2,19 @@
 //! can have planted.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
-
-use rustix::fs::{Access, access};
 
 use crate::compile::Compiled;
 use crate::compile::lower::PERMS;
 use crate::compile::plan::View;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::host::session::Session;
-use crate::host::{FileKind, Host, Resolved};
-use crate::policy::path::AbsPath;
+use crate::host::{Host, Resolved, Session};
+use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
-/// The first program of this name on PATH. Relative entries of PATH do not count: they mean the
-/// project.
+/// The first program of this name on PATH.
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
-    let path = session.var("PATH").unwrap_or_default();
-    let folders = path.as_bytes().split(|b| *b == b':').map(|folder| Path::new(OsStr::from_bytes(folder)));
-    folders.filter(|folder| folder.is_absolute()).find_map(|folder| {
-        let resolved = host.resolve(&folder.join(name)).ok()?;
-        let is_program =
-            resolved.kind == Some(FileKind::File) && access(host.real(&resolved.path), Access::EXEC_OK).is_ok();
-        is_program.then_some(resolved)
-    })
+    session.path_folders().find_map(|folder| host.program(&folder.join(name)))
 }
 
 /// The first `bwrap` on PATH, unless a sandboxed command can have planted it.

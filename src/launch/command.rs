@@ -12,8 +12,7 @@ use crate::compile::environment::Environment;
 use crate::compile::plan::Plan;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::places;
+use crate::policy::{AbsPath, escape_for_display, places};
 
 /// Why a candidate cannot be executed, the most telling reason first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

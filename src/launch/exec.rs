@@ -10,11 +10,11 @@ use std::process::Command;
 use crate::compile::guard_plan::{RUN_SHEET, RunSheet};
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
+use crate::policy::{AbsPath, Word};
 #[cfg(feature = "ablate")]
 use crate::sys::ablate;
 use crate::sys::signals::{self, Shield, SignalMask};
+use crate::sys::terminal::is_background;
 use crate::sys::{fd, landlock, namespaces};
 
 use super::look::Look;
@@ -26,7 +26,7 @@ pub(super) fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
     let command = argv.is_command_too_long().then(|| argv.command.iter().cloned().map(Word).collect());
     let for_loader = argv.environment.variables.iter().filter(|(name, _)| is_for_loader(name));
     let environment = for_loader.map(|(name, value)| (Word(name.clone()), Word(value.clone()))).collect();
-    RunSheet { identities, command, json, environment, ..RunSheet::default() }
+    RunSheet { identities, command, json, background: is_background(), environment, ..RunSheet::default() }
 }
 
 /// Variables that the loader and the C library obey. In a run, bwrap and the guard start without

@@ -12,11 +12,8 @@ use rustix::io::Errno;
 use crate::compile::guard_plan::{Expectation, Expected, GuardPlan};
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::Host;
-use crate::host::identity::{FileBirth, Identity};
-use crate::host::last_parent::LastParent;
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::host::{FileBirth, Host, Identity, LastParent};
+use crate::policy::{AbsPath, places};
 
 /// Seconds and nanoseconds.
 type Moment = (i64, u32);

@@ -5,8 +5,7 @@ use std::fs;
 use crate::compile::Compiled;
 use crate::compile::lower::{DISABLE_USERNS, Kernel, Machine};
 use crate::diagnostic::Diagnostic;
-use crate::host::Host;
-use crate::host::session::Session;
+use crate::host::{Host, Session};
 use crate::policy::places;
 use crate::sys::{landlock, seccomp};
 

@@ -22,7 +22,7 @@ use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::diagnostic::reason;
 use crate::host::Host;
 use crate::host::state_dir::StateFiles;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
 /// Inside, the mount is read-only: a write gives EROFS, as for every read-only file.
@@ -53,24 +53,26 @@ pub(super) struct CannotWrite {
 
 /// Writes the files of an argv that are missing or not as they must be.
 pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result<(), CannotWrite> {
+    let Some(first) = files.first() else { return Ok(()) };
+    let cannot = |file: &MountFile, error| CannotWrite { path: file.path.clone(), error };
+    let folder = KIND.open_folder(host, state).map_err(|error| cannot(first, error))?;
     let mut is_new = false;
     for file in files {
-        is_new |= provide(host, state, file).map_err(|error| CannotWrite { path: file.path.clone(), error })?;
+        is_new |= provide(&folder, file).map_err(|error| cannot(file, error))?;
     }
     if is_new {
         // A file that cannot be removed now is removed by a later run.
-        let _ = KIND.open_folder(host, state).and_then(|folder| sweep(&folder, files));
+        let _ = sweep(&folder, files);
     }
     Ok(())
 }
 
 /// Returns whether the file had to be made.
-fn provide(host: &Host, state: &AbsPath, file: &MountFile) -> io::Result<bool> {
-    let folder = KIND.open_folder(host, state)?;
+fn provide(folder: &OwnedFd, file: &MountFile) -> io::Result<bool> {
     let name = file.path.file_name().unwrap_or_default();
     match &file.content {
-        MountContent::Bytes(content) => provide_content(&folder, name, content),
-        MountContent::Unreadable => provide_mask(&folder, name),
+        MountContent::Bytes(content) => provide_content(folder, name, content),
+        MountContent::Unreadable => provide_mask(folder, name),
     }
 }
 

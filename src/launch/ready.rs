@@ -14,9 +14,8 @@ use crate::compile::lower::Argv;
 use crate::compile::plan::Plan;
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::path::AbsPath;
+use crate::host::{Host, Session};
+use crate::policy::AbsPath;
 
 use super::{availability, bwrap, command, is_inside, mount_files, streams};
 

@@ -3,16 +3,13 @@
 
 use std::ffi::OsString;
 
-use crate::compile;
 use crate::compile::guard_plan::Tightening;
 use crate::compile::lower::{Argv, Machine};
-use crate::compile::request::Request;
+use crate::compile::{self, Request};
 use crate::diagnostic::Diagnostics;
 use crate::guard::report::{Answer, Report};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::host::{Host, Session};
+use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::look::{Difference, Look};
@@ -38,7 +35,7 @@ impl<'a> Recheck<'a> {
 
     /// Decides, after the guard has compared its mounts, whether the command may start (SPEC C14,
     /// C12). An error says what has changed.
-    pub fn after_mounting(&mut self, argv: &Argv, undo: &ActivePlaceholders) -> Result<Answer, Report> {
+    pub fn after_mounting(&mut self, argv: &Argv, active: &ActivePlaceholders) -> Result<Answer, Report> {
         if ablate::is_off(Mitigation::LookAgain) {
             return Ok(Answer::Go);
         }
@@ -52,15 +49,15 @@ impl<'a> Recheck<'a> {
                 self.look = look;
                 return Ok(Answer::VerifyAgain);
             }
-            Some(Difference::Directory(path)) if undo.another_run_is_alive() => {
+            Some(Difference::Directory(path)) if active.another_run_is_alive() => {
                 let why = format!("`{path}` keeps changing, and another sandbox may be the cause");
                 return Err(Report::Changed(why));
             }
             // Without another sandbox, the user's own programs change the directory.
             Some(Difference::Directory(_)) | None => {}
         }
-        if undo.another_run_is_alive() {
-            self.compile_again(argv).map_err(Report::Changed)?;
+        if active.another_run_is_alive() {
+            self.compile_again(argv, active)?;
         }
         Ok(Answer::Go)
     }
@@ -75,17 +72,22 @@ impl<'a> Recheck<'a> {
 
     /// While another run of this user lives, looks whether the rules still mean the same paths: a
     /// file may have been moved past the walk.
-    fn compile_again(&self, argv: &Argv) -> Result<(), String> {
+    fn compile_again(&self, argv: &Argv, active: &ActivePlaceholders) -> Result<(), Report> {
+        let other_paths = || Report::Changed("the paths that the rules mean have changed".to_owned());
         let mut changing = None;
         for _ in 0..COMPARISONS {
             let mut diagnostics = Diagnostics::default();
             let compiled = compile::compile(self.host, self.session, self.request, &mut diagnostics);
             let Some(compiled) = compiled.filter(|_| !diagnostics.has_errors()) else {
-                return Err("the paths that the rules mean have changed".to_owned());
+                return Err(other_paths());
             };
             let now = compiled.argv(self.machine, &argv.command, &mut diagnostics);
             if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) {
-                return Err("the paths that the rules mean have changed".to_owned());
+                return Err(other_paths());
+            }
+            // A run removes a placeholder at its end unless this run shares it.
+            if let Some(another) = now.placeholders.iter().find(|placeholder| !active.includes(&placeholder.path)) {
+                return Err(Report::Changed(format!("`{}` is a placeholder of another run", another.path)));
             }
             match compiled.resolution.walk_snapshot.changed(self.host) {
                 None => return Ok(()),
@@ -93,7 +95,7 @@ impl<'a> Recheck<'a> {
             }
         }
         let directory = changing.map(|directory| format!("`{directory}` ")).unwrap_or_default();
-        Err(format!("{directory}keeps changing, and the paths that the rules mean with it"))
+        Err(Report::Changed(format!("{directory}keeps changing, and the paths that the rules mean with it")))
     }
 }
 

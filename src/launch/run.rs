@@ -4,17 +4,14 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
-use crate::compile::Compiled;
 use crate::compile::lower::{Argv, Machine};
-use crate::compile::protection::{self, Lack};
-use crate::compile::request::Request;
+use crate::compile::protection;
+use crate::compile::{Compiled, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, render};
 use crate::guard::report::{Answer, Report, refusal};
-use crate::host::Host;
-use crate::host::session::Session;
+use crate::host::{Host, Session};
 use crate::placeholders::{self, ActivePlaceholders, Traces};
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Protection;
+use crate::policy::{AbsPath, Protection};
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::trust::{self, Judged};
 
@@ -24,7 +21,7 @@ use super::look::look;
 use super::machine;
 use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
-use super::{Conclusion, GivenStreams, Recheck, Supervisor};
+use super::{Conclusion, GivenStreams, Recheck, Reports, Supervisor};
 
 /// A path may change while a sandbox is set up, for example an editor's `.env.tmp`. The policy is
 /// then compiled again, and the start is repeated this often.
@@ -65,8 +62,12 @@ pub(crate) trait FrontEnd {
         let _ = prepared;
     }
 
-    /// Shows warnings before the command starts, and reports after it has ended.
+    /// Shows warnings before the command starts.
     fn tell(&mut self, said: &Diagnostics);
+
+    /// Shows the report of a run, and returns whether all of it was shown. `is_kept`: the user can
+    /// see it again.
+    fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool;
 
     /// The standard streams of the command. Called when all placeholders stand.
     fn streams(&mut self, prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
@@ -105,9 +106,7 @@ impl fmt::Debug for Refusal {
 
 impl From<Diagnostic> for Refusal {
     fn from(diagnostic: Diagnostic) -> Self {
-        let mut diagnostics = Diagnostics::default();
-        diagnostics.push(diagnostic);
-        Self(diagnostics)
+        Self(Diagnostics::from_iter([diagnostic]))
     }
 }
 
@@ -120,6 +119,8 @@ struct RetryState {
     changed: usize,
     /// The front end has shown these.
     told: Diagnostics,
+    /// The reports of earlier runs have been shown again.
+    has_repeated: bool,
 }
 
 /// The aim of a preparation.
@@ -136,7 +137,9 @@ impl Sandbox {
         let mut earlier = RetryState::default();
         loop {
             let mut prepared = self.prepare(front, Aim::Start, &mut earlier)?;
-            let traces = self.leave_nothing(&mut prepared.argv, &prepared.judged.compiled);
+            let state = &prepared.judged.compiled.layers.state;
+            let traces = (self.residue == Residue::Nothing)
+                .then(|| placeholders::leave_nothing(&self.host, state, &mut prepared.argv));
             self.check(&prepared, prepared.judged.compiled.guard)?;
             let supervisor = Supervisor::new()?;
             let conclusion = self.supervise(&prepared, traces, &supervisor, front)?;
@@ -179,9 +182,12 @@ impl Sandbox {
     /// returns.
     fn prepare(&self, front: &mut dyn FrontEnd, aim: Aim, earlier: &mut RetryState) -> Result<Prepared, Refusal> {
         let Self { host, session, .. } = self;
-        let request = self.request_after(earlier);
+        let no_guard = self.request.no_guard || earlier.without_guard.is_some();
+        let request = Request { no_guard, ..self.request.clone() };
         if session.executable.is_none() && !request.no_guard {
-            return Err(guard_not_found().into());
+            let message = "the guard is the program `agent-sandbox`, which is not on PATH";
+            let help = "install it, or name it with `Sandbox::guard`";
+            return Err(Diagnostic::new(Code::GuardUnavailable, message).help(help).into());
         }
         let mut said = Diagnostics::default();
         if aim == Aim::Start {
@@ -190,24 +196,22 @@ impl Sandbox {
         }
         let Some(judged) = trust::compile(host, session, &request, &mut said) else { return Err(Refusal(said)) };
         let compiled = &judged.compiled;
-        if aim == Aim::Show {
-            said.extend(judged.warning(host));
+        match aim {
+            Aim::Show => said.extend(judged.warning(host)),
+            Aim::Start if !std::mem::replace(&mut earlier.has_repeated, true) => reports(host, compiled).repeat(front),
+            Aim::Start => {}
         }
         front.compiled(&judged, &mut said);
         let command = front.command(compiled);
         said.extend(own_sandbox(host, compiled, &command));
         let machine = match machine::machine(host, session, compiled) {
             Ok(machine) => machine,
-            Err(diagnostic) => {
-                said.push(diagnostic);
-                return Err(Refusal(said));
-            }
+            Err(diagnostic) => return Err(Refusal(said.iter().cloned().chain([diagnostic]).collect())),
         };
         let argv = compiled.argv(&machine, &command, &mut said);
         said.forget(&earlier.told);
         if let Some(why) = earlier.without_guard.clone() {
-            let lack = Lack { protection: Protection::Guard, why };
-            protection::report(&[lack], &compiled.policy.require, &mut said);
+            protection::report(&[(Protection::Guard, why)], &compiled.policy.require, &mut said);
         }
         if said.has_errors() {
             return Err(Refusal(said));
@@ -217,16 +221,6 @@ impl Sandbox {
         let prepared = Prepared { session: session.clone(), judged, machine, argv };
         front.lowered(&prepared);
         Ok(prepared)
-    }
-
-    fn request_after(&self, earlier: &RetryState) -> Request {
-        Request { no_guard: self.request.no_guard || earlier.without_guard.is_some(), ..self.request.clone() }
-    }
-
-    /// Lets the run leave nothing on the host, if it must not.
-    fn leave_nothing(&self, argv: &mut Argv, compiled: &Compiled) -> Option<Traces> {
-        let must = self.residue == Residue::Nothing;
-        must.then(|| placeholders::leave_nothing(&self.host, &compiled.layers.state, argv))
     }
 
     /// The last checks before a start. With `has_guard` the supervisor learns from the guard
@@ -266,7 +260,10 @@ impl Sandbox {
         }
         ablate::pause(Point::BeforeBwrap);
         let conclusion = supervisor.run(host, argv, sheet, streams, &mut hooks);
-        front.tell(&hooks.said);
+        match self.residue {
+            Residue::Requested => reports(host, compiled).finish(hooks.said, front),
+            Residue::Nothing => _ = front.report(&hooks.said, false),
+        }
         Ok(conclusion)
     }
 }
@@ -295,7 +292,7 @@ impl<'a> RunHooks<'a> {
 
     /// While bwrap mounts, before the command starts.
     pub(super) fn while_mounting(&mut self) {
-        self.watch = Some(RunWatch::start(self.recheck.host, self.compiled));
+        self.watch = Some(RunWatch::start(self.recheck.host, self.compiled, self.placeholders.as_ref()));
     }
 
     /// After the guard has compared its mounts, before the command starts. With an error nothing
@@ -324,9 +321,8 @@ impl<'a> RunHooks<'a> {
     }
 }
 
-fn guard_not_found() -> Diagnostic {
-    Diagnostic::new(Code::GuardUnavailable, "the guard is the program `agent-sandbox`, which is not on PATH")
-        .help("install it, or name it with `Sandbox::guard`")
+fn reports<'a>(host: &'a Host, compiled: &'a Compiled) -> Reports<'a> {
+    Reports::of(host, &compiled.layers.state, &compiled.layers.project)
 }
 
 /// The first `agent-sandbox` on PATH. Relative entries of PATH do not count: they mean the project.

@@ -4,45 +4,30 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use super::{EnvironmentChange, ModelError, Namespace};
-use crate::policy::path::AbsPath;
+use super::{ModelError, Namespace};
+use crate::policy::AbsPath;
 
 /// `MAX_ARGS` in bwrap's source.
 const MAX_ARGS: usize = 9_000;
 
+/// What bwrap does at a path.
 pub(super) enum BwrapOperation {
     /// `optional`: bwrap skips it if the source does not exist.
-    Bind {
-        source: AbsPath,
-        dest: AbsPath,
-        access: BindAccess,
-        optional: bool,
-    },
-    Tmpfs {
-        dest: AbsPath,
-        modes: Modes,
-    },
-    Directory {
-        dest: AbsPath,
-        modes: Modes,
-    },
-    Symlink {
-        target: OsString,
-        dest: AbsPath,
-    },
-    Dev {
-        dest: AbsPath,
-    },
-    Proc {
-        dest: AbsPath,
-    },
-    Data {
-        descriptor: i32,
-        dest: AbsPath,
-    },
-    RemountReadOnly {
-        dest: AbsPath,
-    },
+    Bind { source: AbsPath, access: BindAccess, optional: bool },
+    /// A new file system.
+    Tmpfs { modes: Modes },
+    /// A new directory.
+    Directory { modes: Modes },
+    /// A new symlink.
+    Symlink { target: OsString },
+    /// An own `/dev`.
+    Dev,
+    /// An own `/proc`.
+    Proc,
+    /// A read-only file with the content of this file descriptor.
+    Data { descriptor: i32 },
+    /// Makes one mount read-only.
+    RemountReadOnly,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,10 +64,9 @@ impl Modes {
 
 #[derive(Default)]
 pub(super) struct Invocation {
-    pub operations: Vec<BwrapOperation>,
+    pub operations: Vec<(AbsPath, BwrapOperation)>,
     pub unshared: BTreeSet<Namespace>,
     pub cwd: Option<AbsPath>,
-    pub environment: Vec<EnvironmentChange>,
     pub command: Vec<OsString>,
 }
 
@@ -95,18 +79,17 @@ pub(super) fn read<S: AsRef<OsStr>>(argv: &[S]) -> Result<Invocation, ModelError
     if args.len() > MAX_ARGS {
         return Err(ModelError::TooManyWords { limit: MAX_ARGS });
     }
-    ArgvReader { args, perms: None, size: None, needs: Vec::new(), user_unshared: false }.read()
+    ArgvReader { args, perms: None, has_user_namespace: false, needs_user_namespace: None }.read()
 }
 
 struct ArgvReader<'a, A> {
     args: A,
-    /// A `--perms` or `--size` that waits for the flag that it modifies.
+    /// A `--perms` that waits for the flag that it modifies.
     perms: Option<u32>,
-    size: Option<u64>,
-    /// Flags that bwrap accepts only with a namespace of their own, whatever the order.
-    needs: Vec<(&'a str, &'static str, Namespace)>,
     /// `--unshare-all` does not count here: it only *tries* the user namespace.
-    user_unshared: bool,
+    has_user_namespace: bool,
+    /// A flag that bwrap accepts only with a user namespace, whatever the order.
+    needs_user_namespace: Option<&'a str>,
 }
 
 impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
@@ -114,21 +97,15 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
         let mut read = Invocation::default();
         loop {
             let arg = self.args.next().ok_or(ModelError::NoCommand)?;
-            self.check_modifiers(arg)?;
+            self.check_perms(arg)?;
             if arg == "--" {
                 break;
             }
             let flag = arg.to_str().ok_or_else(|| ModelError::UnknownFlag { flag: arg.into() })?;
             self.flag(flag, &mut read)?;
         }
-        for (flag, needs, namespace) in self.needs {
-            let met = match namespace {
-                Namespace::User => self.user_unshared,
-                other => read.unshared.contains(&other),
-            };
-            if !met {
-                return Err(ModelError::Needs { flag: flag.into(), needs });
-            }
+        if let Some(flag) = self.needs_user_namespace.filter(|_| !self.has_user_namespace) {
+            return Err(ModelError::Needs { flag: flag.into(), needs: "--unshare-user" });
         }
         read.command = self.args.map(OsStr::to_os_string).collect();
         if read.command.is_empty() { Err(ModelError::NoCommand) } else { Ok(read) }
@@ -139,31 +116,19 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
             "--bind" | "--bind-try" => self.bind(flag, BindAccess::Writable)?,
             "--ro-bind" | "--ro-bind-try" => self.bind(flag, BindAccess::ReadOnly)?,
             "--dev-bind" | "--dev-bind-try" => self.bind(flag, BindAccess::WritableWithDevices)?,
-            "--tmpfs" => {
-                self.size = None;
-                let modes = Modes::with_perms(self.perms.take());
-                BwrapOperation::Tmpfs { dest: self.path(flag)?, modes }
-            }
-            "--dir" => {
-                let modes = Modes::with_perms(self.perms.take());
-                BwrapOperation::Directory { dest: self.path(flag)?, modes }
-            }
-            "--symlink" => {
-                let target = self.value(flag)?.to_os_string();
-                BwrapOperation::Symlink { target, dest: self.path(flag)? }
-            }
-            "--dev" => BwrapOperation::Dev { dest: self.path(flag)? },
-            "--proc" => BwrapOperation::Proc { dest: self.path(flag)? },
+            "--tmpfs" => BwrapOperation::Tmpfs { modes: Modes::with_perms(self.perms.take()) },
+            "--dir" => BwrapOperation::Directory { modes: Modes::with_perms(self.perms.take()) },
+            "--symlink" => BwrapOperation::Symlink { target: self.value(flag)?.to_os_string() },
+            "--dev" => BwrapOperation::Dev,
+            "--proc" => BwrapOperation::Proc,
             "--ro-bind-data" => {
                 self.perms = None;
-                let descriptor = self.number(flag, "the number of a file descriptor")?;
-                let descriptor = i32::try_from(descriptor).unwrap_or(i32::MAX);
-                BwrapOperation::Data { descriptor, dest: self.path(flag)? }
+                BwrapOperation::Data { descriptor: self.descriptor(flag)? }
             }
-            "--remount-ro" => BwrapOperation::RemountReadOnly { dest: self.path(flag)? },
+            "--remount-ro" => BwrapOperation::RemountReadOnly,
             _ => return self.setting(flag, read),
         };
-        read.operations.push(operation);
+        read.operations.push((self.path(flag)?, operation));
         Ok(())
     }
 
@@ -171,41 +136,16 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
     fn setting(&mut self, flag: &'a str, read: &mut Invocation) -> Result<(), ModelError> {
         match flag {
             "--perms" => self.perms = Some(self.mode(flag)?),
-            "--size" => match self.number(flag, "a number of bytes")? {
-                0 => return Err(invalid(flag, OsStr::new("0"), "at least one byte")),
-                size => self.size = Some(size),
-            },
             "--unshare-all" => read.unshared.extend(Namespace::ALL),
             "--unshare-user" => {
-                self.user_unshared = true;
+                self.has_user_namespace = true;
                 read.unshared.insert(Namespace::User);
             }
-            "--unshare-user-try" => _ = read.unshared.insert(Namespace::User),
-            "--unshare-ipc" => _ = read.unshared.insert(Namespace::Ipc),
-            "--unshare-pid" => _ = read.unshared.insert(Namespace::Pid),
-            "--unshare-net" => _ = read.unshared.insert(Namespace::Net),
-            "--unshare-uts" => _ = read.unshared.insert(Namespace::Uts),
-            "--unshare-cgroup" | "--unshare-cgroup-try" => _ = read.unshared.insert(Namespace::Cgroup),
             // In order with the others: a later `--unshare-all` takes it back.
             "--share-net" => _ = read.unshared.remove(&Namespace::Net),
             "--chdir" => read.cwd = Some(self.path(flag)?),
-            "--setenv" => {
-                let name = self.value(flag)?.to_os_string();
-                let value = self.value(flag)?.to_os_string();
-                read.environment.push(EnvironmentChange::Set { name, value });
-            }
-            "--unsetenv" => {
-                let name = self.value(flag)?.to_os_string();
-                read.environment.push(EnvironmentChange::Unset { name });
-            }
-            "--clearenv" => read.environment.push(EnvironmentChange::Clear),
-            "--die-with-parent" | "--new-session" => {}
-            "--as-pid-1" => self.needs.push((flag, "--unshare-pid", Namespace::Pid)),
-            "--hostname" => {
-                self.value(flag)?;
-                self.needs.push((flag, "--unshare-uts", Namespace::Uts));
-            }
-            "--disable-userns" => self.needs.push((flag, "--unshare-user", Namespace::User)),
+            "--die-with-parent" => {}
+            "--disable-userns" => self.needs_user_namespace = Some(flag),
             "--cap-drop" => _ = self.value(flag)?,
             "--cap-add" => {
                 let value = self.value(flag)?;
@@ -216,29 +156,20 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
                     return Err(ModelError::NotModelled { flag: flag.into(), value: value.into(), why });
                 }
             }
-            // The process owns all that the argv creates, whatever its number.
-            "--uid" | "--gid" => {
-                self.number(flag, "a number")?;
-                self.needs.push((flag, "--unshare-user", Namespace::User));
-            }
-            "--seccomp" => _ = self.number(flag, "the number of a file descriptor")?,
+            "--seccomp" => _ = self.descriptor(flag)?,
             _ => return Err(ModelError::UnknownFlag { flag: flag.into() }),
         }
         Ok(())
     }
 
-    /// `--perms` and `--size` reach only the next operation, and only some operations take them.
-    /// bwrap ignores a trailing one. Here it is an error, because it has no effect.
-    fn check_modifiers(&self, arg: &OsStr) -> Result<(), ModelError> {
-        let may_follow = |all: &[&str]| all.iter().any(|flag| arg == *flag);
-        let modifier = if self.perms.is_some() && !may_follow(&["--size", "--tmpfs", "--dir", "--ro-bind-data"]) {
-            "--perms"
-        } else if self.size.is_some() && !may_follow(&["--perms", "--tmpfs"]) {
-            "--size"
-        } else {
-            return Ok(());
-        };
-        Err(ModelError::StrayModifier { modifier, before: arg.into() })
+    /// `--perms` reaches only the next operation, and only some operations take it. bwrap ignores a
+    /// trailing one. Here it is an error, because it has no effect.
+    fn check_perms(&self, arg: &OsStr) -> Result<(), ModelError> {
+        let may_follow = ["--tmpfs", "--dir", "--ro-bind-data"].iter().any(|flag| arg == *flag);
+        match self.perms {
+            Some(_) if !may_follow => Err(ModelError::StrayPerms { before: arg.into() }),
+            _ => Ok(()),
+        }
     }
 
     fn value(&mut self, flag: &str) -> Result<&'a OsStr, ModelError> {
@@ -255,8 +186,7 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
     }
 
     fn bind(&mut self, flag: &str, access: BindAccess) -> Result<BwrapOperation, ModelError> {
-        let (source, dest) = (self.path(flag)?, self.path(flag)?);
-        Ok(BwrapOperation::Bind { source, dest, access, optional: flag.ends_with("-try") })
+        Ok(BwrapOperation::Bind { source: self.path(flag)?, access, optional: flag.ends_with("-try") })
     }
 
     fn mode(&mut self, flag: &str) -> Result<u32, ModelError> {
@@ -267,9 +197,10 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
             .ok_or_else(|| invalid(flag, value, "an octal mode up to 7777"))
     }
 
-    fn number(&mut self, flag: &str, expected: &'static str) -> Result<u64, ModelError> {
+    fn descriptor(&mut self, flag: &str) -> Result<i32, ModelError> {
         let value = self.value(flag)?;
-        digits(value).and_then(|text| text.parse().ok()).ok_or_else(|| invalid(flag, value, expected))
+        let number = digits(value).and_then(|text| text.parse().ok());
+        number.ok_or_else(|| invalid(flag, value, "the number of a file descriptor"))
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use thiserror::Error;
 
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::{AbsPath, escape_for_display};
 
 /// The model never guesses, so a check that uses it must fail when the model cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -22,9 +22,9 @@ pub enum ModelError {
     InvalidValue { flag: String, value: OsString, expected: &'static str },
     #[error("`{}` of `{flag}` is not an absolute path in normal form", escape_for_display(.value))]
     NotNormal { flag: String, value: OsString },
-    /// `--perms` or `--size` that does not stand directly before the flag that it modifies.
-    #[error("`{modifier}` does not apply to `{}`", escape_for_display(.before))]
-    StrayModifier { modifier: &'static str, before: OsString },
+    /// A `--perms` that does not stand directly before the flag that it modifies.
+    #[error("`--perms` does not apply to `{}`", escape_for_display(.before))]
+    StrayPerms { before: OsString },
     #[error("`{flag}` needs `{needs}`")]
     Needs { flag: String, needs: &'static str },
     #[error("no command follows `--`")]

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use serde_json::Value;
 
 use super::ModelError;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// The place of the plan inside.
 pub(super) const PLAN: &str = "/run/agent-sandbox/plan";

@@ -24,7 +24,7 @@ use std::ffi::{OsStr, OsString};
 pub use error::ModelError;
 use mounts::{DataSource, MountTree};
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// The meaning of one argv.
 pub struct Model {
@@ -32,7 +32,6 @@ pub struct Model {
     unshared: BTreeSet<Namespace>,
     /// The working directory of the command. Without `--chdir` it depends on where bwrap starts.
     pub cwd: Option<AbsPath>,
-    environment: Vec<EnvironmentChange>,
     pub command: Vec<OsString>,
 }
 
@@ -63,17 +62,6 @@ pub enum ModelView {
     Proc,
 }
 
-impl ModelView {
-    /// Whether the mounts let a process inside change or create something here. (For `Dev` and
-    /// `Proc`, which have rules of their own, the answer is no.)
-    pub fn is_writable(&self) -> bool {
-        matches!(
-            self,
-            Self::Host { writable: true, .. } | Self::Fresh { writable: true, .. } | Self::Absent { creatable: true }
-        )
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Namespace {
     /// Implied for an ordinary user even without a flag.
@@ -87,12 +75,6 @@ pub enum Namespace {
 
 impl Namespace {
     const ALL: [Namespace; 6] = [Self::User, Self::Ipc, Self::Pid, Self::Net, Self::Uts, Self::Cgroup];
-}
-
-enum EnvironmentChange {
-    Set { name: OsString, value: OsString },
-    Unset { name: OsString },
-    Clear,
 }
 
 /// Files that an argv names and whose content decides the meaning of the argv.
@@ -115,10 +97,10 @@ impl Model {
         files: &ModelFiles,
         exists: impl Fn(&AbsPath) -> bool,
     ) -> Result<Model, ModelError> {
-        let argv::Invocation { operations, unshared, cwd, environment, mut command } = argv::read(argv)?;
+        let argv::Invocation { operations, unshared, cwd, mut command } = argv::read(argv)?;
         let mut mounts = MountTree::at_start();
-        for operation in operations {
-            mounts.apply(operation, files, &exists)?;
+        for (dest, operation) in operations {
+            mounts.apply(&dest, operation, files, &exists)?;
         }
         if let Some(called) = guard::call(&command) {
             let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).and_then(|source| match source {
@@ -130,7 +112,7 @@ impl Model {
             }
             command = called.to_vec();
         }
-        Ok(Model { mounts, unshared, cwd, environment, command })
+        Ok(Model { mounts, unshared, cwd, command })
     }
 
     /// The state of `path`, which holds no symlink of the host, for a process inside.
@@ -153,19 +135,11 @@ impl Model {
         self.unshared.contains(&namespace)
     }
 
-    /// The command's environment when bwrap is started with `outer`. bwrap sets `PWD` last, so no
-    /// `--setenv` changes it; without `--chdir` the model keeps the value of `outer`.
+    /// The command's environment when bwrap is started with `outer`. bwrap sets `PWD`; without
+    /// `--chdir` the model keeps the value of `outer`.
     pub fn environment(&self, outer: impl IntoIterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
-        let mut environment: BTreeMap<OsString, OsString> = outer.into_iter().collect();
-        for change in &self.environment {
-            match change {
-                EnvironmentChange::Set { name, value } => _ = environment.insert(name.clone(), value.clone()),
-                EnvironmentChange::Unset { name } => _ = environment.remove(name),
-                EnvironmentChange::Clear => environment.clear(),
-            }
-        }
-        environment.extend(self.cwd.iter().map(|cwd| ("PWD".into(), cwd.as_os_str().into())));
-        environment
+        let own = self.cwd.iter().map(|cwd| ("PWD".into(), cwd.as_os_str().into()));
+        outer.into_iter().chain(own).collect()
     }
 }
 

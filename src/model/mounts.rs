@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use super::argv::{BindAccess, BwrapOperation, Modes};
 use super::guard::GuardMount;
 use super::{ModelError, ModelFiles, ModelView};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// Nothing is ever unmounted, so the deepest visible mount at or above a path governs it.
 pub(super) struct MountTree {
@@ -22,12 +22,13 @@ pub(super) struct MountTree {
 }
 
 enum ModelMount {
-    Bind {
-        source: AbsPath,
-        access: BindAccess,
-    },
+    /// A file or directory of the host.
+    Bind { source: AbsPath, access: BindAccess },
+    /// A file system of the sandbox's own.
     Tmpfs(Tmpfs),
+    /// An own `/dev`.
     Dev,
+    /// An own `/proc`.
     Proc,
     /// A read-only file with content of ours.
     Data(DataSource),
@@ -71,35 +72,35 @@ impl MountTree {
 
     pub(super) fn apply(
         &mut self,
+        dest: &AbsPath,
         operation: BwrapOperation,
         files: &ModelFiles,
         exists: &impl Fn(&AbsPath) -> bool,
     ) -> Result<(), ModelError> {
-        let (dest, mount) = match operation {
-            BwrapOperation::Bind { source, dest, access, optional } => {
+        let mount = match operation {
+            BwrapOperation::Bind { source, access, optional } => {
                 let is_read_only = access == BindAccess::ReadOnly;
                 if is_read_only && files.unreadable.contains(&source) {
-                    (dest, ModelMount::Masked)
+                    ModelMount::Masked
                 } else if is_read_only && files.contents.contains_key(&source) {
-                    (dest, ModelMount::Data(DataSource::File(source)))
+                    ModelMount::Data(DataSource::File(source))
                 } else if exists(&source) {
-                    (dest, ModelMount::Bind { source, access })
+                    ModelMount::Bind { source, access }
                 } else {
                     return if optional { Ok(()) } else { Err(ModelError::MissingSource { path: source }) };
                 }
             }
-            BwrapOperation::Tmpfs { dest, modes } => {
-                let tmpfs = Tmpfs::mounted_at(&dest, modes.own);
-                return self.mount(&dest, modes, ModelMount::Tmpfs(tmpfs));
+            BwrapOperation::Tmpfs { modes } => {
+                return self.mount(dest, modes, ModelMount::Tmpfs(Tmpfs::mounted_at(dest, modes.own)));
             }
-            BwrapOperation::Dev { dest } => (dest, ModelMount::Dev),
-            BwrapOperation::Proc { dest } => (dest, ModelMount::Proc),
-            BwrapOperation::Data { descriptor, dest } => (dest, ModelMount::Data(DataSource::Descriptor(descriptor))),
-            BwrapOperation::Directory { dest, modes } => return self.make_directories(&dest, modes),
-            BwrapOperation::Symlink { target, dest } => return self.symlink(target, &dest),
-            BwrapOperation::RemountReadOnly { dest } => return self.remount_read_only(&dest),
+            BwrapOperation::Dev => ModelMount::Dev,
+            BwrapOperation::Proc => ModelMount::Proc,
+            BwrapOperation::Data { descriptor } => ModelMount::Data(DataSource::Descriptor(descriptor)),
+            BwrapOperation::Directory { modes } => return self.make_directories(dest, modes),
+            BwrapOperation::Symlink { target } => return self.symlink(target, dest),
+            BwrapOperation::RemountReadOnly => return self.remount_read_only(dest),
         };
-        self.mount(&dest, Modes::MOUNT_POINT, mount)
+        self.mount(dest, Modes::MOUNT_POINT, mount)
     }
 
     /// Applies a mount of the guard, which mounts on paths of the host that it can open.

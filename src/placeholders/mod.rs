@@ -35,7 +35,7 @@ use crate::host::journal::{self, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::look;
 use crate::host::state_dir::StateFiles;
 use crate::policy::path::AbsPath;
-use crate::sys::ablate::{self, Mitigation};
+use crate::sys::ablate::{self, Mitigation, Point};
 
 use messages::{cannot_put_up, held, report_left};
 use removal::{Outcomes, sweep_dead};
@@ -63,6 +63,7 @@ pub fn put_up(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePla
     let items = placeholder::items(&argv.placeholders);
     let run = with_owner_rights(|| put_up_items(host, &state, &items, &relied_on, &mut said));
     let run = run.map_err(|error| cannot_put_up(compiled, &error))?;
+    ablate::pause(Point::Placeholders("put-up"));
     Ok(ActivePlaceholders { host: host.clone(), state, run, said })
 }
 
@@ -103,6 +104,11 @@ impl ActivePlaceholders {
         let own = self.run.as_ref().map(|run| &run.journal.path);
         journal::journals(&self.host, &self.state)
             .map_or(true, |journals| journals.iter().any(|journal| Some(journal) != own))
+    }
+
+    /// Whether a placeholder of this run, or one that it shares with another run, is at `path`.
+    pub fn includes(&self, path: &AbsPath) -> bool {
+        self.run.as_ref().is_some_and(|run| run.records.iter().any(|record| record.path == *path))
     }
 
     fn remove(&mut self) -> Outcomes {

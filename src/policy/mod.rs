@@ -7,3 +7,10 @@ pub mod path_json;
 mod path_map;
 pub mod places;
 pub mod rule;
+
+pub use origin::{Origin, Place, Source, Sourced};
+pub use path::{AbsPath, PathMap, escape_for_display};
+pub use path_json::Word;
+pub use rule::{
+    Access, CreateFor, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule,
+};

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::{AbsPath, escape_for_display};
 
 /// A configuration file, or the data file of a built-in preset.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
+use crate::policy::{AbsPath, Origin, Word};
 
 /// Where something was written.
 #[derive(Serialize, JsonSchema)]

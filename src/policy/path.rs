@@ -1,10 +1,8 @@
 //! An absolute path in normal form, the only kind of path that later stages handle.
 
-use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -18,22 +16,8 @@ pub use super::path_map::PathMap;
 ///
 /// Equality and order compare bytes, which suffices in normal form: `Path` parses components for
 /// each comparison, and maps of paths would take several times as long.
-#[derive(Clone)]
-pub struct AbsPath(Arc<Path>);
-
-impl PartialEq for AbsPath {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes() == other.bytes()
-    }
-}
-
-impl Eq for AbsPath {}
-
-impl Hash for AbsPath {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-    }
-}
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct AbsPath(Arc<OsStr>);
 
 impl PartialOrd for AbsPath {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -90,20 +74,20 @@ impl AbsPath {
 
     /// A path that is known to have normal form.
     pub(crate) fn from_normal(path: impl AsRef<Path>) -> Self {
-        Self(Arc::from(path.as_ref()))
+        Self(Arc::from(path.as_ref().as_os_str()))
     }
 
     /// This path with one more component, `name`, which holds no separator.
     #[must_use]
     pub fn child(&self, name: impl AsRef<OsStr>) -> Self {
-        Self::from_normal(self.0.join(name.as_ref()))
+        Self::from_normal(self.as_path().join(name.as_ref()))
     }
 
     /// This path followed by `relative`, normalised by spelling. An absolute `relative` replaces
     /// it.
     #[must_use]
     pub fn join(&self, relative: impl AsRef<Path>) -> Self {
-        Self::normalize(self.0.join(relative)).unwrap_or_else(Self::root)
+        Self::normalize(self.as_path().join(relative)).unwrap_or_else(Self::root)
     }
 
     pub fn parent(&self) -> Option<Self> {
@@ -111,15 +95,15 @@ impl AbsPath {
     }
 
     pub fn file_name(&self) -> Option<&OsStr> {
-        self.0.file_name()
+        self.as_path().file_name()
     }
 
     pub fn as_path(&self) -> &Path {
-        &self.0
+        Path::new(&self.0)
     }
 
     pub fn as_os_str(&self) -> &OsStr {
-        self.0.as_os_str()
+        &self.0
     }
 
     pub fn is_root(&self) -> bool {
@@ -127,7 +111,7 @@ impl AbsPath {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.0.as_os_str().as_bytes()
+        self.0.as_bytes()
     }
 
     /// Equal to `other` or below it.
@@ -171,16 +155,9 @@ impl AbsPath {
     }
 }
 
-/// `AbsPath` has the order and the hash of `Path`, so maps can be searched by `Path`.
-impl Borrow<Path> for AbsPath {
-    fn borrow(&self) -> &Path {
-        &self.0
-    }
-}
-
 impl AsRef<Path> for AbsPath {
     fn as_ref(&self) -> &Path {
-        &self.0
+        self.as_path()
     }
 }
 
@@ -190,10 +167,11 @@ impl fmt::Debug for AbsPath {
     }
 }
 
-/// For people: a name cannot forge a line or drive the terminal, because [`escape_for_display`] escapes it.
+/// For people. [`escape_for_display`] escapes the name, so that it cannot forge a line or drive the
+/// terminal.
 impl fmt::Display for AbsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&escape_for_display(self.0.as_os_str()))
+        f.write_str(&escape_for_display(&self.0))
     }
 }
 
@@ -257,14 +235,13 @@ pub(super) mod tests {
         assert_eq!(paths, [abs("/a"), abs("/a/b"), abs("/a-b")]);
     }
 
-    /// A map is asked by `Path` and filled by `AbsPath`.
     #[test]
     fn paths_compare_as_those_of_the_standard_library() {
         let names = ["/", "/a", "/a/b", "/a/b/c", "/a-b", "/a!", "/a.b/c", "/ab", "/b", "/a\u{1}", "/\u{ff}/a"];
         for (a, b) in names.iter().flat_map(|a| names.iter().map(move |b| (abs(a), abs(b)))) {
             assert_eq!(a.cmp(&b), a.as_path().cmp(b.as_path()), "{a} {b}");
             assert_eq!(a == b, a.as_path() == b.as_path());
-            assert!(a.ancestors().map(|path| path.0).eq(a.as_path().ancestors().map(Arc::from)), "{a}");
+            assert!(a.ancestors().eq(a.as_path().ancestors().map(AbsPath::from_normal)), "{a}");
             assert_eq!(a.child("x"), a.join("x"));
             assert_eq!(a.relative_to(&b), a.as_path().strip_prefix(b.as_path()).ok(), "{a} {b}");
             assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()), "{a} {b}");

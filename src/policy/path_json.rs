@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// A string, or, where it is not UTF-8, `{ "bytes": [ … ] }`.
 #[derive(Serialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! The places of every sandbox that are not the host's.
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 pub const DEV: &str = "/dev";
 pub const PROC: &str = "/proc";

@@ -1,18 +1,17 @@
 //! The vocabulary that all stages share: access, layers, rules, and the one order of precedence.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
+use crate::policy::{AbsPath, Origin};
 
 /// The access that a rule gives, from least to most restrictive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Access {
     Rw,
     Ro,
@@ -25,39 +24,34 @@ impl Access {
     pub fn is_protective(self) -> bool {
         self != Access::Rw
     }
-
-    /// The configuration key, which is also the name of the flag.
-    pub fn key(self) -> &'static str {
-        match self {
-            Access::Rw => "rw",
-            Access::Ro => "ro",
-            Access::Exclude => "exclude",
-        }
-    }
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
-    }
 }
 
 /// The effect of a rule whose path does not exist.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum IfMissing {
+    /// The entry does nothing.
     #[default]
     Skip,
+    /// Nothing runs.
     Error,
+    /// A directory is made there before the start. Not for globs.
     Create,
-    /// It cannot be created inside: a placeholder stands there during the run (SPEC M4).
+    /// The command cannot create it: a placeholder stands there during the run. A path that ends
+    /// with `/` is a directory. For `ro` and `exclude`, not for globs.
     Block,
 }
 
 /// The effect of a protected file that has other names, which no mount covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum HardLinks {
+    /// Nothing runs.
     #[default]
     Refuse,
+    /// The name that the entry gives is protected; the others are your business.
     Allow,
 }
 
@@ -167,7 +161,8 @@ impl Rule {
 }
 
 /// How an excluded file looks inside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
     #[default]
@@ -197,8 +192,8 @@ pub struct Refinements {
     /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
     /// Without any, always.
     pub in_use: Vec<String>,
-    /// Keys in this JSON file whose values name commands: a change is reported after the run (SPEC
-    /// R3).
+    /// Keys in this JSON file, each with a reason (`KEY: REASON`): a change is reported after the
+    /// run (SPEC R3).
     pub report_keys: Vec<String>,
     /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).
     pub create_for: Option<CreateFor>,
@@ -231,25 +226,30 @@ impl From<String> for CreateFor {
     }
 }
 
-/// The protections of a sandbox besides its mounts. A policy can require them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+// The protections of a sandbox besides its mounts. A policy can require them. (The schema would
+// repeat a documentation comment at each element of `require`.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum Protection {
     /// The guard, which compares and locks the mounts.
     Guard,
-    /// A filter of system calls.
+    /// The filter of system calls.
     Seccomp,
-    /// Signals and abstract sockets stay inside.
+    /// Signals and abstract sockets stay inside (Linux 6.12).
     Landlock,
 }
 
-impl Protection {
-    /// As it is written in a policy.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Protection::Guard => "guard",
-            Protection::Seccomp => "seccomp",
-            Protection::Landlock => "landlock",
+/// Displays unit variants by their names in JSON.
+macro_rules! display_as_in_json {
+    ($($name:ty),+) => {$(
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                serde::Serialize::serialize(self, f)
+            }
         }
-    }
+    )+};
 }
+pub(crate) use display_as_in_json;
+
+display_as_in_json!(Access, Protection);

@@ -5,14 +5,14 @@
 //! Only a build with the feature `ablate` reads the two variables. In every other build [`is_off`]
 //! is the constant `false`, [`pause`] does nothing, and neither name is in the binary.
 
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 macro_rules! mitigations {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal;)+) => {
+    ($($variant:ident = $name:literal, $effect:literal;)+) => {
         /// The mitigations between a command and the host.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(not(feature = "ablate"), allow(dead_code))]
-        pub(crate) enum Mitigation { $($(#[doc = $doc])+ $variant,)+ }
+        pub(crate) enum Mitigation { $(#[doc = $effect] $variant,)+ }
 
         #[cfg(feature = "ablate")]
         impl Mitigation {
@@ -22,78 +22,49 @@ macro_rules! mitigations {
 }
 
 mitigations! {
-    /// Directories above a protected path cannot be moved.
-    Pins = "pins";
-    /// A placeholder covers a protected path that is missing.
-    Placeholders = "placeholders";
-    /// Our own configuration and state are read-only.
-    OwnFiles = "own-files";
-    /// A project's file needs consent before it opens anything.
-    Trust = "trust";
-    /// Nothing is opened through a symlink that the command can replace.
-    LinkChecks = "link-checks";
-    /// Excluding a symlink hides what it leads to.
-    ExcludeThroughLink = "exclude-through-link";
-    /// No descriptor of the caller passes.
-    Descriptors = "descriptors";
-    /// A file on a standard stream can only be read, if that is what it was opened for.
-    Streams = "streams";
-    /// The command cannot make user namespaces.
-    NoUserNamespaces = "no-user-namespaces";
-    /// Mounts stay connected, whatever becomes of their namespace.
-    MountLock = "mount-lock";
-    /// Beside another sandbox, the mounts are made read-only before the placeholders are removed.
-    ClosedMounts = "closed-mounts";
-    /// The guard compares the mounts with the plan before the command starts.
-    GuardCheck = "guard-check";
-    /// The supervisor compares the host again after mounting, and beside another sandbox compiles the
-    /// policy again.
-    LookAgain = "look-again";
-    /// Root keeps no capability.
-    RootCapabilities = "root-capabilities";
-    /// The kernel's settings are read-only.
-    ProcSys = "proc-sys";
-    /// Later mounts of the host do not show.
-    PrivatePropagation = "private-propagation";
-    /// Own `/tmp`.
-    PrivateTmp = "private-tmp";
-    /// Own `/run`.
-    PrivateRun = "private-run";
-    /// Listening sockets that would show are masked.
-    SocketMasks = "socket-masks";
-    /// No abstract socket, and no signal, leaves the sandbox.
-    LandlockScope = "landlock-scope";
-    /// The command creates, removes and renames files only in its writable folders, also through
-    /// the file descriptors of another sandbox.
-    OwnNames = "own-names";
-    /// Variables that open something do not pass.
-    EnvFilter = "env-filter";
-    /// System calls that reach the terminal, the keyring, or past other checks are refused.
-    Seccomp = "seccomp";
-    /// An unreadable file that may name a path to protect stops the start.
-    UnreadableStops = "unreadable-stops";
-    /// The rules of `@git`.
-    GitPreset = "git-preset";
-    /// The rules of `@autorun`.
-    AutorunPreset = "autorun-preset";
-    /// A masked file refuses to be opened, instead of being empty.
-    MaskDenied = "mask-denied";
-    /// A mask takes no writes.
-    MaskSealed = "mask-sealed";
-    /// A protected file with another name is refused.
-    HardLinks = "hard-links";
-    /// An excluded path does not show through another mount.
-    BindAliases = "bind-aliases";
-    /// `bwrap` does not come from a place that the command can write.
-    BwrapPath = "bwrap-path";
-    /// The command cannot change this program.
-    OwnExecutable = "own-executable";
-    /// A removed `.git/HEAD` is put back.
-    HeadRestore = "head-restore";
-    /// A repository that was planted where git enters by itself is moved aside.
-    NestedRepositories = "nested-repositories";
-    /// Changes that matter are reported at the end.
-    Reports = "reports";
+    Pins = "pins", "Directories above a protected path cannot be moved.";
+    Placeholders = "placeholders", "A placeholder covers a protected path that is missing.";
+    OwnFiles = "own-files", "Our own configuration and state are read-only.";
+    Trust = "trust", "A project's file needs consent before it opens anything.";
+    LinkChecks = "link-checks", "Nothing is opened through a symlink that the command can replace.";
+    ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides what it leads to.";
+    Descriptors = "descriptors", "No descriptor of the caller passes.";
+    Streams = "streams", "A file on a standard stream can only be read, if that is what it was opened for.";
+    NoUserNamespaces = "no-user-namespaces", "The command cannot make user namespaces.";
+    MountLock = "mount-lock", "Mounts stay connected, whatever becomes of their namespace.";
+    ClosedMounts = "closed-mounts",
+        "Beside another sandbox, the mounts are made read-only before the placeholders are removed.";
+    GuardCheck = "guard-check", "The guard compares the mounts with the plan before the command starts.";
+    LookAgain = "look-again",
+        "The supervisor compares the host again after mounting, and beside another sandbox compiles the policy again.";
+    RootCapabilities = "root-capabilities", "Root keeps no capability.";
+    ProcSys = "proc-sys", "The kernel's settings are read-only.";
+    PrivatePropagation = "private-propagation", "Later mounts of the host do not show.";
+    PrivateTmp = "private-tmp", "Own `/tmp`.";
+    PrivateRun = "private-run", "Own `/run`.";
+    SocketMasks = "socket-masks", "Listening sockets that would show are masked.";
+    LandlockScope = "landlock-scope", "No abstract socket, and no signal, leaves the sandbox.";
+    OwnNames = "own-names",
+        "Names change only in writable folders, also through the file descriptors of another sandbox.";
+    EnvFilter = "env-filter", "Variables that open something do not pass.";
+    Seccomp = "seccomp", "System calls that reach the terminal, the keyring, or past other checks are refused.";
+    UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";
+    GitPreset = "git-preset", "The rules of `@git`.";
+    AutorunPreset = "autorun-preset", "The rules of `@autorun`.";
+    MaskDenied = "mask-denied", "A masked file refuses to be opened, instead of being empty.";
+    MaskSealed = "mask-sealed", "A mask takes no writes.";
+    HardLinks = "hard-links", "A protected file with another name is refused.";
+    BindAliases = "bind-aliases", "An excluded path does not show through another mount.";
+    BwrapPath = "bwrap-path", "`bwrap` does not come from a place that the command can write.";
+    OwnExecutable = "own-executable", "The command cannot change this program.";
+    HeadRestore = "head-restore", "A removed `.git/HEAD` is put back.";
+    NestedRepositories = "nested-repositories",
+        "A repository that was planted where git enters by itself is moved aside.";
+    Reports = "reports", "Changes that matter are reported at the end.";
+    KeptReports = "kept-reports", "A report is kept until the user has seen it.";
+    BoundedReports = "bounded-reports", "The number and length of the lines of a report are limited.";
+    TerminalReset = "terminal-reset", "The terminal has its settings again before the report is shown.";
+    Foreground = "foreground", "A sandbox in the background cannot take the foreground of the terminal.";
 }
 
 /// The names of the mitigations that are off, with commas between them.
@@ -133,10 +104,12 @@ pub(crate) enum Point<'a> {
     /// The guard has made and checked all mounts and waits. The supervisor has not compared
     /// anything.
     BeforeGo,
+    /// The run has ended, and its report is kept and not yet shown.
+    ReportKept,
 }
 
 /// The pauses that a test asks for: on each line a point, a space, and a file. The points are
-/// `read-folder:PATH`, `placeholders:STEP`, `before-bwrap` and `before-go`.
+/// `read-folder:PATH`, `placeholders:STEP`, `before-bwrap`, `before-go` and `report-kept`.
 #[cfg(feature = "ablate")]
 const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
 
@@ -153,6 +126,7 @@ pub(crate) fn pause(point: Point<'_>) {
         Point::Placeholders(step) => format!("{PLACEHOLDERS}{step}"),
         Point::BeforeBwrap => BEFORE_BWRAP.to_owned(),
         Point::BeforeGo => BEFORE_GO.to_owned(),
+        Point::ReportKept => REPORT_KEPT.to_owned(),
     };
     let Some(pause) = pauses().iter().find(|pause| pause.point == name) else { return };
     if pause.is_over.swap(true, Ordering::Relaxed) {
@@ -178,6 +152,8 @@ const PLACEHOLDERS: &str = "placeholders:";
 const BEFORE_BWRAP: &str = "before-bwrap";
 #[cfg(feature = "ablate")]
 const BEFORE_GO: &str = "before-go";
+#[cfg(feature = "ablate")]
+const REPORT_KEPT: &str = "report-kept";
 
 #[cfg(feature = "ablate")]
 struct Pause {
@@ -193,7 +169,7 @@ fn pauses() -> &'static [Pause] {
     PAUSES.get_or_init(|| {
         let text = std::env::var(PAUSE).unwrap_or_default();
         let has_prefix = |point: &str| [READ_FOLDER, PLACEHOLDERS].iter().any(|prefix| point.starts_with(prefix));
-        let is_known = |point: &str| has_prefix(point) || [BEFORE_BWRAP, BEFORE_GO].contains(&point);
+        let is_known = |point: &str| has_prefix(point) || [BEFORE_BWRAP, BEFORE_GO, REPORT_KEPT].contains(&point);
         let read = |line: &str| {
             let Some((point, file)) = line.split_once(' ').filter(|(point, _)| is_known(point)) else {
                 eprintln!("{PAUSE}: no pause is written like `{line}`");

@@ -84,6 +84,17 @@ pub(crate) fn apply() -> Result<(), Error> {
     seccompiler::apply_filter(&program(true)?)
 }
 
+/// Keeps this process, and all that it starts, out of the foreground of a terminal. From there they
+/// could read what the user types for another program.
+pub(crate) fn stay_in_background() -> Result<(), Error> {
+    let is_taking = Rule::new(vec![Condition::new(1, Len::Dword, Op::Eq, libc::TIOCSPGRP)?])?;
+    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let rules = BTreeMap::from([(libc::SYS_ioctl, vec![is_taking])]);
+    let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()?;
+    seccompiler::apply_filter(&filter)
+}
+
 /// The instructions as bwrap reads them, each of eight bytes.
 pub(crate) fn as_bytes(program: &[sock_filter]) -> Vec<u8> {
     let bytes = |step: &sock_filter| {

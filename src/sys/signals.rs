@@ -132,6 +132,11 @@ impl Signals {
     pub(crate) fn before(&self) -> SignalMask {
         self.before
     }
+
+    /// Keeps the signals blocked when this is dropped.
+    pub(crate) fn stay_blocked(&mut self) {
+        self.before.0 |= SignalMask::supervised().0;
+    }
 }
 
 impl Drop for Signals {

@@ -4,34 +4,62 @@
 //! `unshare --pid` and many CI systems start commands so. The `getsid` and `getpgrp` of rustix do
 //! not allow for 0.
 
-use std::os::fd::OwnedFd;
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, getpid, test_kill_process_group};
-use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use rustix::stdio::{stderr, stdin, stdout};
+use rustix::termios::{
+    Action, OptionalActions, Termios, ioctl_tiocexcl, ioctl_tiocnxcl, tcflow, tcgetattr, tcgetpgrp, tcsetattr,
+    tcsetpgrp,
+};
+
+use super::ablate::{self, Mitigation};
+
+/// The caller's terminals before the run: the controlling one, and those that are standard streams.
+pub(crate) struct Terminals {
+    foreground: Option<Foreground>,
+    saved: Vec<SavedTerminal>,
+}
+
+impl Terminals {
+    pub(crate) fn now() -> Self {
+        let streams = [stdin(), stdout(), stderr()];
+        let streams = streams.into_iter().filter_map(|stream| fcntl_dupfd_cloexec(stream, 3).ok());
+        let saved = open().into_iter().chain(streams).filter_map(SavedTerminal::new).collect();
+        Self { foreground: Foreground::now(), saved }
+    }
+
+    /// Gives each terminal its settings back. A command may leave one in a state in which no report
+    /// shows.
+    pub(crate) fn restore(&self) {
+        self.foreground.iter().for_each(Foreground::take_back);
+        if !ablate::is_off(Mitigation::TerminalReset) {
+            self.saved.iter().for_each(SavedTerminal::restore);
+        }
+    }
+}
 
 /// The terminal, if our process group is in its foreground.
 ///
 /// A shell inside takes the foreground for itself and cannot give it back: the process group that
 /// had it has no number in there.
-pub(crate) struct Foreground {
+struct Foreground {
     terminal: OwnedFd,
     ours: Pid,
 }
 
 impl Foreground {
-    pub(crate) fn now() -> Option<Self> {
-        let terminal = open()?;
-        // SAFETY: only a number comes out.
-        #[allow(unsafe_code)]
-        let ours = Pid::from_raw(unsafe { libc::getpgrp() })?;
+    fn now() -> Option<Self> {
+        let (terminal, ours) = (open()?, process_group()?);
         (tcgetpgrp(&terminal) == Ok(ours)).then_some(Self { terminal, ours })
     }
 
     /// Takes the foreground back, unless another live group has it: a shell may have put us into
     /// the background.
-    pub(crate) fn take_back(&self) {
+    fn take_back(&self) {
         if tcgetpgrp(&self.terminal).is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
             // From the background this sends SIGTTOU, which is blocked, and goes on.
             let _ = tcsetpgrp(&self.terminal, self.ours);
@@ -39,8 +67,81 @@ impl Foreground {
     }
 }
 
+/// Whether there is a terminal, and another process group is in its foreground.
+pub(crate) fn is_background() -> bool {
+    open().is_some() && Foreground::now().is_none()
+}
+
+/// The settings of a terminal.
+struct SavedTerminal {
+    terminal: OwnedFd,
+    settings: Termios,
+    was_ours: bool,
+    line_discipline: Option<c_int>,
+    is_exclusive: Option<c_int>,
+}
+
+impl SavedTerminal {
+    /// `None` for a file that is no terminal.
+    fn new(terminal: OwnedFd) -> Option<Self> {
+        let settings = tcgetattr(&terminal).ok()?;
+        let was_ours = is_ours(&terminal);
+        let line_discipline = ask(&terminal, libc::TIOCGETD);
+        let is_exclusive = ask(&terminal, libc::TIOCGEXCL);
+        Some(Self { terminal, settings, was_ours, line_discipline, is_exclusive })
+    }
+
+    /// A terminal that has gone, or refuses, keeps what it has.
+    fn restore(&self) {
+        let Self { terminal, settings, was_ours, line_discipline, is_exclusive } = self;
+        if ask(terminal, libc::TIOCGEXCL) != *is_exclusive {
+            let _ = if *is_exclusive == Some(0) { ioctl_tiocnxcl(terminal) } else { ioctl_tiocexcl(terminal) };
+        }
+        if let Some(discipline) = line_discipline.filter(|known| ask(terminal, libc::TIOCGETD) != Some(*known)) {
+            set_line_discipline(terminal, discipline);
+        }
+        // In the background, the settings are those of the program in the foreground.
+        if *was_ours && is_ours(terminal) {
+            let _ = tcsetattr(terminal, OptionalActions::Now, settings);
+        }
+        // Only undoes `tcflow(TCOOFF)`, not Ctrl-S.
+        let _ = tcflow(terminal, Action::OOn);
+    }
+}
+
+/// Whether our process group may change the settings: it is in the foreground, or the terminal is
+/// not our controlling one.
+fn is_ours(terminal: &OwnedFd) -> bool {
+    match tcgetpgrp(terminal) {
+        Ok(group) => Some(group) == process_group(),
+        Err(e) => e == Errno::NOTTY,
+    }
+}
+
+/// A request that answers with a number.
+fn ask(terminal: &OwnedFd, request: libc::Ioctl) -> Option<c_int> {
+    let mut answer = 0;
+    // SAFETY: the kernel writes one number.
+    #[allow(unsafe_code)]
+    let done = unsafe { libc::ioctl(terminal.as_raw_fd(), request, &raw mut answer) };
+    (done == 0).then_some(answer)
+}
+
+fn set_line_discipline(terminal: &OwnedFd, discipline: c_int) {
+    // SAFETY: the kernel reads one number. If it refuses, the line discipline stays.
+    #[allow(unsafe_code)]
+    let _ = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSETD, &raw const discipline) };
+}
+
+/// The controlling terminal.
 pub(crate) fn open() -> Option<OwnedFd> {
     rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+fn process_group() -> Option<Pid> {
+    // SAFETY: only a number comes out.
+    #[allow(unsafe_code)]
+    Pid::from_raw(unsafe { libc::getpgrp() })
 }
 
 pub(crate) fn leads_session() -> bool {

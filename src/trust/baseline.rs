@@ -4,21 +4,16 @@ use std::collections::{BTreeSet, HashSet};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::compile::Compiled;
 use crate::compile::config::{ConfigFile, Env};
 use crate::compile::decide::{self, Decisions};
-use crate::compile::environment;
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{self, Base, Plan};
 use crate::compile::policy::{Policy, opens_unsafe_root};
-use crate::compile::request::Request;
 use crate::compile::resolve::{self, Match, Resolution};
+use crate::compile::{Compiled, Request, environment};
 use crate::diagnostic::Diagnostics;
-use crate::host::session::Session;
-use crate::host::{FileKind, Host};
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, Exactness, IfMissing, Rule};
+use crate::host::{FileKind, Host, Session};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, Origin, Rule};
 
 use super::is_trusted;
 

@@ -3,8 +3,7 @@
 use std::ffi::OsStr;
 
 use crate::compile::layers::Layers;
-use crate::diagnostic::quoting::shell_quote;
-use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::diagnostic::{Code, Diagnostic, reason, shell_quote};
 use crate::host::Host;
 
 use super::{Granted, Widening, record};

@@ -5,13 +5,11 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::path_json::Word;
+use crate::policy::{AbsPath, Origin, Word, escape_for_display};
 use crate::trust::openings::Openness;
 
-/// One thing that a project's file opens. Also what is recorded when the user agrees to it (`TECHNICAL_STEERING.md`,
-/// "The record of consent").
+/// One thing that a project's file opens. The record of a user's consent lists these
+/// (`TECHNICAL_STEERING.md`, "The record of consent").
 // A record that names a variant which is not known here is no consent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -22,19 +20,21 @@ pub enum Grant {
     Docker,
     /// User namespaces inside.
     Nested,
-    /// A variable of the environment that the command would not have, or would have with another value.
+    /// A variable that the command would not have, or would have with another value.
     Variable { name: Word },
     /// A protected file that has other names, by which it is not protected.
     OtherNames { path: AbsPath },
-    /// A preset is off that would protect something here. What that is are grants of their own.
+    /// A preset is off that would protect something here. Each such path is a grant of its own.
     Preset { name: String },
     /// A directory is made outside of what is writable anyway.
     Create { path: AbsPath },
     /// Device nodes at this path work.
     Device { path: AbsPath },
-    /// A socket of the host can be used. Who agreed to a folder has not agreed to the services that listen in it.
+    /// A socket of the host can be used. Consent to a folder is no consent to the services that
+    /// listen in it.
     Socket { path: AbsPath },
-    /// What the host has at this path and below it, as far as it is `from` without the file, is `to`.
+    /// The files at this path and below it that are `from` without the policy file are `to` with
+    /// it.
     Path { path: AbsPath, from: Openness, to: Openness },
 }
 

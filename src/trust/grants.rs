@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use crate::compile::Compiled;
 use crate::compile::layers::Layer;
-use crate::compile::plan::Mount;
-use crate::policy::origin::{Origin, Place};
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, LayerKind};
-use crate::trust::openings::{self, Opened, Opening, is_of_preset, openings, origin_of};
+use crate::compile::plan::{Mount, PlannedMount};
+use crate::policy::{AbsPath, Access, LayerKind, Origin, Place};
+use crate::trust::openings::{self, DiffState, PolicyChange, Subject, is_of_preset, openings, openness, origin_of};
 
 use super::grant::{Grant, Granted};
 
@@ -29,27 +27,30 @@ struct Author<'a> {
 
 impl Author<'_> {
     /// `None` for openings that need no consent of their own.
-    fn grant(&self, Opening { opened, after, .. }: Opening) -> Option<Granted> {
-        let written = || after.unwrap_or_else(|| self.start());
-        let (grant, origin) = match opened {
-            Opened::Network => (Grant::Network, written()),
-            Opened::Docker => (Grant::Docker, written()),
-            Opened::Nested => (Grant::Nested, written()),
-            Opened::Variable { name, .. } => (Grant::Variable { name }, written()),
-            Opened::OtherNames(path) => (Grant::OtherNames { path }, written()),
-            Opened::PresetOff(name) => {
+    fn grant(&self, PolicyChange { what, new, .. }: PolicyChange) -> Option<Granted> {
+        let written = || new.rule.unwrap_or_else(|| self.start());
+        let (grant, origin) = match what {
+            Subject::Network => (Grant::Network, written()),
+            Subject::Docker => (Grant::Docker, written()),
+            Subject::Nested => (Grant::Nested, written()),
+            Subject::Variable { name } => (Grant::Variable { name }, written()),
+            Subject::OtherNames { path } => (Grant::OtherNames { path }, written()),
+            // Each variable, and each path that a preset opens, is a grant of its own. No file can
+            // remove a requirement.
+            Subject::Inherit | Subject::Requirement { .. } => return None,
+            Subject::Preset { .. } if new.is == DiffState::On => return None,
+            Subject::Preset { name } => {
                 let origin = self.reference("!", &name);
                 (Grant::Preset { name }, origin)
             }
-            Opened::Create(path) => self.at(path, |path| Grant::Create { path }),
-            Opened::Device(path) => self.at(path, |path| Grant::Device { path }),
-            Opened::Socket(path) if self.is_by_the_way(&path) => return None,
-            Opened::Socket(path) => self.at(path, |path| Grant::Socket { path }),
-            Opened::Path { path, .. } if self.is_by_the_way(&path) => return None,
-            Opened::Path { path, from, to } => self.at(path, |path| Grant::Path { path, from, to }),
-            // Each variable, and each path that a preset opens, is a grant of its own. No file can
-            // remove a requirement.
-            Opened::Inherit | Opened::PresetOn(_) | Opened::Requirement(_) => return None,
+            Subject::Created { path } => self.at(path, |path| Grant::Create { path }),
+            Subject::Device { path } => self.at(path, |path| Grant::Device { path }),
+            Subject::Socket { path } | Subject::Path { path } if self.is_by_the_way(&path) => return None,
+            Subject::Socket { path } => self.at(path, |path| Grant::Socket { path }),
+            Subject::Path { path } => {
+                let (from, to) = (openness(&self.base.plan, &path), openness(&self.full.plan, &path));
+                self.at(path, |path| Grant::Path { path, from, to })
+            }
         };
         Some(Granted { grant, origin })
     }
@@ -65,9 +66,9 @@ impl Author<'_> {
         let base = self.base.decisions.get(path);
         let is_socket =
             base.is_some_and(|decision| decision.layer == LayerKind::Base && decision.access == Access::Exclude);
-        let mut mounts = self.base.plan.mounts.iter().map(|planned| &planned.mount);
-        let is_copy =
-            base.is_none() && mounts.any(|mount| matches!(mount, Mount::DataFile { path: at, .. } if at == path));
+        let shows_copy =
+            |planned: &PlannedMount| planned.path == *path && matches!(planned.mount, Mount::DataFile { .. });
+        let is_copy = base.is_none() && self.base.plan.mounts.iter().any(shows_copy);
         (is_socket || is_copy) && !origin_of(self.full, path).is_some_and(|origin| self.is_written_here(origin))
     }
 

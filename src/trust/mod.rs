@@ -18,16 +18,14 @@ use sha2::{Digest, Sha256};
 
 use crate::compile::config::ConfigFile;
 use crate::compile::layers::Layer;
-use crate::compile::request::Request;
-use crate::compile::{self, Compiled};
+use crate::compile::{self, Compiled, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::path::AbsPath;
+use crate::host::{Host, Session};
+use crate::policy::AbsPath;
 
 pub use grant::{Grant, Granted};
 pub use openings::Openness;
-pub use record::{ConsentRecord, StoredRecord, record, records, revoke};
+pub use record::{ConsentRecord, record, records, revoke};
 
 /// A compiled policy, and what the project's own file opens in it.
 #[must_use]

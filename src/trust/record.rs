@@ -11,7 +11,7 @@ use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 use super::grant::Grant;
 use super::{Widening, hex};
@@ -79,17 +79,10 @@ fn understood(content: &[u8], name: &OsStr) -> io::Result<ConsentRecord> {
     }
 }
 
-/// A record and its place.
-pub struct StoredRecord {
-    pub at: AbsPath,
-    pub record: io::Result<ConsentRecord>,
-}
-
-/// All records, by their names. An error means that the folder cannot be trusted.
-pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<StoredRecord>> {
-    let found = |(name, content): (OsString, io::Result<Vec<u8>>)| StoredRecord {
-        at: KIND.path(state, &name),
-        record: content.and_then(|content| understood(&content, &name)),
+/// All records with their places, by their names. An error means that the folder cannot be trusted.
+pub fn records(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, io::Result<ConsentRecord>)>> {
+    let found = |(name, content): (OsString, io::Result<Vec<u8>>)| {
+        (KIND.path(state, &name), content.and_then(|content| understood(&content, &name)))
     };
     Ok(KIND.read_all(host, state)?.into_iter().map(found).collect())
 }

@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::compile::request::Request;
-use crate::diagnostic::quoting::shell_quote;
+use crate::compile::Request;
+use crate::diagnostic::shell_quote;
 
 /// The command carries the flags of the run, because the grants of a file depend on them.
 pub(super) fn command(request: &Request) -> String {

@@ -44,7 +44,7 @@ fn found(tree: &Tree) -> Vec<String> {
     lint.findings
         .iter()
         .map(|found| &found.diagnostic)
-        .map(|said| format!("{} {}: {}", said.severity().name(), said.code.name(), said.message))
+        .map(|said| format!("{} {}: {}", said.severity(), said.code.name(), said.message))
         .collect()
 }
 

@@ -1,14 +1,16 @@
 //! What is said after a run: everything but the run itself is real here, so that each word has its place.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
 
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::launch::aftermath::RunWatch;
 use agent_sandbox::placeholders;
+use serde_json::Value;
 
-use crate::support::Tree;
+use crate::support::{Place, Tree, stderr};
 use crate::{one, rendered, tree};
 
 cases! {
@@ -58,6 +60,22 @@ cases! {
         tree.add("home/u/proj/.vscode/settings.json");
     });
 
+    UnshownReport a_report_that_was_never_shown_is_announced unshown();
+    ReportNotKept a_report_that_cannot_be_kept_says_where {
+        let place = Place::in_tmp();
+        place.write(format!("home/{REPORTS}"), "");
+        let said = creating(&place, Stdio::piped());
+        let (_created, said) = said.split_once("\n\n").unwrap();
+        said.to_owned()
+    };
+    ReportUnreadable reports_that_cannot_be_believed_are_not_shown {
+        let place = Place::in_tmp();
+        fs::create_dir_all(place.home().join(REPORTS)).unwrap();
+        fs::set_permissions(place.home().join(REPORTS), fs::Permissions::from_mode(0o777)).unwrap();
+        place.give_away();
+        said_by(&place, place.agent_sandbox().args(["report", "--last"]))
+    };
+
     PlaceholderFailed a_placeholder_that_cannot_be_put_up_names_its_rule {
         let tree = tree([]);
         let text = "[filesystem]\nro = [{ path = \"a\", if-missing = \"block\" }]\n";
@@ -69,6 +87,33 @@ cases! {
         tree.add("home/u/proj/a -> /home/u/.ssh/x");
         one(placeholders::put_up(&tree.host(), &compiled, &argv).err().unwrap())
     };
+}
+
+const REPORTS: &str = ".local/state/agent-sandbox/reports";
+
+fn said_by(place: &Place, command: &mut Command) -> String {
+    stderr(&command.output().unwrap()).replace(place.path().to_str().unwrap(), "/PLACE")
+}
+
+/// A run that creates what it reports.
+fn creating(place: &Place, said: Stdio) -> String {
+    let mut command = place.agent_sandbox();
+    let child = command.args(["--", "touch", ".envrc"]).stderr(said).spawn().unwrap();
+    stderr(&child.wait_with_output().unwrap()).replace(place.path().to_str().unwrap(), "/PLACE")
+}
+
+fn unshown() -> String {
+    let place = Place::in_tmp();
+    let (reader, gone) = std::io::pipe().unwrap();
+    drop(reader);
+    creating(&place, gone.into());
+    // The announcement alone, with an age that does not change meanwhile.
+    let kept = fs::read_dir(place.home().join(REPORTS)).unwrap().next().unwrap().unwrap().path();
+    let mut report: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
+    report["findings"] = Value::Array(Vec::new());
+    report["ended"] = (report["ended"].as_u64().unwrap() - 5 * 86_400 - 43_200).into();
+    place.write(kept, report.to_string());
+    said_by(&place, place.agent_sandbox().args(["--", "true"]))
 }
 
 fn repository() -> Tree {
@@ -111,7 +156,7 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     let argv = compiled.argv(&crate::support::machine(), &[], &mut Diagnostics::default());
     let host = tree.host();
     let active = placeholders::put_up(&host, &compiled, &argv).unwrap();
-    let watch = RunWatch::start(&host, &compiled);
+    let watch = RunWatch::start(&host, &compiled, None);
     change(tree);
     let mut said = active.finish();
     watch.finish(&host, &mut said);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use agent_sandbox::audit::explain::{Explained, Explainer};
 use agent_sandbox::audit::show::show;
-use agent_sandbox::cli::{self, Folding};
+use agent_sandbox::cli::{self, Folding, Paint};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::host::session::Session;
 
@@ -44,10 +44,10 @@ fn answer(words: &[&str]) -> String {
             let host = tree.host();
             let explainer = Explainer::new(&host, &compiled);
             let paths = asked.iter().map(|asked| explainer.explain(asked.as_ref()).map_err(|d| d.message).unwrap());
-            cli::explained(&Explained { paths: paths.collect() })
+            cli::explained(&Explained { paths: paths.collect() }, Paint(false))
         }
         ["show", "--depth", depth] => {
-            cli::shown(&show(&compiled), Folding { depth: depth.parse().ok(), ..Folding::default() })
+            cli::shown(&show(&compiled), Folding { depth: depth.parse().ok(), ..Folding::default() }, Paint(false))
         }
         words => panic!("what is {words:?}?"),
     }

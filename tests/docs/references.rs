@@ -71,7 +71,8 @@ fn every_rule_of_the_specification_is_held_by_a_test() {
     let rules = rules(&spec);
     assert!(rules.len() > 40, "{rules:?}");
     let holders = holders(&spec);
-    for rule in &rules {
+    for (at, rule) in rules.iter().enumerate() {
+        assert!(!rules[..at].contains(rule), "SPEC.md has two rules called `{rule}`");
         let held = holders.iter().any(|(name, tests)| name == rule && !tests.is_empty());
         assert!(held, "`{rule}` has no row with a test in SPEC.md");
     }

@@ -26,6 +26,7 @@ mod pins;
 mod presets;
 mod process;
 mod random;
+mod reports;
 mod rest;
 mod sandbox;
 mod script;

@@ -433,8 +433,11 @@ fn a_head_that_the_command_broke_is_put_back(place: &Place) {
 fn what_the_command_created_is_reported_once(place: &Place) {
     let command = ["--", "sh", "-c", "echo x >.envrc; mkdir -p .claude; echo {} >.claude/settings.json"];
     let output = run(place, &command);
-    let expected =
-        "warning[created-during-run]: created during the run: `.claude/settings.json` and `.envrc` (@autorun)\n";
+    let expected = "warning[created-during-run]: created during the run: 2 paths
+  |
+  = note: `.claude/settings.json` (@autorun)
+  = note: `.envrc` (@autorun)
+";
     assert!(output.status.success() && stderr(&output).starts_with(expected), "{}", stderr(&output));
     assert_eq!(stderr(&output).matches("warning[").count(), 1);
     assert_eq!(stdout(&output), "");
@@ -457,7 +460,8 @@ fn changed_commands_in_mixed_state_are_reported(place: &Place) {
     let set = |text: &str| run(place, &["--", "sh", "-c", &format!("printf %s '{text}' >~/.claude.json")]);
     assert_eq!(stderr(&set(r#"{ "numStartups": 2 }"#)), "");
     let said = stderr(&set(r#"{ "mcpServers": { "x": { "command": "evil-thing" } } }"#));
-    assert!(said.contains("the run changed `mcpServers` in `"), "{said}");
+    assert!(said.contains("warning[commands-changed]: the run changed what an agent obeys in `"), "{said}");
+    assert!(said.contains("= note: `mcpServers`: programs that it starts"), "{said}");
     assert!(!said.contains("evil-thing"), "{said}");
 }
 

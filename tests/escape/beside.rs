@@ -9,6 +9,7 @@ use crate::scene::{BASE_ONLY, CANARY, PLANTED, Running, Scene, words};
 for_everybody!("look-again":
     moving_a_folder_while_another_sandbox_looks_for_what_is_in_it,
     moving_a_hidden_file_away_and_back_while_a_sandbox_starts,
+    ending_a_sandbox_whose_placeholder_another_one_mounts_on,
 );
 
 everywhere!("own-names": renaming_what_another_sandbox_protects);
@@ -63,6 +64,27 @@ fn moving_a_hidden_file_away_and_back_while_a_sandbox_starts(scene: &Scene) -> V
     held.go_on("before-go");
     let ran = held.running.wait().completed();
     Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
+}
+
+/// A placeholder of the second sandbox appears after the first has put up its own. When the second
+/// sandbox ends, it removes the placeholder, and the mount of the first goes with it.
+fn ending_a_sandbox_whose_placeholder_another_one_mounts_on(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "ro = [{ path = 'kept/', if-missing = 'block' }]");
+    scene.mkdir("kept");
+    let at = |name: &str| scene.project().join(name);
+    let attack = ["first-started", "second-has-ended", "kept/planted"];
+    let mut held = scene.hold(&["placeholders:put-up"], &[], "wait_then_write.py", &attack);
+    held.stopped();
+    fs::remove_dir(at("kept")).unwrap();
+    let mut second = scene.start("wait_then_write.py", &["second-started", "end"]);
+    second.until("started", || at("second-started").exists());
+    held.go_on("placeholders:put-up");
+    held.running.until("started", || at("first-started").exists());
+    scene.write("end", "");
+    second.wait().completed();
+    scene.write("second-has-ended", "");
+    let ran = held.running.wait().completed();
+    Verdict::broken_if(at("kept/planted").exists(), format!("{}{}", ran.out, ran.err))
 }
 
 /// One sandbox hands its project to a sandbox in another project, which has no mounts at the paths

@@ -32,6 +32,7 @@ mod planted;
 mod processes;
 mod progress;
 mod random;
+mod reports;
 mod root;
 mod soak;
 mod sockets;

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use agent_sandbox::audit::explain::{Explained, Explainer, LoserReason};
 use agent_sandbox::audit::schema;
-use agent_sandbox::cli;
+use agent_sandbox::cli::{self, Paint};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::host::FileKind;
@@ -85,7 +85,7 @@ fn in_case(name: &str, asked: &[&str]) -> Explained {
 fn what_governs_a_path_is_explained() {
     support::snapshots("explain").bind(|| {
         for (name, asked) in ASKED {
-            insta::assert_snapshot!(*name, cli::explained(&in_case(name, asked)));
+            insta::assert_snapshot!(*name, cli::explained(&in_case(name, asked), Paint(false)));
         }
         for (name, asked) in AS_JSON {
             let json = serde_json::to_string_pretty(&in_case(name, asked)).unwrap();

@@ -2,7 +2,7 @@
 
 use agent_sandbox::audit::schema;
 use agent_sandbox::audit::show::{Shown, show};
-use agent_sandbox::cli::{self, Folding};
+use agent_sandbox::cli::{self, Folding, Paint};
 use agent_sandbox::compile::request::Request;
 
 use super::support::effective::agreeing;
@@ -30,7 +30,7 @@ fn shown(name: &str) -> Shown {
 fn the_whole_policy_is_shown() {
     support::snapshots("show").bind(|| {
         for name in AS_TEXT {
-            insta::assert_snapshot!(*name, cli::shown(&shown(name), Folding::default()));
+            insta::assert_snapshot!(*name, cli::shown(&shown(name), Folding::default(), Paint(false)));
         }
         for name in ["missing-block", "env-layers"] {
             insta::assert_snapshot!(format!("{name}-json"), serde_json::to_string_pretty(&shown(name)).unwrap());
@@ -43,7 +43,10 @@ fn what_is_folded_is_counted() {
     support::snapshots("show").bind(|| {
         for depth in [0, 2] {
             let folding = Folding { depth: Some(depth), ..Folding::default() };
-            insta::assert_snapshot!(format!("defaults-depth-{depth}"), cli::shown(&shown("defaults"), folding));
+            insta::assert_snapshot!(
+                format!("defaults-depth-{depth}"),
+                cli::shown(&shown("defaults"), folding, Paint(false))
+            );
         }
     });
 }
@@ -61,9 +64,9 @@ fn many_matches_of_one_rule_are_one_line_unless_all_are_asked_for() {
         ..Request::default()
     };
     let shown = show(&tree.compile_as(&session("/home/u/proj"), &request).0.unwrap());
-    let text = cli::shown(&shown, Folding::default());
+    let text = cli::shown(&shown, Folding::default(), Paint(false));
     support::snapshots("show").bind(|| insta::assert_snapshot!("many-matches", text));
-    let all = cli::shown(&shown, Folding { all: true, ..Folding::default() });
+    let all = cli::shown(&shown, Folding { all: true, ..Folding::default() }, Paint(false));
     assert_eq!(all.matches("/.env ").count() + all.matches("─ .env ").count(), 120, "{all}");
 }
 

@@ -156,7 +156,7 @@ fn governs(compiled: &Compiled, rule: &Written, target: Target, path: &AbsPath) 
     let exactness = if rule.form == Form::Glob { Exactness::Glob } else { Exactness::Exact };
     compiled.decisions.governing(path).is_some_and(|(at, decision)| {
         *at == abs(resolved(rule.path, target))
-            && decision.access.key() == rule.access.to_string()
+            && decision.access.to_string() == rule.access.to_string()
             && decision.exactness == exactness
             && decision.layer == rule.layer
     })

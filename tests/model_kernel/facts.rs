@@ -175,16 +175,18 @@ fn a_whole_policy_means_what_the_kernel_does() {
 #[test]
 fn network_and_environment_are_what_the_model_says() {
     let outside = fs::read_link("/proc/self/ns/net").unwrap().to_str().unwrap().to_owned();
-    for flags in [&["--unshare-all", "--share-net"][..], &["--unshare-all"], &["--share-net", "--unshare-net"]] {
+    for flags in [&["--unshare-all", "--share-net"][..], &["--unshare-all"], &["--share-net", "--unshare-all"]] {
         let flags = [flags, &BASE].concat();
         let (inside, _) = run(&flags, "readlink /proc/self/ns/net");
         let model = model(&strings(&flags)).unwrap();
         assert_eq!(inside.trim_end() == outside, !model.is_unshared(Namespace::Net));
     }
-    let changes = ["--setenv", "A", "1", "--clearenv", "--setenv", "B", "2", "--setenv", "PWD", "/x"];
-    let flags = strings(&[&BASE[..], &changes, &["--chdir", "/usr"]].concat());
-    let words = [&flags[..], &strings(&["--", "/usr/bin/env"])].concat();
-    let environment = model(&flags).unwrap().environment(std::env::vars_os());
-    let lines: Vec<String> = environment.iter().map(|(n, v)| format!("{}={}\n", n.display(), v.display())).collect();
-    assert_eq!(texts(&bwrap(&words)).0, lines.concat());
+    let flags = strings(&[&BASE[..], &["--chdir", "/usr"]].concat());
+    let words = [&flags[..], &strings(&["--", "/usr/bin/env", "-0"])].concat();
+    let outer = std::env::vars_os().chain([("LC_ALL".into(), "C".into())]);
+    let environment = model(&flags).unwrap().environment(outer);
+    let expected: BTreeSet<String> =
+        environment.iter().map(|(n, v)| format!("{}={}", n.display(), v.display())).collect();
+    let inside = texts(&bwrap(&words)).0;
+    assert_eq!(inside.split_terminator('\0').map(str::to_owned).collect::<BTreeSet<_>>(), expected);
 }

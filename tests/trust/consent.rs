@@ -14,7 +14,7 @@ fn agree(tree: &Tree, request: &Request) {
 fn refused(tree: &Tree, request: &Request) -> Vec<String> {
     let compiled = compiled(tree, "/home/u/proj", request);
     let refusal = compiled.refusal(&tree.host());
-    refusal.map(|refusal| refusal.notes.to_vec()).unwrap_or_default()
+    refusal.map(|refusal| refusal.details.notes).unwrap_or_default()
 }
 
 fn without_data() -> Request {

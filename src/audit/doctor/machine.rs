@@ -1,14 +1,10 @@
 //! Checks of the kernel and its settings.
 
 use crate::compile::protection::leaves_open;
-use crate::host::Host;
-use crate::host::mountinfo;
-use crate::host::session::Session;
+use crate::host::{Host, Session, mountinfo};
 use crate::launch::apparmor::{self, Confinement};
 use crate::launch::{self, availability};
-use crate::policy::path::AbsPath;
-use crate::policy::places;
-use crate::policy::rule::Protection;
+use crate::policy::{AbsPath, Protection, places};
 use crate::sys::landlock;
 
 use super::probe::Tried;

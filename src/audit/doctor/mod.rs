@@ -10,13 +10,11 @@ mod trial;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile;
 use crate::compile::protection::leaves_open;
-use crate::compile::request::Request;
+use crate::compile::{self, Request};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::rule::Protection;
+use crate::host::{Host, Session};
+use crate::policy::Protection;
 
 /// The answer of `agent-sandbox doctor`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -11,8 +11,8 @@ use rustix::mount::{MountFlags, mount};
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::reason;
-use crate::host::session::Session;
-use crate::policy::path::AbsPath;
+use crate::host::Session;
+use crate::policy::AbsPath;
 
 /// The argument that makes our binary the probe.
 pub const SUBCOMMAND: &str = "__doctor";

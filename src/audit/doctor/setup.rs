@@ -7,10 +7,9 @@ use rustix::fs::{Access, access};
 use crate::compile::layers;
 use crate::compile::lower::Machine;
 use crate::diagnostic::{Diagnostic, reason};
-use crate::host::Host;
-use crate::host::session::Session;
+use crate::host::{Host, Session};
 use crate::launch::{self, availability, bwrap};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 use crate::sys::terminal;
 
 use super::trial::Trial;

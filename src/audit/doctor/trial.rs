@@ -5,16 +5,12 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use crate::compile::layers;
 use crate::compile::lower::Machine;
-use crate::compile::request::Request;
-use crate::compile::{self, Compiled};
+use crate::compile::{self, Compiled, Request, layers};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
-use crate::host::Host;
-use crate::host::session::Session;
+use crate::host::{Host, Session};
 use crate::launch::{self, Conclusion, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::policy::{AbsPath, places};
 
 /// A policy that only looks, for this machine, and what there is to carry it out with.
 pub(super) struct Trial {
@@ -101,6 +97,10 @@ impl FrontEnd for Silent {
     }
 
     fn tell(&mut self, _: &Diagnostics) {}
+
+    fn report(&mut self, _: &Diagnostics, _: bool) -> bool {
+        false
+    }
 
     fn streams(&mut self, _: &Prepared) -> Result<GivenStreams, Diagnostic> {
         let null = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);

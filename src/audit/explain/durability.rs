@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use crate::compile::plan::{Mount, PlannedMount, Purpose};
 use crate::host::FileKind;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, Exactness};
+use crate::policy::{AbsPath, Access, Exactness};
 
 use super::super::effective_access::EffectiveAccess;
 use super::{AskedPath, Explainer};
@@ -14,9 +13,9 @@ use super::{AskedPath, Explainer};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Durability {
-    /// What decides is about a directory: it holds for all that is in it, and for what comes to be there.
+    /// The rule covers a directory: it holds for everything in it, now and later.
     Directory { path: AbsPath },
-    /// What decides is about the one file that is there at the start, which something on the host can replace.
+    /// The rule covers the one file that exists at the start. A program on the host can replace it.
     File { path: AbsPath, when_replaced: WhenReplaced },
     /// A pattern has matched: what is made later is not covered before the next start.
     Pattern,
@@ -26,7 +25,8 @@ pub enum Durability {
     Placeholder { path: AbsPath },
     /// Nothing is there, and it is made before the start.
     Created { path: AbsPath },
-    /// Nothing is there, and nothing stops the command from making it. `reported`: it is told of after the run.
+    /// Nothing is there, and nothing stops the command from creating it. `reported`: the run
+    /// reports it at the end.
     Creatable { reported: bool },
     /// Nothing is there, and the command cannot make it.
     NotCreatable,
@@ -40,13 +40,14 @@ pub enum Durability {
     Private,
 }
 
-/// What a command sees once the file has been replaced on the host. There its mount is gone, as from any name that goes.
+/// The file that a command sees once a program on the host has replaced it: the mount goes with the
+/// old file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenReplaced {
     /// The new file, which no rule protects any more.
     Exposed,
-    /// The same; it is told of after the run.
+    /// The new file, which no rule protects any more; the run reports it at the end.
     ExposedAndReported,
     /// The new file, which no rule opens any more.
     Closed,
@@ -62,13 +63,12 @@ impl Explainer<'_> {
             return vec![Durability::Private];
         }
         let mut all = Vec::new();
-        let mount = about.mount.map(|planned| &planned.mount);
         if let Some((at, decision)) = about.won {
             if let Some(placeholder) = &decision.placeholder {
                 all.push(Durability::Placeholder { path: placeholder.path.clone() });
             } else if decision.kind == FileKind::Directory {
                 all.push(Durability::Directory { path: at.clone() });
-            } else if mount.is_some_and(|mount| mount.path() == at) {
+            } else if about.mount.is_some_and(|planned| planned.path == *at) {
                 let when_replaced = self.when_replaced(at, decision.access);
                 all.push(Durability::File { path: at.clone(), when_replaced });
             }
@@ -79,18 +79,18 @@ impl Explainer<'_> {
                 all.push(Durability::HardLinked { names: decision.names });
             }
         } else {
-            let is_file = |mount: &Mount| {
-                matches!(mount, Mount::OwnBinary { .. } | Mount::SecondMount { .. } | Mount::DataFile { .. })
+            let is_file = |planned: &PlannedMount| {
+                matches!(planned.mount, Mount::OwnBinary { .. } | Mount::SecondMount { .. } | Mount::DataFile { .. })
             };
-            let shown_by = mount.filter(|mount| !is_file(mount));
-            all.extend(shown_by.map(|mount| Durability::Directory { path: mount.path().clone() }));
+            let shown_by = about.mount.filter(|planned| !is_file(planned));
+            all.extend(shown_by.map(|planned| Durability::Directory { path: planned.path.clone() }));
         }
-        let own_mount = about.mount.filter(|planned| planned.mount.path() == about.path);
+        let own_mount = about.mount.filter(|planned| planned.path == *about.path);
         let is_generated = |planned: &&PlannedMount| {
             matches!(planned.mount, Mount::DataFile { .. }) && planned.purpose == Purpose::Base
         };
         all.extend(own_mount.filter(is_generated).map(|_| Durability::Generated));
-        let mut here = self.compiled.plan.mounts.iter().filter(|planned| planned.mount.path() == about.path);
+        let mut here = self.compiled.plan.mounts.iter().filter(|planned| planned.path == *about.path);
         all.extend(here.find_map(|planned| match &planned.purpose {
             Purpose::Pin { keeps } => Some(Durability::Pinned { keeps: keeps.clone() }),
             Purpose::Base | Purpose::Rule(_) => None,

@@ -8,8 +8,7 @@ use serde::Serialize;
 use crate::compile::decide::{Decision, IgnoreReason, IgnoredMatch};
 use crate::compile::plan::{Mount, Purpose};
 use crate::compile::resolve::{FutureMatch, Match};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::{Access, Exactness, IfMissing, LayerKind, Precedence, Rule};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, LayerKind, Precedence, Rule, escape_for_display};
 
 use super::super::rule_json::{RuleJson, is_winner};
 use super::{AskedPath, Explainer};
@@ -249,13 +248,13 @@ impl Explainer<'_> {
     /// The mount of every sandbox around a path that a rule decides.
     fn base(&self, about: &AskedPath) -> Option<RuleJson> {
         about.won?;
-        let is_base = |mount: &Mount| !matches!(mount, Mount::RemountReadOnly { .. } | Mount::Directory { .. });
+        let is_base = |mount: &Mount| !matches!(mount, Mount::RemountReadOnly | Mount::Directory { .. });
         let planned = self.compiled.plan.mounts.iter().rfind(|planned| {
-            let is_around = about.path.is_within(planned.mount.path());
+            let is_around = about.path.is_within(&planned.path);
             planned.purpose == Purpose::Base && is_base(&planned.mount) && is_around
         })?;
         // A rule on `/` replaces the base.
-        let is_decided = self.compiled.decisions.get(planned.mount.path()).is_some();
+        let is_decided = self.compiled.decisions.get(&planned.path).is_some();
         (!is_decided).then(|| RuleJson::of_base(&self.visible, planned))
     }
 }

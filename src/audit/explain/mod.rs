@@ -21,8 +21,7 @@ use crate::compile::resolve::FutureGlobs;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host, Resolved};
 use crate::launch;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::path_json::Word;
+use crate::policy::{AbsPath, Word, escape_for_display};
 
 use super::effective_access::{EffectiveAccess, VisibleMounts};
 use super::rule_json::{RuleJson, decided};
@@ -46,7 +45,8 @@ pub struct Explanation {
     pub path: AbsPath,
     /// The symlinks on the way, in order.
     pub links: Vec<AbsPath>,
-    /// What the host has there now; absent if nothing. A symlink only where it is not seen inside, so that it leads nowhere.
+    /// The kind of file that the host has there now; absent if there is none. A symlink is named
+    /// only where it is not seen inside, so that it leads nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<HostKind>,
     /// Other places where the same thing is found: it is mounted there, too.
@@ -129,7 +129,7 @@ impl<'a> Explainer<'a> {
     pub fn new(host: &'a Host, compiled: &'a Compiled) -> Self {
         let plan = &compiled.plan;
         let split = plan.split(compiled.guard);
-        let guard = compiled.guard_plan(&split, launch::kernel());
+        let guard = lower::guard_plan(compiled, &split, launch::kernel());
         let files = MountFiles::In(compiled.layers.mount_files());
         let by_bwrap = lower::mounts(&split, guard.as_ref(), &files).into_iter();
         let by_bwrap = by_bwrap
@@ -161,7 +161,7 @@ impl<'a> Explainer<'a> {
             same_as: self.same_as(&path, &rule.at),
             losers: self.losers(&about),
             mounts: self.mounts(&about),
-            pins: self.steps(|p| matches!(p.purpose, Purpose::Pin { .. }) && path.is_within(p.mount.path())),
+            pins: self.steps(|p| matches!(p.purpose, Purpose::Pin { .. }) && path.is_within(&p.path)),
             below: self.below(&path),
             durability: self.durability(&about),
             kind: hidden.map_or(kind.map(HostKind::from), |_| Some(HostKind::Symlink)),
@@ -220,9 +220,9 @@ impl<'a> Explainer<'a> {
             }
         }
         for planned in &self.compiled.plan.mounts {
-            if let Mount::SecondMount { path: second, source } = &planned.mount {
-                same.extend((second == path).then(|| source.clone()));
-                same.extend((source == path).then(|| second.clone()));
+            if let Mount::SecondMount { source } = &planned.mount {
+                same.extend((planned.path == *path).then(|| source.clone()));
+                same.extend((source == path).then(|| planned.path.clone()));
             }
         }
         same.into_iter().collect()
@@ -230,10 +230,9 @@ impl<'a> Explainer<'a> {
 
     fn mounts(&self, about: &AskedPath) -> Vec<MountStep> {
         let Some(shows) = about.mount else { return Vec::new() };
-        let point = shows.mount.path();
         self.steps(|planned| match &planned.mount {
-            Mount::RemountReadOnly { path } => path == point,
-            Mount::Directory { path, .. } => about.path.is_within(path) && path.is_below(point),
+            Mount::RemountReadOnly => planned.path == shows.path,
+            Mount::Directory { .. } => about.path.is_within(&planned.path) && planned.path.is_below(&shows.path),
             _ => ptr::eq(planned, shows),
         })
     }

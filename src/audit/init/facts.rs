@@ -10,7 +10,7 @@ use crate::compile::layers::Project;
 use crate::compile::presets::Library;
 use crate::compile::resolve::{NamePattern, TrackedFiles};
 use crate::host::{FileKind, Host};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 use super::kinds::{AGENTS, GUARDED, INSTRUCTIONS, KINDS, ProjectKind};
 

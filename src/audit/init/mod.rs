@@ -10,7 +10,7 @@ use crate::audit::entry::entry;
 use crate::compile::layers::Project;
 use crate::diagnostic::listed;
 use crate::host::Host;
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::{AbsPath, escape_for_display};
 
 use facts::{Facts, Secret};
 

@@ -12,13 +12,11 @@ pub(super) mod visible;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::Compiled;
-use crate::compile::plan;
 use crate::compile::presets::Library;
+use crate::compile::{Compiled, plan};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::{DirEntry, FileKind, Host};
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
+use crate::policy::{AbsPath, Origin};
 
 /// The codes of `lint` itself, besides those of the stages.
 pub const CODES: [Code; 13] = [
@@ -103,9 +101,9 @@ impl Lint {
 
     pub fn report(&self) -> LintReport {
         let reported = |LintFinding { diagnostic, path }: &LintFinding| {
-            let Diagnostic { code, message, origin, notes, help, .. } = diagnostic.clone();
+            let Diagnostic { code, message, origin, details, help, .. } = diagnostic.clone();
             let (code, level) = (code.name().to_owned(), diagnostic.severity());
-            ReportedFinding { code, level, message, origin, path: path.clone(), notes: notes.into_vec(), help }
+            ReportedFinding { code, level, message, origin, path: path.clone(), notes: details.notes, help }
         };
         LintReport {
             findings: self.findings.iter().map(reported).collect(),
@@ -196,7 +194,6 @@ pub struct LintReport {
 pub struct ReportedFinding {
     /// A stable name, such as `shadowed-rule`.
     pub code: String,
-    #[serde(with = "FindingLevel")]
     pub level: Severity,
     pub message: String,
     /// Where the rule was written that it is about.
@@ -209,16 +206,4 @@ pub struct ReportedFinding {
     pub notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(remote = "Severity", rename_all = "kebab-case")]
-#[schemars(rename = "Level")]
-pub enum FindingLevel {
-    /// Good to know; the exit code stays 0.
-    Note,
-    /// Somebody should mend it; the exit code is 1.
-    Warning,
-    /// Nothing runs with this policy.
-    Error,
 }

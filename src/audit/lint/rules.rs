@@ -11,9 +11,7 @@ use crate::compile::plan::{Purpose, View};
 use crate::compile::resolve::{self, Match};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::Host;
-use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::{Exactness, IfMissing, LayerKind, Rule};
+use crate::policy::{AbsPath, Exactness, IfMissing, LayerKind, Origin, Rule, escape_for_display};
 
 use super::LintFinding;
 

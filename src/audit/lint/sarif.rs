@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::compile::layers::Layers;
 use crate::diagnostic::Code;
-use crate::policy::origin::{Origin, Place};
-use crate::policy::path::AbsPath;
+use crate::policy::{AbsPath, Origin, Place};
 
 use super::{CODES, Lint, LintFinding};
 
@@ -27,7 +26,7 @@ pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
         json!({
             "id": code.name(),
             "shortDescription": { "text": code.description() },
-            "defaultConfiguration": { "level": code.severity().name() },
+            "defaultConfiguration": { "level": code.severity() },
         })
     };
     let rules: Vec<Value> = codes.iter().map(rule).collect();
@@ -48,13 +47,13 @@ pub fn sarif(lint: &Lint, layers: Option<&Layers>) -> Value {
 
 fn result(found: &LintFinding, index: usize, layers: Option<&Layers>) -> Value {
     let said = &found.diagnostic;
-    let more = said.notes.iter().map(|note| format!("\nnote: {note}"));
+    let more = said.details.notes.iter().map(|note| format!("\nnote: {note}"));
     let help = said.help.iter().map(|help| format!("\nhelp: {help}"));
     let text: String = [said.message.clone()].into_iter().chain(more).chain(help).collect();
     let mut result = json!({
         "ruleId": said.code.name(),
         "ruleIndex": index,
-        "level": said.severity().name(),
+        "level": said.severity(),
         "message": { "text": text },
     });
     if let Some(location) = location(found, layers) {

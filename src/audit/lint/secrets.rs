@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::host::{FileKind, Host};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;

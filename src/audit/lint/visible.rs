@@ -12,8 +12,7 @@ use crate::compile::plan::{self, View};
 use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, HardLinks, LayerKind, Mask};
+use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Mask};
 
 use super::{LintFinding, secrets, third_party, walk};
 

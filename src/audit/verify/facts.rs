@@ -9,8 +9,7 @@ use serde::Serialize;
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::model::{Model, Namespace};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::path_json::Word;
+use crate::policy::{AbsPath, Word, escape_for_display};
 
 use super::CheckResult;
 use super::probe::{ProbeProcess, name_of};

@@ -14,12 +14,9 @@ use serde::Serialize;
 
 use crate::compile::Compiled;
 use crate::compile::lower::{Argv, MountContent, MountFile};
-use crate::host::Host;
-use crate::host::session::Session;
+use crate::host::{Host, Session};
 use crate::model::{Model, ModelError, ModelFiles};
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::policy::{AbsPath, Origin, places};
 
 pub use facts::Fact;
 use probe::{EMPTY, ProbeAnswer, ProbeAnswers, ProbeOperation, ProbedKind, Question, Questions, name_of};
@@ -194,7 +191,7 @@ fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<
     Some(Check {
         path: claim.path.clone(),
         operation,
-        access: claim.access.map(|access| access.key().to_owned()),
+        access: claim.access.map(|access| access.to_string()),
         because: claim.because.clone(),
         expected,
         kernel,

@@ -22,10 +22,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::host::identity::Identity;
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
-use crate::policy::places;
+use crate::host::Identity;
+use crate::policy::{AbsPath, Word, places};
 
 /// The argument that makes our binary the probe.
 pub const SUBCOMMAND: &str = "__verify";

@@ -6,13 +6,10 @@ use rustix::io::Errno;
 
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
-use crate::compile::plan::{BindKind, Mount, Purpose, View};
-use crate::host::mountinfo;
-use crate::host::{FileKind, Host};
+use crate::compile::plan::{BindKind, Mount, PlannedMount, Purpose, View};
+use crate::host::{FileKind, Host, mountinfo};
 use crate::model::{Model, ModelView};
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Access;
+use crate::policy::{AbsPath, Access, Origin};
 
 use super::Effect;
 use super::probe::ProbeOperation;
@@ -65,8 +62,8 @@ const STAYS: &[Errno] = &[Errno::BUSY];
 /// The promises of every rule in force, every pin, and every part of the base.
 pub(super) fn promises(host: &Host, compiled: &Compiled, model: &Model) -> Vec<Promise> {
     let mut list = PromiseList { compiled, model, all: BTreeMap::new() };
-    let data: BTreeSet<&AbsPath> =
-        mounts(compiled).filter(|m| matches!(m, Mount::DataFile { .. })).map(Mount::path).collect();
+    let data = compiled.plan.mounts.iter().filter(|planned| matches!(planned.mount, Mount::DataFile { .. }));
+    let data: BTreeSet<&AbsPath> = data.map(|planned| &planned.path).collect();
     for (path, decision) in compiled.decisions.iter() {
         list.decision(host, path, decision, data.contains(path));
     }
@@ -78,14 +75,9 @@ pub(super) fn promises(host: &Host, compiled: &Compiled, model: &Model) -> Vec<P
 /// The mount points that the command must not be able to unmount.
 pub(super) fn locked(compiled: &Compiled) -> Vec<AbsPath> {
     let rules = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_)));
-    let points =
-        rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::RemountReadOnly { .. }));
-    let points: BTreeSet<AbsPath> = points.map(|planned| planned.mount.path().clone()).collect();
+    let points = rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::RemountReadOnly));
+    let points: BTreeSet<AbsPath> = points.map(|planned| planned.path.clone()).collect();
     points.into_iter().chain([AbsPath::root()]).collect()
-}
-
-fn mounts(compiled: &Compiled) -> impl Iterator<Item = &Mount> {
-    compiled.plan.mounts.iter().map(|planned| &planned.mount)
 }
 
 struct PromiseList<'a> {
@@ -138,7 +130,7 @@ impl PromiseList<'_> {
             }
         }
         let is_protected = decision.access.is_protective() && decision.kind == FileKind::Directory;
-        let is_mounted = || mounts(self.compiled).any(|mount| mount.path() == path);
+        let is_mounted = || self.compiled.plan.mounts.iter().any(|planned| planned.path == *path);
         if is_protected && self.compiled.plan.view_around(path) == View::HostRw && is_mounted() {
             self.promise(&Claim { optional: true, ..claim.clone() }, ProbeOperation::Move, Refused, STAYS);
         }
@@ -159,8 +151,8 @@ impl PromiseList<'_> {
         use Effect::{Allowed, Private, Refused};
         let compiled = self.compiled;
         for planned in &compiled.plan.mounts {
-            let claim = &Claim::of(planned.mount.path(), &planned.because, None);
-            if let Mount::SecondMount { source, .. } = &planned.mount {
+            let claim = &Claim::of(&planned.path, &planned.because, None);
+            if let Mount::SecondMount { source } = &planned.mount {
                 let claim = &Claim { source: source.clone(), access: Some(Access::Rw), ..claim.clone() };
                 self.read(claim, Allowed);
                 self.write(claim, Allowed);
@@ -170,17 +162,16 @@ impl PromiseList<'_> {
             }
         }
         for planned in compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
-            let claim = &Claim::of(planned.mount.path(), &planned.because, None);
+            let claim = &Claim::of(&planned.path, &planned.because, None);
             let own = &Claim { control: Control::Workshop, ..claim.clone() };
             match &planned.mount {
                 Mount::Bind { kind: BindKind::ReadOnly, .. } => {
                     self.read(claim, Allowed);
                     self.write(claim, Refused);
                 }
-                Mount::Tmpfs { path, .. } => {
-                    let makes_it_read_only =
-                        |mount: &Mount| matches!(mount, Mount::RemountReadOnly { path: at } if at == path);
-                    let is_read_only = mounts(compiled).any(makes_it_read_only);
+                Mount::Tmpfs { .. } => {
+                    let is_seal = |it: &PlannedMount| it.mount == Mount::RemountReadOnly && it.path == planned.path;
+                    let is_read_only = compiled.plan.mounts.iter().any(is_seal);
                     self.read(own, Private);
                     self.write(own, if is_read_only { Refused } else { Private });
                 }
@@ -190,7 +181,7 @@ impl PromiseList<'_> {
                     self.read(own, Private);
                     self.write(own, Refused);
                 }
-                Mount::Dev { .. } | Mount::Proc { .. } => self.read(claim, Private),
+                Mount::Dev | Mount::Proc => self.read(claim, Private),
                 _ => {}
             }
         }

@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 
 use crate::compile::lower::Argv;
 use crate::compile::plan::Purpose;
-use crate::diagnostic::quoting::shell_quote;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Access;
+use crate::diagnostic::shell_quote;
+use crate::policy::{AbsPath, Access};
 
 use super::{display_args, display_step, environment};
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use crate::compile::environment::Fate;
 use crate::compile::lower::Argv;
-use crate::diagnostic::quoting::shell_quote;
+use crate::diagnostic::shell_quote;
 
 use super::display_args;
 

@@ -9,9 +9,8 @@ use serde_json::{Map, Value, json};
 use super::annotated::Annotated;
 use super::{json_word, quote_all};
 use crate::compile::environment::{Environment, Fate};
-use crate::diagnostic::listed;
-use crate::diagnostic::quoting::{quote, shell_quote};
-use crate::policy::path::escape_for_display;
+use crate::diagnostic::{listed, quote, shell_quote};
+use crate::policy::escape_for_display;
 
 /// Variables that a shell does not let a command line assign, and `PATH`, by which it finds `env`.
 const NOT_IN_FRONT: [&str; 9] =

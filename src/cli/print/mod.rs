@@ -16,9 +16,8 @@ use crate::compile::guard_plan::Tightening;
 use crate::compile::lower::{Argv, Data, MountContent, MountFile};
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::compile::resolve::NewFile;
-use crate::diagnostic::quoting::{quote, shell_quote};
-use crate::diagnostic::{Code, Diagnostic, listed};
-use crate::policy::path::AbsPath;
+use crate::diagnostic::{Code, Diagnostic, listed, quote, shell_quote};
+use crate::policy::AbsPath;
 use crate::policy::path_json::value as json_word;
 
 /// The comments are the help of `--print-args`.

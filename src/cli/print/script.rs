@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::compile::lower::{Argv, Data};
 use crate::compile::placeholder::{self, PlaceholderItem};
-use crate::diagnostic::quoting::quote;
-use crate::policy::path::AbsPath;
+use crate::diagnostic::quote;
+use crate::policy::AbsPath;
 
 use super::{environment, quote_all};
 

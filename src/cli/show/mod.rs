@@ -53,12 +53,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ShowArgs, output: 
     output.print_value(&show::show(&compiled), arguments.json, |shown, paint| text(shown, folding, paint))
 }
 
-/// The text without colours.
-pub fn plain(shown: &Shown, folding: Folding) -> String {
-    text(shown, folding, Paint(false))
-}
-
-fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
+pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     let mut out = String::new();
     let mut line = |title: &str, text: String| {
         // Writing to a `String` cannot fail.
@@ -87,7 +82,7 @@ fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     };
     line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
     line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
-    let require = shown.require.iter().map(|one| format!("{} ({})", one.protection.name(), one.origin));
+    let require = shown.require.iter().map(|one| format!("{} ({})", one.protection, one.origin));
     line("require", or_none(require.collect()));
     let variables = &shown.environment;
     let (passed, unset, set) = (variables.passed.len(), variables.unset.len(), variables.set.len());

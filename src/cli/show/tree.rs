@@ -6,8 +6,7 @@ use std::fmt::Write;
 use crate::audit::effective_access::EffectiveAccess;
 use crate::audit::show::ShownPath;
 use crate::cli::style::Paint;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::Exactness;
+use crate::policy::{AbsPath, Exactness, escape_for_display};
 
 /// Which parts of the tree are left out.
 #[derive(Clone, Copy, Debug, Default)]

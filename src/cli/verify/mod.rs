@@ -17,11 +17,9 @@ use crate::audit::verify::{self, Examination, Verification};
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::Host;
-use crate::host::session::Session;
+use crate::host::{Host, Session};
 use crate::launch::{Conclusion, Ending, GivenStreams, Prepared, Ran, Residue, Sandbox};
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::policy::{AbsPath, places};
 use crate::sys::fd;
 use crate::trust::Judged;
 

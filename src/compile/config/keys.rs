@@ -4,8 +4,7 @@
 use super::parse::{TomlValue, Walk};
 use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
-use crate::policy::origin::Sourced;
-use crate::policy::rule::{CreateFor, HardLinks, IfMissing, Refinements};
+use crate::policy::{CreateFor, HardLinks, IfMissing, Refinements, Sourced};
 
 /// The keys of a table that fills a `T`.
 pub(super) type KeyTable<T> = &'static [KeyReader<T>];

@@ -13,10 +13,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::policy::origin::{Origin, Sourced};
-use crate::policy::rule::{Access, HardLinks, IfMissing, Mask, Protection, Refinements};
+use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Refinements, Sourced};
 
 pub use parse::{parse, parse_builtin};
 pub use schema::schema;
@@ -29,21 +28,22 @@ pub struct ConfigFile {
     pub filesystem: Filesystem,
 
     /// Whether the command can use the network. Default: `true`.
-    #[schemars(with = "Sourced<bool>", extend("default" = true))]
+    #[schemars(with = "bool", extend("default" = true))]
     pub network: Option<Sourced<bool>>,
 
     /// Whether the command can reach the Docker (or Podman) socket. Whoever can reach it can read
     /// and write all of this machine. Default: `false`.
-    #[schemars(with = "Sourced<bool>", extend("default" = false))]
+    #[schemars(with = "bool", extend("default" = false))]
     pub docker: Option<Sourced<bool>>,
 
     /// Whether the command can make user namespaces, as container tools and browsers' own sandboxes
     /// do. It can then also undo what keeps folders from being renamed. Default: `false`.
-    #[schemars(with = "Sourced<bool>", extend("default" = false))]
+    #[schemars(with = "bool", extend("default" = false))]
     pub nested: Option<Sourced<bool>>,
 
     /// Protections without which nothing runs. By default one that this machine cannot give is a
     /// warning. Default: none.
+    #[schemars(with = "Vec<Protection>")]
     pub require: Vec<Sourced<Protection>>,
 
     /// Which variables of the environment the command gets.
@@ -83,7 +83,7 @@ pub struct Filesystem {
     pub exclude: Vec<Entry>,
 
     /// Which `/tmp` the command sees. Default: `"private"`.
-    #[schemars(with = "Sourced<Tmp>", extend("default" = "private"))]
+    #[schemars(with = "Tmp", extend("default" = "private"))]
     pub tmp: Option<Sourced<Tmp>>,
 }
 
@@ -94,7 +94,7 @@ pub struct Filesystem {
 pub struct Env {
     /// Whether variables that no entry names pass. With `false`, those that every program needs
     /// (`PATH`, `HOME`, `TERM`, `LANG`, …) still do. Default: `true`.
-    #[schemars(with = "Sourced<bool>", extend("default" = true))]
+    #[schemars(with = "bool", extend("default" = true))]
     pub inherit: Option<Sourced<bool>>,
 
     /// Names of variables that pass, as the caller has them: `["CI", "NODE_*"]`. Default: none
@@ -113,11 +113,14 @@ pub struct Env {
     pub set: BTreeMap<String, Sourced<String>>,
 }
 
-/// Which `/tmp` the command sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+// Which `/tmp` the command sees. (The schema of `show` would repeat a documentation comment.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
 pub enum Tmp {
+    /// An empty folder that is gone after the run.
     Private,
+    /// The folder of this machine, writable, with the sockets in it.
     Host,
 }
 
@@ -203,68 +206,14 @@ pub struct BuiltinPreset {
 }
 
 /// Where the relative paths of a built-in preset start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum RelativeTo {
+    /// The project root.
     #[default]
     Project,
+    /// The outermost folder that could be the project root.
     OutermostRepository,
-}
-
-/// A value that is one of a few words. The parser accepts these words and the schema offers them.
-pub(crate) trait Choice: Copy + 'static {
-    /// Each word with its value, and with the meaning that an editor shows.
-    const WORDS: &'static [(&'static str, Self, &'static str)];
-}
-
-impl Choice for Tmp {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("private", Tmp::Private, "An empty folder that is gone after the run."),
-        ("host", Tmp::Host, "The folder of this machine, writable, with the sockets in it."),
-    ];
-}
-
-impl Choice for IfMissing {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("skip", IfMissing::Skip, "The entry does nothing."),
-        ("error", IfMissing::Error, "Nothing runs."),
-        ("create", IfMissing::Create, "A directory is made there before the start. Not for globs."),
-        (
-            "block",
-            IfMissing::Block,
-            "The command cannot create it: a placeholder stands there during the run. A path that ends with `/` is a directory. For `ro` and `exclude`, not for globs.",
-        ),
-    ];
-}
-
-impl Choice for Protection {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        (Protection::Guard.name(), Protection::Guard, "The guard, which compares and locks the mounts."),
-        (Protection::Seccomp.name(), Protection::Seccomp, "The filter of system calls."),
-        (Protection::Landlock.name(), Protection::Landlock, "Signals and abstract sockets stay inside (Linux 6.12)."),
-    ];
-}
-
-impl Choice for HardLinks {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("refuse", HardLinks::Refuse, "Nothing runs."),
-        ("allow", HardLinks::Allow, "The name that the entry gives is protected; the others are your business."),
-    ];
-}
-
-impl Choice for Mask {
-    const WORDS: &'static [(&'static str, Self, &'static str)] =
-        &[("denied", Mask::Denied, "Opening it is refused."), ("empty", Mask::Empty, "It reads as empty.")];
-}
-
-impl Choice for RelativeTo {
-    const WORDS: &'static [(&'static str, Self, &'static str)] = &[
-        ("project", RelativeTo::Project, "The project root."),
-        (
-            "outermost-repository",
-            RelativeTo::OutermostRepository,
-            "The outermost folder that could be the project root.",
-        ),
-    ];
 }
 
 /// Whether `name` can be written as `@name`: `[a-z0-9][a-z0-9_/-]*`.

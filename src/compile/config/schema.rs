@@ -3,16 +3,12 @@
 //! Draft 7, because TOML language servers read that and ignore newer drafts. TOML has no null, so
 //! an optional key may be absent and is never nullable.
 
-use std::borrow::Cow;
-
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::{Value, json};
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
 
-use super::{Choice, ConfigFile, PresetDefinition, Tmp};
-use crate::policy::origin::Sourced;
-use crate::policy::rule::{HardLinks, IfMissing, Protection};
+use super::{ConfigFile, PresetDefinition};
 
 /// The regular expression of [`super::is_preset_name`], without anchors.
 const PRESET_NAME: &str = "[a-z0-9][a-z0-9_/-]*";
@@ -30,52 +26,6 @@ fn unwrap_description(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ");
     }
-}
-
-/// The origin of a value is not written in the file.
-impl<T: JsonSchema> JsonSchema for Sourced<T> {
-    fn inline_schema() -> bool {
-        T::inline_schema()
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn schema_id() -> Cow<'static, str> {
-        T::schema_id()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
-    }
-}
-
-macro_rules! schema_of_choices {
-    ($($name:ident),+) => {
-        $(impl JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                one_of_the_words::<Self>()
-            }
-        })+
-    };
-}
-
-schema_of_choices!(Tmp, IfMissing, Protection, HardLinks);
-
-/// `oneOf` with `const` instead of `enum`, so that an editor can show what each word means.
-fn one_of_the_words<T: Choice>() -> Schema {
-    let word =
-        |(word, _, meaning): &(&str, T, &str)| json!({ "type": "string", "const": word, "description": meaning });
-    json_schema!({ "oneOf": T::WORDS.iter().map(word).collect::<Vec<Value>>() })
 }
 
 /// A path: not empty, no NUL.

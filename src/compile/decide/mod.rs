@@ -3,15 +3,16 @@
 mod placeholders;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use crate::compile::layers::{Layers, OwnFile};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::{Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
-use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, PathMap};
-use crate::policy::rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence};
+use crate::policy::{
+    AbsPath, Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Origin, PathMap, Precedence, Rule,
+};
 use crate::sys::ablate::{self, Mitigation};
 
 /// The rule that governs a path and, until a deeper decision, all that is below it.
@@ -164,7 +165,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     }
     decisions.ignored.extend(ignored);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
-    placeholders::settle(&mut decisions, resolution, diagnostics);
+    placeholders::settle(&mut decisions, resolution, &layers.state, diagnostics);
     // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
     for ignored in &mut decisions.ignored {
@@ -371,38 +372,16 @@ fn protect_own_files<'o>(
             .collect();
         for (at, decision) in opened {
             if decision.exactness == Exactness::Exact {
-                diagnostics.push(
-                    Diagnostic::new(
-                        Code::ProtectedPath,
-                        format!("`{at}` belongs to agent-sandbox and stays read-only"),
-                    )
-                    .at(&decision.origin)
-                    .help("remove the rule: a command that could write here would choose its own policy"),
-                );
+                let message = format!("`{at}` belongs to agent-sandbox and stays read-only");
+                let help = "remove the rule: a command that could write here would choose its own policy";
+                diagnostics.push(Diagnostic::new(Code::ProtectedPath, message).at(&decision.origin).help(help));
             }
             decisions.by_path.remove(&at);
         }
         if governed(path, decisions) < Access::Ro {
-            decisions.by_path.insert(
-                path.clone(),
-                Decision {
-                    access: Access::Ro,
-                    kind: *kind,
-                    mask: Mask::default(),
-                    origin: Origin::BuiltIn(why),
-                    layer: LayerKind::CommandLine,
-                    exactness: Exactness::Exact,
-                    unnamed: None,
-                    out_of_reach: false,
-                    required: false,
-                    shows_socket: false,
-                    names: *names,
-                    hard_links: HardLinks::Refuse,
-                    placeholder: None,
-                    links: Vec::new(),
-                    losers: Vec::new(),
-                },
-            );
+            let rule = Rule::exact(Access::Ro, path.clone(), LayerKind::CommandLine, Origin::BuiltIn(why));
+            let found = Match::new(Arc::new(rule), path.clone(), *kind, Exactness::Exact);
+            decisions.by_path.insert(path.clone(), Decision { names: *names, ..won(&found, &[], None) });
         }
     }
 }

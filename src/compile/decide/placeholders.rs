@@ -3,15 +3,20 @@
 use std::collections::BTreeSet;
 
 use super::Decisions;
-use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::Resolution;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, LayerKind};
+use crate::policy::{AbsPath, Access, LayerKind};
 
 /// Keeps a decision at a missing path only where a placeholder will stand. Everywhere else the path
 /// stays missing and needs no decision, as with a skipped rule.
-pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnostics: &mut Diagnostics) {
+pub(super) fn settle(
+    decisions: &mut Decisions,
+    resolution: &Resolution,
+    state: &AbsPath,
+    diagnostics: &mut Diagnostics,
+) {
+    const HELP: &str =
+        "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
     let mut without = Vec::new();
     let mut needed = Vec::new();
     let mut gone: BTreeSet<&AbsPath> = BTreeSet::new();
@@ -30,7 +35,9 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
         if is_needed && placeholder.layer == LayerKind::Preset {
             without.push(path.to_string());
         } else if is_needed {
-            diagnostics.push(cannot_block(placeholder, resolution));
+            let message = format!("`{path}` cannot be blocked: `{state}` cannot be written");
+            let diagnostic = Diagnostic::new(Code::PlaceholderFailed, message);
+            diagnostics.push(diagnostic.at(&placeholder.origin).help(HELP));
         }
     }
     for placeholder in needed {
@@ -46,20 +53,7 @@ pub(super) fn settle(decisions: &mut Decisions, resolution: &Resolution, diagnos
             1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
-        diagnostics.push(
-            Diagnostic::new(
-                Code::PlaceholdersOff,
-                format!("`{first}`{more} can be created inside: `{}` cannot be written", resolution.state),
-            )
-            .help(HELP),
-        );
+        let message = format!("`{first}`{more} can be created inside: `{state}` cannot be written");
+        diagnostics.push(Diagnostic::new(Code::PlaceholdersOff, message).help(HELP));
     }
-}
-
-const HELP: &str =
-    "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
-
-fn cannot_block(placeholder: &Placeholder, resolution: &Resolution) -> Diagnostic {
-    let message = format!("`{}` cannot be blocked: `{}` cannot be written", placeholder.path, resolution.state);
-    Diagnostic::new(Code::PlaceholderFailed, message).at(&placeholder.origin).help(HELP)
 }

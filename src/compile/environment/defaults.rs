@@ -23,7 +23,7 @@ pub(super) const UNSET: &[Default] = &[
     always(&["GPG_AGENT_INFO", "GNOME_KEYRING_CONTROL", "GNOME_KEYRING_PID"], "gpg-agent and keyring hold your keys"),
     always(&["OP_SESSION_*", "BW_SESSION"], "it opens your password store"),
     always(
-        &["DBUS_*_ADDRESS", "DBUS_SESSION_BUS_*", "AT_SPI_BUS_ADDRESS", "IBUS_ADDRESS", "IBUS_DAEMON_PID"],
+        &["DBUS_*", "AT_SPI_BUS_ADDRESS", "IBUS_ADDRESS", "IBUS_DAEMON_PID"],
         "services on the bus start commands outside",
     ),
     always(

@@ -5,21 +5,19 @@
 //! files that no rule can open (SPEC D6).
 
 mod root;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::compile::Request;
 use crate::compile::config::{self, ConfigFile, Entry};
-use crate::compile::request::Request;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::git;
-use crate::host::session::Session;
-use crate::host::{FileKind, Host, Resolved};
-use crate::policy::origin::{Origin, Source, Sourced};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::LayerKind;
+use crate::host::{FileKind, Host, Resolved, Session, git};
+use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display};
 use crate::sys::ablate::{self, Mitigation};
 
 pub use root::is_unsafe_root;
@@ -48,16 +46,6 @@ pub struct Project {
     pub git_named: git::Named,
     /// Repositories in the project besides its own.
     pub git_nested: git::NestedRepositories,
-}
-
-#[cfg(test)]
-impl Project {
-    /// A folder without a repository.
-    pub(crate) fn plain(root: &AbsPath, home: AbsPath) -> Self {
-        let (cwd, outermost, root) = (root.clone(), root.clone(), root.clone());
-        let (git_named, git_nested) = Default::default();
-        Self { cwd, home, root, outermost, repository: None, git_pointer: None, git_named, git_nested }
-    }
 }
 
 /// One source of rules and settings.
@@ -268,13 +256,9 @@ impl LayerReader<'_> {
         let base = file.parent().unwrap_or_else(AbsPath::root);
         self.read(LayerKind::Project, &file, &base);
         if self.absent.last() == Some(&file) {
-            self.diagnostics.push(
-                Diagnostic::new(
-                    Code::MissingConfig,
-                    format!("`{}` does not exist", escape_for_display(path.as_os_str())),
-                )
-                .help("name an existing file"),
-            );
+            let message = format!("`{}` does not exist", escape_for_display(path.as_os_str()));
+            let help = "name an existing file";
+            self.diagnostics.push(Diagnostic::new(Code::MissingConfig, message).help(help));
         }
         // The links that lead to the file are ours as well.
         if let Some(own) = self.own_files.iter_mut().find(|own| own.path == file) {

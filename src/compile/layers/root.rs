@@ -4,7 +4,7 @@ use std::io;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 use super::PROJECT_FILE;
 
@@ -47,10 +47,9 @@ fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Di
         let path = folder.child(marker);
         let found = host.exists(&path).and_then(|exists| Ok(exists && (folder == cwd || is_ours(host, &path, cwd)?)));
         found.unwrap_or_else(|e| {
-            diagnostics.push(
-                Diagnostic::new(Code::UnreadableConfig, format!("cannot look for `{path}`: {}", reason(&e)))
-                    .help("make the folder searchable: a policy there must not go unseen"),
-            );
+            let message = format!("cannot look for `{path}`: {}", reason(&e));
+            let help = "make the folder searchable: a policy there must not go unseen";
+            diagnostics.push(Diagnostic::new(Code::UnreadableConfig, message).help(help));
             false
         })
     })

@@ -5,8 +5,7 @@ use std::io;
 
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
-use crate::policy::origin::Source;
-use crate::policy::path::{AbsPath, escape_for_display};
+use crate::policy::{AbsPath, Source, escape_for_display};
 
 use super::{MAX_CONFIG_BYTES, PROJECT_FILE, Project};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::compile::plan::Purpose;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::origin::Origin;
+use crate::policy::Origin;
 
 use super::{Argv, Operation};
 
@@ -36,13 +36,9 @@ pub(super) fn refuse_too_many(argv: &Argv, diagnostics: &mut Diagnostics) {
     }
     let most = most_expensive(&argv.operations).join(", ");
     let way_out = if argv.guard.is_none() { "leave out `--no-guard`, or " } else { "" };
-    diagnostics.push(
-        Diagnostic::new(
-            Code::TooManyWords,
-            format!("the policy needs {count} arguments, and bwrap takes at most {MAX_WORDS}"),
-        )
-        .help(format!("{way_out}name whole directories instead of their files; the most expensive: {most}")),
-    );
+    let message = format!("the policy needs {count} arguments, and bwrap takes at most {MAX_WORDS}");
+    let help = format!("{way_out}name whole directories instead of their files; the most expensive: {most}");
+    diagnostics.push(Diagnostic::new(Code::TooManyWords, message).help(help));
 }
 
 /// The three rules with the most arguments. Where every rule has one mount, the files that hold

@@ -6,15 +6,14 @@ use std::ffi::{OsStr, OsString};
 
 use sha2::{Digest, Sha256};
 
+use crate::compile::Compiled;
 use crate::compile::environment::Environment;
 use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::plan::{BindKind, Mount, OnMissingSource, Plan, PlannedMount, Purpose, RedundantRule, Split};
+use crate::compile::plan::{BindKind, Mount, OnMissingSource, PlannedMount, Purpose, RedundantRule, Split};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::Diagnostics;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::policy::{AbsPath, Origin, places};
 use crate::sys::ablate::{self, Mitigation};
 pub use crate::sys::fd::Data;
 use crate::sys::seccomp;
@@ -167,79 +166,64 @@ pub struct Kernel {
     pub seccomp: bool,
 }
 
-/// What surrounds the mounts.
-pub struct LowerInput<'a> {
-    pub machine: &'a Machine,
-    pub cwd: &'a AbsPath,
-    pub network: bool,
-    pub as_root: bool,
-    pub guard: bool,
-    /// The command may make user namespaces.
-    pub nested: bool,
-    pub environment: &'a Environment,
-    pub create: &'a [AbsPath],
-    pub new_files: &'a [NewFile],
-    pub command: &'a [OsString],
-}
-
-pub fn lower(plan: &Plan, input: &LowerInput, diagnostics: &mut Diagnostics) -> Argv {
-    let split = plan.split(input.guard);
-    let guard = input.guard.then(|| guard(&split, input));
-    let mut spelling = Spelling::new(&input.machine.mount_files, guard.as_ref().map(|guard| guard.text.as_str()));
-    let mut operations = namespaces(input);
+/// The argv that runs `command` under the policy on this machine.
+pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
+    let plan = &compiled.plan;
+    let split = plan.split(compiled.guard);
+    let guard = guard_plan(compiled, &split, machine.kernel).map(|plan| guard(&split, plan));
+    let text_and_hash = guard.as_ref().map(|guard| (guard.text.as_str(), guard.hash.as_str()));
+    let mut spelling = Spelling::new(&machine.mount_files, text_and_hash);
+    let mut operations = namespaces(compiled);
     operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
-    if !input.guard {
-        operations.extend(instead_of_guard(input, &mut data));
+    if !compiled.guard {
+        operations.extend(instead_of_guard(compiled, machine, &mut data));
     }
     operations.push(Operation {
-        words: args(["--chdir".as_ref(), input.cwd.as_os_str()]),
+        words: args(["--chdir".as_ref(), compiled.layers.project.cwd.as_os_str()]),
         purpose: Purpose::Base,
         because: Origin::BuiltIn("working directory"),
     });
     let plain = guard.is_none();
     let argv = Argv {
-        program: input.machine.bwrap.clone(),
+        program: machine.bwrap.clone(),
         operations,
         guard,
-        command: input.command.to_vec(),
-        create: input.create.to_vec(),
-        new_files: input.new_files.to_vec(),
-        environment: input.environment.clone(),
+        command: command.to_vec(),
+        create: compiled.created(),
+        new_files: compiled.resolution.new_files.clone(),
+        environment: compiled.environment.clone(),
         placeholders: plan.placeholders.clone(),
         files,
         data,
         dropped: plan.redundant.clone(),
-        pre_exec: PreExec {
-            scope: plain && input.machine.kernel.landlock,
-            private_mounts: plain && input.machine.own_mounts,
-        },
+        pre_exec: PreExec { scope: plain && machine.kernel.landlock, private_mounts: plain && machine.own_mounts },
     };
     limit::refuse_too_many(&argv, diagnostics);
     argv
 }
 
-fn guard(split: &Split, input: &LowerInput) -> Guard {
-    let LowerInput { machine, as_root, nested, .. } = input;
+fn guard(split: &Split, plan: GuardPlan) -> Guard {
     let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
-    let plan = guard_plan(split, machine.kernel, *as_root, *nested);
     let text = plan.to_text();
     Guard { hash: name_of(text.as_bytes()), text, plan, because }
 }
 
-pub fn guard_plan(split: &Split, kernel: Kernel, as_root: bool, nested: bool) -> GuardPlan {
+/// The guard's plan. `None` without a guard.
+pub fn guard_plan(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<GuardPlan> {
+    let nested = compiled.policy.nested.value;
     let pins = split.bwrap.iter().filter(|planned| matches!(planned.purpose, Purpose::Pin { .. }));
-    GuardPlan {
+    compiled.guard.then(|| GuardPlan {
         overflow: split.guard.iter().map(|(step, _)| step.clone()).collect(),
         expect: split.expect.clone(),
-        pins: pins.map(|planned| planned.mount.path().clone()).collect(),
-        proc_read_only: read_only_in_proc(as_root),
+        pins: pins.map(|planned| planned.path.clone()).collect(),
+        proc_read_only: read_only_in_proc(compiled.as_root),
         nested,
         landlock: kernel.landlock,
         // A process with this Landlock ruleset can no longer mount.
         names: kernel.landlock_dir_rights && !nested,
         seccomp: kernel.seccomp,
-    }
+    })
 }
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
@@ -249,38 +233,40 @@ pub fn mounts<'p>(
     files: &MountFiles,
 ) -> Vec<(&'p PlannedMount, Operation)> {
     let text = guard.map(GuardPlan::to_text);
-    Spelling::new(files, text.as_deref()).operations(&split.bwrap)
+    let hash = text.as_ref().map(|text| name_of(text.as_bytes()));
+    Spelling::new(files, text.as_deref().zip(hash.as_deref())).operations(&split.bwrap)
 }
 
 /// The operations before the first mount.
-fn namespaces(input: &LowerInput) -> Vec<Operation> {
+fn namespaces(compiled: &Compiled) -> Vec<Operation> {
+    let as_root = compiled.as_root;
     let mut operations = vec![always(["--die-with-parent"], "nothing outlives us")];
     operations.push(always(["--unshare-all"], "own namespaces"));
-    if input.network {
+    if compiled.policy.network.value {
         operations.push(always(["--share-net"], "the network is on"));
     }
-    if input.as_root {
+    if as_root {
         operations.push(always(["--unshare-user"], "also for root, own user namespace"));
     }
-    if input.as_root && !ablate::is_off(Mitigation::RootCapabilities) {
+    if as_root && !ablate::is_off(Mitigation::RootCapabilities) {
         // With capabilities, root inside could unmount a mask.
         operations.push(always(["--cap-drop", "ALL"], "root keeps no capability"));
     }
-    if input.as_root && input.guard {
+    if as_root && compiled.guard {
         operations.push(always(["--cap-add", "CAP_SETFCAP"], "lets the guard map root, which it then gives up"));
     }
     operations
 }
 
 /// The operations that a guard would make unnecessary.
-fn instead_of_guard(input: &LowerInput, data: &mut Vec<Data>) -> Vec<Operation> {
+fn instead_of_guard(compiled: &Compiled, machine: &Machine, data: &mut Vec<Data>) -> Vec<Operation> {
     let mut operations = Vec::new();
-    let disables = input.machine.disables_userns;
-    if !input.nested && disables {
+    let (nested, disables) = (compiled.policy.nested.value, machine.disables_userns);
+    if !nested && disables {
         operations.push(always(["--unshare-user", DISABLE_USERNS], "no user namespaces inside"));
     }
-    if input.machine.kernel.seccomp {
-        let program = seccomp::program(input.nested || disables).unwrap_or_default();
+    if machine.kernel.seccomp {
+        let program = seccomp::program(nested || disables).unwrap_or_default();
         let descriptor = next_descriptor(data);
         data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
         operations.push(Operation {
@@ -289,7 +275,7 @@ fn instead_of_guard(input: &LowerInput, data: &mut Vec<Data>) -> Vec<Operation> 
             because: Origin::BuiltIn("system calls that reach past mounts are refused"),
         });
     }
-    if input.as_root {
+    if compiled.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
     }
     operations
@@ -314,14 +300,14 @@ fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
 /// Writes mounts as arguments, and collects the contents that they need.
 struct Spelling<'a> {
     from: &'a MountFiles,
-    /// The guard's plan, where there is a guard.
-    guard: Option<&'a str>,
+    /// The guard's plan and its hash, where there is a guard.
+    guard: Option<(&'a str, &'a str)>,
     files: Vec<MountFile>,
     data: Vec<Data>,
 }
 
 impl<'a> Spelling<'a> {
-    fn new(from: &'a MountFiles, guard: Option<&'a str>) -> Self {
+    fn new(from: &'a MountFiles, guard: Option<(&'a str, &'a str)>) -> Self {
         Self { from, guard, files: Vec::new(), data: Vec::new() }
     }
 
@@ -329,9 +315,9 @@ impl<'a> Spelling<'a> {
     fn operations<'p>(&mut self, mounts: &[&'p PlannedMount]) -> Vec<(&'p PlannedMount, Operation)> {
         let mut operations: Vec<(&PlannedMount, Operation)> = Vec::new();
         for planned in mounts {
-            let words = self.words(&planned.mount);
+            let words = self.words(planned);
             match (operations.last_mut(), &planned.mount) {
-                (Some((mask, operation)), Mount::RemountReadOnly { path }) if mask.mount.path() == path => {
+                (Some((mask, operation)), Mount::RemountReadOnly) if mask.path == planned.path => {
                     operation.words.extend(words);
                 }
                 _ => {
@@ -343,9 +329,9 @@ impl<'a> Spelling<'a> {
         operations
     }
 
-    fn words(&mut self, mount: &Mount) -> Vec<OsString> {
+    fn words(&mut self, PlannedMount { path, mount, .. }: &PlannedMount) -> Vec<OsString> {
         match mount {
-            Mount::Bind { path, kind, on_missing } => {
+            Mount::Bind { kind, on_missing } => {
                 let flag = match kind {
                     BindKind::ReadOnly => "--ro-bind",
                     BindKind::Writable => "--bind",
@@ -353,20 +339,20 @@ impl<'a> Spelling<'a> {
                 };
                 self.bind(flag, path, path, *on_missing)
             }
-            Mount::OwnBinary { path, executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
-            Mount::SecondMount { path, source } => self.bind("--bind", source, path, OnMissingSource::Notice),
-            Mount::Tmpfs { path, mode } => with_mode(*mode, "--tmpfs", path),
-            Mount::Directory { path, mode } => with_mode(*mode, "--dir", path),
-            Mount::Symlink { path, target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
-            Mount::MaskFile { path, .. } | Mount::MaskSource { path } => self.mask(path),
-            Mount::DataFile { path, content } => self.content(path, content),
-            Mount::GuardPlan { path } => {
-                let text = self.guard.unwrap_or_default();
-                self.content(path, text.as_bytes())
+            Mount::OwnBinary { executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
+            Mount::SecondMount { source } => self.bind("--bind", source, path, OnMissingSource::Notice),
+            Mount::Tmpfs { mode } => with_mode(*mode, "--tmpfs", path),
+            Mount::Directory { mode } => with_mode(*mode, "--dir", path),
+            Mount::Symlink { target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
+            Mount::MaskFile { .. } | Mount::MaskSource => self.mask(path),
+            Mount::DataFile { content } => self.content(path, content, &name_of(content)),
+            Mount::GuardPlan => {
+                let (text, hash) = self.guard.unwrap_or_default();
+                self.content(path, text.as_bytes(), hash)
             }
-            Mount::RemountReadOnly { path } => args(["--remount-ro".as_ref(), path.as_os_str()]),
-            Mount::Dev { path } => args(["--dev".as_ref(), path.as_os_str()]),
-            Mount::Proc { path } => args(["--proc".as_ref(), path.as_os_str()]),
+            Mount::RemountReadOnly => args(["--remount-ro".as_ref(), path.as_os_str()]),
+            Mount::Dev => args(["--dev".as_ref(), path.as_os_str()]),
+            Mount::Proc => args(["--proc".as_ref(), path.as_os_str()]),
         }
     }
 
@@ -389,11 +375,10 @@ impl<'a> Spelling<'a> {
         args(["--ro-bind".as_ref(), source.as_os_str(), path.as_os_str()])
     }
 
-    fn content(&mut self, path: &AbsPath, content: &[u8]) -> Vec<OsString> {
+    fn content(&mut self, path: &AbsPath, content: &[u8], name: &str) -> Vec<OsString> {
         match self.from {
             MountFiles::In(folder) => {
-                let source = folder.child(name_of(content));
-                let source = self.file(source, MountContent::Bytes(content.to_vec()));
+                let source = self.file(folder.child(name), MountContent::Bytes(content.to_vec()));
                 args(["--ro-bind".as_ref(), source.as_os_str(), path.as_os_str()])
             }
             MountFiles::Descriptors => {

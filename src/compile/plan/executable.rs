@@ -3,8 +3,7 @@
 use crate::compile::decide::Decisions;
 use crate::compile::layers::OwnFile;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
+use crate::policy::{AbsPath, Origin};
 
 /// SPEC W5: `decide` makes the file read-only, but the command can write its folder.
 pub fn check_executable(decisions: &Decisions, executable: Option<&AbsPath>, diagnostics: &mut Diagnostics) {

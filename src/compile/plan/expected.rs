@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compile::guard_plan::{Expectation, Expected};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 use super::{Mount, OnMissingSource, Plan, View};
 
@@ -11,15 +11,17 @@ impl Plan {
     /// One entry for each path at which the view changes.
     pub(super) fn expected(&self) -> BTreeMap<AbsPath, Expected> {
         let with = |is: fn(&Mount) -> bool| -> BTreeSet<&AbsPath> {
-            self.mounts.iter().map(|planned| &planned.mount).filter(|mount| is(mount)).map(Mount::path).collect()
+            self.mounts.iter().filter(|planned| is(&planned.mount)).map(|planned| &planned.path).collect()
         };
-        let may_be_missing = with(|mount| matches!(mount, Mount::MaskFile { on_missing: OnMissingSource::Skip, .. }));
+        let may_be_missing = with(|mount| matches!(mount, Mount::MaskFile { on_missing: OnMissingSource::Skip }));
         let with_content = with(|mount| matches!(mount, Mount::DataFile { .. }));
-        let second: BTreeMap<&AbsPath, &AbsPath> =
-            self.mounts.iter().filter_map(|planned| planned.mount.second_mount()).collect();
+        let second = self.mounts.iter().filter_map(|planned| match &planned.mount {
+            Mount::SecondMount { source } => Some((&planned.path, source)),
+            _ => None,
+        });
+        let second: BTreeMap<&AbsPath, &AbsPath> = second.collect();
         let mut around: Vec<(&AbsPath, View)> = Vec::new();
-        let mut expected = BTreeMap::new();
-        for (path, view) in self.views.iter() {
+        let expected = self.views.iter().map(|(path, view)| {
             while around.pop_if(|(at, _)| !path.is_within(at)).is_some() {}
             let view_around = around.last().map_or(View::HostRo, |(_, view)| *view);
             around.push((path, *view));
@@ -32,8 +34,8 @@ impl Plan {
             };
             let required = view.is_narrower_than(view_around) && !may_be_missing.contains(path);
             let source = second.get(path).map(|source| (*source).clone());
-            expected.insert(path.clone(), Expected { path: path.clone(), access, required, source });
-        }
-        expected
+            (path.clone(), Expected { path: path.clone(), access, required, source })
+        });
+        expected.collect()
     }
 }

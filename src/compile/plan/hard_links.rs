@@ -1,12 +1,9 @@
 //! Files with several names: a mount covers one name, and the others lead to the same file.
 
 use crate::compile::decide::{Decision, Decisions};
-use crate::diagnostic::quoting::shell_quote;
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, shell_quote};
 use crate::host::FileKind;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, HardLinks};
+use crate::policy::{AbsPath, Access, HardLinks, Origin};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
@@ -28,18 +25,14 @@ pub fn check_hard_links(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
             1 => "; the rule meets one more such file".to_owned(),
             more => format!("; the rule meets {more} more such files"),
         };
-        diagnostics.push(
-            Diagnostic::new(
-                Code::OtherNames,
-                format!("`{path}` is one of {names} hard links to a file, and `{access}` covers this one alone{more}"),
-            )
-            .at(origin)
-            .help(format!(
-                "remove the others (`{}` shows them), \
+        let message =
+            format!("`{path}` is one of {names} hard links to a file, and `{access}` covers this one alone{more}");
+        let help = format!(
+            "remove the others (`{}` shows them), \
                  or accept them: {access} = [{{ path = \"{path}\", hard-links = \"allow\" }}]",
-                find_names(path)
-            )),
+            find_names(path)
         );
+        diagnostics.push(Diagnostic::new(Code::OtherNames, message).at(origin).help(help));
     }
 }
 

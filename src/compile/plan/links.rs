@@ -3,8 +3,7 @@
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, Exactness, LayerKind};
+use crate::policy::{AbsPath, Access, Exactness, LayerKind};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
@@ -18,41 +17,25 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     }
     for (path, decision) in decisions.iter() {
         if reopens_through_link(path, decision, decisions) {
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::HiddenTarget,
-                    format!(
-                        "`{}` leads to `{path}`, which is hidden, and would be opened",
-                        shown_links(&decision.links)
-                    ),
-                )
-                .at(&decision.origin)
-                .help("name the target itself if you mean it: whoever made the link chose it"),
-            );
+            let message =
+                format!("`{}` leads to `{path}`, which is hidden, and would be opened", shown_links(&decision.links));
+            let help = "name the target itself if you mean it: whoever made the link chose it";
+            diagnostics.push(Diagnostic::new(Code::HiddenTarget, message).at(&decision.origin).help(help));
         }
         let Some(link) = writable_link(plan, &decision.links) else { continue };
         if opened_through_writable_link(plan, path, decision) {
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::WritableLink,
-                    format!("`{path}` would be opened through `{link}`, a symlink that a command can replace"),
-                )
-                .at(&decision.origin)
-                .help("name the target itself, or move the link to a place that is not writable"),
-            );
+            let message = format!("`{path}` would be opened through `{link}`, a symlink that a command can replace");
+            let help = "name the target itself, or move the link to a place that is not writable";
+            diagnostics.push(Diagnostic::new(Code::WritableLink, message).at(&decision.origin).help(help));
         } else if decision.access.is_protective() && !decision.shows_socket && is_said_at_once(decision) {
             diagnostics.push(hangs_on_link(path, link, decision));
         }
     }
     for file in own {
         if let Some(link) = writable_link(plan, &file.links) {
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::WritableLink,
-                    format!("our own `{link}` is a symlink that a command can replace, and with it the policy"),
-                )
-                .help("put the file itself there, or name what it leads to with `--config`"),
-            );
+            let message = format!("our own `{link}` is a symlink that a command can replace, and with it the policy");
+            let help = "put the file itself there, or name what it leads to with `--config`";
+            diagnostics.push(Diagnostic::new(Code::WritableLink, message).help(help));
         }
     }
 }

@@ -15,10 +15,7 @@ use crate::compile::layers::OwnFile;
 use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
 use crate::host::FileKind;
-use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, PathMap};
-use crate::policy::places;
-use crate::policy::rule::{Access, LayerKind, Mask};
+use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
 
 pub use executable::check_executable;
@@ -31,96 +28,35 @@ pub use placeholders::check_dangling;
 pub use second_places::SecondPlaceVar;
 pub use view::View;
 
-/// One step of the set-up, in bwrap's terms but without its spelling.
+/// What is put at a path, in bwrap's terms but without its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
-    /// A path of the host onto itself.
-    Bind {
-        path: AbsPath,
-        kind: BindKind,
-        on_missing: OnMissingSource,
-    },
-    /// Our own executable, under a name inside: the guard.
-    OwnBinary {
-        path: AbsPath,
-        executable: AbsPath,
-    },
+    /// The host's file or directory of the same path.
+    Bind { kind: BindKind, on_missing: OnMissingSource },
+    /// Our own executable, which is the guard.
+    OwnBinary { executable: AbsPath },
     /// The guard's plan. Its content follows from all other mounts, so `lower` fills it in.
-    GuardPlan {
-        path: AbsPath,
-    },
+    GuardPlan,
     /// The file that all masked files show, for the guard to compare with.
-    MaskSource {
-        path: AbsPath,
-    },
-    /// A file of the host in a second place, writable.
-    SecondMount {
-        path: AbsPath,
-        source: AbsPath,
-    },
+    MaskSource,
+    /// A file of the host that also appears here, writable.
+    SecondMount { source: AbsPath },
     /// An empty file system.
-    Tmpfs {
-        path: AbsPath,
-        mode: u32,
-    },
+    Tmpfs { mode: u32 },
     /// An empty directory in a file system of ours.
-    Directory {
-        path: AbsPath,
-        mode: u32,
-    },
-    Symlink {
-        path: AbsPath,
-        target: std::path::PathBuf,
-    },
+    Directory { mode: u32 },
+    /// A symlink in a file system of ours.
+    Symlink { target: std::path::PathBuf },
     /// A file of ours that cannot be opened, over a file.
-    MaskFile {
-        path: AbsPath,
-        on_missing: OnMissingSource,
-    },
+    MaskFile { on_missing: OnMissingSource },
     /// A read-only file of ours with this content, over a file.
-    DataFile {
-        path: AbsPath,
-        content: Vec<u8>,
-    },
+    DataFile { content: Vec<u8> },
     /// Makes a file system of ours read-only, once everything in it is in place.
-    RemountReadOnly {
-        path: AbsPath,
-    },
-    Dev {
-        path: AbsPath,
-    },
-    Proc {
-        path: AbsPath,
-    },
-}
-
-impl Mount {
-    /// The mount point.
-    pub fn path(&self) -> &AbsPath {
-        match self {
-            Mount::Bind { path, .. }
-            | Mount::OwnBinary { path, .. }
-            | Mount::GuardPlan { path }
-            | Mount::MaskSource { path }
-            | Mount::SecondMount { path, .. }
-            | Mount::Tmpfs { path, .. }
-            | Mount::Directory { path, .. }
-            | Mount::Symlink { path, .. }
-            | Mount::MaskFile { path, .. }
-            | Mount::DataFile { path, .. }
-            | Mount::RemountReadOnly { path }
-            | Mount::Dev { path }
-            | Mount::Proc { path } => path,
-        }
-    }
-
-    /// The mount point and the source of a file in a second place.
-    fn second_mount(&self) -> Option<(&AbsPath, &AbsPath)> {
-        match self {
-            Mount::SecondMount { path, source } => Some((path, source)),
-            _ => None,
-        }
-    }
+    RemountReadOnly,
+    /// The sandbox's own `/dev`.
+    Dev,
+    /// The sandbox's own `/proc`.
+    Proc,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,9 +78,10 @@ pub enum OnMissingSource {
     Refuse,
 }
 
-/// A mount and the reason for it.
+/// A mount at a path, and the reason for it.
 #[derive(Clone, Debug)]
 pub struct PlannedMount {
+    pub path: AbsPath,
     pub mount: Mount,
     pub purpose: Purpose,
     pub because: Origin,
@@ -244,7 +181,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     if base.guard.is_some() {
         planner.mask_source();
     }
-    planner.always(Mount::RemountReadOnly { path: places::at(places::RUN) }, "`/run` is read-only");
+    planner.always(places::at(places::RUN), Mount::RemountReadOnly, "`/run` is read-only");
     Plan {
         mounts: planner.mounts,
         redundant: planner.redundant,
@@ -279,18 +216,19 @@ const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
 
 impl Planner {
-    fn always(&mut self, mount: Mount, why: &'static str) {
-        self.mounts.push(PlannedMount { mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
+    fn always(&mut self, path: AbsPath, mount: Mount, why: &'static str) {
+        self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
     }
 
     /// A part of the base that shows something of its own from `path` downwards.
-    fn always_at(&mut self, path: &AbsPath, view: View, mount: impl FnOnce(AbsPath) -> Mount, why: &'static str) {
-        self.always(mount(path.clone()), why);
-        self.views.cover(path.clone(), view);
+    fn always_at(&mut self, path: AbsPath, view: View, mount: Mount, why: &'static str) {
+        self.always(path.clone(), mount, why);
+        self.views.cover(path, view);
     }
 
     fn root(&mut self) {
-        self.always_at(&AbsPath::root(), View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only");
+        let mount = read_only(OnMissingSource::Refuse);
+        self.always_at(AbsPath::root(), View::HostRo, mount, "the host is read-only");
     }
 
     /// Directly above the root, where every directory of the host can still be seen. Later some lie
@@ -301,37 +239,35 @@ impl Planner {
             return;
         }
         for (path, Pin { keeps, because }) in pins::pins(decisions, base.own_files) {
-            let mount = read_only(OnMissingSource::Notice)(path);
-            self.mounts.push(PlannedMount { mount, purpose: Purpose::Pin { keeps }, because });
+            let mount = read_only(OnMissingSource::Notice);
+            self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Pin { keeps }, because });
         }
     }
 
     /// The other mounts below every policy (SPEC B1).
     fn base(&mut self, base: &Base, decisions: &Decisions) {
-        let tmpfs = |mode| move |path| Mount::Tmpfs { path, mode };
-        self.always_at(&places::at(places::DEV), View::Dev, |path| Mount::Dev { path }, "own `/dev`");
-        self.always_at(&places::at(places::PROC), View::Proc, |path| Mount::Proc { path }, "own `/proc`");
+        self.always_at(places::at(places::DEV), View::Dev, Mount::Dev, "own `/dev`");
+        self.always_at(places::at(places::PROC), View::Proc, Mount::Proc, "own `/proc`");
         let run = places::at(places::RUN);
-        self.always_at(&run, View::Fresh, tmpfs(0o755), "own `/run`");
+        self.always_at(run.clone(), View::Fresh, Mount::Tmpfs { mode: 0o755 }, "own `/run`");
         for RuntimeMount { path, symlink, why } in &base.runtime.mounts {
-            match symlink.clone() {
-                Some(target) => self.always_at(path, View::HostRo, |path| Mount::Symlink { path, target }, why),
-                None => self.always_at(path, View::HostRo, read_only(OnMissingSource::Skip), why),
-            }
+            let link = symlink.clone().map(|target| Mount::Symlink { target });
+            let mount = link.unwrap_or_else(|| read_only(OnMissingSource::Skip));
+            self.always_at(path.clone(), View::HostRo, mount, why);
         }
         let runtime = run.child("user").child(base.uid.to_string());
-        self.always_at(&runtime, View::Fresh, tmpfs(0o700), "own runtime directory");
-        let marker = Mount::Directory { path: places::at(places::MARKER), mode: 0o755 };
-        self.always(marker, "tells the command that it is inside");
+        self.always_at(runtime, View::Fresh, Mount::Tmpfs { mode: 0o700 }, "own runtime directory");
+        let marker = places::at(places::MARKER);
+        self.always(marker, Mount::Directory { mode: 0o755 }, "tells the command that it is inside");
         if let Some(executable) = base.guard {
-            let path = places::at(places::GUARD);
-            self.always(Mount::OwnBinary { path, executable: executable.clone() }, "the guard: agent-sandbox itself");
-            self.always(Mount::GuardPlan { path: places::at(places::PLAN) }, "the guard's plan");
+            let binary = Mount::OwnBinary { executable: executable.clone() };
+            self.always(places::at(places::GUARD), binary, "the guard: agent-sandbox itself");
+            self.always(places::at(places::PLAN), Mount::GuardPlan, "the guard's plan");
         }
         // A rule on `/tmp` itself, such as that of `tmp = "host"`, takes the place of ours.
         let tmp = places::at(places::TMP);
         if decisions.get(&tmp).is_none() && !ablate::is_off(Mitigation::PrivateTmp) {
-            self.always_at(&tmp, View::Fresh, tmpfs(0o1777), "own `/tmp`");
+            self.always_at(tmp, View::Fresh, Mount::Tmpfs { mode: 0o1777 }, "own `/tmp`");
         }
     }
 
@@ -339,11 +275,11 @@ impl Planner {
     /// the guard's plan.
     fn mask_source(&mut self) {
         let is_mask = |planned: &PlannedMount| matches!(planned.mount, Mount::MaskFile { .. });
-        let plan = self.mounts.iter().position(|planned| matches!(planned.mount, Mount::GuardPlan { .. }));
+        let plan = self.mounts.iter().position(|planned| planned.mount == Mount::GuardPlan);
         if let Some(at) = plan.filter(|_| self.mounts.iter().any(is_mask)) {
-            let mount = Mount::MaskSource { path: places::at(places::MASKED) };
+            let (path, mount) = (places::at(places::MASKED), Mount::MaskSource);
             let because = Origin::BuiltIn("what every hidden file shows");
-            self.mounts.insert(at + 1, PlannedMount { mount, purpose: Purpose::Base, because });
+            self.mounts.insert(at + 1, PlannedMount { path, mount, purpose: Purpose::Base, because });
         }
     }
 
@@ -370,7 +306,8 @@ impl Planner {
         }
         let at = self.mounts.len();
         self.mounts.push(PlannedMount {
-            mount: mount(path, decision, inherited),
+            path: path.clone(),
+            mount: mount(decision, inherited),
             purpose: Purpose::Rule(decision.access),
             because: decision.origin.clone(),
         });
@@ -393,7 +330,8 @@ impl Planner {
             if !mask.made.contains(&directory) {
                 mask.made.push(directory.clone());
                 self.mounts.push(PlannedMount {
-                    mount: Mount::Directory { path: directory, mode: SEARCH_ONLY },
+                    path: directory,
+                    mount: Mount::Directory { mode: SEARCH_ONLY },
                     purpose: Purpose::Rule(Access::Exclude),
                     because: mask.because.clone(),
                 });
@@ -404,7 +342,7 @@ impl Planner {
     /// Lets the command search every mask around a path that is re-opened.
     fn open_the_way(&mut self) {
         for mask in &self.open {
-            if let Mount::Tmpfs { mode, .. } = &mut self.mounts[mask.at].mount {
+            if let Mount::Tmpfs { mode } = &mut self.mounts[mask.at].mount {
                 *mode = SEARCH_ONLY;
             }
         }
@@ -415,7 +353,8 @@ impl Planner {
         while let Some(mask) = self.open.pop_if(|mask| next.is_none_or(|path| !path.is_within(&mask.path))) {
             if !ablate::is_off(Mitigation::MaskSealed) {
                 self.mounts.push(PlannedMount {
-                    mount: Mount::RemountReadOnly { path: mask.path },
+                    path: mask.path,
+                    mount: Mount::RemountReadOnly,
                     purpose: Purpose::Rule(Access::Exclude),
                     because: mask.because,
                 });
@@ -424,24 +363,23 @@ impl Planner {
     }
 }
 
-fn read_only(on_missing: OnMissingSource) -> impl FnOnce(AbsPath) -> Mount {
-    move |path| Mount::Bind { path, kind: BindKind::ReadOnly, on_missing }
+fn read_only(on_missing: OnMissingSource) -> Mount {
+    Mount::Bind { kind: BindKind::ReadOnly, on_missing }
 }
 
-fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
-    let path = path.clone();
+fn mount(decision: &Decision, inherited: View) -> Mount {
     let shows_empty = decision.mask == Mask::Empty || ablate::is_off(Mitigation::MaskDenied);
     match (decision.access, decision.kind) {
         (Access::Exclude, FileKind::Directory) if ablate::is_off(Mitigation::MaskDenied) => {
-            Mount::Tmpfs { path, mode: 0o755 }
+            Mount::Tmpfs { mode: 0o755 }
         }
-        (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { path, mode: CLOSED },
-        (Access::Exclude, FileKind::File) if shows_empty => Mount::DataFile { path, content: Vec::new() },
+        (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { mode: CLOSED },
+        (Access::Exclude, FileKind::File) if shows_empty => Mount::DataFile { content: Vec::new() },
         (Access::Exclude, _) => {
             // No rule asked for it: the socket of a service, which may have ended meanwhile.
             let on_missing =
                 if decision.layer == LayerKind::Base { OnMissingSource::Skip } else { OnMissingSource::Notice };
-            Mount::MaskFile { path, on_missing }
+            Mount::MaskFile { on_missing }
         }
         (access, kind) => {
             // A protection that is silently missing would be a hole; an opening that is missing is
@@ -457,7 +395,7 @@ fn mount(path: &AbsPath, decision: &Decision, inherited: View) -> Mount {
                 Access::Rw => BindKind::Writable,
                 _ => BindKind::ReadOnly,
             };
-            Mount::Bind { path, kind, on_missing }
+            Mount::Bind { kind, on_missing }
         }
     }
 }

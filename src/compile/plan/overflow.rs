@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compile::guard_plan::{Expected, Tightening};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{BindKind, CLOSED, Mount, OnMissingSource, Plan, PlannedMount, Purpose};
@@ -45,7 +45,7 @@ impl Plan {
         let mut split = Split { bwrap: Vec::with_capacity(self.mounts.len()), ..Split::default() };
         let (mut masks, mut pins) = (0, 0);
         for (planned, step) in self.mounts.iter().zip(steps) {
-            let path = planned.mount.path();
+            let path = &planned.path;
             let is_pin = matches!(step, Some(Tightening::Pin(_)));
             let count = if is_pin { &mut pins } else { &mut masks };
             match step.filter(|_| is_pin || !blocked.contains(path)) {
@@ -73,24 +73,23 @@ impl Plan {
     fn above_openings(&self, steps: &[Option<Tightening>]) -> BTreeSet<AbsPath> {
         let mounts = self.mounts.iter().zip(steps);
         let bwraps = mounts.filter(|(planned, step)| step.is_none() && !is_seal(planned));
-        bwraps.flat_map(|(planned, _)| planned.mount.path().ancestors().skip(1)).collect()
+        bwraps.flat_map(|(planned, _)| planned.path.ancestors().skip(1)).collect()
     }
 
     /// The guard's step for a mount that only takes something away from the host's view.
     fn tightening(&self, planned: &PlannedMount, expected: &BTreeMap<AbsPath, Expected>) -> Option<Tightening> {
+        let path = planned.path.clone();
         let step = match (&planned.purpose, &planned.mount) {
-            (Purpose::Pin { .. }, mount) => return Some(Tightening::Pin(mount.path().clone())),
-            (Purpose::Rule(_), Mount::MaskFile { path, on_missing: OnMissingSource::Skip }) => {
-                return self.view_around(path).shows_host().then(|| Tightening::MaskIfThere(path.clone()));
+            (Purpose::Pin { .. }, _) => return Some(Tightening::Pin(path)),
+            (Purpose::Rule(_), Mount::MaskFile { on_missing: OnMissingSource::Skip }) => {
+                return self.view_around(&path).shows_host().then_some(Tightening::MaskIfThere(path));
             }
-            (Purpose::Rule(_), Mount::MaskFile { path, .. }) => Tightening::Mask(path.clone()),
+            (Purpose::Rule(_), Mount::MaskFile { .. }) => Tightening::Mask(path),
             // A test that switches off the seal of masks needs bwrap's masks.
-            (Purpose::Rule(_), Mount::Tmpfs { path, mode: CLOSED }) if !ablate::is_off(Mitigation::MaskSealed) => {
-                Tightening::Hide(path.clone())
+            (Purpose::Rule(_), Mount::Tmpfs { mode: CLOSED }) if !ablate::is_off(Mitigation::MaskSealed) => {
+                Tightening::Hide(path)
             }
-            (Purpose::Rule(_), Mount::Bind { path, kind: BindKind::ReadOnly, .. }) => {
-                Tightening::ReadOnly(path.clone())
-            }
+            (Purpose::Rule(_), Mount::Bind { kind: BindKind::ReadOnly, .. }) => Tightening::ReadOnly(path),
             _ => return None,
         };
         (expected.get(step.path()) == step.expected().as_ref()).then_some(step)
@@ -103,5 +102,5 @@ fn is_guards(step: &Tightening) -> bool {
 }
 
 fn is_seal(planned: &PlannedMount) -> bool {
-    matches!(planned.mount, Mount::RemountReadOnly { .. })
+    planned.mount == Mount::RemountReadOnly
 }

@@ -13,9 +13,7 @@ use std::path::Path;
 use crate::compile::decide::{Decision, Decisions, OUR_OWN};
 use crate::compile::layers::OwnFile;
 use crate::compile::resolve::UnnamedAncestors;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Access;
+use crate::policy::{AbsPath, Access, Origin};
 
 /// Why a directory is pinned. Many rules may need it; this is the first of them.
 #[derive(Clone, Debug)]
@@ -37,10 +35,8 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, 
         let named =
             movable(way, path).filter(|it| !unnamed.is_some_and(|unnamed| unnamed.may_move(it.directory, it.root)));
         for Movable { directory, .. } in named {
-            if !pins.contains_key(directory) {
-                let pin = Pin { keeps: path.clone(), because: because.clone() };
-                pins.insert(AbsPath::from_normal(directory), pin);
-            }
+            let pin = || Pin { keeps: path.clone(), because: because.clone() };
+            pins.entry(AbsPath::from_normal(directory)).or_insert_with(pin);
         }
     };
     let mut way: Vec<(&AbsPath, &Decision)> = Vec::new();

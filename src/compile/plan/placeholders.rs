@@ -6,8 +6,7 @@ use crate::compile::decide::Decisions;
 use crate::compile::placeholder::{Placeholder, ignore_line};
 use crate::compile::resolve::GitExclude;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::{LayerKind, Rule};
+use crate::policy::{AbsPath, LayerKind, Rule, escape_for_display};
 
 use super::{Mount, Plan, Planner, View, view};
 
@@ -45,8 +44,8 @@ impl Planner {
         if let Some(own) = &exclude.placeholder {
             placeholders.push(own.clone());
         }
-        self.always(Mount::DataFile { path: exclude.path.clone(), content }, "git leaves alone what is covered");
-        self.views.cover(exclude.path.clone(), View::HostRo);
+        let why = "git leaves alone what is covered";
+        self.always_at(exclude.path.clone(), View::HostRo, Mount::DataFile { content }, why);
     }
 }
 

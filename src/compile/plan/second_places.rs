@@ -3,9 +3,7 @@
 use crate::compile::decide::Decisions;
 use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::SecondPlace;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Access;
+use crate::policy::{AbsPath, Access, Origin};
 
 use super::{Mount, PlannedMount, Planner, Purpose, View, view};
 
@@ -33,7 +31,8 @@ impl Planner {
             }
             placeholders.extend(place.placeholder.clone());
             self.mounts.push(PlannedMount {
-                mount: Mount::SecondMount { path: place.path.clone(), source: place.source.clone() },
+                path: place.path.clone(),
+                mount: Mount::SecondMount { source: place.source.clone() },
                 purpose: Purpose::Rule(Access::Rw),
                 because: place.origin.clone(),
             });

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::policy::path::{AbsPath, PathMap};
-use crate::policy::rule::Access;
+use crate::policy::{AbsPath, Access, PathMap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {

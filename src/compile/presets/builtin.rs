@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::compile::config::{self, BuiltinPreset};
 use crate::diagnostic::Diagnostics;
-use crate::policy::origin::Source;
+use crate::policy::Source;
 
 macro_rules! data_files {
     ($($name:literal => $file:literal),+ $(,)?) => {
@@ -53,8 +53,8 @@ impl Library {
         position(name).is_some()
     }
 
-    /// The mistakes in the presets that were read. The files are part of this crate; a mistake stops
-    /// every run that uses the file.
+    /// The mistakes in the presets that were read. The files are part of this crate; a mistake
+    /// stops every run that uses the file.
     pub fn mistakes(self) -> Diagnostics {
         self.mistakes.into_inner()
     }
@@ -71,9 +71,22 @@ fn parse(name: &'static str, text: &str, diagnostics: &mut Diagnostics) -> Built
 
 #[cfg(test)]
 mod tests {
-    use super::super::variables::VARIABLES;
     use super::*;
     use crate::compile::config::PresetDefinition;
+
+    /// The names that `variables` knows.
+    const VARIABLES: [&str; 10] = [
+        "$GIT_DIR",
+        "$GIT_COMMON_DIR",
+        "$GIT_OTHER_REFS",
+        "$GIT_POINTER",
+        "$GIT_NAMED_HOOKS",
+        "$GIT_INCLUDED",
+        "$GIT_NAMED_PROGRAMS",
+        "$GIT_NESTED",
+        "$GIT_KEPT_WITHIN",
+        "$GIT_NESTED_POINTER",
+    ];
 
     #[test]
     fn every_data_file_is_valid() {

@@ -11,9 +11,7 @@ use crate::compile::config::{BuiltinPreset, PresetDefinition, RelativeTo};
 use crate::compile::layers::{Layer, Layers, Project};
 use crate::compile::policy::{forbidding, rules_of};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
-use crate::policy::origin::{Origin, Sourced};
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{LayerKind, Refinements, Rule};
+use crate::policy::{AbsPath, LayerKind, Origin, Refinements, Rule, Sourced};
 use crate::sys::ablate::{self, Mitigation};
 
 pub use builtin::Library;
@@ -67,11 +65,10 @@ impl<'a> Selection<'a> {
     fn apply(&mut self, layer: &Layer, diagnostics: &mut Diagnostics) {
         for (name, definition) in &layer.config.presets {
             if self.library.contains(name) {
-                diagnostics.push(
-                    Diagnostic::new(Code::InvalidPresetName, format!("`@{name}` is a built-in preset"))
-                        .at(&definition.origin)
-                        .help("choose another name; to change a built-in one, remove it with `!` and write rules of your own"),
-                );
+                let message = format!("`@{name}` is a built-in preset");
+                let help =
+                    "choose another name; to change a built-in one, remove it with `!` and write rules of your own";
+                diagnostics.push(Diagnostic::new(Code::InvalidPresetName, message).at(&definition.origin).help(help));
                 continue;
             }
             let definitions = self.defined.entry(name.clone()).or_default();
@@ -90,11 +87,9 @@ impl<'a> Selection<'a> {
         }
         for (name, origin) in &removed {
             if added.contains_key(name) {
-                diagnostics.push(
-                    Diagnostic::new(Code::ContradictoryPreset, format!("`@{name}` is both named and removed here"))
-                        .at(origin)
-                        .help("keep one of the two: the order within a list means nothing"),
-                );
+                let message = format!("`@{name}` is both named and removed here");
+                let help = "keep one of the two: the order within a list means nothing";
+                diagnostics.push(Diagnostic::new(Code::ContradictoryPreset, message).at(origin).help(help));
             }
             // Removing a preset may open something, so a file above the root cannot.
             for name in self.closure(name, diagnostics, origin) {
@@ -143,14 +138,9 @@ impl<'a> Selection<'a> {
         origin: &Origin,
     ) {
         if above.iter().any(|a| a == name) {
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::PresetCycle,
-                    format!("`@{name}` includes itself: @{} → @{name}", above.join(" → @")),
-                )
-                .at(origin)
-                .help("take one of these out of an `include` list"),
-            );
+            let message = format!("`@{name}` includes itself: @{} → @{name}", above.join(" → @"));
+            let help = "take one of these out of an `include` list";
+            diagnostics.push(Diagnostic::new(Code::PresetCycle, message).at(origin).help(help));
             return;
         }
         if !found.insert(name.to_owned()) {

@@ -9,22 +9,7 @@ use crate::compile::config::Entry;
 use crate::compile::layers::Project;
 use crate::host::git::nested::{DotGit, FoundBy};
 use crate::host::git::{Nested, NestedRepositories, Repository};
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, LayerKind, Refinements, Rule};
-
-#[cfg(test)]
-pub(super) const VARIABLES: [&str; 10] = [
-    "$GIT_DIR",
-    "$GIT_COMMON_DIR",
-    "$GIT_OTHER_REFS",
-    "$GIT_POINTER",
-    "$GIT_NAMED_HOOKS",
-    "$GIT_INCLUDED",
-    "$GIT_NAMED_PROGRAMS",
-    "$GIT_NESTED",
-    "$GIT_KEPT_WITHIN",
-    "$GIT_NESTED_POINTER",
-];
+use crate::policy::{AbsPath, Access, LayerKind, Refinements, Rule};
 
 /// Adds the rules of one entry of a built-in preset: one, several, or none if it needs a repository
 /// and there is none.

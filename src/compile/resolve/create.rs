@@ -1,13 +1,7 @@
 //! Files and directories that a start creates, for rules that ask for them and for installed
 //! programs that need them (SPEC P9).
 
-use std::path::Path;
-
-use rustix::fs::{Access, access};
-
-use crate::host::FileKind;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{CreateFor, LayerKind, Rule};
+use crate::policy::{AbsPath, CreateFor, LayerKind, Rule};
 
 use super::Resolver;
 
@@ -46,15 +40,8 @@ impl Resolver<'_> {
             None => false,
             Some(CreateFor::Everybody) => true,
             Some(CreateFor::Program(name)) => {
-                let path = self.session.var("PATH").unwrap_or_default();
-                let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-                folders.any(|folder| self.is_program(&folder.join(name)))
+                self.session.path_folders().any(|folder| self.host.program(&folder.join(name)).is_some())
             }
         }
-    }
-
-    fn is_program(&self, candidate: &Path) -> bool {
-        let Ok(found) = self.host.resolve(candidate) else { return false };
-        found.kind == Some(FileKind::File) && access(self.host.real(&found.path), Access::EXEC_OK).is_ok()
     }
 }

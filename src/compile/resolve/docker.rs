@@ -8,10 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use crate::compile::layers::Project;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::Host;
-use crate::host::session::Session;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, Rule};
+use crate::host::{Host, Session};
+use crate::policy::{AbsPath, Access, Rule};
 
 /// Sockets of Docker, rootless Docker, Docker Desktop, colima, Rancher Desktop, OrbStack, podman,
 /// containerd and LXD. The first that exists is taken to be in use. `~` is the home, and `$` is
@@ -62,11 +60,9 @@ pub(super) fn rules(
         }
     }
     if setting.value && sockets.is_empty() {
-        diagnostics.push(
-            Diagnostic::new(Code::NoDockerSocket, "docker is on, but no socket was found")
-                .at(&setting.origin)
-                .help("start the engine, or set `DOCKER_HOST=unix:///path/to/docker.sock`"),
-        );
+        let message = "docker is on, but no socket was found";
+        let help = "start the engine, or set `DOCKER_HOST=unix:///path/to/docker.sock`";
+        diagnostics.push(Diagnostic::new(Code::NoDockerSocket, message).at(&setting.origin).help(help));
     }
     let rule = |(index, socket)| {
         let in_use = setting.value && index == 0;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::Code;
 use crate::host::{FileKind, Resolved};
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::{Exactness, IfMissing, LayerKind, Rule};
+use crate::policy::{AbsPath, Exactness, IfMissing, LayerKind, Rule, escape_for_display};
 
 use super::{Match, Resolver, pattern};
 
@@ -34,18 +33,17 @@ impl Resolver<'_> {
     /// Records the rule if that is nothing, or a placeholder.
     fn kind_at_start(&mut self, rule: &Arc<Rule>, path: &AbsPath, kind: Option<FileKind>) -> Option<FileKind> {
         let there = kind.filter(|_| !self.stands(path));
-        let made = || {
-            let file = || self.found.new_files.iter().any(|file| file.path == *path).then_some(FileKind::File);
-            self.will_be_made(path).then_some(FileKind::Directory).or_else(file)
-        };
+        if there.is_some() {
+            return there;
+        }
+        let file = || self.found.new_files.iter().any(|file| file.path == *path).then_some(FileKind::File);
+        let made = self.will_be_made(path).then_some(FileKind::Directory).or_else(file);
         let placeholders = &self.found.placeholders;
-        let blocked =
-            || placeholders.binary_search_by(|other| other.path.cmp(path)).ok().map(|at| placeholders[at].kind);
-        let at_start = there.or_else(made).or_else(blocked);
-        if there.is_none() && (at_start.is_none() || blocked().is_some()) {
+        let blocked = placeholders.binary_search_by(|other| other.path.cmp(path)).ok().map(|at| placeholders[at].kind);
+        if made.is_none() || blocked.is_some() {
             self.found.absent.push((rule.clone(), path.clone()));
         }
-        at_start
+        made.or(blocked)
     }
 
     /// Handles a rule for a path that is missing and will not be created.

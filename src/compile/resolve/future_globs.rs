@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::compile::layers::Project;
 use crate::host::Host;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Rule;
+use crate::policy::{AbsPath, Rule};
 
 use super::pattern::{self, Component, Pattern};
 use super::written::anchored;

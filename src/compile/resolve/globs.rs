@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::Code;
 use crate::host::{FileKind, Resolved};
-use crate::policy::path::{AbsPath, PathMap, escape_for_display};
-use crate::policy::rule::{Access, Exactness, IfMissing, Precedence};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, PathMap, Precedence, escape_for_display};
 
 use super::tracked::TrackedFiles;
 use super::unnamed_ancestors::UnnamedAncestors;

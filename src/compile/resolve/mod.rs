@@ -29,12 +29,8 @@ use crate::compile::layers::{Layers, OwnFile, Project};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::journal;
-use crate::host::session::Session;
-use crate::host::{FileKind, Host, Resolved};
-use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::{Exactness, IfMissing, Rule};
+use crate::host::{FileKind, Host, Resolved, Session, journal};
+use crate::policy::{AbsPath, Exactness, IfMissing, Origin, Rule, escape_for_display};
 
 use mounts::Mounts;
 use pattern::{MAX_PATTERN_BYTES, Pattern};
@@ -77,7 +73,7 @@ pub struct Match {
 
 impl Match {
     /// A match of a rule that leads to `path` without symlinks.
-    fn new(rule: Arc<Rule>, path: AbsPath, kind: FileKind, exactness: Exactness) -> Self {
+    pub(crate) fn new(rule: Arc<Rule>, path: AbsPath, kind: FileKind, exactness: Exactness) -> Self {
         let (matched, fixed_prefix) = (path.clone(), path.clone());
         let (links, alias_of, unnamed) = (Vec::new(), None, None);
         Self { rule, path, kind, exactness, matched, links, fixed_prefix, names: 1, alias_of, unnamed }
@@ -92,7 +88,7 @@ impl Match {
 }
 
 /// The matches of the policy on this host, and everything else that the stages after this one need.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Resolution {
     pub matches: Vec<Match>,
     /// Rules that apply to nothing here, and where they looked; for `--debug`.
@@ -114,9 +110,7 @@ pub struct Resolution {
     pub absent: Vec<(Arc<Rule>, AbsPath)>,
     /// Rules that block a path, and the symlink that leads from there to nothing.
     pub dangling: Vec<(Arc<Rule>, AbsPath)>,
-    /// Our state folder.
-    pub state: AbsPath,
-    /// Whether a journal can be written there. Placeholders need one.
+    /// Whether a journal can be written in our state folder. Placeholders need one.
     pub can_journal: bool,
     pub runtime: Runtime,
     pub walk_snapshot: WalkSnapshot,
@@ -192,29 +186,7 @@ pub(crate) fn resolve_hidden(
 impl Resolution {
     fn new(host: &Host, state: &AbsPath) -> Self {
         let can_journal = host.can_create(&state.child(journal::RUNS).child("any"));
-        Self { walk_snapshot: WalkSnapshot::begin(), ..Self::empty(state.clone(), can_journal) }
-    }
-
-    fn empty(state: AbsPath, can_journal: bool) -> Self {
-        Self {
-            own_aliases: Vec::new(),
-            matches: Vec::new(),
-            missing: Vec::new(),
-            left_alone: Vec::new(),
-            create: Vec::new(),
-            new_files: Vec::new(),
-            second_places: Vec::new(),
-            placeholders: Vec::new(),
-            git_exclude: None,
-            absent: Vec::new(),
-            dangling: Vec::new(),
-            state,
-            can_journal,
-            runtime: Runtime::default(),
-            walk_snapshot: WalkSnapshot::default(),
-            patterns: Arc::default(),
-            mounts: None,
-        }
+        Self { walk_snapshot: WalkSnapshot::begin(), can_journal, ..Self::default() }
     }
 
     /// The resolution without some rules, as far as decisions and plans need it. `is_left_out` and
@@ -233,7 +205,8 @@ impl Resolution {
             own_aliases: self.own_aliases.clone(),
             git_exclude: self.git_exclude.clone(),
             runtime: self.runtime.clone(),
-            ..Self::empty(self.state.clone(), self.can_journal)
+            can_journal: self.can_journal,
+            ..Self::default()
         }
     }
 }
@@ -313,7 +286,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn follow(&self, anchor: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        self.host.resolve(&anchor.as_path().join(path))
+        self.host.resolve_from(anchor, path)
     }
 
     /// The target of a rule that is no pattern.

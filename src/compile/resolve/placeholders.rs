@@ -7,9 +7,7 @@ use std::path::Path;
 use crate::compile::placeholder::Placeholder;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::FileKind;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::{Access, LayerKind, Rule};
+use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule};
 
 use super::Resolver;
 use super::written::anchored;

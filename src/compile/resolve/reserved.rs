@@ -2,9 +2,7 @@
 
 use crate::diagnostic::Code;
 use crate::host::FileKind;
-use crate::policy::path::AbsPath;
-use crate::policy::places;
-use crate::policy::rule::Access;
+use crate::policy::{AbsPath, Access, places};
 
 use super::{Match, Resolver};
 
@@ -26,7 +24,7 @@ impl Resolver<'_> {
 /// Why no rule of this access may name `path`, and what to do instead.
 fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
     let is = |top: &str| path.as_os_str() == top;
-    let within = |top: &str| path.as_path().starts_with(top);
+    let within = |top: &str| path.lies_in(top.as_ref());
     if path.is_root() && access != Access::Ro {
         Some(("is the whole file system", "name the folders that you mean"))
     } else if within(places::PROC) {

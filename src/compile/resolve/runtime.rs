@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
 
 /// Parts of the host's `/run` that stay visible, read-only. Sorted.

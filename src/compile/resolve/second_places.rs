@@ -6,9 +6,7 @@
 
 use crate::compile::placeholder::Placeholder;
 use crate::host::FileKind;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Rule;
+use crate::policy::{AbsPath, Origin, Rule};
 
 use super::Resolver;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::pattern::Component;
 use super::walk::WalkPattern;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 
 /// The directories that the first `**` of a pattern stands for on the way to one match. The command
 /// can rename them and move them anywhere below `within`, and the rule still applies to their

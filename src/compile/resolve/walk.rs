@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::host::{DirEntry, Directory, FileKind, Host, Resolved};
-use crate::policy::path::{AbsPath, PathMap};
-use crate::policy::places;
-use crate::policy::rule::{Access, Exactness, Precedence, Refinements, Rule};
+use crate::policy::{AbsPath, Access, Exactness, PathMap, Precedence, Refinements, Rule, places};
 
 use super::pattern::{self, Component};
 use super::walk_snapshot::WalkSnapshot;

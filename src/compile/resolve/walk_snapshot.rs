@@ -5,7 +5,7 @@
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 
 use crate::host::Host;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 use crate::sys::clock;
 
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::host::Host;
-use crate::policy::path::AbsPath;
-use crate::policy::rule::Rule;
+use crate::policy::{AbsPath, Rule};
 
 use super::pattern;
 

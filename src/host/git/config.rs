@@ -177,7 +177,7 @@ fn is_key(byte: u8) -> bool {
 mod tests {
     use std::process::Command;
 
-    use super::super::fixture::Fixture;
+    use super::super::tests::fixture::Fixture;
     use super::*;
 
     fn worktree(text: &str) -> Option<String> {

@@ -284,6 +284,4 @@ fn is_branch_name(name: &str) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod fixture;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;

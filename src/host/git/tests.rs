@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
+pub(crate) mod fixture;
+
 use std::fs;
 use std::process::Command;
 
-use super::fixture::Fixture;
 use super::*;
+use fixture::Fixture;
 
 struct Answer {
     repository: Option<Repository>,

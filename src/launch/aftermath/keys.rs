@@ -1,7 +1,8 @@
-//! Reports which command-bearing keys of a mixed state file (`~/.claude.json`) changed during the
-//! run. Such a file can be neither read-only nor split. Its values are not printed.
+//! Reports which keys of a mixed state file (`~/.claude.json`) changed during the run that name
+//! commands or give consent. Such a file can be neither read-only nor split. Its values are not
+//! printed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -11,10 +12,10 @@ use crate::policy::path::{AbsPath, escape_for_display};
 
 /// The state of an agent that has been used for years is a few megabytes.
 const LARGEST: u64 = 64 << 20;
-const MOST_NAMED: usize = 8;
 
 pub(super) struct KeyWatch {
     path: AbsPath,
+    /// Patterns of keys, each with the reason to watch it: `projects.*.hooks: REASON`.
     patterns: Vec<String>,
     before: Vec<u8>,
 }
@@ -34,30 +35,32 @@ impl KeyWatch {
         }
         let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
         // Other parsers accept more than ours: numbers beyond all bounds, or half a character.
-        let message = match parse(&after) {
-            Err(_) => format!("the run changed `{}`, which cannot be understood any more", self.path),
+        let (message, notes) = match parse(&after) {
+            Err(_) => (format!("the run changed `{}`, which cannot be understood any more", self.path), Vec::new()),
             Ok(after) => {
                 let changed = changed(&self.patterns, &parse(&self.before).unwrap_or(Value::Null), &after);
                 if changed.is_empty() {
                     return;
                 }
-                let changed = changed.iter().map(|key| format!("`{key}`")).collect();
-                format!("the run changed {} in `{}`", super::held::shortened(changed, MOST_NAMED), self.path)
+                let notes = changed.iter().map(|(key, reason)| format!("`{key}`: {reason}")).collect();
+                (format!("the run changed what an agent obeys in `{}`", self.path), notes)
             }
         };
-        let help =
-            "these can name commands that run outside of the sandbox: look at them before you start the agent there";
-        said.push(Diagnostic::new(Code::CommandsChanged, message).help(help));
+        let help = "this counts outside of the sandbox, too: look at it before you start the agent there";
+        let changed = Diagnostic::new(Code::CommandsChanged, message).notes(notes);
+        said.push(changed.paths([self.path.clone()]).help(help));
     }
 }
 
-/// The keys, dotted, whose values differ. `*` in a pattern is any key. A missing value equals an
-/// empty one.
-fn changed(patterns: &[String], before: &Value, after: &Value) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for pattern in patterns {
+/// The keys, dotted, whose values differ, each with its reason. `*` in a pattern is any key. A
+/// missing value equals an empty one.
+fn changed<'p>(patterns: &'p [String], before: &Value, after: &Value) -> BTreeMap<String, &'p str> {
+    let mut found = BTreeMap::new();
+    for (pattern, reason) in patterns.iter().filter_map(|pattern| pattern.split_once(": ")) {
         let parts: Vec<&str> = pattern.split('.').collect();
-        compare(&parts, "", before, after, &mut found);
+        let mut differ = BTreeSet::new();
+        compare(&parts, "", before, after, &mut differ);
+        found.extend(differ.into_iter().map(|key| (key, reason)));
     }
     found
 }
@@ -65,7 +68,7 @@ fn changed(patterns: &[String], before: &Value, after: &Value) -> BTreeSet<Strin
 fn compare(parts: &[&str], at: &str, before: &Value, after: &Value, found: &mut BTreeSet<String>) {
     let Some((first, rest)) = parts.split_first() else {
         let is_nothing = |value: &Value| match value {
-            Value::Null => true,
+            Value::Null | Value::Bool(false) => true,
             Value::Object(map) => map.is_empty(),
             Value::Array(list) => list.is_empty(),
             _ => false,
@@ -96,14 +99,19 @@ mod tests {
 
     #[test]
     fn only_the_values_that_count_are_compared_and_empty_is_nothing() {
-        let patterns = ["mcpServers", "projects.*.mcpServers"].map(str::to_owned);
+        let patterns = ["mcpServers: programs", "projects.*.mcpServers: programs", "trusted: consent"];
+        let patterns = patterns.map(str::to_owned);
+        let changed = |before: &Value, after: &Value| changed(&patterns, before, after);
         let before = json!({ "count": 1, "projects": { "/a": { "mcpServers": { "x": 1 } }, "/b": {} } });
-        let same = json!({ "count": 2, "mcpServers": {}, "projects": { "/a": { "mcpServers": { "x": 1 }, "y": 2 },
+        let same = json!({ "count": 2, "mcpServers": {}, "trusted": false, "projects": { "/a": { "mcpServers": { "x": 1 }, "y": 2 },
             "/b": { "mcpServers": {} }, "/c": { "mcpServers": [] } } });
-        assert_eq!(changed(&patterns, &before, &same), BTreeSet::new());
-        let after = json!({ "mcpServers": { "evil": 1 }, "projects": { "/b": { "mcpServers": { "evil": 1 } } } });
-        let expected = ["mcpServers", "projects./a.mcpServers", "projects./b.mcpServers"].map(str::to_owned);
-        assert_eq!(changed(&patterns, &before, &after), BTreeSet::from(expected));
-        assert_eq!(changed(&patterns, &Value::Null, &json!([1])), BTreeSet::new());
+        assert_eq!(changed(&before, &same), BTreeMap::new());
+        let after = json!({ "mcpServers": { "evil": 1 }, "projects": { "/b": { "mcpServers": { "evil": 1 } } },
+            "trusted": true });
+        let expected = ["mcpServers", "projects./a.mcpServers", "projects./b.mcpServers"];
+        let expected = expected.map(|key| (key.to_owned(), "programs"));
+        let expected = expected.into_iter().chain([("trusted".to_owned(), "consent")]).collect();
+        assert_eq!(changed(&before, &after), expected);
+        assert_eq!(changed(&Value::Null, &json!([1])), BTreeMap::new());
     }
 }

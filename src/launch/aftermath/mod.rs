@@ -18,10 +18,11 @@ use rustix::io::Errno;
 
 use crate::compile::Compiled;
 use crate::compile::plan::{Plan, View};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
+use crate::placeholders::ActivePlaceholders;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
 use crate::sys::ablate::{self, Mitigation};
@@ -29,9 +30,6 @@ use crate::sys::ablate::{self, Mitigation};
 use keys::KeyWatch;
 use nested::NestedWatch;
 use repository::RepositoryWatch;
-
-/// The number of paths in one sentence.
-const MOST_NAMED: usize = 12;
 
 /// The state of the host before the run, to compare with it afterwards.
 pub struct RunWatch {
@@ -49,8 +47,8 @@ pub struct RunWatch {
 
 impl RunWatch {
     /// Looks at everything that the reports compare with. Paths that cannot be looked at now are
-    /// left out.
-    pub fn start(host: &Host, compiled: &Compiled) -> Self {
+    /// left out, and so are placeholders, which runs remove and put up again.
+    pub fn start(host: &Host, compiled: &Compiled, placeholders: Option<&ActivePlaceholders>) -> Self {
         let (plan, project) = (&compiled.plan, &compiled.layers.project);
         let is_open = |path: &AbsPath| plan.view_around(path) == View::HostRw;
         let can_be_written = |path: &AbsPath| plan.view(path) == View::HostRw;
@@ -58,7 +56,8 @@ impl RunWatch {
         // Another run may have created a path since the policy was compiled.
         absent.retain(|(path, _)| !is_there(host, path));
         let covered = compiled.decisions.iter().filter(|(path, decision)| {
-            decision.placeholder.is_none() && decision.access.is_protective() && is_open(path)
+            let is_placeholder = placeholders.is_some_and(|active| active.includes(path));
+            !is_placeholder && decision.access.is_protective() && is_open(path)
         });
         let mut parent = LastParent::default();
         let covered = covered.filter_map(|(path, _)| {
@@ -106,23 +105,15 @@ impl RunWatch {
         if created.is_empty() {
             return;
         }
-        let mut by_rule: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for (path, origin) in created.iter().take(MOST_NAMED) {
-            by_rule.entry(origin).or_default().push(format!("`{}`", name_in(&self.root, path)));
-        }
-        let mut parts: Vec<String> = by_rule
-            .into_iter()
-            .map(|(origin, paths)| format!("{} ({origin})", listed(paths.into_iter(), "and")))
-            .collect();
-        if created.len() > MOST_NAMED {
-            parts.push(format!("{} more", created.len() - MOST_NAMED));
-        }
+        let names = created.iter().map(|(path, origin)| format!("`{}` ({origin})", name_in(&self.root, path)));
+        let (subject, notes) = one_or_many(names.collect());
         let it = if created.len() == 1 { "it" } else { "them" };
         let help = format!(
             "tools on this machine may obey {it}: look at {it} before you open the project, enter it or commit"
         );
-        let message = format!("created during the run: {}", parts.join("; "));
-        said.push(Diagnostic::new(Code::CreatedDuringRun, message).help(help));
+        let paths = created.iter().map(|(path, _)| path.clone());
+        let created = Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {subject}"));
+        said.push(created.notes(notes).paths(paths).help(help));
     }
 
     fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
@@ -131,22 +122,23 @@ impl RunWatch {
             let found = parent.statx(&host.real(path), FileBirth::WANTED);
             found.is_ok_and(|now| FileBirth::of(&now) != *before)
         };
-        let replaced: Vec<String> = self
-            .covered
-            .iter()
-            .filter(|covered| is_another(covered))
-            .map(|(path, _)| format!("`{}`", name_in(&self.root, path)))
-            .collect();
+        let replaced: Vec<AbsPath> =
+            self.covered.iter().filter(|covered| is_another(covered)).map(|(path, _)| path.clone()).collect();
         if !replaced.is_empty() {
             let verb = if replaced.len() == 1 { "was" } else { "were" };
-            let message = format!(
-                "{} {verb} replaced on the host during the run, and open to the command from then on",
-                listed(replaced.into_iter(), "and")
-            );
+            let names = replaced.iter().map(|path| format!("`{}`", name_in(&self.root, path)));
+            let (subject, notes) = one_or_many(names.collect());
+            let message =
+                format!("{subject} {verb} replaced on the host during the run, and open to the command from then on");
             let help = "a rule covers what is there at the start; in a folder that stays everything can be replaced, and the rule holds";
-            said.push(Diagnostic::new(Code::ReplacedDuringRun, message).help(help));
+            said.push(Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(replaced).help(help));
         }
     }
+}
+
+/// The subject of a sentence: the only path, or the number of paths, which then are notes.
+fn one_or_many(mut names: Vec<String>) -> (String, Vec<String>) {
+    if names.len() == 1 { (names.swap_remove(0), names) } else { (format!("{} paths", names.len()), names) }
 }
 
 /// `path` relative to the root of the project, or absolute if it lies outside.

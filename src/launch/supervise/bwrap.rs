@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
 use crate::diagnostic::Diagnostic;
 use crate::launch::exec::cannot_execute;
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 use crate::sys::process::{self, Process};
 
 use super::cannot;

@@ -86,9 +86,9 @@ impl Supervisor {
 
     /// Ends this process as the command ended: returns its exit code, or dies by its signal without
     /// a core dump.
-    pub(crate) fn conclude(self, ending: Ending) -> ExitCode {
+    pub(crate) fn conclude(mut self, ending: Ending) -> ExitCode {
         // A signal that still waits was for the command and must not end this process.
-        std::mem::forget(self);
+        self.signals.stay_blocked();
         match ending {
             Ending::Exited(code) => ExitCode::from(code),
             Ending::Killed(number) => {

@@ -16,12 +16,12 @@ use crate::host::Host;
 use crate::launch::exec::{bwrap_command, cannot_prepare, sheet_descriptor};
 use crate::launch::streams::Streams;
 use crate::launch::{RunHooks, availability, bwrap};
-use crate::policy::path::AbsPath;
+use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Point};
 use crate::sys::namespaces::Namespaces;
 use crate::sys::process::Process;
 use crate::sys::signals::{self, Shield, Signals};
-use crate::sys::terminal::{self, Foreground};
+use crate::sys::terminal::{self, Terminals};
 
 use super::bwrap::Bwrap;
 use super::watch::Watch;
@@ -54,6 +54,8 @@ pub(super) struct Run<'a> {
     pub(super) continued_late: bool,
     pub(super) watch: Watch,
     streams: Streams,
+    /// As the caller left them.
+    terminals: Terminals,
 }
 
 impl<'a> Run<'a> {
@@ -64,7 +66,7 @@ impl<'a> Run<'a> {
         sheet: RunSheet,
         given: GivenStreams,
     ) -> Result<Self, Diagnostic> {
-        let streams = Streams::new()?;
+        let (streams, terminals) = (Streams::new()?, Terminals::now());
         let (socket, passed, shield) = if argv.guard.is_some() {
             let (ours, theirs) = channel::pair().map_err(|e| cannot("make a socket", &e))?;
             let sheet = RunSheet { signal_mask: Some(signals.before().0), report: Some(REPORT), ..sheet };
@@ -96,6 +98,7 @@ impl<'a> Run<'a> {
             continued_late: false,
             watch: Watch::new(),
             streams,
+            terminals,
         })
     }
 
@@ -104,7 +107,6 @@ impl<'a> Run<'a> {
         if self.guarded {
             hooks.while_mounting();
         }
-        let foreground = Foreground::now();
         let waited = self.until_bwrap_ended(hooks);
         if waited.is_err() {
             self.bwrap.process.signal(Signal::KILL);
@@ -123,7 +125,7 @@ impl<'a> Run<'a> {
         };
         hooks.after_exit(&|| self.remount_all_ro());
         self.streams.hand_back();
-        foreground.iter().for_each(Foreground::take_back);
+        self.terminals.restore();
         conclusion
     }
 

@@ -5,11 +5,11 @@
 //! it. `trust` asks what a project's file opens beyond the policy without that file, and `diff`
 //! asks both ways round.
 
+mod change;
 mod presets;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,15 +17,14 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::environment::Environment;
-use crate::compile::plan::{BindKind, Mount, Plan, View};
+use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, View};
 use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
-use crate::policy::path_json::Word;
-use crate::policy::rule::{Access, HardLinks, LayerKind, Protection};
+use crate::policy::rule::display_as_in_json;
+use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Origin, Word};
 
+pub use change::{DiffState, PolicyChange, Side, Subject};
 pub(crate) use presets::{is_of_preset, reference};
 pub(crate) use rules::{governing, origin_of};
 
@@ -49,61 +48,11 @@ impl From<View> for Openness {
     }
 }
 
-impl fmt::Display for Openness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Openness::Hidden => "hidden",
-            Openness::ReadOnly => "read-only",
-            Openness::Writable => "writable",
-        })
-    }
-}
-
-/// One thing that a policy opens beyond another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opened {
-    Network,
-    Docker,
-    Nested,
-    /// Variables of the caller that nothing names pass.
-    Inherit,
-    /// A protection that is no longer insisted on.
-    Requirement(Protection),
-    /// A variable that the command would not have, or, if it `had_another`, with another value.
-    Variable {
-        name: Word,
-        had_another: bool,
-    },
-    /// A protected file that has other names, by which it is not protected.
-    OtherNames(AbsPath),
-    /// A preset is off whose rules kept closed a path that is open now.
-    PresetOff(String),
-    /// A preset is on whose rules open a path that was closed.
-    PresetOn(String),
-    /// A directory is made outside of what was writable anyway.
-    Create(AbsPath),
-    /// Device nodes at this path and below it work.
-    Device(AbsPath),
-    /// A socket that was hidden shows, and can be used, whatever the mount says about writing.
-    Socket(AbsPath),
-    /// The host's content at this path and below it that was `from` is now `to`.
-    Path {
-        path: AbsPath,
-        from: Openness,
-        to: Openness,
-    },
-}
-
-/// One thing that is opened, with the rules that decide it on both sides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
-    pub opened: Opened,
-    pub before: Option<Origin>,
-    pub after: Option<Origin>,
-}
+display_as_in_json!(Openness);
 
 /// All that `after` opens beyond `before`: settings first, then paths, parents before children.
-pub fn openings(before: &Compiled, after: &Compiled) -> Vec<Opening> {
+pub fn openings(before: &Compiled, after: &Compiled) -> Vec<PolicyChange> {
+    use DiffState::{Hidden, Usable};
     let comparison = Comparison { before, after };
     let devices = comparison.devices();
     let paths = comparison.paths(&devices);
@@ -112,11 +61,14 @@ pub fn openings(before: &Compiled, after: &Compiled) -> Vec<Opening> {
     openings.extend(comparison.presets(&paths));
     openings.extend(comparison.other_names());
     openings.extend(comparison.created());
-    let devices = devices.into_iter().map(|path| (path, Opened::Device(path.clone())));
-    openings.extend(devices.map(|(path, opened)| comparison.at(path, opened)));
-    openings.extend(paths.into_iter().map(|(path, opened)| comparison.at(path, opened)));
+    let device = |path: &AbsPath| Subject::Device { path: path.clone() };
+    openings.extend(devices.into_iter().map(|path| comparison.at(path, device(path), [Hidden, Usable])));
+    openings.extend(paths.into_iter().map(|(path, (what, states))| comparison.at(path, what, states)));
     openings
 }
+
+/// The paths that are more open, each with its states on both sides.
+type OpenedPaths<'a> = BTreeMap<&'a AbsPath, (Subject, [DiffState; 2])>;
 
 struct Comparison<'a> {
     before: &'a Compiled,
@@ -124,48 +76,46 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn at(&self, path: &AbsPath, opened: Opened) -> Opening {
-        Opening { opened, before: Some(governing(self.before, path)), after: Some(governing(self.after, path)) }
+    fn at(&self, path: &AbsPath, what: Subject, states: [DiffState; 2]) -> PolicyChange {
+        change(what, states, [self.before, self.after].map(|compiled| Some(governing(compiled, path))))
     }
 
     /// `tmp = "host"` is a rule on `/tmp`, so it is among the paths.
-    fn settings(&self) -> Vec<Opening> {
+    fn settings(&self) -> Vec<PolicyChange> {
+        use DiffState::{NotRequired, Off, On, Required};
         let (before, after) = (&self.before.policy, &self.after.policy);
-        let switches: [(Opened, &Setting<bool>, &Setting<bool>); 4] = [
-            (Opened::Network, &before.network, &after.network),
-            (Opened::Docker, &before.docker, &after.docker),
-            (Opened::Nested, &before.nested, &after.nested),
-            (Opened::Inherit, &before.inherit, &after.inherit),
+        let switches: [(Subject, &Setting<bool>, &Setting<bool>); 4] = [
+            (Subject::Network, &before.network, &after.network),
+            (Subject::Docker, &before.docker, &after.docker),
+            (Subject::Nested, &before.nested, &after.nested),
+            (Subject::Inherit, &before.inherit, &after.inherit),
         ];
         let on = switches.into_iter().filter(|(_, before, after)| !before.value && after.value);
-        let on = on.map(|(opened, before, after)| Opening {
-            opened,
-            before: Some(before.origin.clone()),
-            after: Some(after.origin.clone()),
+        let on = on.map(|(what, before, after)| {
+            change(what, [Off, On], [before, after].map(|setting| Some(setting.origin.clone())))
         });
         let dropped = before.require.iter().filter(|(protection, _)| !after.require.contains_key(protection));
-        let dropped = dropped.map(|(protection, origin)| Opening {
-            opened: Opened::Requirement(*protection),
-            before: Some(origin.clone()),
-            after: None,
+        let dropped = dropped.map(|(protection, origin)| {
+            let what = Subject::Requirement { protection: protection.to_string() };
+            change(what, [Required, NotRequired], [Some(origin.clone()), None])
         });
         on.chain(dropped).collect()
     }
 
-    fn variables(&self) -> impl Iterator<Item = Opening> {
+    fn variables(&self) -> impl Iterator<Item = PolicyChange> {
         let (before, after) = (&self.before.environment, &self.after.environment);
         let changed = after.variables.iter().filter(|(name, value)| before.variables.get(*name) != Some(value));
         changed.map(|(name, _)| {
             let because = |side: &Environment| side.outcomes.get(name).map(|outcome| outcome.because.clone());
-            let had_another = before.variables.contains_key(name);
-            let opened = Opened::Variable { name: Word(name.clone()), had_another };
-            Opening { opened, before: because(before), after: because(after) }
+            let was = if before.variables.contains_key(name) { DiffState::Given } else { DiffState::Absent };
+            let what = Subject::Variable { name: Word(name.clone()) };
+            change(what, [was, DiffState::Given], [because(before), because(after)])
         })
     }
 
     /// Protected files with other names that `after` accepts, unless it is stricter about this
     /// name.
-    fn other_names(&self) -> impl Iterator<Item = Opening> {
+    fn other_names(&self) -> impl Iterator<Item = PolicyChange> {
         let accepted = self.after.decisions.iter().filter(|(path, decision)| {
             let accepts = decision.access.is_protective() && decision.names > 1;
             let was_accepted =
@@ -175,9 +125,10 @@ impl<'a> Comparison<'a> {
                 && !was_accepted()
                 && openness(&self.before.plan, path) <= openness(&self.after.plan, path)
         });
-        accepted.map(|(path, decision)| Opening {
-            after: Some(decision.origin.clone()),
-            ..self.at(path, Opened::OtherNames(path.clone()))
+        accepted.map(|(path, decision)| {
+            let what = Subject::OtherNames { path: path.clone() };
+            let rules = [governing(self.before, path), decision.origin.clone()].map(Some);
+            change(what, [DiffState::NotAccepted, DiffState::Accepted], rules)
         })
     }
 
@@ -187,7 +138,7 @@ impl<'a> Comparison<'a> {
     /// The view of a plan changes only at its borders, so the borders of both plans cover every
     /// difference. A socket is always listed, even where a folder around it opens in the same way:
     /// a command that sees a socket can do more than read.
-    fn paths(&self, devices: &[&AbsPath]) -> BTreeMap<&'a AbsPath, Opened> {
+    fn paths(&self, devices: &[&AbsPath]) -> OpenedPaths<'a> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
         let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
@@ -198,14 +149,19 @@ impl<'a> Comparison<'a> {
             while around.pop_if(|(at, _)| !path.is_within(at)).is_some() {}
             let is_said = around.last().is_some_and(|(_, around)| *around == here);
             around.push((path, here));
-            let (from, to) = (Openness::from(here.0), Openness::from(here.1));
-            if to <= from || self.is_by_the_way(path) || devices.iter().any(|device| path.is_within(device)) {
+            let from = Openness::from(here.0);
+            if Openness::from(here.1) <= from
+                || self.is_by_the_way(path)
+                || devices.iter().any(|device| path.is_within(device))
+            {
                 continue;
             }
+            let at = path.clone();
             if from == Openness::Hidden && self.is_socket(path) {
-                opened.insert(path, Opened::Socket(path.clone()));
+                opened.insert(path, (Subject::Socket { path: at }, [DiffState::Hidden, DiffState::Usable]));
             } else if !is_said {
-                opened.insert(path, Opened::Path { path: path.clone(), from, to });
+                let states = [self.before, self.after].map(|compiled| state(compiled, path));
+                opened.insert(path, (Subject::Path { path: at }, states));
             }
         }
         opened
@@ -239,7 +195,7 @@ impl<'a> Comparison<'a> {
 
     /// Directories that are created where the command could not create them itself. Our own
     /// directories come from no rule.
-    fn created(&self) -> impl Iterator<Item = Opening> {
+    fn created(&self) -> impl Iterator<Item = PolicyChange> {
         let is_ours = |path: &AbsPath| self.after.layers.own_files.iter().any(|own| own.path == *path);
         let is_new = move |path: &&AbsPath| {
             !self.before.resolution.create.contains(path)
@@ -247,7 +203,25 @@ impl<'a> Comparison<'a> {
                 && openness(&self.before.plan, path) != Openness::Writable
         };
         let created = self.after.resolution.create.iter().filter(is_new);
-        created.map(|path| self.at(path, Opened::Create(path.clone())))
+        let states = [DiffState::Missing, DiffState::Created];
+        created.map(move |path| self.at(path, Subject::Created { path: path.clone() }, states))
+    }
+}
+
+/// What was before, and what is now, by the rules that decide it.
+fn change(what: Subject, [was, is]: [DiffState; 2], [before, after]: [Option<Origin>; 2]) -> PolicyChange {
+    PolicyChange { what, old: Side { is: was, rule: before }, new: Side { is, rule: after } }
+}
+
+fn state(compiled: &Compiled, path: &AbsPath) -> DiffState {
+    let view = compiled.plan.view(path);
+    let is_blocked = compiled.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
+    match Openness::from(view) {
+        Openness::Writable => DiffState::Writable,
+        _ if is_blocked => DiffState::Blocked,
+        Openness::ReadOnly => DiffState::ReadOnly,
+        Openness::Hidden if view == View::Masked => DiffState::Hidden,
+        Openness::Hidden => DiffState::Private,
     }
 }
 
@@ -260,8 +234,6 @@ fn hides_service(decision: &Decision) -> bool {
 }
 
 fn with_devices(plan: &Plan) -> impl Iterator<Item = &AbsPath> {
-    plan.mounts.iter().filter_map(|planned| match &planned.mount {
-        Mount::Bind { path, kind: BindKind::WithDevices, .. } => Some(path),
-        _ => None,
-    })
+    let shows = |planned: &&PlannedMount| matches!(planned.mount, Mount::Bind { kind: BindKind::WithDevices, .. });
+    plan.mounts.iter().filter(shows).map(|planned| &planned.path)
 }

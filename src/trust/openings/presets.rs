@@ -1,21 +1,20 @@
 //! Presets that are on in one policy and off in the other, where that opens something.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use crate::compile::Compiled;
 use crate::compile::config::PresetDefinition;
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::presets::Library;
-use crate::policy::origin::{Origin, Sourced};
-use crate::policy::path::AbsPath;
+use crate::policy::{AbsPath, Origin, Sourced};
 
-use crate::compile::Compiled;
-
-use super::{Comparison, Opened, Opening, origin_of};
+use super::{Comparison, DiffState, OpenedPaths, PolicyChange, Subject, change, origin_of};
 
 impl Comparison<'_> {
     /// Presets that are off and whose rules kept `opened` paths closed that no new rule opens, and
     /// presets that are on and whose rules open such a path.
-    pub(super) fn presets(&self, opened: &BTreeMap<&AbsPath, Opened>) -> Vec<Opening> {
+    pub(super) fn presets(&self, opened: &OpenedPaths) -> Vec<PolicyChange> {
+        use DiffState::{Off, On};
         let (before, after) = (self.before, self.after);
         let is_new = |origin: &Origin| !before.policy.rules.iter().any(|rule| rule.origin == *origin);
         let by_new_rule = |path: &&&AbsPath| origin_of(after, path).is_some_and(is_new);
@@ -24,18 +23,10 @@ impl Comparison<'_> {
         let off = lacking(before, after).filter(|name| closing.iter().any(|rule| is_of_preset(before, rule, name)));
         let opening: Vec<&Origin> = opened.keys().filter_map(|path| origin_of(after, path)).collect();
         let on = lacking(after, before).filter(|name| opening.iter().any(|rule| is_of_preset(after, rule, name)));
-        let off = off.map(|name| Opened::PresetOff(name.clone()));
-        let on = on.map(|name| Opened::PresetOn(name.clone()));
-        off.chain(on).map(|opened| self.of_preset(opened)).collect()
-    }
-
-    fn of_preset(&self, opened: Opened) -> Opening {
-        let (before, after) = match &opened {
-            Opened::PresetOff(name) => (named(self.before, "", name), named(self.after, "!", name)),
-            Opened::PresetOn(name) => (named(self.before, "!", name), named(self.after, "", name)),
-            _ => (None, None),
-        };
-        Opening { opened, before, after }
+        let preset = |name: &String| Subject::Preset { name: name.clone() };
+        let off = off.map(|name| change(preset(name), [On, Off], [named(before, "", name), named(after, "!", name)]));
+        let on = on.map(|name| change(preset(name), [Off, On], [named(before, "!", name), named(after, "", name)]));
+        off.chain(on).collect()
     }
 }
 

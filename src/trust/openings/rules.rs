@@ -1,8 +1,7 @@
 //! Which rule decides at a path.
 
 use crate::compile::plan::{Mount, PlannedMount, Purpose};
-use crate::policy::origin::Origin;
-use crate::policy::path::AbsPath;
+use crate::policy::{AbsPath, Origin};
 
 use crate::compile::Compiled;
 
@@ -15,8 +14,8 @@ pub(crate) fn origin_of<'c>(compiled: &'c Compiled, path: &AbsPath) -> Option<&'
 pub(crate) fn governing(compiled: &Compiled, path: &AbsPath) -> Origin {
     let shows = |planned: &&PlannedMount| {
         let is_seen = !matches!(planned.purpose, Purpose::Pin { .. })
-            && !matches!(planned.mount, Mount::RemountReadOnly { .. } | Mount::Directory { .. });
-        is_seen && path.is_within(planned.mount.path())
+            && !matches!(planned.mount, Mount::RemountReadOnly | Mount::Directory { .. });
+        is_seen && path.is_within(&planned.path)
     };
     // The last mount that contains a path shows.
     let mount = compiled.plan.mounts.iter().rev().find(shows);
@@ -28,7 +27,7 @@ pub(crate) fn governing(compiled: &Compiled, path: &AbsPath) -> Origin {
         (Some(mount), Some((at, decision))) => {
             // A decision that changes nothing has no mount, and still decides.
             let is_part_of_all = mount.purpose == Purpose::Base && !matches!(mount.mount, Mount::DataFile { .. });
-            let is_nearer = at.is_below(mount.mount.path()) || (is_part_of_all && at == mount.mount.path());
+            let is_nearer = at.is_below(&mount.path) || (is_part_of_all && *at == mount.path);
             if is_nearer { decision.origin.clone() } else { mount.because.clone() }
         }
     }

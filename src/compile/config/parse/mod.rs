@@ -9,15 +9,17 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::value::Error as ValueError;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, KeyTable, PRESET, TOP_LEVEL, meant, names};
-use super::{BuiltinPreset, Choice, ConfigFile, Entry, PresetDefinition, RelativeTo, is_preset_name};
+use super::{BuiltinPreset, ConfigFile, Entry, PresetDefinition, RelativeTo, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
-use crate::policy::origin::{Origin, Place, Source, Sourced};
-use crate::policy::path::escape_for_display;
-use crate::policy::rule::Refinements;
+use crate::policy::{Origin, Place, Refinements, Source, Sourced, escape_for_display};
 
 pub(super) type TomlValue<'t> = Spanned<DeValue<'t>>;
 
@@ -148,11 +150,12 @@ impl<'a> Walk<'a> {
 
     pub(super) fn choice<T: Choice>(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Sourced<T>> {
         let text = self.text(key, value)?;
-        if let Some((_, given, _)) = T::WORDS.iter().find(|(word, ..)| *word == text) {
-            return Some(self.sourced(*given, value));
+        let read: Result<T, ValueError> = T::deserialize(text.as_str().into_deserializer());
+        if let Ok(given) = read {
+            return Some(self.sourced(given, value));
         }
-        let words: Vec<&'static str> = T::WORDS.iter().map(|(word, ..)| *word).collect();
-        let help = match nearest(&text, words.iter().copied()) {
+        let words = words::<T>();
+        let help = match nearest(&text, words.iter().map(String::as_str)) {
             Some(word) => format!("did you mean \"{word}\"?"),
             None => format!("write {}", listed(words.iter().map(|word| format!("\"{word}\"")), "or")),
         };
@@ -326,6 +329,17 @@ impl<'a> Walk<'a> {
             self.note(&place.span.clone(), Code::InvalidValue, message, Some(help));
         }
     }
+}
+
+/// A value that is one of a few words, which the schema lists.
+pub(super) trait Choice: DeserializeOwned + JsonSchema {}
+
+impl<T: DeserializeOwned + JsonSchema> Choice for T {}
+
+fn words<T: Choice>() -> Vec<String> {
+    let schema = T::json_schema(&mut SchemaGenerator::default());
+    let words = schema.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    words.filter_map(|word| Some(word.get("const")?.as_str()?.to_owned())).collect()
 }
 
 /// `name` as a part of a dotted key. Only letters, digits, `-` and `_` need no quotes there.

@@ -2,7 +2,7 @@ use std::ffi::OsString;
 
 use super::super::Tmp;
 use super::*;
-use crate::policy::rule::IfMissing;
+use crate::policy::IfMissing;
 
 fn source(text: &str) -> Arc<Source> {
     Arc::new(Source { name: ".agent-sandbox.toml".to_owned(), text: text.to_owned() })

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{TomlValue, Walk, as_key, printable};
 use crate::diagnostic::Code;
-use crate::policy::origin::Sourced;
+use crate::policy::Sourced;
 
 impl Walk<'_> {
     /// Names, or patterns for names. `environment` reports invalid patterns.

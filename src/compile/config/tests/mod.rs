@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::parse;
 use crate::diagnostic::{Diagnostics, Format, render};
-use crate::policy::origin::Source;
+use crate::policy::Source;
 
 fn source(name: &str, text: &str) -> Arc<Source> {
     Arc::new(Source { name: name.to_owned(), text: text.to_owned() })

@@ -8,8 +8,7 @@ use crate::compile::layers::OwnFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::MOUNT_TABLE;
 use crate::host::mountinfo::{self, MountEntry};
-use crate::policy::path::AbsPath;
-use crate::policy::places;
+use crate::policy::{AbsPath, places};
 
 use super::{Match, Resolver};
 

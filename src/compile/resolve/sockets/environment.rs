@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::host::session::Session;
+use crate::host::Session;
 
 pub(super) fn sockets(session: &Session) -> Vec<PathBuf> {
     let agent = session.var("SSH_AUTH_SOCK").map(PathBuf::from);

@@ -15,12 +15,8 @@ use rustix::io::Errno;
 use crate::compile::layers::Project;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, listed, reason};
-use crate::host::unix_sockets;
-use crate::host::{FileKind, Resolved};
-use crate::policy::origin::Origin;
-use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::places;
-use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
+use crate::host::{FileKind, Resolved, unix_sockets};
+use crate::policy::{AbsPath, Access, Exactness, LayerKind, Origin, Rule, escape_for_display, places};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::walk::WalkPattern;

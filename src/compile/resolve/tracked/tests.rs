@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::host::git::fixture::Fixture;
+use crate::host::git::tests::fixture::Fixture;
 
 fn holds(fixture: &Fixture, path: &str) -> bool {
     TrackedFiles::new(&Host::system()).holds(&fixture.abs(path))

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::fixture::Fixture;
+use super::super::tests::fixture::Fixture;
 use super::*;
 use crate::diagnostic::Diagnostics;
 

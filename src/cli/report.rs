@@ -1,0 +1,76 @@
+//! `agent-sandbox report`.
+
+use std::fmt::Write;
+
+use crate::audit::reports::ReportList;
+use crate::compile::layers;
+use crate::diagnostic::{Code, Diagnostic, Format, Limits, reason, render_within};
+use crate::host::Host;
+use crate::launch::{KeptReport, Reports};
+
+use super::answer::Answered;
+use super::args::Options;
+use super::output::Output;
+use super::style::Paint;
+
+/// Show what runs in this project left behind for you to look at
+///
+/// A run ends with a report if the command created files that tools obey, planted a repository, or
+/// changed settings that name commands. The last report is kept, and so is each one that could not
+/// be shown: the next run here shows it first. This shows them whole, where a run names the first
+/// hundred paths.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct ReportArgs {
+    /// Show the newest report alone
+    #[arg(long)]
+    last: bool,
+    /// Print one JSON object, see `agent-sandbox schema report`
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  agent-sandbox report --last              the report of the last run that had one
+  agent-sandbox report --last --json       the same for programs, with an array of paths
+
+Exit codes: 0, also if there is no report; 125 if the reports could not be read.";
+
+pub(super) fn run(host: &Host, options: &Options, arguments: &ReportArgs, output: &Output) -> Answered {
+    let session = super::session(options.cwd.as_deref())?;
+    let state = layers::state_folder(host, &session)?;
+    let project = super::project(host, &session, &options.request())?;
+    let reports = Reports::of(host, &state, &project);
+    let mut all = reports.all().map_err(|e| {
+        let message = format!("cannot read the reports in `{state}`: {}", reason(&e));
+        let help = format!("`{state}` must be a folder outside of the project that you own and nobody else can write");
+        Diagnostic::new(Code::ReportUnreadable, message).help(help)
+    })?;
+    if arguments.last {
+        all.drain(..all.len().saturating_sub(1));
+    }
+    let (names, reports_found): (Vec<String>, Vec<KeptReport>) = all.into_iter().unzip();
+    let answered = output.print_value(&ReportList { reports: reports_found }, arguments.json, describe)?;
+    names.iter().for_each(|name| reports.note_shown(name));
+    Ok(answered)
+}
+
+fn describe(found: &ReportList, paint: Paint) -> String {
+    if found.reports.is_empty() {
+        return "no run in this project has left a report\n".to_owned();
+    }
+    let mut out = String::new();
+    for report in &found.reports {
+        let is_new = if report.shown { "" } else { ", and was not shown until now" };
+        let title = format!("the report of the run that ended {}{is_new}", report.age());
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(out, "{}\n", paint.heading(title));
+        out += &render_within(&report.diagnostics(), Format::Text { color: paint.0 }, &Limits::NONE);
+        if report.left_out > 0 {
+            let _ = writeln!(out, "\n… and {} more findings, for which there was no room", report.left_out);
+        }
+        out.push('\n');
+    }
+    out
+}

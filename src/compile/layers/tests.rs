@@ -1,0 +1,13 @@
+//! A project for tests of other modules.
+
+use super::Project;
+use crate::policy::AbsPath;
+
+impl Project {
+    /// A folder without a repository.
+    pub(crate) fn plain(root: &AbsPath, home: AbsPath) -> Self {
+        let (cwd, outermost, root) = (root.clone(), root.clone(), root.clone());
+        let (git_named, git_nested) = Default::default();
+        Self { cwd, home, root, outermost, repository: None, git_pointer: None, git_named, git_nested }
+    }
+}

@@ -1,0 +1,257 @@
+//! The report of a run, kept in the state folder until its user has seen all of it (SPEC R6). A
+//! terminal may be gone or blocked when the run ends, and the supervisor may be killed.
+//!
+//! `HASH-TIME-PID.json` has not been shown; `HASH.json` is the last that was. HASH is the SHA-256
+//! of the project's root.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::compile::layers::Project;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
+use crate::host::Host;
+use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
+use crate::policy::AbsPath;
+use crate::sys::ablate::{self, Mitigation, Point};
+use crate::trust::hex;
+
+use super::FrontEnd;
+
+const KIND: StateFiles = StateFiles { folder: "reports", max_bytes: 4 * LARGEST as u64 };
+/// The size of a kept report.
+const LARGEST: usize = 1 << 20;
+/// The number of reports that wait to be shown. Only a standard error that never works makes so
+/// many.
+const MOST_WAITING: usize = 16;
+
+/// The report of one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct KeptReport {
+    /// The root of the project.
+    pub project: AbsPath,
+    /// The end of the run, in seconds since 1970.
+    pub ended: u64,
+    /// The user has seen it.
+    #[serde(skip_deserializing)]
+    pub shown: bool,
+    pub findings: Vec<KeptFinding>,
+    /// Findings that had no room.
+    pub left_out: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct KeptFinding {
+    /// A stable name, such as `created-during-run`.
+    pub code: String,
+    pub message: String,
+    /// Details for people.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
+    /// The files and folders that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub paths: Vec<AbsPath>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// Notes or paths that had no room.
+    pub left_out: usize,
+}
+
+impl KeptReport {
+    /// A command can make findings, and paths in one, without end. So findings come first, and
+    /// their details share the room that is left: one cannot push another out.
+    fn new(project: &AbsPath, said: &Diagnostics) -> Self {
+        let of_all = said.iter().map(KeptFinding::without_details);
+        let mut findings = fitting(of_all, LARGEST / 2);
+        let share = LARGEST / 4 / findings.len().max(1);
+        for (finding, diagnostic) in findings.iter_mut().zip(said.iter()) {
+            let details = &diagnostic.details;
+            finding.notes = fitting(details.notes.iter().cloned(), share);
+            finding.paths = fitting(details.paths.iter().cloned(), share);
+            let more_notes = details.notes.len() - finding.notes.len();
+            finding.left_out = more_notes.max(details.paths.len() - finding.paths.len());
+        }
+        let left_out = said.iter().count() - findings.len();
+        Self { project: project.clone(), ended: now().as_secs(), shown: false, findings, left_out }
+    }
+
+    /// The report as it was when the run ended.
+    pub fn diagnostics(&self) -> Diagnostics {
+        let mut said = Diagnostics::default();
+        said.extend(self.findings.iter().filter_map(KeptFinding::diagnostic));
+        said
+    }
+
+    /// How long ago the run ended.
+    pub fn age(&self) -> String {
+        let seconds = now().as_secs().saturating_sub(self.ended);
+        let (number, unit) = match seconds {
+            0..120 => (seconds, "second"),
+            120..7200 => (seconds / 60, "minute"),
+            7200..172_800 => (seconds / 3600, "hour"),
+            _ => (seconds / 86_400, "day"),
+        };
+        format!("{number} {unit}{} ago", if number == 1 { "" } else { "s" })
+    }
+}
+
+impl KeptFinding {
+    fn without_details(diagnostic: &Diagnostic) -> Self {
+        let Diagnostic { code, message, help, .. } = diagnostic.clone();
+        let (notes, paths) = Default::default();
+        Self { code: code.name().to_owned(), message, notes, paths, help, left_out: 0 }
+    }
+
+    /// `None` for a code that this version does not know.
+    fn diagnostic(&self) -> Option<Diagnostic> {
+        let code = Code::ALL.iter().find(|code| code.name() == self.code)?;
+        let more = (self.left_out > 0).then(|| format!("… and {} more, for which there was no room", self.left_out));
+        let mut diagnostic = Diagnostic::new(*code, &self.message).notes(self.notes.iter().cloned().chain(more));
+        diagnostic.help.clone_from(&self.help);
+        Some(diagnostic.paths(self.paths.iter().cloned()))
+    }
+}
+
+/// The first of `items`, as many as take no more than `room` in JSON.
+fn fitting<T: Serialize>(items: impl Iterator<Item = T>, mut room: usize) -> Vec<T> {
+    let fits = |item: &T| {
+        let taken = serde_json::to_string(item).map_or(usize::MAX, |text| text.len() + 1);
+        room.checked_sub(taken).is_some_and(|left| {
+            room = left;
+            true
+        })
+    };
+    items.take_while(fits).collect()
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// The reports of one project.
+pub(crate) struct Reports<'a> {
+    host: &'a Host,
+    state: &'a AbsPath,
+    project: &'a Project,
+}
+
+impl<'a> Reports<'a> {
+    pub(crate) fn of(host: &'a Host, state: &'a AbsPath, project: &'a Project) -> Self {
+        Self { host, state, project }
+    }
+
+    /// Keeps the report of a run, shows it, and notes whether it was shown.
+    pub(super) fn finish(&self, mut said: Diagnostics, front: &mut dyn FrontEnd) {
+        if said.is_empty() {
+            return;
+        }
+        let kept = if ablate::is_off(Mitigation::KeptReports) {
+            Err(io::ErrorKind::Unsupported.into())
+        } else {
+            self.keep(&said)
+        };
+        ablate::pause(Point::ReportKept);
+        if let Err(e) = &kept {
+            let folder = self.state.child(KIND.folder);
+            let message = format!("this report cannot be kept in `{folder}`: {}", reason(e));
+            let help = "make the folder writable, or name another with XDG_STATE_HOME";
+            said.push(Diagnostic::new(Code::ReportNotKept, message).help(help));
+        }
+        if front.report(&said, kept.is_ok())
+            && let Ok(name) = kept
+        {
+            self.note_shown(&name);
+        }
+    }
+
+    /// Shows the reports that no earlier run could show.
+    pub(super) fn repeat(&self, front: &mut dyn FrontEnd) {
+        // A state folder that cannot be read has its own errors.
+        for (name, read) in self.waiting().unwrap_or_default() {
+            let mut said = Diagnostics::default();
+            said.push(repeated(&KIND.path(self.state, &name), &read));
+            if let Ok(report) = &read {
+                said.extend(report.diagnostics().iter().cloned());
+            }
+            if front.report(&said, true) && read.is_ok() {
+                self.note_shown(&name);
+            }
+        }
+    }
+
+    /// All reports that are kept, the oldest first.
+    pub(crate) fn all(&self) -> io::Result<Vec<(String, KeptReport)>> {
+        let shown = format!("{}.json", self.hash());
+        let last = match self.read(&shown) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            last => Some((shown, KeptReport { shown: true, ..last? })),
+        };
+        let waiting = self.waiting()?.into_iter().map(|(name, read)| Ok((name, read?)));
+        last.into_iter().map(Ok).chain(waiting).collect()
+    }
+
+    /// Notes that the user has seen a report. If that fails, the report is shown once more. The
+    /// last one that was shown has this name already.
+    pub(crate) fn note_shown(&self, name: &str) {
+        let _ = KIND.rename(self.host, self.state, name, &format!("{}.json", self.hash()));
+    }
+
+    /// Writes a report and returns its name.
+    fn keep(&self, said: &Diagnostics) -> io::Result<String> {
+        must_be_elsewhere(self.state, &self.project.outermost)?;
+        let text = serde_json::to_vec(&KeptReport::new(&self.project.root, said))?;
+        let name = format!("{}-{:032x}-{}.json", self.hash(), now().as_nanos(), std::process::id());
+        KIND.write(self.host, self.state, &name, &text)?;
+        let waiting = self.waiting_names()?;
+        for old in waiting.iter().take(waiting.len().saturating_sub(MOST_WAITING)) {
+            KIND.remove(self.host, self.state, old)?;
+        }
+        Ok(name)
+    }
+
+    fn waiting(&self) -> io::Result<Vec<(String, io::Result<KeptReport>)>> {
+        let names = self.waiting_names()?;
+        let with_report = |name: String| {
+            let read = self.read(&name);
+            (name, read)
+        };
+        Ok(names.into_iter().map(with_report).collect())
+    }
+
+    /// The names of the reports that have not been shown, the oldest first.
+    fn waiting_names(&self) -> io::Result<Vec<String>> {
+        let prefix = format!("{}-", self.hash());
+        let names = KIND.names(self.host, self.state)?.into_iter().filter_map(|name| name.into_string().ok());
+        Ok(names.filter(|name| name.starts_with(&prefix)).collect())
+    }
+
+    fn read(&self, name: &str) -> io::Result<KeptReport> {
+        must_be_elsewhere(self.state, &self.project.outermost)?;
+        let content = KIND.read(self.host, self.state, name)?;
+        let report = serde_json::from_slice::<KeptReport>(&content).ok();
+        report.filter(|report| report.project == self.project.root).ok_or_else(|| unfit("it is damaged"))
+    }
+
+    fn hash(&self) -> String {
+        hex(self.project.root.as_os_str().as_bytes())
+    }
+}
+
+fn repeated(at: &AbsPath, read: &io::Result<KeptReport>) -> Diagnostic {
+    match read {
+        Ok(report) => {
+            let message = format!("the report of the run here that ended {} was never shown: see below", report.age());
+            Diagnostic::new(Code::UnshownReport, message).help("`agent-sandbox report --last` shows it again")
+        }
+        Err(e) => {
+            let message = format!("the report of an earlier run here was never shown, and is lost: {}", reason(e));
+            Diagnostic::new(Code::UnshownReport, message)
+                .help(format!("look yourself for what the run changed, and remove `{at}`"))
+        }
+    }
+}

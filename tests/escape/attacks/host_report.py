@@ -1,0 +1,68 @@
+# Starts the launcher on a terminal of its own, in the background of it if the first word says so, and says
+# afterwards what the terminal showed, what a person sees of that, and how the terminal was left.
+import fcntl, re, signal, subprocess, termios
+
+place, launcher = sys.argv[1], sys.argv[2:]
+master, slave = os.openpty()
+os.setsid()
+fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.set_blocking(master, False)
+
+
+def number(request):
+    return struct.unpack("i", fcntl.ioctl(slave, request, b"\0" * 4))[0]
+
+
+def state():
+    TIOCGETD, TIOCGEXCL = 0x5424, 0x80045440
+    try:
+        settings = termios.tcgetattr(slave)
+    except termios.error:
+        settings = "of another line discipline"
+    return settings, number(TIOCGETD), number(TIOCGEXCL)
+
+
+def prepare():
+    os.setpgid(0, 0)
+    if place == "foreground":
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        os.tcsetpgrp(slave, os.getpgrp())
+        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+
+
+def visible(text):
+    """The characters that a terminal shows: neither titles nor what is concealed."""
+    text = re.sub(r"\x1b\][^\x07\x1b\x18]*(\x07|\x1b\\|\x18|$)", "", text)
+    seen, concealed = "", False
+    for control, ordinary in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", text):
+        if control in ("8m", "m", "0m", "28m"):
+            concealed = control == "8m"
+        seen += "" if concealed else ordinary
+    return seen
+
+
+def output():
+    try:
+        return os.read(master, 65536)
+    except BlockingIOError:
+        return b""
+
+
+before = state()
+# What the terminal's program is told to show; the terminal itself is stopped at times.
+shown = b""
+child = subprocess.Popen(launcher, stdin=slave, stdout=slave, stderr=slave, preexec_fn=prepare)
+while child.poll() is None:
+    shown += output()
+    if os.path.exists("attempted") and not os.path.exists("looked"):
+        say("foreground", "taken" if os.tcgetpgrp(slave) not in (os.getpgrp(), child.pid) else "left")
+        put("looked", "")
+    time.sleep(0.002)
+while more := output():
+    shown += more
+after = state()
+say("settings", "as before" if before == after else f"changed: {before} {after}")
+say("visible", repr(visible(shown.decode(errors="replace"))))
+say("status", child.returncode)
+done()

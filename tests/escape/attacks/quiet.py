@@ -1,0 +1,38 @@
+# Makes a file that tools obey, and keeps the report of it from the user: by what becomes of the terminal.
+import fcntl, signal, termios
+
+way = sys.argv[1]
+put(".envrc", "")
+say("done")
+if way == "conceal":
+    os.write(1, b"\x1b[8m\x1b]0;")
+if way == "settings":
+    settings = termios.tcgetattr(0)
+    settings[1] &= ~termios.OPOST
+    settings[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(0, termios.TCSANOW, settings)
+    # Others may refuse these.
+    TIOCEXCL, TIOCSETD, N_NULL = 0x540C, 0x5423, 27
+    for request, value in ((TIOCEXCL, 0), (TIOCSETD, struct.pack("i", N_NULL))):
+        try:
+            fcntl.ioctl(0, request, value)
+        except OSError:
+            pass
+if way == "stop":
+    termios.tcflow(0, termios.TCOOFF)
+if way == "fill":
+    # The file description is shared, so that the supervisor's is not blocking either.
+    os.set_blocking(2, False)
+    try:
+        while True:
+            os.write(2, b"x" * 4096)
+    except BlockingIOError:
+        pass
+if way == "foreground":
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.setpgid(0, 0) if os.getpid() != os.getpgrp() else None
+    attempt("take", lambda: os.tcsetpgrp(0, os.getpgrp()))
+    put("attempted", "")
+    wait_for("looked")
+# At its end Python would write to the terminal, which no longer takes anything.
+os._exit(0)

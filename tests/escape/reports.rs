@@ -1,0 +1,123 @@
+//! Keeping the report of a run from its user, and taking the user's terminal.
+
+use std::io;
+use std::process::Stdio;
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use crate::outcome::Verdict;
+use crate::scene::{DEFAULTS, PATIENCE, Ran, Scene, run, words};
+use crate::support::binary;
+
+everywhere!("terminal-reset": stopping_the_terminal_before_the_report);
+for_everybody!("terminal-reset": leaving_the_terminal_changed, concealing_the_report);
+everywhere!("kept-reports": killing_the_supervisor_before_the_report);
+for_everybody!("kept-reports": filling_the_pipe_before_the_report);
+for_everybody!("bounded-reports": flooding_the_report);
+for_everybody!("foreground": taking_the_terminal_from_the_background);
+
+const REPORTED: &str = "warning[created-during-run]: created during the run: `.envrc`";
+
+/// Runs the attack on a terminal.
+fn on_terminal(scene: &Scene, place: &str, way: &str) -> Ran {
+    scene.policy(DEFAULTS, "");
+    let mut command = scene.outside("env");
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    words(&mut command, "host_report.py", &[place]);
+    command.arg(binary());
+    scene.prepare(&mut command);
+    command.arg("--");
+    words(&mut command, "quiet.py", &[way]);
+    let ran = run(command).completed();
+    assert_eq!(ran.value("status"), "0", "{ran:#?}");
+    assert!(scene.project().join(".envrc").exists());
+    ran
+}
+
+fn stopping_the_terminal_before_the_report(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "foreground", "stop");
+    Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
+}
+
+fn leaving_the_terminal_changed(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "foreground", "settings");
+    Verdict::broken_if(ran.value("settings") != "as before", ran.out)
+}
+
+fn concealing_the_report(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "foreground", "conceal");
+    Verdict::broken_if(!ran.value("visible").contains(REPORTED), ran.out)
+}
+
+fn taking_the_terminal_from_the_background(scene: &Scene) -> Verdict {
+    let ran = on_terminal(scene, "background", "foreground");
+    Verdict::broken_if(ran.value("foreground") == "taken", ran.out)
+}
+
+/// Whether the next start in the project shows the report, once.
+fn repeated(scene: &Scene) -> Verdict {
+    let start = || scene.attack::<&str>("true", &[]);
+    let (next, later) = (start(), start());
+    assert_eq!((next.code, later.code, later.err.as_str()), (Some(0), Some(0), ""), "{next:#?}");
+    let is_shown = next.err.contains("warning[unshown-report]") && next.err.contains(REPORTED);
+    Verdict::broken_if(!is_shown, next.err)
+}
+
+fn killing_the_supervisor_before_the_report(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let mut held = scene.hold(&["report-kept"], &[], "quiet.py", &["kill"]);
+    held.stopped();
+    held.running.signal(Signal::KILL);
+    held.go_on("report-kept");
+    let ran = held.running.wait().completed();
+    assert_eq!((ran.code, ran.err.as_str()), (None, ""));
+    repeated(scene)
+}
+
+/// The run ends, although nobody reads.
+fn filling_the_pipe_before_the_report(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let (_reader, full) = io::pipe().unwrap();
+    let mut command = scene.product();
+    command.arg("--");
+    words(&mut command, "quiet.py", &["fill"]);
+    let mut child = command.stdout(Stdio::null()).stderr(full).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() > deadline => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                return Verdict::Broken("the supervisor waits".to_owned());
+            }
+            None => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    };
+    assert_eq!(status.code(), Some(0));
+    repeated(scene)
+}
+
+/// Most findings and paths that a report shows, and the length of its lines, with some air.
+const LINES: usize = 150;
+const LINE: usize = 500;
+
+fn flooding_the_report(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    scene.write_home(".claude.json", "{}");
+    let ran = scene.attack::<&str>("flood.py", &[]).completed();
+    assert!(ran.err.contains(REPORTED) && ran.err.contains("warning[commands-changed]"));
+    assert!(!ran.err.contains(|c: char| c.is_control() && c != '\n'));
+    let (lines, longest) = (ran.err.lines().count(), ran.err.lines().map(|line| line.chars().count()).max());
+    let is_short = lines < LINES && longest < Some(LINE);
+    if is_short {
+        assert!(ran.err.contains("… and 2900 more; `agent-sandbox report --last` shows all"));
+        let mut command = scene.place.agent_sandbox();
+        command.args(["report", "--last"]);
+        let kept = run(command).out;
+        assert!(kept.contains(REPORTED) && kept.contains("for which there was no room"));
+        assert!(kept.len() < 2 << 20 && !kept.contains('\u{1b}'));
+    }
+    Verdict::broken_if(!is_short, format!("{lines} lines of up to {longest:?} characters"))
+}
