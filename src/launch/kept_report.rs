@@ -15,9 +15,8 @@ use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation, Point};
-use crate::trust::hex;
 
 use super::FrontEnd;
 
@@ -238,7 +237,7 @@ impl<'a> Reports<'a> {
     }
 
     fn hash(&self) -> String {
-        hex(self.project.root.as_os_str().as_bytes())
+        sha256(self.project.root.as_os_str().as_bytes())
     }
 }
 

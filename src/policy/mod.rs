@@ -1,5 +1,6 @@
 //! The vocabulary that all rooms share. Nothing here reads the machine.
 
+mod hash;
 pub mod origin;
 mod origin_json;
 pub mod path;
@@ -8,6 +9,7 @@ mod path_map;
 pub mod places;
 pub mod rule;
 
+pub use hash::sha256;
 pub use origin::{Origin, Place, Source, Sourced};
 pub use path::{AbsPath, PathMap, escape_for_display};
 pub use path_json::Word;

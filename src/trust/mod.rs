@@ -14,14 +14,12 @@ pub mod openings;
 mod record;
 mod typed;
 
-use sha2::{Digest, Sha256};
-
 use crate::compile::config::ConfigFile;
 use crate::compile::layers::Layer;
 use crate::compile::{self, Compiled, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{Host, Session};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, sha256};
 
 pub use grant::{Grant, Granted};
 pub use openings::Openness;
@@ -87,15 +85,10 @@ pub fn widening(host: &Host, session: &Session, full: &Compiled, request: &Reque
     Some(Widening {
         file,
         name: source.name.clone(),
-        sha256: hex(&source.text),
+        sha256: sha256(&source.text),
         grants: grants::grants(&base, full, layer),
         command: typed::command(request),
     })
-}
-
-/// The hash of a file's content, as it is recorded.
-pub(crate) fn hex(content: impl AsRef<[u8]>) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_trusted(layer: &Layer) -> bool {

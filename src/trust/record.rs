@@ -11,10 +11,10 @@ use crate::compile::layers::Layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, sha256};
 
+use super::Widening;
 use super::grant::Grant;
-use super::{Widening, hex};
 
 const VERSION: u32 = 1;
 /// Larger than any list that a user has read.
@@ -105,5 +105,5 @@ pub(super) fn place(state: &AbsPath, file: &AbsPath) -> AbsPath {
 }
 
 fn name_of(file: &AbsPath) -> String {
-    format!("{}.json", hex(file.as_os_str().as_bytes()))
+    format!("{}.json", sha256(file.as_os_str().as_bytes()))
 }

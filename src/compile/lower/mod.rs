@@ -4,8 +4,6 @@ mod limit;
 
 use std::ffi::{OsStr, OsString};
 
-use sha2::{Digest, Sha256};
-
 use crate::compile::Compiled;
 use crate::compile::environment::Environment;
 use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
@@ -13,7 +11,7 @@ use crate::compile::placeholder::Placeholder;
 use crate::compile::plan::{BindKind, Mount, OnMissingSource, PlannedMount, Purpose, RedundantRule, Split};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::Diagnostics;
-use crate::policy::{AbsPath, Origin, places};
+use crate::policy::{AbsPath, Origin, places, sha256};
 use crate::sys::ablate::{self, Mitigation};
 pub use crate::sys::fd::Data;
 use crate::sys::seccomp;
@@ -206,7 +204,7 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
 fn guard(split: &Split, plan: GuardPlan) -> Guard {
     let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
     let text = plan.to_text();
-    Guard { hash: name_of(text.as_bytes()), text, plan, because }
+    Guard { hash: sha256(text.as_bytes()), text, plan, because }
 }
 
 /// The guard's plan. `None` without a guard.
@@ -233,7 +231,7 @@ pub fn mounts<'p>(
     files: &MountFiles,
 ) -> Vec<(&'p PlannedMount, Operation)> {
     let text = guard.map(GuardPlan::to_text);
-    let hash = text.as_ref().map(|text| name_of(text.as_bytes()));
+    let hash = text.as_ref().map(|text| sha256(text.as_bytes()));
     Spelling::new(files, text.as_deref().zip(hash.as_deref())).operations(&split.bwrap)
 }
 
@@ -345,7 +343,7 @@ impl<'a> Spelling<'a> {
             Mount::Directory { mode } => with_mode(*mode, "--dir", path),
             Mount::Symlink { target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
             Mount::MaskFile { .. } | Mount::MaskSource => self.mask(path),
-            Mount::DataFile { content } => self.content(path, content, &name_of(content)),
+            Mount::DataFile { content } => self.content(path, content, &sha256(content)),
             Mount::GuardPlan => {
                 let (text, hash) = self.guard.unwrap_or_default();
                 self.content(path, text.as_bytes(), hash)
@@ -395,11 +393,6 @@ impl<'a> Spelling<'a> {
         }
         path
     }
-}
-
-/// The name of the file that holds this content.
-pub(crate) fn name_of(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The mode that bwrap uses without `--perms`.
