@@ -20,6 +20,10 @@ import report
 
 USER = 12345
 BARE = ["bwrap", "--ro-bind", "/", "/", "true"]
+# The home of `tests/cli/print_args.rs`.
+LIVED_IN = """.ssh/id_ed25519 .aws/credentials .config/gh/hosts.yml .netrc .docker/config.json .kube/config
+.gnupg/secring.gpg .pypirc .cargo/credentials.toml .git-credentials .config/gcloud/credentials.db
+.claude/settings.json .claude.json .codex/config.toml .bashrc""".split()
 QUIET = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1)]
 
 
@@ -157,6 +161,12 @@ class Bench:
         ours.weigh()
         self.rows[-1]["variant"] = f"agent-sandbox, peak memory {ours.kilobytes / 1024:.1f} MB (goal ≤ 8)"
 
+    def lived_in(self):
+        """A home as people have it: two agents, keys, and ten other secrets."""
+        for name in LIVED_IN:
+            write(self.home, name, "x")
+        self.against_printed("default policy, home with two agents and eleven secrets", self.project("lived-in"), self.rounds)
+
     def rules(self):
         cwd = self.project("rules")
         without = None
@@ -277,7 +287,7 @@ def as_user(words, before=""):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    cases = ["small", "rules", "excluded", "tree", "levels", "mounts"]
+    cases = ["small", "lived_in", "rules", "excluded", "tree", "levels", "mounts"]
     parser.add_argument("--binary", required=True, help="the agent-sandbox to measure")
     parser.add_argument("--results", help="the folder for table, CSV and plot; needs all cases")
     parser.add_argument("--rounds", type=int, default=40, help="starts of each variant of a short case (default: 40)")
