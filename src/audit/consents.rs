@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::layers::MAX_CONFIG_BYTES;
+use crate::compile::lower::sha256;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::policy::AbsPath;
-use crate::trust::{self, Grant, hex};
+use crate::trust::{self, Grant};
 
 /// The recorded consents of one user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -78,7 +79,7 @@ fn status(host: &Host, file: &AbsPath, agreed: &str) -> ConsentStatus {
     // Consent is given to a file that no symlink leads to. Through a symlink it is another file.
     let is_itself = host.resolve(file.as_path()).map(|found| found.path == *file && found.kind.is_some());
     match is_itself.and_then(|is| if is { host.read_regular(file, MAX_CONFIG_BYTES) } else { Ok(None) }) {
-        Ok(Some(content)) if hex(&content) == agreed => ConsentStatus::InForce,
+        Ok(Some(content)) if sha256(&content) == agreed => ConsentStatus::InForce,
         Ok(Some(_)) => ConsentStatus::Changed,
         Ok(None) => ConsentStatus::Gone,
         Err(_) => ConsentStatus::Unreadable,

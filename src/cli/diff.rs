@@ -1,7 +1,6 @@
 //! `agent-sandbox diff OLD [NEW]`.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -116,22 +115,18 @@ fn text(found: &Diff, paint: Paint) -> String {
     };
     let widths = (width(0, 60), width(1, 40));
     let mut out = String::new();
-    // Writing to a `String` cannot fail.
     for (rows, heading) in [(&widened, paint.bad("widened")), (&narrowed, paint.good("narrowed"))] {
         if rows.is_empty() {
             continue;
         }
-        let _ = writeln!(out, "{heading}");
+        out += &format!("{heading}\n");
         for [subject, change, rules] in rows {
-            let _ = writeln!(out, "  {subject:0$}  {change:1$}  {2}", widths.0, widths.1, paint.aside(rules));
+            out += &format!("  {subject:0$}  {change:1$}  {2}\n", widths.0, widths.1, paint.aside(rules));
         }
         out.push('\n');
     }
-    for note in &found.notes {
-        let _ = writeln!(out, "note: {note}");
-    }
-    let _ = writeln!(out, "{} widened, {} narrowed", widened.len(), narrowed.len());
-    out
+    out.extend(found.notes.iter().map(|note| format!("note: {note}\n")));
+    out + &format!("{} widened, {} narrowed\n", widened.len(), narrowed.len())
 }
 
 /// The subject, the change, and the rules that decide.

@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use crate::audit;
 use crate::compile::layers::{self, Project};
 use crate::compile::{Compiled, Request, guard_plan};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::guard;
 use crate::host::{Host, Session};
 use crate::launch::is_inside;
@@ -59,8 +59,10 @@ fn project(host: &Host, session: &Session, request: &Request) -> Result<Project,
     let mut diagnostics = Diagnostics::default();
     let layers = layers::discover(host, session, &request, &mut diagnostics);
     layers.map(|layers| layers.project).ok_or_else(|| {
-        let why = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error).cloned();
-        why.unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here"))
+        diagnostics
+            .first_error()
+            .cloned()
+            .unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here"))
     })
 }
 

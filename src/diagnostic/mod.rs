@@ -101,7 +101,11 @@ impl Diagnostics {
     }
 
     pub fn has_errors(&self) -> bool {
-        self.0.iter().any(|d| d.severity() == Severity::Error)
+        self.first_error().is_some()
+    }
+
+    pub fn first_error(&self) -> Option<&Diagnostic> {
+        self.0.iter().find(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {

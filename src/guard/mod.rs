@@ -23,7 +23,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
 use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet, Tightening};
-use crate::compile::lower::name_of;
+use crate::compile::lower::sha256;
 use crate::diagnostic::{Diagnostic, Diagnostics, Format, exit_code, reason, render};
 use crate::host::LastParent;
 use crate::policy::{AbsPath, escape_for_display, places};
@@ -66,7 +66,7 @@ fn run_sheet() -> io::Result<RunSheet> {
 /// right, and starts nothing.
 fn plan(args: &[OsString]) -> Result<GuardPlan, Report> {
     let text = fs::read(places::PLAN).map_err(|e| Report::refused("the guard's plan", reason(&e)))?;
-    if args.first().is_none_or(|hash| *hash != *name_of(&text)) {
+    if args.first().is_none_or(|hash| *hash != *sha256(&text)) {
         return Err(Report::refused("the guard's plan", "it is not the one that the arguments name"));
     }
     serde_json::from_slice(&text).map_err(|e| Report::refused("the guard's plan", e))

@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::layers::Project;
+use crate::compile::lower::sha256;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
 use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Mitigation, Point};
-use crate::trust::hex;
 
 use super::FrontEnd;
 
@@ -27,6 +27,14 @@ const LARGEST: usize = 1 << 20;
 /// The number of reports that wait to be shown. Only a standard error that never works makes so
 /// many.
 const MOST_WAITING: usize = 16;
+
+/// The answer of `agent-sandbox report`: the reports that are kept for one project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(title = "agent-sandbox report", description = "The reports that are kept for one project.")]
+pub struct ReportList {
+    /// The oldest first.
+    pub reports: Vec<KeptReport>,
+}
 
 /// The report of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -238,7 +246,7 @@ impl<'a> Reports<'a> {
     }
 
     fn hash(&self) -> String {
-        hex(self.project.root.as_os_str().as_bytes())
+        sha256(self.project.root.as_os_str().as_bytes())
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) use aftermath::absent as reported_if_created;
 pub use availability::explain_refusal;
 pub use bwrap::find as find_bwrap;
 pub(crate) use kept_report::Reports;
-pub use kept_report::{KeptFinding, KeptReport};
+pub use kept_report::{KeptFinding, KeptReport, ReportList};
 pub use look::Look;
 pub(crate) use machine::has_seccomp;
 pub use machine::{is_inside, kernel, machine};

@@ -167,7 +167,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::compile::lower::name_of;
+    use crate::compile::lower::sha256;
 
     struct Scene {
         root: tempfile::TempDir,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn content(text: &str) -> MountFile {
-        let path = AbsPath::normalize("/state/mounts").unwrap().child(name_of(text.as_bytes()));
+        let path = AbsPath::normalize("/state/mounts").unwrap().child(sha256(text.as_bytes()));
         MountFile { path, content: MountContent::Bytes(text.into()) }
     }
 
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_is_written_once_under_the_name_of_its_hash() {
+    fn a_content_is_written_once_under_the_sha256_its_hash() {
         let scene = Scene::new();
         scene.write(&[content("abc")]);
         let file = scene.folder().join("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -236,7 +236,7 @@ mod tests {
         for (name, change) in changes {
             let scene = Scene::new();
             scene.write(&[content("abc")]);
-            let file = scene.folder().join(name_of(b"abc"));
+            let file = scene.folder().join(sha256(b"abc"));
             change(&file);
             scene.write(&[content("abc")]);
             let found = fs::symlink_metadata(&file).unwrap();
@@ -268,11 +268,11 @@ mod tests {
         };
         scene.write(&[content("old"), content("used"), content("young"), mask()]);
         for (text, days) in [("old", 8), ("used", 8), ("young", 6)] {
-            old(&name_of(text.as_bytes()), days);
+            old(&sha256(text.as_bytes()), days);
         }
         scene.write(&[content("used")]);
         scene.write(&[content("new")]);
-        let is_there = |text: &str| scene.folder().join(name_of(text.as_bytes())).exists();
+        let is_there = |text: &str| scene.folder().join(sha256(text.as_bytes())).exists();
         assert_eq!(["old", "used", "young", "new"].map(is_there), [false, true, true, true]);
         assert!(scene.folder().join("masked").exists());
     }

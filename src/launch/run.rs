@@ -7,7 +7,7 @@ use std::io;
 use crate::compile::lower::{Argv, Machine};
 use crate::compile::protection;
 use crate::compile::{Compiled, Request};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, render};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
 use crate::guard::report::{Answer, Report, refusal};
 use crate::host::{Host, Session};
 use crate::placeholders::{self, ActivePlaceholders, Traces};
@@ -94,7 +94,7 @@ pub(crate) struct Ran {
 
 /// Nothing was started. At least one of the diagnostics is an error.
 #[derive(thiserror::Error)]
-#[error("{}", .0.iter().find(|one| one.severity() == Severity::Error).map_or("", |one| &one.message))]
+#[error("{}", .0.first_error().map_or("", |error| &error.message))]
 pub struct Refusal(pub Diagnostics);
 
 /// All diagnostics as text: a program whose `main` returns a refusal prints this.

@@ -14,10 +14,9 @@ pub mod openings;
 mod record;
 mod typed;
 
-use sha2::{Digest, Sha256};
-
 use crate::compile::config::ConfigFile;
 use crate::compile::layers::Layer;
+use crate::compile::lower::sha256 as hex;
 use crate::compile::{self, Compiled, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{Host, Session};
@@ -91,11 +90,6 @@ pub fn widening(host: &Host, session: &Session, full: &Compiled, request: &Reque
         grants: grants::grants(&base, full, layer),
         command: typed::command(request),
     })
-}
-
-/// The hash of a file's content, as it is recorded.
-pub(crate) fn hex(content: impl AsRef<[u8]>) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_trusted(layer: &Layer) -> bool {

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use crate::compile::lower::Machine;
 use crate::compile::{self, Compiled, Request, layers};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{Host, Session};
 use crate::launch::{self, Conclusion, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::policy::{AbsPath, places};
@@ -57,8 +57,9 @@ fn request(session: &Session) -> Request {
 }
 
 fn error_in(said: &Diagnostics) -> Diagnostic {
-    let error = said.iter().find(|one| one.severity() == Severity::Error).cloned();
-    error.unwrap_or_else(|| Diagnostic::new(Code::StartFailed, "there is no policy to start with"))
+    said.first_error()
+        .cloned()
+        .unwrap_or_else(|| Diagnostic::new(Code::StartFailed, "there is no policy to start with"))
 }
 
 impl Trial {

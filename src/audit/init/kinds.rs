@@ -12,6 +12,8 @@ pub(super) struct ProjectKind {
     pub wants: Option<(&'static [&'static str], &'static str)>,
 }
 
+pub(super) const CONTAINERS: &str = "containers";
+
 const fn kind(name: &'static str, markers: &'static [&'static str]) -> ProjectKind {
     ProjectKind { name, markers, lint: None, wants: None }
 }
@@ -42,7 +44,7 @@ pub(super) const KINDS: [ProjectKind; 14] = [
     kind("CMake", &["CMakeLists.txt"]),
     kind("Meson", &["meson.build"]),
     kind("Make", &["Makefile", "makefile", "GNUmakefile"]),
-    kind("containers", &["Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yml"]),
+    kind(CONTAINERS, &["Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yml"]),
 ];
 
 impl ProjectKind {
@@ -51,10 +53,6 @@ impl ProjectKind {
             Some(end) => name.ends_with(end),
             None => name == *marker,
         })
-    }
-
-    pub(super) fn uses_containers(&self) -> bool {
-        self.name == "containers"
     }
 }
 

@@ -2,8 +2,6 @@
 
 mod tree;
 
-use std::fmt::Write;
-
 use crate::audit::show::{self, Shown};
 use crate::compile::config::Tmp;
 use crate::compile::policy::Setting;
@@ -55,18 +53,11 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ShowArgs, output: 
 
 pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     let mut out = String::new();
-    let mut line = |title: &str, text: String| {
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(out, "{} {text}", paint.heading(format!("{title:<11}")));
-    };
+    let mut line = |title: &str, text: String| out += &format!("{} {text}\n", paint.heading(format!("{title:<11}")));
     let project = &shown.project;
-    line(
-        "project",
-        match project.root == project.working_directory {
-            true => project.root.to_string(),
-            false => format!("{}, working directory {}", project.root, project.working_directory),
-        },
-    );
+    let elsewhere = (project.root != project.working_directory).then_some(&project.working_directory);
+    let elsewhere = elsewhere.map(|folder| format!(", working directory {folder}")).unwrap_or_default();
+    line("project", format!("{}{elsewhere}", project.root));
     let files = shown.files.iter().map(|file| {
         let part = if file.forbids_only { ", only what it forbids" } else { "" };
         format!("{} ({}{part})", file.path, file.layer.name())
@@ -91,9 +82,7 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     if !shown.created.is_empty() {
         line("created", or_none(shown.created.iter().map(ToString::to_string).collect()));
     }
-    out.push('\n');
-    out.push_str(&tree::text(&shown.paths, folding, paint));
-    out
+    out + "\n" + &tree::text(&shown.paths, folding, paint)
 }
 
 fn on(setting: &Setting<bool>) -> String {

@@ -206,7 +206,7 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
 fn guard(split: &Split, plan: GuardPlan) -> Guard {
     let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
     let text = plan.to_text();
-    Guard { hash: name_of(text.as_bytes()), text, plan, because }
+    Guard { hash: sha256(&text), text, plan, because }
 }
 
 /// The guard's plan. `None` without a guard.
@@ -233,7 +233,7 @@ pub fn mounts<'p>(
     files: &MountFiles,
 ) -> Vec<(&'p PlannedMount, Operation)> {
     let text = guard.map(GuardPlan::to_text);
-    let hash = text.as_ref().map(|text| name_of(text.as_bytes()));
+    let hash = text.as_ref().map(sha256);
     Spelling::new(files, text.as_deref().zip(hash.as_deref())).operations(&split.bwrap)
 }
 
@@ -345,7 +345,7 @@ impl<'a> Spelling<'a> {
             Mount::Directory { mode } => with_mode(*mode, "--dir", path),
             Mount::Symlink { target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
             Mount::MaskFile { .. } | Mount::MaskSource => self.mask(path),
-            Mount::DataFile { content } => self.content(path, content, &name_of(content)),
+            Mount::DataFile { content } => self.content(path, content, &sha256(content)),
             Mount::GuardPlan => {
                 let (text, hash) = self.guard.unwrap_or_default();
                 self.content(path, text.as_bytes(), hash)
@@ -397,8 +397,8 @@ impl<'a> Spelling<'a> {
     }
 }
 
-/// The name of the file that holds this content.
-pub(crate) fn name_of(content: &[u8]) -> String {
+/// The hash of a content, which is also the name of our file with that content.
+pub(crate) fn sha256(content: impl AsRef<[u8]>) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -1,9 +1,10 @@
-//! Symlinks that a command inside could replace, and so choose what a rule means at the next start.
+//! Files that a command inside could replace: symlinks, by which it would choose what a rule means at
+//! the next start, and our own executable.
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Access, Exactness, LayerKind};
+use crate::policy::{AbsPath, Access, Exactness, LayerKind, Origin};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
@@ -92,4 +93,16 @@ fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision
 /// The first of `links` whose folder the command can write.
 fn writable_link<'l>(plan: &Plan, links: &'l [AbsPath]) -> Option<&'l AbsPath> {
     links.iter().find(|link| plan.view_around(link) == View::HostRw)
+}
+
+/// SPEC W5: `decide` makes the file read-only, but the command can write its folder.
+pub fn check_executable(decisions: &Decisions, executable: Option<&AbsPath>, diagnostics: &mut Diagnostics) {
+    let is_protected =
+        |path: &&AbsPath| decisions.get(path).is_some_and(|it| it.origin == Origin::BuiltIn(OwnFile::EXECUTABLE));
+    let Some(path) = executable.filter(is_protected) else { return };
+    let message =
+        format!("agent-sandbox itself, `{path}`, lies where the command can write; only the file is read-only inside");
+    diagnostics.push(Diagnostic::new(Code::WritableExecutable, message).help(
+        "install it where no rule opens anything: `cargo install --locked --path .` puts it into `~/.cargo/bin`",
+    ));
 }

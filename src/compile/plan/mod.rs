@@ -1,13 +1,11 @@
 //! From decisions to mounts: which mounts, in which order, and which decisions need none. Pure.
 
-mod executable;
 mod expected;
 mod hard_links;
 mod links;
 mod overflow;
 mod pins;
 mod placeholders;
-mod second_places;
 mod view;
 
 use crate::compile::decide::{Decision, Decisions};
@@ -18,14 +16,12 @@ use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
 
-pub use executable::check_executable;
 pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
-pub use links::{check_links, is_refused_through_link, unsaid_links};
+pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pin;
-pub use placeholders::check_dangling;
-pub use second_places::SecondPlaceVar;
+pub use placeholders::{SecondPlaceVar, check_dangling};
 pub use view::View;
 
 /// What is put at a path, in bwrap's terms but without its spelling.

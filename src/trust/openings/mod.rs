@@ -7,7 +7,6 @@
 
 mod change;
 mod presets;
-mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::environment::Environment;
-use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, View};
+use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose, View};
 use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
@@ -26,7 +25,6 @@ use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Origin, Word};
 
 pub use change::{DiffState, PolicyChange, Side, Subject};
 pub(crate) use presets::{is_of_preset, reference};
-pub(crate) use rules::{governing, origin_of};
 
 /// How much of the host a command gets at a path, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -236,4 +234,32 @@ fn hides_service(decision: &Decision) -> bool {
 fn with_devices(plan: &Plan) -> impl Iterator<Item = &AbsPath> {
     let shows = |planned: &&PlannedMount| matches!(planned.mount, Mount::Bind { kind: BindKind::WithDevices, .. });
     plan.mounts.iter().filter(shows).map(|planned| &planned.path)
+}
+
+/// The rule that governs `path`, if one does.
+pub(crate) fn origin_of<'c>(compiled: &'c Compiled, path: &AbsPath) -> Option<&'c Origin> {
+    compiled.decisions.governing(path).map(|(_, decision)| &decision.origin)
+}
+
+/// The origin of the rule that governs `path`, or of the base mount that shows it.
+fn governing(compiled: &Compiled, path: &AbsPath) -> Origin {
+    let shows = |planned: &&PlannedMount| {
+        let is_seen = !matches!(planned.purpose, Purpose::Pin { .. })
+            && !matches!(planned.mount, Mount::RemountReadOnly | Mount::Directory { .. });
+        is_seen && path.is_within(&planned.path)
+    };
+    // The last mount that contains a path shows.
+    let mount = compiled.plan.mounts.iter().rev().find(shows);
+    let decided = compiled.decisions.governing(path);
+    match (mount, decided) {
+        (None, None) => Origin::BuiltIn("the host is read-only"),
+        (None, Some((_, decision))) => decision.origin.clone(),
+        (Some(mount), None) => mount.because.clone(),
+        (Some(mount), Some((at, decision))) => {
+            // A decision that changes nothing has no mount, and still decides.
+            let is_part_of_all = mount.purpose == Purpose::Base && !matches!(mount.mount, Mount::DataFile { .. });
+            let is_nearer = at.is_below(&mount.path) || (is_part_of_all && *at == mount.path);
+            if is_nearer { decision.origin.clone() } else { mount.because.clone() }
+        }
+    }
 }
