@@ -55,7 +55,7 @@ use compile::request::Request;
 use diagnostic::reason;
 use host::Host;
 use host::session::Session;
-use launch::{Conclusion, FrontEnd, GivenStreams, Prepared, Residue};
+use launch::{FrontEnd, GivenStreams, Prepared, Residue};
 use policy::path::AbsPath;
 
 pub use compile::lower::Argv;
@@ -222,12 +222,7 @@ impl SandboxedCommand<'_> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut front = Embedding::new(self.command, self.captures);
-        let failure = match self.sandbox.run(&mut front)?.conclusion {
-            Conclusion::Ended(ending) => Ok(ending),
-            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => Err(diagnostic),
-            Conclusion::Unavailable(why) => Err(Diagnostic::new(Code::StartFailed, why)),
-        };
-        let ending = match failure {
+        let ending = match self.sandbox.run(&mut front)?.conclusion.ending() {
             Ok(ending) => ending,
             Err(diagnostic) => {
                 front.said.push(diagnostic);

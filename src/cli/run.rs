@@ -10,7 +10,7 @@ use crate::cli::print::{self, PrintForm};
 use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::launch::{Conclusion, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
+use crate::launch::{FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::trust::Judged;
 
 use super::answer::{self, Answered, CliError};
@@ -38,12 +38,8 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result
         return Err(with_tips(sandbox.exec(&mut terminal)).into());
     }
     let Ran { conclusion, supervisor, .. } = sandbox.run(&mut terminal).map_err(with_tips)?;
-    let failure = match conclusion {
-        Conclusion::Ended(ending) => return Ok(supervisor.conclude(ending)),
-        Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => diagnostic,
-        Conclusion::Unavailable(why) => Diagnostic::new(Code::StartFailed, why),
-    };
-    Err(with_tips(failure.into()).into())
+    let ending = conclusion.ending().map_err(|failure| with_tips(failure.into()))?;
+    Ok(supervisor.conclude(ending))
 }
 
 /// The sandbox that these options ask for.
@@ -89,7 +85,7 @@ impl FrontEnd for Terminal<'_> {
     fn lowered(&mut self, Prepared { judged, machine, argv, .. }: &Prepared) {
         if self.options.debug {
             self.output.debug(&debug::machine(machine, &judged.compiled));
-            self.output.debug(&debug::argv(argv));
+            self.output.debug(&format!("argv:\n{}", argv.to_shell()));
         }
     }
 

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_is_written_once_under_the_sha256_its_hash() {
+    fn a_content_is_written_once_under_the_name_of_its_hash() {
         let scene = Scene::new();
         scene.write(&[content("abc")]);
         let file = scene.folder().join("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -53,14 +53,10 @@ pub(crate) trait FrontEnd {
     fn command(&self, compiled: &Compiled) -> Vec<OsString>;
 
     /// Called with each compiled policy. May add diagnostics of its own.
-    fn compiled(&mut self, judged: &Judged, said: &mut Diagnostics) {
-        let _ = (judged, said);
-    }
+    fn compiled(&mut self, _judged: &Judged, _said: &mut Diagnostics) {}
 
     /// Called with each lowered policy.
-    fn lowered(&mut self, prepared: &Prepared) {
-        let _ = prepared;
-    }
+    fn lowered(&mut self, _prepared: &Prepared) {}
 
     /// Shows warnings before the command starts.
     fn tell(&mut self, said: &Diagnostics);
@@ -70,8 +66,7 @@ pub(crate) trait FrontEnd {
     fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool;
 
     /// The standard streams of the command. Called when all placeholders stand.
-    fn streams(&mut self, prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
-        let _ = prepared;
+    fn streams(&mut self, _prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
         Ok(GivenStreams::default())
     }
 }

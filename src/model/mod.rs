@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
 pub use error::ModelError;
-use mounts::{DataSource, MountTree};
+use mounts::MountTree;
 
 use crate::policy::AbsPath;
 
@@ -103,11 +103,8 @@ impl Model {
             mounts.apply(&dest, operation, files, &exists)?;
         }
         if let Some(called) = guard::call(&command) {
-            let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).and_then(|source| match source {
-                DataSource::File(path) => files.contents.get(path),
-                DataSource::Descriptor(number) => files.descriptors.get(number),
-            });
-            for (path, mount) in guard::mounts(plan.ok_or(ModelError::MissingPlan)?)? {
+            let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).ok_or(ModelError::MissingPlan)?;
+            for (path, mount) in guard::mounts(plan)? {
                 mounts.apply_guard(path, mount, &exists)?;
             }
             command = called.to_vec();

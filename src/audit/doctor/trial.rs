@@ -9,7 +9,7 @@ use crate::compile::lower::Machine;
 use crate::compile::{self, Compiled, Request, layers};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{Host, Session};
-use crate::launch::{self, Conclusion, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
+use crate::launch::{self, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::policy::{AbsPath, places};
 
 /// A policy that only looks, for this machine, and what there is to carry it out with.
@@ -75,13 +75,10 @@ impl Trial {
         };
         let ran = sandbox.run(&mut Silent { executable: self.session.executable.clone() });
         let Ran { conclusion, without_guard, .. } = ran.map_err(|Refusal(said)| error_in(&said))?;
-        let why = match conclusion {
-            Conclusion::Ended(Ending::Exited(0)) => return Ok(without_guard),
-            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => return Err(diagnostic),
-            Conclusion::Unavailable(why) => why,
-            Conclusion::Ended(ending) => format!("a sandbox was started, and {ending}"),
-        };
-        Err(Diagnostic::new(Code::StartFailed, why))
+        match conclusion.ending()? {
+            Ending::Exited(0) => Ok(without_guard),
+            ending => Err(Diagnostic::new(Code::StartFailed, format!("a sandbox was started, and {ending}"))),
+        }
     }
 }
 

@@ -84,16 +84,6 @@ pub enum HostKind {
     Symlink,
 }
 
-impl From<FileKind> for HostKind {
-    fn from(kind: FileKind) -> Self {
-        match kind {
-            FileKind::Directory => HostKind::Directory,
-            FileKind::File => HostKind::File,
-            FileKind::Device => HostKind::Device,
-        }
-    }
-}
-
 /// One step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename = "Step", rename_all = "kebab-case")]
@@ -129,7 +119,7 @@ impl<'a> Explainer<'a> {
     pub fn new(host: &'a Host, compiled: &'a Compiled) -> Self {
         let plan = &compiled.plan;
         let split = plan.split(compiled.guard);
-        let guard = lower::guard_plan(compiled, &split, launch::kernel());
+        let guard = lower::guard(compiled, &split, launch::kernel());
         let files = MountFiles::In(compiled.layers.mount_files());
         let by_bwrap = lower::mounts(&split, guard.as_ref(), &files).into_iter();
         let by_bwrap = by_bwrap
@@ -164,7 +154,12 @@ impl<'a> Explainer<'a> {
             pins: self.steps(|p| matches!(p.purpose, Purpose::Pin { .. }) && path.is_within(&p.path)),
             below: self.below(&path),
             durability: self.durability(&about),
-            kind: hidden.map_or(kind.map(HostKind::from), |_| Some(HostKind::Symlink)),
+            kind: kind.map(|kind| match kind {
+                _ if hidden.is_some() => HostKind::Symlink,
+                FileKind::Directory => HostKind::Directory,
+                FileKind::File => HostKind::File,
+                FileKind::Device => HostKind::Device,
+            }),
             rule,
             access,
             links,

@@ -12,10 +12,8 @@ use super::{display_args, display_step, environment};
 /// A text and its reason, which may be empty.
 pub(super) type Annotated = (String, String);
 
-/// A heading, and which operations stand below it.
-type Grouping = (&'static str, fn(&Purpose) -> bool);
-
-const GROUPS: [Grouping; 5] = [
+/// Headings, and which operations stand below each.
+const GROUPS: [(&str, fn(&Purpose) -> bool); 5] = [
     ("plumbing", |purpose| *purpose == Purpose::Base),
     ("kept in place", |purpose| matches!(purpose, Purpose::Pin { .. })),
     ("writable", |purpose| *purpose == Purpose::Rule(Access::Rw)),

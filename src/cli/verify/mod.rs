@@ -18,7 +18,7 @@ use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, Session};
-use crate::launch::{Conclusion, Ending, GivenStreams, Prepared, Ran, Residue, Sandbox};
+use crate::launch::{Ending, GivenStreams, Prepared, Ran, Residue, Sandbox};
 use crate::policy::{AbsPath, places};
 use crate::sys::fd;
 use crate::trust::Judged;
@@ -77,19 +77,16 @@ pub(super) fn run(
     };
     let mut terminal = Terminal { host, options, output, command: &probe_command, streams: &mut streams };
     let Ran { conclusion, supervisor, .. } = sandbox.run(&mut terminal)?;
-    match conclusion {
-        Conclusion::Ended(Ending::Exited(0)) => {}
-        Conclusion::Ended(Ending::Exited(code)) => {
+    match conclusion.ending() {
+        Ok(Ending::Exited(0)) => {}
+        Ok(Ending::Exited(code)) => {
             return Err(cannot_verify(&format!("the probe ended with the exit code {code}")).into());
         }
-        Conclusion::Ended(killed) => return Ok(supervisor.conclude(killed)),
-        Conclusion::Unavailable(why) => return Err(Diagnostic::new(Code::StartFailed, why).into()),
-        Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => {
-            if diagnostic.code != Code::GuardRefused {
-                return Err(diagnostic.into());
-            }
-            // The mounts are not those of the policy, so the answer is no.
-            output.report_one(diagnostic);
+        Ok(killed) => return Ok(supervisor.conclude(killed)),
+        Err(failure) if failure.code != Code::GuardRefused => return Err(failure.into()),
+        // The mounts are not those of the policy, so the answer is no.
+        Err(refusal) => {
+            output.report_one(refusal);
             return Ok(ExitCode::FAILURE);
         }
     }

@@ -61,8 +61,6 @@ pub(super) const BUILTIN: KeyTable<BuiltinPreset> = &[
 #[derive(Default)]
 pub(super) struct EntryTable {
     pub path: Option<Sourced<String>>,
-    /// There is a `path`, but it cannot be used.
-    pub bad_path: bool,
     pub if_missing: IfMissing,
     pub hard_links: HardLinks,
     pub refinements: Refinements,
@@ -90,8 +88,8 @@ pub(super) const BUILTIN_ENTRY: KeyTable<EntryTable> = &[
 ];
 
 const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| {
-    it.path = walk.text(key, value).and_then(|text| walk.path(text, value));
-    it.bad_path = it.path.is_none();
+    let written = walk.text(key, value).map(|text| walk.sourced(text, value));
+    it.path = written.and_then(|written| walk.path(written));
 });
 
 const IF_MISSING: KeyReader<EntryTable> =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::compile::layers::{Layers, OwnFile};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{Match, Resolution, UnnamedAncestors};
+use crate::compile::resolve::{AliasOf, Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::{
@@ -42,9 +42,6 @@ pub struct Decision {
     /// Rules at this path that lost, strongest first.
     pub losers: Vec<Match>,
 }
-
-/// The reason that is given where our own files are protected.
-pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
 
 /// A rule that reached a path and is ignored there for another reason than its rank.
 #[derive(Clone, Debug)]
@@ -329,7 +326,12 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
         access: winner.rule.access,
         kind: winner.kind,
         mask: winner.rule.refinements.mask,
-        origin: origin(winner),
+        origin: match &winner.alias_of {
+            Some(AliasOf { path, .. }) => {
+                Origin::Alias { of: path.clone(), origin: Box::new(winner.rule.origin.clone()) }
+            }
+            None => winner.rule.origin.clone(),
+        },
         layer: winner.rule.layer,
         exactness: winner.exactness,
         unnamed,
@@ -342,14 +344,6 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
         placeholder: None,
         links: winner.links.clone(),
         losers: losers.iter().copied().cloned().collect(),
-    }
-}
-
-fn origin(found: &Match) -> Origin {
-    let origin = found.rule.origin.clone();
-    match &found.alias_of {
-        Some(alias_of) => Origin::Alias { of: alias_of.path.clone(), origin: Box::new(origin) },
-        None => origin,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files that a command inside could replace: symlinks, by which it would choose what a rule means at
-//! the next start, and our own executable.
+//! Files that a command inside could replace: symlinks, by which it would choose what a rule means
+//! at the next start, and our own executable.
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
@@ -18,8 +18,8 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     }
     for (path, decision) in decisions.iter() {
         if reopens_through_link(path, decision, decisions) {
-            let message =
-                format!("`{}` leads to `{path}`, which is hidden, and would be opened", shown_links(&decision.links));
+            let shown: Vec<String> = decision.links.iter().map(AbsPath::to_string).collect();
+            let message = format!("`{}` leads to `{path}`, which is hidden, and would be opened", shown.join("` → `"));
             let help = "name the target itself if you mean it: whoever made the link chose it";
             diagnostics.push(Diagnostic::new(Code::HiddenTarget, message).at(&decision.origin).help(help));
         }
@@ -73,10 +73,6 @@ fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisio
     let hidden_here = decision.losers.iter().any(|loser| loser.rule.access == Access::Exclude);
     let hidden_around = || decisions.around(path).is_some_and(|around| around.access == Access::Exclude);
     decision.access == Access::Rw && !decision.links.is_empty() && (hidden_here || hidden_around())
-}
-
-fn shown_links(links: &[AbsPath]) -> String {
-    links.iter().map(AbsPath::to_string).collect::<Vec<_>>().join("` → `")
 }
 
 /// Whether a run would be refused because of the symlinks by which `decision` opens `path`.

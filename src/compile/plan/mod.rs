@@ -1,6 +1,5 @@
 //! From decisions to mounts: which mounts, in which order, and which decisions need none. Pure.
 
-mod expected;
 mod hard_links;
 mod links;
 mod overflow;
@@ -20,7 +19,6 @@ pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
 pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
-use pins::Pin;
 pub use placeholders::{SecondPlaceVar, check_dangling};
 pub use view::View;
 
@@ -81,6 +79,12 @@ pub struct PlannedMount {
     pub mount: Mount,
     pub purpose: Purpose,
     pub because: Origin,
+}
+
+impl PlannedMount {
+    fn of_rule(path: AbsPath, mount: Mount, access: Access, because: &Origin) -> Self {
+        Self { path, mount, purpose: Purpose::Rule(access), because: because.clone() }
+    }
 }
 
 /// The purpose of a step of the set-up.
@@ -159,7 +163,7 @@ pub struct Base<'a> {
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let mut planner =
         Planner { mounts: Vec::new(), redundant: Vec::new(), views: PathMap::default(), open: Vec::new(), optimize };
-    planner.root();
+    planner.always_at(AbsPath::root(), View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only");
     planner.pins(decisions, base);
     planner.base(base, decisions);
     for (path, decision) in decisions.iter() {
@@ -222,11 +226,6 @@ impl Planner {
         self.views.cover(path, view);
     }
 
-    fn root(&mut self) {
-        let mount = read_only(OnMissingSource::Refuse);
-        self.always_at(AbsPath::root(), View::HostRo, mount, "the host is read-only");
-    }
-
     /// Directly above the root, where every directory of the host can still be seen. Later some lie
     /// below a tmpfs, such as a project in `/tmp`, and a mount there would pin a directory of the
     /// tmpfs instead.
@@ -234,7 +233,7 @@ impl Planner {
         if ablate::is_off(Mitigation::Pins) {
             return;
         }
-        for (path, Pin { keeps, because }) in pins::pins(decisions, base.own_files) {
+        for (path, (keeps, because)) in pins::pins(decisions, base.own_files) {
             let mount = read_only(OnMissingSource::Notice);
             self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Pin { keeps }, because });
         }
@@ -281,7 +280,6 @@ impl Planner {
 
     fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
         let inherited = view::at(&self.views, path);
-        let view = View::of(decision.access);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
@@ -301,13 +299,9 @@ impl Planner {
             self.open_the_way();
         }
         let at = self.mounts.len();
-        self.mounts.push(PlannedMount {
-            path: path.clone(),
-            mount: mount(decision, inherited),
-            purpose: Purpose::Rule(decision.access),
-            because: decision.origin.clone(),
-        });
-        self.views.cover(path.clone(), view);
+        let mount = mount(decision, inherited);
+        self.mounts.push(PlannedMount::of_rule(path.clone(), mount, decision.access, &decision.origin));
+        self.views.cover(path.clone(), View::of(decision.access));
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
@@ -325,12 +319,8 @@ impl Planner {
         for directory in between.into_iter().rev() {
             if !mask.made.contains(&directory) {
                 mask.made.push(directory.clone());
-                self.mounts.push(PlannedMount {
-                    path: directory,
-                    mount: Mount::Directory { mode: SEARCH_ONLY },
-                    purpose: Purpose::Rule(Access::Exclude),
-                    because: mask.because.clone(),
-                });
+                let mount = Mount::Directory { mode: SEARCH_ONLY };
+                self.mounts.push(PlannedMount::of_rule(directory, mount, Access::Exclude, &mask.because));
             }
         }
     }
@@ -348,12 +338,8 @@ impl Planner {
     fn close_masks(&mut self, next: Option<&AbsPath>) {
         while let Some(mask) = self.open.pop_if(|mask| next.is_none_or(|path| !path.is_within(&mask.path))) {
             if !ablate::is_off(Mitigation::MaskSealed) {
-                self.mounts.push(PlannedMount {
-                    path: mask.path,
-                    mount: Mount::RemountReadOnly,
-                    purpose: Purpose::Rule(Access::Exclude),
-                    because: mask.because,
-                });
+                let seal = PlannedMount::of_rule(mask.path, Mount::RemountReadOnly, Access::Exclude, &mask.because);
+                self.mounts.push(seal);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Mounts that may need a placeholder: git's list of covered paths, and files in a second place (SPEC
-//! P10).
+//! Mounts that may need a placeholder: git's list of covered paths, and files in a second place
+//! (SPEC P10).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::compile::resolve::{GitExclude, SecondPlace};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule, escape_for_display};
 
-use super::{Mount, Plan, PlannedMount, Planner, Purpose, View, view};
+use super::{Mount, Plan, PlannedMount, Planner, View, view};
 
 /// A variable that names the folder of a second place. The caller has not set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,12 +71,8 @@ impl Planner {
                 continue;
             }
             placeholders.extend(place.placeholder.clone());
-            self.mounts.push(PlannedMount {
-                path: place.path.clone(),
-                mount: Mount::SecondMount { source: place.source.clone() },
-                purpose: Purpose::Rule(Access::Rw),
-                because: place.origin.clone(),
-            });
+            let mount = Mount::SecondMount { source: place.source.clone() };
+            self.mounts.push(PlannedMount::of_rule(place.path.clone(), mount, Access::Rw, &place.origin));
             self.views.cover(place.path.clone(), View::HostRw);
             variables.extend(place.env_var.clone().map(|(variable, folder)| SecondPlaceVar {
                 variable,

@@ -246,7 +246,7 @@ impl<'a> Resolver<'a> {
         }
         match parsed {
             Ok(Pattern::Exact(path)) => {
-                match self.follow(anchor, &path) {
+                match self.host.resolve_from(anchor, &path) {
                     Ok(meant) if meant.kind.is_none() && literal.is_some() => {}
                     Ok(meant) => self.exact(rule, meant),
                     Err(e) => self.unreadable(rule, &anchor.join(text), &e),
@@ -261,7 +261,7 @@ impl<'a> Resolver<'a> {
                     self.report(rule, Code::InvalidValue, message, "name the directory, or choose `skip` or `error`");
                 }
                 for glob in globs {
-                    match self.follow(anchor, &glob.prefix) {
+                    match self.host.resolve_from(anchor, &glob.prefix) {
                         Ok(prefix) => patterns.push(WalkPattern {
                             rule: Arc::clone(rule),
                             prefix: prefix.path,
@@ -285,15 +285,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn follow(&self, anchor: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        self.host.resolve_from(anchor, path)
-    }
-
     /// The target of a rule that is no pattern.
     fn exact_target(&self, rule: &Rule) -> Option<Resolved> {
         let (anchor, text) = anchored(rule, &self.project.home);
         let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return None };
-        self.follow(anchor, &path).ok()
+        self.host.resolve_from(anchor, &path).ok()
     }
 
     /// A file whose name is the text of a pattern, such as `app/[id]/page.tsx` (SPEC G4).
@@ -302,7 +298,7 @@ impl<'a> Resolver<'a> {
             return None;
         }
         // On an error there is no such file. The walk reports a glob that cannot be expanded.
-        self.follow(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
+        self.host.resolve_from(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
     fn unreadable(&mut self, rule: &Rule, path: &AbsPath, error: &io::Error) {

@@ -47,6 +47,17 @@ pub(crate) enum Conclusion {
     Unavailable(String),
 }
 
+impl Conclusion {
+    /// How the command ended, or why it did not run to its end.
+    pub(crate) fn ending(self) -> Result<Ending, Diagnostic> {
+        match self {
+            Self::Ended(ending) => Ok(ending),
+            Self::Failed(diagnostic) | Self::Changed(diagnostic) => Err(diagnostic),
+            Self::Unavailable(why) => Err(Diagnostic::new(Code::StartFailed, why)),
+        }
+    }
+}
+
 /// Streams that replace the caller's standard streams for the command.
 #[derive(Debug, Default)]
 pub(crate) struct GivenStreams {

@@ -15,7 +15,7 @@ impl Walk<'_> {
         names.retain(|written| match unusable(&written.value) {
             None => true,
             Some((message, help)) => {
-                self.note_at(written, message, help);
+                self.note_at(written, Code::InvalidValue, message, help);
                 false
             }
         });
