@@ -156,8 +156,6 @@ impl Options {
         Request {
             config: file.config.clone(),
             no_project_config: file.no_project_config,
-            names_from: None,
-            supposed: None,
             ro: rules.ro.clone(),
             rw: rules.rw.clone(),
             exclude: rules.exclude.clone(),
@@ -168,6 +166,7 @@ impl Options {
             no_guard: self.mounts.no_guard,
             no_placeholders: self.exec,
             cwd: self.cwd.clone(),
+            ..Request::default()
         }
     }
 }

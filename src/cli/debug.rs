@@ -64,7 +64,6 @@ pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String
     out
 }
 
-/// The capabilities of the machine.
 pub(super) fn machine(machine: &Machine, compiled: &Compiled) -> String {
     let has = |has: bool| if has { "yes" } else { "no" };
     format!(

@@ -2,7 +2,6 @@
 
 mod answer;
 mod args;
-mod bounded_write;
 mod check;
 mod completions;
 mod debug;

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::audit::lint;
-use crate::cli::print::{self, PrintForm};
+use crate::cli::print;
 use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::launch::{FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::trust::Judged;
 
-use super::answer::{self, Answered, CliError};
+use super::answer::{self, CliError};
 use super::args::{Arguments, Options, mistake};
 use super::debug;
 use super::output::Output;
@@ -32,7 +32,10 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result
     let mut terminal = Terminal { host, options, output, command: &command, streams };
     if let Some(form) = options.print_args {
         let prepared = sandbox.lower(&mut terminal).map_err(with_tips)?;
-        return print_as(form, &prepared, output).map(answer::exit_code);
+        if let Some(warning) = print::incomplete(&prepared.argv, form) {
+            output.report_one(warning);
+        }
+        return output.print(&print::print(&prepared.argv, form)).map(answer::exit_code);
     }
     if options.exec {
         return Err(with_tips(sandbox.exec(&mut terminal)).into());
@@ -42,7 +45,6 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result
     Ok(supervisor.conclude(ending))
 }
 
-/// The sandbox that these options ask for.
 pub(super) fn sandbox(host: &Host, options: &Options, output: &Output) -> Result<Sandbox, Diagnostic> {
     let session = super::session(options.cwd.as_deref())?;
     if session.executable.is_none() && !options.mounts.no_guard {
@@ -100,13 +102,6 @@ impl FrontEnd for Terminal<'_> {
     fn streams(&mut self, prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
         (self.streams)(prepared)
     }
-}
-
-fn print_as(form: PrintForm, prepared: &Prepared, output: &Output) -> Answered {
-    if let Some(warning) = print::incomplete(&prepared.argv, form) {
-        output.report_one(warning);
-    }
-    output.print(&print::print(&prepared.argv, form))
 }
 
 fn with_tips(Refusal(diagnostics): Refusal, command: &[OsString]) -> Refusal {

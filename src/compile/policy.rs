@@ -20,7 +20,6 @@ pub struct Policy {
     pub rules: Vec<Arc<Rule>>,
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
-    /// The entries of `sockets`, as rules that show a socket.
     pub sockets: Vec<Rule>,
     pub tmp: Setting<Tmp>,
     pub nested: Setting<bool>,

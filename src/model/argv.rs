@@ -33,7 +33,6 @@ pub(super) enum BwrapOperation {
     Data {
         descriptor: i32,
     },
-    /// Makes one mount read-only.
     RemountReadOnly,
 }
 

@@ -40,7 +40,7 @@ pub enum ModelError {
     #[error("the guard's plan is not mounted, or its content is not known")]
     MissingPlan,
     #[error("the guard's plan makes no sense: {why}")]
-    InvalidPlan { why: &'static str },
+    InvalidPlan { why: String },
     #[error("the guard finds nothing at `{path}` to mount on")]
     NothingThere { path: AbsPath },
     /// `--symlink` where the argv has already created something.

@@ -40,7 +40,11 @@ pub struct Model {
 pub enum ModelView {
     /// The host's file or directory at `source`, if it exists. `writable` is said by the mount; the
     /// host's own permissions still apply. Device nodes can be opened only with `devices`.
-    Host { source: AbsPath, writable: bool, devices: bool },
+    Host {
+        source: AbsPath,
+        writable: bool,
+        devices: bool,
+    },
     /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives
     /// EACCES.
     MaskedFile,
@@ -48,17 +52,27 @@ pub enum ModelView {
     Data,
     /// A directory that the argv creates on a tmpfs. Not `writable`: nothing in it can change, not
     /// even its mode. `writable`: its owner can change it, if need be after `chmod`.
-    Fresh { mode: u32, writable: bool },
+    Fresh {
+        mode: u32,
+        writable: bool,
+    },
     /// Nothing, on a tmpfs (or below a masked file); `creatable` if that tmpfs can be written.
-    Absent { creatable: bool },
+    Absent {
+        creatable: bool,
+    },
     /// The directory `closed` on the way may not be searched (EACCES). `reopenable`: each such
     /// directory is on a writable tmpfs, so the process inside can open the way by `chmod`.
-    Unreachable { closed: AbsPath, reopenable: bool },
+    Unreachable {
+        closed: AbsPath,
+        reopenable: bool,
+    },
     /// A link that `--symlink` makes, at the path or on the way to it: ask again for its target.
-    Symlink { at: AbsPath, target: OsString },
+    Symlink {
+        at: AbsPath,
+        target: OsString,
+    },
     /// The sandbox's own `/dev`: a few harmless nodes on a writable tmpfs.
     Dev,
-    /// The sandbox's own `/proc`.
     Proc,
 }
 
@@ -80,11 +94,9 @@ impl Namespace {
 /// Files that an argv names and whose content decides the meaning of the argv.
 #[derive(Clone, Debug, Default)]
 pub struct ModelFiles {
-    /// Contents by path.
     pub contents: BTreeMap<AbsPath, Vec<u8>>,
     /// Files that no process can open.
     pub unreadable: BTreeSet<AbsPath>,
-    /// Contents by file descriptor.
     pub descriptors: BTreeMap<i32, Vec<u8>>,
 }
 
@@ -104,8 +116,8 @@ impl Model {
         }
         if let Some(called) = guard::call(&command) {
             let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).ok_or(ModelError::MissingPlan)?;
-            for (path, mount) in guard::mounts(plan)? {
-                mounts.apply_guard(path, mount, &exists)?;
+            for mount in guard::mounts(plan)? {
+                mounts.apply_guard(mount, &exists)?;
             }
             command = called.to_vec();
         }

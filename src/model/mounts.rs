@@ -101,26 +101,27 @@ impl MountTree {
     /// Applies a mount of the guard, which mounts on paths of the host that it can open.
     pub(super) fn apply_guard(
         &mut self,
-        path: AbsPath,
         mount: GuardMount,
         exists: &impl Fn(&AbsPath) -> bool,
     ) -> Result<(), ModelError> {
-        let source = match self.view_of_reached(&path) {
+        use GuardMount::{Hide, Mask, MaskIfThere, Pin, ReadOnly};
+        let (Mask(path) | MaskIfThere(path) | Hide(path) | ReadOnly(path) | Pin(path)) = &mount;
+        let source = match self.view_of_reached(path) {
             ModelView::Host { source, .. } if exists(&source) => source,
-            _ if matches!(mount, GuardMount::Mask { if_there: true }) => return Ok(()),
-            _ => return Err(ModelError::NothingThere { path }),
+            _ if matches!(mount, MaskIfThere(_)) => return Ok(()),
+            _ => return Err(ModelError::NothingThere { path: path.clone() }),
         };
-        let mount = match mount {
-            GuardMount::Mask { .. } => ModelMount::Masked,
-            GuardMount::Hide => ModelMount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(&path, 0o000) }),
-            GuardMount::ReadOnly => ModelMount::Bind { source, access: BindAccess::ReadOnly },
+        let made = match mount {
+            Mask(_) | MaskIfThere(_) => ModelMount::Masked,
+            Hide(_) => ModelMount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) }),
+            ReadOnly(_) => ModelMount::Bind { source, access: BindAccess::ReadOnly },
             // The bind takes along the mounts below it, so only the directory itself changes.
-            GuardMount::Pin => {
+            Pin(_) => {
                 self.covered.insert(source);
                 return Ok(());
             }
         };
-        self.mount(&path, Modes::MOUNT_POINT, mount)
+        self.mount(path, Modes::MOUNT_POINT, made)
     }
 
     /// The content of the file of ours that is seen at `path`.

@@ -11,6 +11,4 @@ pub mod rule;
 pub use origin::{Origin, Place, Source, Sourced};
 pub use path::{AbsPath, PathMap, escape_for_display};
 pub use path_json::Word;
-pub use rule::{
-    Access, CreateFor, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule,
-};
+pub use rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule};

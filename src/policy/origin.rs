@@ -41,6 +41,11 @@ impl Place {
         let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
         (line, column)
     }
+
+    /// The place behind the last character.
+    pub fn end(&self) -> Self {
+        Self { source: Arc::clone(&self.source), span: self.span.end..self.span.end }
+    }
 }
 
 impl fmt::Display for Place {
@@ -52,16 +57,23 @@ impl fmt::Display for Place {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Written in a configuration file.
     File(Place),
-    /// Part of a built-in preset.
-    Preset { name: &'static str, place: Place },
+    Preset {
+        name: &'static str,
+        place: Place,
+    },
     /// Given as a flag: `--ro src`.
-    Flag { flag: &'static str, value: OsString },
+    Flag {
+        flag: &'static str,
+        value: OsString,
+    },
     /// Part of every policy; the text says why.
     BuiltIn(&'static str),
     /// Written for another name of a file or folder that is mounted in two places.
-    Alias { of: AbsPath, origin: Box<Origin> },
+    Alias {
+        of: AbsPath,
+        origin: Box<Origin>,
+    },
 }
 
 impl Origin {

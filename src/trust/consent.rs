@@ -8,7 +8,6 @@ use crate::host::Host;
 
 use super::{Granted, Widening, record};
 
-/// The diagnostic for grants without consent.
 pub(super) fn missing_consent(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
     let (why, grants) = missing(host, layers, widening)?;
     let Widening { name, command, .. } = widening;

@@ -15,7 +15,6 @@ mod record;
 mod typed;
 
 use crate::compile::config::ConfigFile;
-use crate::compile::layers::Layer;
 use crate::compile::lower::sha256 as hex;
 use crate::compile::{self, Compiled, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
@@ -90,8 +89,4 @@ pub fn widening(host: &Host, session: &Session, full: &Compiled, request: &Reque
         grants: grants::grants(&base, full, layer),
         command: typed::command(request),
     })
-}
-
-fn is_trusted(layer: &Layer) -> bool {
-    !layer.needs_trust
 }

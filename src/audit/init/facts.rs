@@ -25,7 +25,6 @@ pub(super) struct Facts {
     pub lint: Vec<(&'static str, Vec<AbsPath>)>,
     /// Paths that exist, and the reason to make them read-only.
     pub guarded: Vec<(&'static str, &'static str)>,
-    /// Each agent with its first sign.
     pub agents: Vec<(&'static str, &'static str)>,
     pub instructions: Vec<&'static str>,
     pub secrets: Vec<Secret>,

@@ -6,7 +6,6 @@ pub(super) struct ProjectKind {
     pub name: &'static str,
     /// Names, or `*` and the end of a name.
     markers: &'static [&'static str],
-    /// The preset for its linters' settings.
     pub lint: Option<&'static str>,
     /// Folders of the home that its tools write and the defaults do not open, and a reason.
     pub wants: Option<(&'static [&'static str], &'static str)>,

@@ -48,7 +48,6 @@ fn is_same(one: &Rule, other: &Rule) -> bool {
     one.access == other.access && one.origin == other.origin
 }
 
-/// The matches of a rule, without aliases.
 fn matches<'c>(compiled: &'c Compiled, rule: &'c Rule) -> impl Iterator<Item = &'c Match> {
     let all = compiled.resolution.matches.iter();
     all.filter(move |found| found.alias_of.is_none() && is_same(&found.rule, rule))

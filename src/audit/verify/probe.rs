@@ -39,7 +39,6 @@ pub enum ProbeOperation {
     Move,
 }
 
-/// The standard input of a probe.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Questions {
     pub questions: Vec<(AbsPath, ProbeOperation)>,

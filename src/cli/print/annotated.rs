@@ -56,11 +56,9 @@ fn before(argv: &Argv) -> Vec<Annotated> {
     let mut lines: Vec<_> = created.map(|at| path(at, "created before the start".to_owned())).collect();
     lines.extend(environment::annotated(&argv.environment));
     lines.extend(argv.placeholders.iter().map(|placeholder| {
-        let purpose = match is_second_place(argv, placeholder.path.as_os_str()) {
-            true => "stands there during the run, for a file to be mounted on",
-            false => "stands there during the run, so that it cannot be created",
-        };
-        path(&placeholder.path, format!("{}: {purpose}", placeholder.origin))
+        let is_target = is_second_place(argv, placeholder.path.as_os_str());
+        let purpose = if is_target { "for a file to be mounted on" } else { "so that it cannot be created" };
+        path(&placeholder.path, format!("{}: stands there during the run, {purpose}", placeholder.origin))
     }));
     lines
 }

@@ -4,7 +4,7 @@
 use super::parse::{TomlValue, Walk};
 use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
-use crate::policy::{CreateFor, HardLinks, IfMissing, Refinements, Sourced};
+use crate::policy::{HardLinks, IfMissing, Refinements, Sourced};
 
 /// The keys of a table that fills a `T`.
 pub(super) type KeyTable<T> = &'static [KeyReader<T>];
@@ -79,9 +79,7 @@ pub(super) const BUILTIN_ENTRY: KeyTable<EntryTable> = &[
     ("needs-parent", |walk, key, value, it| it.refinements.needs_parent = walk.flag(key, value)),
     ("in-use", |walk, key, value, it| it.refinements.in_use = walk.texts(key, value)),
     ("report-keys", |walk, key, value, it| it.refinements.report_keys = walk.texts(key, value)),
-    ("create-for", |walk, key, value, it| {
-        it.refinements.create_for = walk.text(key, value).map(CreateFor::from);
-    }),
+    ("create-for", |walk, key, value, it| it.refinements.create_for = walk.text(key, value)),
     ("content", |walk, key, value, it| it.refinements.content = walk.text(key, value)),
     ("also-at", |walk, key, value, it| it.refinements.second_place = walk.text(key, value)),
     ("told-by", |walk, key, value, it| it.refinements.second_place_var = walk.text(key, value)),
@@ -128,7 +126,8 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     if let Some((_, name)) = other_word {
         return format!("did you mean `{name}`?");
     }
-    if known == names(ENV) && is_variable(key) {
+    let is_variable = key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
+    if known == names(ENV) && is_variable && !key.is_empty() {
         return format!("to give a variable a value, write `set = {{ {key} = \"…\" }}`");
     }
     // A right key in the wrong table: in TOML everything after `[filesystem]` belongs to that
@@ -147,9 +146,4 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("the keys here are {}", listed(known.iter().map(|name| format!("`{name}`")), "and")),
     }
-}
-
-/// Whether `key` is spelled as variables are: `NODE_ENV`.
-fn is_variable(key: &str) -> bool {
-    !key.is_empty() && key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_')
 }

@@ -82,7 +82,6 @@ impl Decisions {
         self.by_path.get(path)
     }
 
-    /// The matches that are ignored at `path`.
     pub fn ignored_at<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d IgnoredMatch> {
         self.ignored.iter().filter(move |ignored| ignored.found.path == *path)
     }
@@ -97,7 +96,6 @@ impl Decisions {
         self.by_path.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
-    /// Whether something strictly below `path` is writable.
     pub fn opens_below(&self, path: &AbsPath) -> bool {
         self.by_path.below(path).any(|(_, decision)| decision.access == Access::Rw)
     }
@@ -216,10 +214,8 @@ fn settle(matches: &[&Match]) -> Decisions {
         candidates.sort_by(Candidate::strongest_first);
         if silences_presets(&candidates, around) {
             let presets = candidates.extract_if(.., |candidate| candidate.found.rule.is_preset_ro());
-            ignored.extend(presets.map(|Candidate { found, counts }| match counts {
-                true => ignore(found, IgnoreReason::PresetOnlyTightens),
-                false => ignore(found, IgnoreReason::OutOfReach),
-            }));
+            let why = |counts| if counts { IgnoreReason::PresetOnlyTightens } else { IgnoreReason::OutOfReach };
+            ignored.extend(presets.map(|Candidate { found, counts }| ignore(found, why(counts))));
         }
         let Some((winner, losers)) = candidates.split_first() else { continue };
         let is_out = !winner.may_win();

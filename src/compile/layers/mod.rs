@@ -59,7 +59,6 @@ pub struct Layer {
     pub protective_only: bool,
     /// The project's own file, which the user did not name: what it opens needs consent (SPEC T1).
     pub needs_trust: bool,
-    /// The file it was read from.
     pub file: Option<AbsPath>,
     /// The content of that file, to the byte.
     pub source: Option<Arc<Source>>,

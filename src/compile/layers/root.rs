@@ -22,7 +22,6 @@ pub(super) struct RootSearch {
 }
 
 impl RootSearch {
-    /// The root and the candidates above it.
     pub(super) fn root_and_above(&self) -> &[AbsPath] {
         let start = self.candidates.iter().position(|c| *c == self.root);
         start.map_or(&[], |at| &self.candidates[at..])

@@ -27,7 +27,6 @@ pub fn project_source(host: &Host, project: &Project) -> Result<Option<Source>, 
     Ok(text.map(|text| Source { name, text }))
 }
 
-/// The text of a configuration file; `None` if there is no file.
 pub(super) fn read_text(host: &Host, file: &AbsPath) -> Result<Option<String>, TextError> {
     match host.read_regular(file, MAX_CONFIG_BYTES)? {
         Some(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| TextError::NotUtf8),

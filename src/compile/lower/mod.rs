@@ -106,7 +106,6 @@ pub enum MountContent {
 /// Where the contents come from that bwrap mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountFiles {
-    /// Files in this folder.
     In(AbsPath),
     /// File descriptors, because no such folder can be written. Hidden files then show `/dev/null`.
     Descriptors,
@@ -166,7 +165,6 @@ pub struct Kernel {
     pub seccomp: bool,
 }
 
-/// The argv that runs `command` under the policy on this machine.
 pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
     let plan = &compiled.plan;
     let split = plan.split(compiled.guard);

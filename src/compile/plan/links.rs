@@ -51,20 +51,16 @@ pub fn unsaid_links(plan: &Plan, decisions: &Decisions) -> Vec<Diagnostic> {
     let unsaid = decisions.iter().filter(|(_, decision)| {
         decision.access.is_protective() && !decision.shows_socket && !is_said_at_once(decision)
     });
-    unsaid
-        .filter_map(|(path, decision)| {
-            writable_link(plan, &decision.links).map(|link| hangs_on_link(path, link, decision))
-        })
-        .collect()
+    let said = |(path, decision): (_, &Decision)| {
+        writable_link(plan, &decision.links).map(|link| hangs_on_link(path, link, decision))
+    };
+    unsaid.filter_map(said).collect()
 }
 
 fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnostic {
-    Diagnostic::new(
-        Code::ReplaceableLink,
-        format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced"),
-    )
-    .at(&decision.origin)
-    .help("put the file itself there, or make the folder of the link read-only")
+    let message = format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced");
+    let help = "put the file itself there, or make the folder of the link read-only";
+    Diagnostic::new(Code::ReplaceableLink, message).at(&decision.origin).help(help)
 }
 
 /// Whether `decision` opens a path that another rule hides, through a symlink. A sandbox with
@@ -80,7 +76,6 @@ pub fn is_refused_through_link(plan: &Plan, path: &AbsPath, decision: &Decision,
     reopens_through_link(path, decision, decisions) || opened_through_writable_link(plan, path, decision)
 }
 
-/// Whether `decision` opens `path` through a symlink that a command can replace.
 fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
     let opens = decision.access == Access::Rw || decision.shows_socket;
     opens && plan.view_around(path) != View::HostRw && writable_link(plan, &decision.links).is_some()

@@ -26,30 +26,44 @@ pub use view::View;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
     /// The host's file or directory of the same path.
-    Bind { kind: BindKind, on_missing: OnMissingSource },
+    Bind {
+        kind: BindKind,
+        on_missing: OnMissingSource,
+    },
     /// Our own executable, which is the guard.
-    OwnBinary { executable: AbsPath },
+    OwnBinary {
+        executable: AbsPath,
+    },
     /// The guard's plan. Its content follows from all other mounts, so `lower` fills it in.
     GuardPlan,
     /// The file that all masked files show, for the guard to compare with.
     MaskSource,
     /// A file of the host that also appears here, writable.
-    SecondMount { source: AbsPath },
-    /// An empty file system.
-    Tmpfs { mode: u32 },
+    SecondMount {
+        source: AbsPath,
+    },
+    Tmpfs {
+        mode: u32,
+    },
     /// An empty directory in a file system of ours.
-    Directory { mode: u32 },
+    Directory {
+        mode: u32,
+    },
     /// A symlink in a file system of ours.
-    Symlink { target: std::path::PathBuf },
+    Symlink {
+        target: std::path::PathBuf,
+    },
     /// A file of ours that cannot be opened, over a file.
-    MaskFile { on_missing: OnMissingSource },
+    MaskFile {
+        on_missing: OnMissingSource,
+    },
     /// A read-only file of ours with this content, over a file.
-    DataFile { content: Vec<u8> },
+    DataFile {
+        content: Vec<u8>,
+    },
     /// Makes a file system of ours read-only, once everything in it is in place.
     RemountReadOnly,
-    /// The sandbox's own `/dev`.
     Dev,
-    /// The sandbox's own `/proc`.
     Proc,
 }
 
@@ -72,7 +86,6 @@ pub enum OnMissingSource {
     Refuse,
 }
 
-/// A mount at a path, and the reason for it.
 #[derive(Clone, Debug)]
 pub struct PlannedMount {
     pub path: AbsPath,
@@ -92,11 +105,12 @@ impl PlannedMount {
 pub enum Purpose {
     /// It belongs to every sandbox.
     Base,
-    /// A rule asked for this access.
     Rule(Access),
     /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule
     /// says (SPEC B12). Nothing of it is seen: a writable bind covers it.
-    Pin { keeps: AbsPath },
+    Pin {
+        keeps: AbsPath,
+    },
 }
 
 impl Purpose {
@@ -125,7 +139,6 @@ pub struct Plan {
     pub redundant: Vec<RedundantRule>,
     /// The placeholders that stand on the host while the sandbox does, parents first.
     pub placeholders: Vec<Placeholder>,
-    /// Variables that name the folders of second places.
     pub second_place_vars: Vec<SecondPlaceVar>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
@@ -245,7 +258,7 @@ impl Planner {
         self.always_at(places::at(places::PROC), View::Proc, Mount::Proc, "own `/proc`");
         let run = places::at(places::RUN);
         self.always_at(run.clone(), View::Fresh, Mount::Tmpfs { mode: 0o755 }, "own `/run`");
-        for RuntimeMount { path, symlink, why } in &base.runtime.mounts {
+        for RuntimeMount { path, symlink, why } in base.runtime {
             let link = symlink.clone().map(|target| Mount::Symlink { target });
             let mount = link.unwrap_or_else(|| read_only(OnMissingSource::Skip));
             self.always_at(path.clone(), View::HostRo, mount, why);

@@ -171,7 +171,6 @@ impl<'a> Selection<'a> {
         ways.push(On { layer, definitions, protective_only });
     }
 
-    /// The highest layer that names each preset.
     fn layers(&self) -> BTreeMap<String, LayerKind> {
         let highest = |ways: &[On]| ways.iter().map(|on| on.layer).max();
         self.on.iter().filter_map(|(name, ways)| Some((name.clone(), highest(ways)?))).collect()

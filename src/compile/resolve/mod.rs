@@ -1,7 +1,6 @@
 //! From rules to paths on this host. All reading of the file system for rules happens here: no
 //! later stage asks the host again.
 
-mod create;
 mod docker;
 mod exact;
 mod future_globs;
@@ -9,7 +8,6 @@ mod globs;
 mod mounts;
 mod pattern;
 mod placeholders;
-mod reserved;
 mod runtime;
 mod second_places;
 mod sockets;
@@ -30,7 +28,7 @@ use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved, Session, journal};
-use crate::policy::{AbsPath, Exactness, IfMissing, Origin, Rule, escape_for_display};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, Origin, Rule, escape_for_display, places};
 
 use mounts::Mounts;
 use pattern::{MAX_PATTERN_BYTES, Pattern};
@@ -38,10 +36,9 @@ pub(crate) use pattern::{NamePattern, has_metacharacter as looks_like_pattern};
 use walk::WalkPattern;
 use written::anchored;
 
-pub use create::NewFile;
 pub use future_globs::{FutureGlobs, FutureMatch};
 pub use mounts::AliasOf;
-pub use placeholders::GitExclude;
+pub use placeholders::{GitExclude, NewFile};
 pub(crate) use runtime::find as runtime;
 pub use runtime::{Runtime, RuntimeMount};
 pub use second_places::SecondPlace;
@@ -97,7 +94,6 @@ pub struct Resolution {
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
     /// Directories to create before the start.
     pub create: Vec<AbsPath>,
-    /// Files to create before the start.
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,
     /// Our own files under other names.
@@ -301,6 +297,19 @@ impl<'a> Resolver<'a> {
         self.host.resolve_from(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
     }
 
+    /// Records a match, unless its path is one that no rule may name (SPEC D4).
+    fn accept(&mut self, found: Match) {
+        let Match { rule, path, kind, .. } = &found;
+        if let Some((why, help)) = reserved(path, rule.access) {
+            self.report(rule, Code::ReservedPath, format!("`{path}` {why}"), help);
+        } else if *kind == FileKind::Device && rule.access == Access::Ro {
+            let message = format!("`{path}` is a device, and no mount makes a device read-only");
+            self.report(rule, Code::ReadOnlyDevice, message, "use `rw` to grant it or `exclude` to hide it");
+        } else {
+            self.found.matches.push(found);
+        }
+    }
+
     fn unreadable(&mut self, rule: &Rule, path: &AbsPath, error: &io::Error) {
         if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
             let message = format!("the symlinks at `{path}` lead in a circle");
@@ -314,5 +323,22 @@ impl<'a> Resolver<'a> {
 
     fn report(&mut self, rule: &Rule, code: Code, message: impl Into<String>, help: impl Into<String>) {
         self.diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
+    }
+}
+
+/// Why no rule of this access may name `path`, and what to do instead.
+fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
+    let is = |top: &str| path.as_os_str() == top;
+    let within = |top: &str| path.lies_in(top.as_ref());
+    if path.is_root() && access != Access::Ro {
+        Some(("is the whole file system", "name the folders that you mean"))
+    } else if within(places::PROC) {
+        Some(("belongs to the sandbox, which has its own `/proc`", "remove the rule"))
+    } else if is(places::DEV) || (within(places::DEV) && access != Access::Rw) {
+        Some(("belongs to the sandbox, which has its own `/dev`", "grant a single device with `rw = [\"/dev/NAME\"]`"))
+    } else if is(places::RUN) || within(places::OURS) {
+        Some(("belongs to the sandbox, which has its own `/run`", "name the folder below `/run` that you mean"))
+    } else {
+        None
     }
 }

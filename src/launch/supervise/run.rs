@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
 
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
-            let Woken { bwrap_ended, told, nothing } = self.wait()?;
+            let (bwrap_ended, told, nothing) = self.wait()?;
             let received = self.signals.read()?;
             if self.target().is_some() {
                 received.into_iter().for_each(|received| self.deal_with(received));
@@ -153,7 +153,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn wait(&self) -> io::Result<Woken> {
+    /// Waits for an event. Returns whether bwrap has ended, whether the guard has sent something,
+    /// and whether the time is up.
+    fn wait(&self) -> io::Result<(bool, bool, bool)> {
         let mut waiting = vec![
             PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.bwrap.process.descriptor(), PollFlags::IN),
@@ -162,7 +164,7 @@ impl<'a> Run<'a> {
         let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
         let count = retry_on_intr(|| poll(&mut waiting, timeout.as_ref()))?;
         let has = |at: usize| waiting.get(at).is_some_and(|waited| !waited.revents().is_empty());
-        Ok(Woken { bwrap_ended: has(1), told: has(2), nothing: count == 0 })
+        Ok((has(1), has(2), count == 0))
     }
 
     /// The process that gets signals: the command, or bwrap if there is no guard.
@@ -253,13 +255,6 @@ impl<'a> Run<'a> {
             (None, killed) => Conclusion::Ended(killed),
         }
     }
-}
-
-/// The events that ended a wait.
-struct Woken {
-    bwrap_ended: bool,
-    told: bool,
-    nothing: bool,
 }
 
 fn why_not_started(host: &Host, program: &AbsPath, ending: Ending) -> Diagnostic {

@@ -155,7 +155,9 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let at = path.clone();
-            if from == Openness::Hidden && self.is_socket(path) {
+            let decided = self.after.decisions.get(path);
+            let is_socket = || decided.is_some_and(|decision| self.shows_socket(path, decision));
+            if from == Openness::Hidden && is_socket() {
                 opened.insert(path, (Subject::Socket { path: at }, [DiffState::Hidden, DiffState::Usable]));
             } else if !is_said {
                 let states = [self.before, self.after].map(|compiled| state(compiled, path));
@@ -168,10 +170,6 @@ impl<'a> Comparison<'a> {
     /// The socket of a service that ended between two looks: no rule took the mask away.
     fn is_by_the_way(&self, path: &AbsPath) -> bool {
         self.before.decisions.get(path).is_some_and(hides_service) && self.after.decisions.get(path).is_none()
-    }
-
-    fn is_socket(&self, path: &AbsPath) -> bool {
-        self.after.decisions.get(path).is_some_and(|decision| self.shows_socket(path, decision))
     }
 
     /// Whether `decision`, of `after`, shows a socket. A command that sees a socket can use it:
@@ -206,7 +204,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// What was before, and what is now, by the rules that decide it.
 fn change(what: Subject, [was, is]: [DiffState; 2], [before, after]: [Option<Origin>; 2]) -> PolicyChange {
     PolicyChange { what, old: Side { is: was, rule: before }, new: Side { is, rule: after } }
 }
@@ -236,7 +233,6 @@ fn with_devices(plan: &Plan) -> impl Iterator<Item = &AbsPath> {
     plan.mounts.iter().filter(shows).map(|planned| &planned.path)
 }
 
-/// The rule that governs `path`, if one does.
 pub(crate) fn origin_of<'c>(compiled: &'c Compiled, path: &AbsPath) -> Option<&'c Origin> {
     compiled.decisions.governing(path).map(|(_, decision)| &decision.origin)
 }

@@ -30,7 +30,6 @@ impl Comparison<'_> {
     }
 }
 
-/// The presets that are on in the one and not in the other.
 fn lacking<'s>(one: &'s Compiled, other: &'s Compiled) -> impl Iterator<Item = &'s String> + use<'s> {
     let other = &other.policy;
     one.policy.presets.keys().filter(move |name| !other.presets.contains_key(*name))

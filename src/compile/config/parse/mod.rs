@@ -334,10 +334,8 @@ fn words<T: Choice>() -> Vec<String> {
 /// `name` as a part of a dotted key. Only letters, digits, `-` and `_` need no quotes there.
 fn as_key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    match !name.is_empty() && name.chars().all(is_bare) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", printable(name)),
-    }
+    let needs_quotes = name.is_empty() || !name.chars().all(is_bare);
+    if needs_quotes { format!("\"{}\"", printable(name)) } else { name.to_owned() }
 }
 
 fn kind(value: &TomlValue<'_>) -> &'static str {
