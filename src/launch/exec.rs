@@ -36,12 +36,6 @@ fn is_for_loader(name: &OsStr) -> bool {
         || ["GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"].iter().any(|other| name == *other)
 }
 
-/// The run sheet for a guard without a supervisor.
-fn sheet_alone(argv: &Argv, sheet: RunSheet) -> io::Result<Vec<(OwnedFd, RawFd)>> {
-    let sheet = RunSheet { signal_mask: Some(SignalMask::current().0), ..sheet };
-    argv.guard.iter().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).collect()
-}
-
 /// `more` are further file descriptors, under the numbers that they shall have.
 pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &Streams) -> io::Result<Command> {
     fd::close_on_exec()?;
@@ -78,7 +72,9 @@ pub(super) fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
         Ok(streams) => streams,
         Err(diagnostic) => return diagnostic,
     };
-    match sheet_alone(argv, sheet).and_then(|passed| bwrap_command(argv, passed, &streams)) {
+    let sheet = RunSheet { signal_mask: Some(SignalMask::current().0), ..sheet };
+    let passed: io::Result<_> = argv.guard.iter().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).collect();
+    match passed.and_then(|passed| bwrap_command(argv, passed, &streams)) {
         Ok(mut bwrap) => {
             if argv.guard.is_some() {
                 signals::shield(&mut bwrap, Shield::Alone);

@@ -29,21 +29,16 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
     if !session.is_root() || allow_root {
         return Ok(None);
     }
-    match root_is_expected(host, session) {
+    // Root is likely to be the only user there.
+    let marker = availability::container_marker(host);
+    let container = marker.map(|marker| format!("this is a container (`{marker}` exists)"));
+    match container.or_else(|| session.var("CI").map(|_| "this is CI (`CI` is set)".to_owned())) {
         Some(why) => Ok(Some(
             Diagnostic::new(Code::RootAllowed, format!("running as root, because {why}"))
                 .help("run as an ordinary user, or silence this warning with `--allow-root`"),
         )),
         None => Err(Diagnostic::new(Code::RootRefused, "refusing to run as root")
             .help("run as an ordinary user, or add `--allow-root`")),
-    }
-}
-
-/// Why root is likely to be the only user here, if it is.
-fn root_is_expected(host: &Host, session: &Session) -> Option<String> {
-    match availability::container_marker(host) {
-        Some(marker) => Some(format!("this is a container (`{marker}` exists)")),
-        None => session.var("CI").map(|_| "this is CI (`CI` is set)".to_owned()),
     }
 }
 

@@ -97,33 +97,22 @@ pub(super) fn names<T>(keys: KeyTable<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()
 }
 
-/// Words that mean one of our keys and are spelled too differently for [`nearest`].
-const OTHER_WORDS: &[(&str, &str)] = &[
-    ("presets", "include"),
-    ("extends", "include"),
-    ("read-only", "ro"),
-    ("readonly", "ro"),
-    ("read-write", "rw"),
-    ("write", "rw"),
-    ("writable", "rw"),
-    ("deny", "exclude"),
-    ("hide", "exclude"),
-    ("mask", "exclude"),
-    ("environment", "env"),
-    ("allow", "pass"),
-    ("include", "pass"),
-    ("keep", "pass"),
-    ("deny", "unset"),
-    ("drop", "unset"),
-    ("exclude", "unset"),
-    ("remove", "unset"),
+/// Our keys, with words that mean them and are spelled too differently for [`nearest`].
+const OTHER_WORDS: &[(&str, &[&str])] = &[
+    ("include", &["presets", "extends"]),
+    ("ro", &["read-only", "readonly"]),
+    ("rw", &["read-write", "write", "writable"]),
+    ("exclude", &["deny", "hide", "mask"]),
+    ("env", &["environment"]),
+    ("pass", &["allow", "include", "keep"]),
+    ("unset", &["deny", "drop", "exclude", "remove"]),
 ];
 
 /// The help for an unknown `key` in a table with the keys `known`.
 pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     let spelled = key.to_lowercase().replace('_', "-");
-    let other_word = OTHER_WORDS.iter().find(|(word, name)| *word == spelled && known.contains(name));
-    if let Some((_, name)) = other_word {
+    let is_meant = |(name, words): &&(&str, &[&str])| known.contains(name) && words.contains(&spelled.as_str());
+    if let Some((name, _)) = OTHER_WORDS.iter().find(is_meant) {
         return format!("did you mean `{name}`?");
     }
     let is_variable = key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
