@@ -55,7 +55,7 @@ use compile::request::Request;
 use diagnostic::reason;
 use host::Host;
 use host::session::Session;
-use launch::{FrontEnd, GivenStreams, Prepared, Residue};
+use launch::{FrontEnd, GivenStreams, Prepared};
 use policy::path::AbsPath;
 
 pub use compile::lower::Argv;
@@ -71,14 +71,7 @@ impl Sandbox {
         let host = Host::system();
         let session = Session::of_this_process(Some(directory.as_ref()))?;
         let executable = launch::find_guard(&host, &session);
-        Ok(Self {
-            host,
-            session: Session { executable, ..session },
-            request: Request::default(),
-            allow_root: false,
-            residue: Residue::Requested,
-            json: false,
-        })
+        Ok(Self::new(host, Session { executable, ..session }, Request::default()))
     }
 
     /// Uses this `agent-sandbox` as the guard. It must be of the version of this library.

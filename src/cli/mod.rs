@@ -19,7 +19,6 @@ mod run;
 mod schema;
 mod show;
 mod style;
-mod subcommand;
 mod sweep;
 mod trust;
 mod verify;
@@ -39,12 +38,11 @@ use crate::policy::AbsPath;
 use crate::trust::{self as judging, Judged};
 
 use answer::{Answered, CliError};
-use args::Options;
+use args::{Options, Subcommand};
 pub use explain::text as explained;
 use output::Output;
 pub use show::{Folding, text as shown};
 pub use style::Paint;
-use subcommand::Subcommand;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
 fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {

@@ -10,14 +10,13 @@ use crate::cli::print;
 use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::launch::{FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
+use crate::launch::{FrontEnd, GivenStreams, Prepared, Ran, Refusal, Sandbox};
 use crate::trust::Judged;
 
 use super::answer::{self, CliError};
-use super::args::{Arguments, Options, mistake};
+use super::args::{Arguments, Options, mistake, nearest_subcommand};
 use super::debug;
 use super::output::Output;
-use super::subcommand;
 
 pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result<ExitCode, CliError> {
     let options = &arguments.options;
@@ -52,14 +51,8 @@ pub(super) fn sandbox(host: &Host, options: &Options, output: &Output) -> Result
         let help = "see that `/proc` is mounted, or run on bwrap alone with `--no-guard`";
         return Err(Diagnostic::new(Code::GuardUnavailable, message).help(help));
     }
-    Ok(Sandbox {
-        host: host.clone(),
-        session,
-        request: options.request(),
-        allow_root: options.allow_root,
-        residue: Residue::Requested,
-        json: output.is_json(),
-    })
+    let sandbox = Sandbox::new(host.clone(), session, options.request());
+    Ok(Sandbox { allow_root: options.allow_root, json: output.is_json(), ..sandbox })
 }
 
 /// The command line as the front end of a run.
@@ -112,7 +105,7 @@ fn with_tips(Refusal(diagnostics): Refusal, command: &[OsString]) -> Refusal {
 fn with_tip(diagnostic: Diagnostic, words: &[OsString]) -> Diagnostic {
     let is_not_found = diagnostic.code == Code::CommandNotFound;
     let command = words.first().filter(|_| is_not_found).and_then(|command| command.to_str());
-    match command.and_then(subcommand::nearest) {
+    match command.and_then(nearest_subcommand) {
         _ if command.is_some_and(|command| ["run", "exec"].contains(&command)) => {
             let rest = print::display_args(words.get(1..).unwrap_or_default());
             let rest = if rest.is_empty() { "COMMAND".to_owned() } else { rest };

@@ -16,9 +16,9 @@ use crate::sys::ablate::{self, Mitigation, Point};
 use crate::trust::{self, Judged};
 
 use super::aftermath::RunWatch;
+use super::bwrap;
 use super::exec::{exec, run_sheet};
 use super::look::look;
-use super::machine;
 use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
 use super::{Conclusion, GivenStreams, Recheck, Reports, Supervisor};
@@ -126,6 +126,10 @@ enum Aim {
 }
 
 impl Sandbox {
+    pub(crate) fn new(host: Host, session: Session, request: Request) -> Self {
+        Self { host, session, request, allow_root: false, residue: Residue::Requested, json: false }
+    }
+
     /// Runs the command to its end. Starts again without the guard if the machine does not allow
     /// one, and again if a path changed.
     pub(crate) fn run(&self, front: &mut dyn FrontEnd) -> Result<Ran, Refusal> {
@@ -199,7 +203,7 @@ impl Sandbox {
         front.compiled(&judged, &mut said);
         let command = front.command(compiled);
         said.extend(own_sandbox(host, compiled, &command));
-        let machine = match machine::machine(host, session, compiled) {
+        let machine = match bwrap::machine(host, session, compiled) {
             Ok(machine) => machine,
             Err(diagnostic) => return Err(Refusal(said.iter().cloned().chain([diagnostic]).collect())),
         };
@@ -322,5 +326,5 @@ fn reports<'a>(host: &'a Host, compiled: &'a Compiled) -> Reports<'a> {
 
 /// The first `agent-sandbox` on PATH. Relative entries of PATH do not count: they mean the project.
 pub(crate) fn find_guard(host: &Host, session: &Session) -> Option<AbsPath> {
-    super::bwrap::first_on_path(host, session, "agent-sandbox").map(|resolved| resolved.path)
+    bwrap::first_on_path(host, session, "agent-sandbox").map(|resolved| resolved.path)
 }

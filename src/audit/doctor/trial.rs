@@ -65,14 +65,8 @@ fn error_in(said: &Diagnostics) -> Diagnostic {
 impl Trial {
     /// Returns the reason why the guard did not work, if it did not.
     pub(super) fn start(&self, host: &Host, allow_root: bool) -> Result<Option<String>, Diagnostic> {
-        let sandbox = Sandbox {
-            host: host.clone(),
-            session: self.session.clone(),
-            request: request(&self.session),
-            allow_root,
-            residue: Residue::Nothing,
-            json: false,
-        };
+        let sandbox = Sandbox::new(host.clone(), self.session.clone(), request(&self.session));
+        let sandbox = Sandbox { allow_root, residue: Residue::Nothing, ..sandbox };
         let ran = sandbox.run(&mut Silent { executable: self.session.executable.clone() });
         let Ran { conclusion, without_guard, .. } = ran.map_err(|Refusal(said)| error_in(&said))?;
         match conclusion.ending()? {

@@ -55,13 +55,6 @@ pub struct Guard {
     pub because: Vec<(Purpose, Origin)>,
 }
 
-impl Guard {
-    /// The arguments that start it; the command follows.
-    fn args(&self) -> [OsString; 4] {
-        [places::GUARD, SUBCOMMAND, &self.hash, "--"].map(OsString::from)
-    }
-}
-
 /// The whole command. What is printed is what is executed.
 #[derive(Clone, Debug)]
 pub struct Argv {
@@ -136,8 +129,8 @@ impl Argv {
 
     /// The arguments that bwrap executes.
     pub fn inside(&self) -> Vec<OsString> {
-        let guard = self.guard.iter().flat_map(Guard::args);
-        guard.chain(self.command.iter().cloned()).collect()
+        let args = |guard: &Guard| [places::GUARD, SUBCOMMAND, &guard.hash, "--"].map(OsString::from);
+        self.guard.iter().flat_map(args).chain(self.command.iter().cloned()).collect()
     }
 }
 

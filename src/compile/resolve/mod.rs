@@ -15,11 +15,11 @@ mod tracked;
 mod unnamed_ancestors;
 mod walk;
 mod walk_snapshot;
-mod written;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,7 +34,6 @@ use mounts::Mounts;
 use pattern::{MAX_PATTERN_BYTES, Pattern};
 pub(crate) use pattern::{NamePattern, has_metacharacter as looks_like_pattern};
 use walk::WalkPattern;
-use written::anchored;
 
 pub use future_globs::{FutureGlobs, FutureMatch};
 pub use mounts::AliasOf;
@@ -45,7 +44,6 @@ pub use second_places::SecondPlace;
 pub(crate) use tracked::TrackedFiles;
 pub use unnamed_ancestors::UnnamedAncestors;
 pub use walk_snapshot::WalkSnapshot;
-pub(crate) use written::named_like_pattern;
 
 /// A rule at a path that exists (or will, before the start).
 #[derive(Clone, Debug)]
@@ -341,4 +339,35 @@ fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static st
     } else {
         None
     }
+}
+
+/// The directory that the text starts from, and the text without `~`.
+fn anchored<'t>(rule: &'t Rule, home: &'t AbsPath) -> (&'t AbsPath, &'t OsStr) {
+    match rule.text.as_bytes() {
+        b"~" => (home, OsStr::new(".")),
+        [b'~', b'/', rest @ ..] => {
+            // `~//x` must not become the absolute path `/x`.
+            let start = rest.iter().position(|byte| *byte != b'/').unwrap_or(rest.len());
+            (home, OsStr::from_bytes(&rest[start..]))
+        }
+        _ => (&rule.base, &rule.text),
+    }
+}
+
+/// A file whose name is the text of a pattern, or the first components of it up to the first with a
+/// wildcard: `app/[id]` for `app/[id]/**`. Also returns how many bytes of the text name it.
+pub(crate) fn named_like_pattern(host: &Host, home: &AbsPath, rule: &Rule) -> Option<(AbsPath, usize)> {
+    let (anchor, text) = anchored(rule, home);
+    let bytes = text.as_bytes();
+    // A text with escapes already says that a name is meant.
+    if !pattern::has_metacharacter(text) || bytes.contains(&b'\\') {
+        return None;
+    }
+    let has_wildcard =
+        |end: &usize| bytes[*end] == b'/' && pattern::has_metacharacter(OsStr::from_bytes(&bytes[..*end]));
+    let first = (0..bytes.len()).find(has_wildcard);
+    [bytes.len()].into_iter().chain(first).find_map(|end| {
+        let found = host.resolve(&anchor.as_path().join(OsStr::from_bytes(&bytes[..end]))).ok()?;
+        found.kind.map(|_| (found.path, rule.text.len() - (bytes.len() - end)))
+    })
 }

@@ -1,6 +1,6 @@
-//! Missing paths: those that a start creates, for rules that ask for them and for installed programs
-//! that need them (SPEC P9), and those at which a placeholder could stand (SPEC M4–M6). `decide`
-//! tells which of the latter need one.
+//! Missing paths: those that a start creates, for rules that ask for them and for installed
+//! programs that need them (SPEC P9), and those at which a placeholder could stand (SPEC M4–M6).
+//! `decide` tells which of the latter need one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,8 +10,7 @@ use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule};
 
-use super::Resolver;
-use super::written::anchored;
+use super::{Resolver, anchored};
 
 const LARGEST_EXCLUDE: u64 = 1 << 20;
 
