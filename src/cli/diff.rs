@@ -171,7 +171,6 @@ fn nothing(name: String, note: Option<String>) -> Operand {
 }
 
 impl Operands<'_> {
-    /// The project's file as it is now.
     fn current(&self) -> Result<Operand, Diagnostic> {
         if let Some(source) = layers::project_source(self.host, self.project)? {
             return Ok((source, None));

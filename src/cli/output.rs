@@ -71,7 +71,6 @@ impl Output {
         }
     }
 
-    /// Whether diagnostics are JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.format, Format::Json)
     }

@@ -61,7 +61,6 @@ pub(super) struct Terminal<'a> {
     pub(super) options: &'a Options,
     pub(super) output: &'a Output,
     pub(super) command: &'a dyn Fn(&Compiled) -> Vec<OsString>,
-    /// Gives the command other streams than the caller's.
     pub(super) streams: &'a mut dyn FnMut(&Prepared) -> Result<GivenStreams, Diagnostic>,
 }
 

@@ -13,7 +13,7 @@ mod wording;
 pub use code::{Code, Severity};
 pub(crate) use quoting::{quote, shell_quote};
 pub use render::{Format, Limits, render, render_within};
-pub use wording::{listed, nearest, reason};
+pub use wording::{listed, nearest, or_none, reason};
 
 use crate::policy::{AbsPath, Origin};
 

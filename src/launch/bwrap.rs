@@ -16,7 +16,6 @@ use crate::sys::{landlock, seccomp};
 
 use super::mount_files;
 
-/// The first program of this name on PATH.
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
     session.path_folders().find_map(|folder| host.program(&folder.join(name)))
 }

@@ -20,7 +20,6 @@ use crate::sys::{fd, landlock, namespaces};
 use super::look::Look;
 use super::streams::Streams;
 
-/// The facts of a run for the guard.
 pub(super) fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
     let identities = argv.guard.as_ref().map(|guard| look.identities(&guard.plan)).unwrap_or_default();
     let command = argv.is_command_too_long().then(|| argv.command.iter().cloned().map(Word).collect());

@@ -141,7 +141,6 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The reports of one project.
 pub(crate) struct Reports<'a> {
     host: &'a Host,
     state: &'a AbsPath,

@@ -118,7 +118,6 @@ struct RetryState {
     has_repeated: bool,
 }
 
-/// The aim of a preparation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aim {
     Start,

@@ -19,7 +19,6 @@ pub(super) fn missing_consent(code: Code, host: &Host, layers: &Layers, widening
     Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants).help(help))
 }
 
-/// The grants without consent, and why consent is missing.
 fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<(String, Vec<&'w Granted>)> {
     let all: Vec<&Granted> = widening.grants.iter().collect();
     if all.is_empty() {

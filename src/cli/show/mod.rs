@@ -5,6 +5,7 @@ mod tree;
 use crate::audit::show::{self, Shown};
 use crate::compile::config::Tmp;
 use crate::compile::policy::Setting;
+use crate::diagnostic::or_none;
 use crate::host::Host;
 
 use super::answer::Answered;
@@ -62,8 +63,9 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
         let part = if file.forbids_only { ", only what it forbids" } else { "" };
         format!("{} ({}{part})", file.path, file.layer.name())
     });
-    line("files", or_none(files.collect()));
-    line("presets", or_none(shown.presets.iter().map(|preset| format!("@{}", preset.name)).collect()));
+    line("files", or_none(&files.collect::<Vec<_>>()));
+    let presets = shown.presets.iter().map(|preset| format!("@{}", preset.name));
+    line("presets", or_none(&presets.collect::<Vec<_>>()));
     line("network", on(&shown.network));
     line("docker", on(&shown.docker));
     line("nested", on(&shown.nested));
@@ -74,21 +76,17 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
     line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
     let require = shown.require.iter().map(|one| format!("{} ({})", one.protection, one.origin));
-    line("require", or_none(require.collect()));
+    line("require", or_none(&require.collect::<Vec<_>>()));
     let variables = &shown.environment;
     let (passed, unset, set) = (variables.passed.len(), variables.unset.len(), variables.set.len());
     let others = if variables.inherit.value { "others pass" } else { "others do not pass" };
     line("environment", format!("{passed} pass, {unset} unset, {set} set; {others} ({})", variables.inherit.origin));
     if !shown.created.is_empty() {
-        line("created", or_none(shown.created.iter().map(ToString::to_string).collect()));
+        line("created", shown.created.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     }
     out + "\n" + &tree::text(&shown.paths, folding, paint)
 }
 
 fn on(setting: &Setting<bool>) -> String {
     format!("{} ({})", if setting.value { "on" } else { "off" }, setting.origin)
-}
-
-fn or_none(parts: Vec<String>) -> String {
-    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }

@@ -115,7 +115,6 @@ struct Attempt {
     compiled: Compiled,
     argv: Argv,
     on_host: ProbeAnswers,
-    /// A file in memory that takes the answers of the probe.
     report: File,
     /// The probe tries to reach this socket of the host.
     _listener: UnixListener,

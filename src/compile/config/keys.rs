@@ -9,7 +9,6 @@ use crate::policy::{HardLinks, IfMissing, Refinements, Sourced};
 /// The keys of a table that fills a `T`.
 pub(super) type KeyTable<T> = &'static [KeyReader<T>];
 
-/// A key, and the function that reads its value.
 pub(super) type KeyReader<T> = (&'static str, fn(&mut Walk<'_>, &'static str, &TomlValue<'_>, &mut T));
 
 pub(super) const TOP_LEVEL: KeyTable<ConfigFile> = &[
@@ -57,7 +56,6 @@ pub(super) const BUILTIN: KeyTable<BuiltinPreset> = &[
     ("include", |walk, key, value, it| it.definition.include = walk.preset_names(key, value)),
 ];
 
-/// The table form of an entry, while it is read.
 #[derive(Default)]
 pub(super) struct EntryTable {
     pub path: Option<Sourced<String>>,

@@ -62,9 +62,8 @@ pub struct Argv {
     pub operations: Vec<Operation>,
     pub guard: Option<Guard>,
     pub command: Vec<OsString>,
-    /// Directories that must exist before bwrap starts.
+    /// Directories that must exist before bwrap starts, and files.
     pub create: Vec<AbsPath>,
-    /// Files that must exist before bwrap starts.
     pub new_files: Vec<NewFile>,
     /// The command's environment. bwrap is started with it and with nothing else, because
     /// `/proc/1/environ` shows bwrap's environment inside.

@@ -90,7 +90,7 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
-    /// Directories to create before the start.
+    /// Directories to create before the start, and files.
     pub create: Vec<AbsPath>,
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,

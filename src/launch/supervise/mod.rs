@@ -36,7 +36,6 @@ use run::Run;
 /// How a supervised start ended.
 #[derive(Debug)]
 pub(crate) enum Conclusion {
-    /// The command ran.
     Ended(Ending),
     /// The command did not run, or bwrap was killed under it.
     Failed(Diagnostic),

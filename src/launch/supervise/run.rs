@@ -39,14 +39,12 @@ pub(super) struct Run<'a> {
     pub(super) init: Option<Process>,
     /// The command's namespaces, once the guard has named itself.
     namespaces: Option<Namespaces>,
-    /// The guard's report of a failure.
     failure: Option<Report>,
     guarded: bool,
     /// The kernel tells only the leader of a session that its terminal is gone.
     pub(super) leads_session: bool,
     /// Signals that came before the command started.
     pub(super) early: Vec<Signal>,
-    /// The signal that ended the start.
     pub(super) abandoned_by: Option<Signal>,
     /// We were continued, and have not looked yet whether the command was, too.
     pub(super) continued: bool,
@@ -59,7 +57,6 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Starts bwrap.
     pub(super) fn start(
         signals: &'a Signals,
         argv: &Argv,

@@ -269,7 +269,6 @@ impl<'a> Comparison<'a> {
         is_open && (decision.shows_socket || is_engine() || is_service())
     }
 
-    /// Paths where device nodes work in `after` and not in `before`.
     fn devices(&self) -> Vec<&'a AbsPath> {
         let before: Vec<&AbsPath> = with_devices(&self.before.plan).collect();
         let is_new = |path: &&AbsPath| !before.iter().any(|known| path.is_within(known));
