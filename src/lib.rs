@@ -75,7 +75,6 @@ impl Sandbox {
     }
 
     /// Uses this `agent-sandbox` as the guard. It must be of the version of this library.
-    #[must_use]
     pub fn guard(mut self, executable: impl AsRef<Path>) -> Self {
         let found = std::fs::canonicalize(executable).ok();
         self.session.executable = found.and_then(AbsPath::normalize);
@@ -83,49 +82,42 @@ impl Sandbox {
     }
 
     /// Sets a variable of the caller's environment, from which the policy chooses.
-    #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.session.env.insert(name.into(), value.into());
         self
     }
 
     /// Makes a path, or what a pattern matches, read-only.
-    #[must_use]
     pub fn ro(mut self, path: impl Into<OsString>) -> Self {
         self.request.ro.push(path.into());
         self
     }
 
     /// Makes a path writable.
-    #[must_use]
     pub fn rw(mut self, path: impl Into<OsString>) -> Self {
         self.request.rw.push(path.into());
         self
     }
 
     /// Hides the contents of a path.
-    #[must_use]
     pub fn exclude(mut self, path: impl Into<OsString>) -> Self {
         self.request.exclude.push(path.into());
         self
     }
 
     /// Turns a preset on, or off with `!NAME`.
-    #[must_use]
     pub fn preset(mut self, name: impl Into<OsString>) -> Self {
         self.request.presets.push(name.into());
         self
     }
 
     /// Shares the host's network, or does not.
-    #[must_use]
     pub fn network(mut self, shared: bool) -> Self {
         self.request.network = Some(shared);
         self
     }
 
     /// Runs although the caller is root.
-    #[must_use]
     pub fn allow_root(mut self) -> Self {
         self.allow_root = true;
         self
@@ -190,6 +182,7 @@ impl CompiledSandbox {
 }
 
 /// A command that will run in a sandbox.
+#[must_use]
 pub struct SandboxedCommand<'s> {
     sandbox: &'s Sandbox,
     command: Vec<OsString>,
@@ -199,7 +192,6 @@ pub struct SandboxedCommand<'s> {
 impl SandboxedCommand<'_> {
     /// Collects standard output and standard error; standard input is empty. Without this the
     /// command has the caller's streams.
-    #[must_use]
     pub fn capture(self) -> Self {
         Self { captures: true, ..self }
     }

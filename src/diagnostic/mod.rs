@@ -17,6 +17,7 @@ pub use wording::{listed, nearest, or_none, reason};
 
 use crate::policy::{AbsPath, Origin};
 
+#[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub code: Code,
@@ -42,32 +43,27 @@ impl Diagnostic {
         Self { code, message: message.into(), origin: None, details: Box::default(), help: None, is_note: false }
     }
 
-    #[must_use]
     pub fn at(mut self, origin: &Origin) -> Self {
         self.origin = Some(origin.clone());
         self
     }
 
-    #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    #[must_use]
     pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.details.notes = notes.into_iter().collect();
         self
     }
 
-    #[must_use]
     pub fn paths(mut self, paths: impl IntoIterator<Item = AbsPath>) -> Self {
         self.details.paths = paths.into_iter().collect();
         self
     }
 
     /// Turns the diagnostic into a note if `is_so`.
-    #[must_use]
     pub fn as_note(mut self, is_so: bool) -> Self {
         self.is_note = is_so;
         self

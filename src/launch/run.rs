@@ -28,6 +28,7 @@ use super::{Conclusion, GivenStreams, Recheck, Reports, Supervisor};
 const RETRIES: usize = 3;
 
 /// A sandbox for one project: the caller, the request, and how a run starts.
+#[must_use]
 #[derive(Clone)]
 pub struct Sandbox {
     pub(crate) host: Host,

@@ -102,8 +102,12 @@ fn resolution(
     (added, lost): &Changed,
 ) -> Resolution {
     let resolve = |policy: &Policy| {
-        let resolution = resolve::resolve(host, session, layers, policy, &mut Diagnostics::default());
-        without_new_services(resolution, full)
+        let mut resolution = resolve::resolve(host, session, layers, policy, &mut Diagnostics::default());
+        // Services that started since `full` was resolved: the file did not open these. If the file
+        // allows such a service, it has a match at that path.
+        let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
+        resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
+        resolution
     };
     // A directory that will be made counts as there for all rules.
     let creates = |rule: &Arc<Rule>| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
@@ -151,12 +155,4 @@ fn resolution(
 fn may_hide(found: &Match) -> bool {
     let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
     hides && found.kind == FileKind::Directory
-}
-
-/// Drops masks of services that started since `full` was resolved: the file did not open these. If
-/// the file allows such a service, it has a match at that path.
-fn without_new_services(mut resolution: Resolution, full: &Compiled) -> Resolution {
-    let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
-    resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
-    resolution
 }

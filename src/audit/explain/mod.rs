@@ -187,20 +187,14 @@ impl<'a> Explainer<'a> {
                     .help("ask for the folder that you cannot look into: what governs it governs what is in it, unless a rule names that")
             }
         })?;
-        match self.file_around(&resolved) {
-            Some(file) => {
+        let nearest = || resolved.path.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)));
+        match resolved.kind.is_none().then(nearest).flatten() {
+            Some((kind, file)) if kind != FileKind::Directory => {
                 let message = format!("nothing can be at `{asked}`: `{file}` is no directory");
                 invalid(message, "ask for the file itself")
             }
-            None => Ok(resolved),
+            _ => Ok(resolved),
         }
-    }
-
-    /// The nearest path above a missing one, if it exists and is no directory.
-    fn file_around(&self, resolved: &Resolved) -> Option<AbsPath> {
-        let missing = resolved.kind.is_none().then_some(&resolved.path)?;
-        let nearest = missing.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)))?;
-        (nearest.0 != FileKind::Directory).then_some(nearest.1)
     }
 
     /// The other paths at which mounts show the same file or directory: mounts of the host, or a

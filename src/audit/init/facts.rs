@@ -98,7 +98,7 @@ impl Facts {
             for linter in linters.iter_mut().filter(|linter| linter.covers(&path, root)) {
                 linter.files.push(path.clone());
             }
-            if let Some(secrets::Looks { like, by_preset }) = secrets::looks(host, &path) {
+            if let Some((like, by_preset)) = secrets::looks_like(host, &path) {
                 let (is_tracked, has_other_names) = (tracked.holds(&path), has_other_names(host, &path));
                 self.secrets.push(Secret { path, like, by_preset, is_tracked, has_other_names });
             }

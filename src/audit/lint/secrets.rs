@@ -14,14 +14,6 @@ use crate::policy::AbsPath;
 /// Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Looks {
-    /// As in "looks like …".
-    pub like: &'static str,
-    /// `@secrets` hides files of this name.
-    pub by_preset: bool,
-}
-
 #[derive(Clone, Copy)]
 enum Proof {
     Name,
@@ -128,14 +120,15 @@ impl Proof {
     }
 }
 
-/// Whether the regular file at `path`, which holds no symlinks, looks like a secret.
-pub(crate) fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
+/// The secret that the regular file at `path`, which holds no symlinks, looks like, and whether
+/// `@secrets` hides files of this name.
+pub(crate) fn looks_like(host: &Host, path: &AbsPath) -> Option<(&'static str, bool)> {
     let name = path.file_name().and_then(OsStr::to_str)?;
     let is_like = |(_, proof, patterns): &&(&str, Proof, &[&str])| {
         patterns.iter().any(|pattern| fits(pattern, name)) && proof.holds(host, path)
     };
     let (like, ..) = NAMES.iter().find(is_like)?;
-    Some(Looks { like, by_preset: *like == ENVIRONMENT })
+    Some((like, *like == ENVIRONMENT))
 }
 
 /// The secrets in well-known places of the home and in the home itself, each with its kind.
@@ -149,7 +142,7 @@ pub(crate) fn in_home(host: &Host, home: &AbsPath) -> Vec<(AbsPath, &'static str
     let files = entries.into_iter().filter(|entry| entry.kind == FileKind::File && !entry.is_socket);
     let beside = files.filter_map(|entry| {
         let path = existing(entry.name.as_ref())?;
-        let like = looks(host, &path)?.like;
+        let (like, _) = looks_like(host, &path)?;
         Some((path, like))
     });
     let mut all: Vec<(AbsPath, &str)> = known.chain(beside).collect();
@@ -165,7 +158,7 @@ mod tests {
     fn like(name: &str, content: &str) -> Option<&'static str> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(name), content).unwrap();
-        looks(&Host::at(folder.path()), &AbsPath::root().child(name)).map(|looks| looks.like)
+        looks_like(&Host::at(folder.path()), &AbsPath::root().child(name)).map(|(like, _)| like)
     }
 
     #[test]

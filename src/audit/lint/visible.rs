@@ -35,9 +35,9 @@ pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &m
         }
         if found.is_socket {
             findings.extend(socket(compiled, &path));
-        } else if let Some(looks) = secrets::looks(host, &path) {
+        } else if let Some((like, _)) = secrets::looks_like(host, &path) {
             let is_held = tracked.holds(&path);
-            let said = if is_held { held_by_git(&path, looks.like) } else { readable(compiled, &path, looks.like) };
+            let said = if is_held { held_by_git(&path, like) } else { readable(compiled, &path, like) };
             findings.push(LintFinding::on(&path, said));
             seen.insert(path);
         }

@@ -117,7 +117,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let search = root::search(host, &cwd, &home, diagnostics);
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
 
-    let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
+    let repository = git::discover(host, &search.root, &search.root_and_above, diagnostics);
     let git_nested = git::nested::nested(host, &search.root, repository.as_ref());
     let git_settings: Vec<AbsPath> = [home.child(".gitconfig"), configuration.join("git/config")]
         .into_iter()
@@ -144,7 +144,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let mut reader = LayerReader { host, names_from, diagnostics, layers, own_files, absent };
     reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &project.root);
     reader.read(LayerKind::User, &configuration.join("agent-sandbox/config.toml"), &project.root);
-    for folder in search.above_root().iter().rev() {
+    for folder in search.root_and_above.iter().skip(1).rev() {
         if let Some(layer) = reader.read(LayerKind::Project, &folder.child(PROJECT_FILE), folder) {
             layer.protective_only = true;
         }
