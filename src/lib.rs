@@ -251,7 +251,7 @@ impl Embedding {
         let (from_stdout, stdout) = io::pipe()?;
         let (from_stderr, stderr) = io::pipe()?;
         self.readers = [from_stdout, from_stderr].map(|pipe| Some(thread::spawn(move || read_all(pipe))));
-        Ok(GivenStreams { stdin: Some(stdin), stdout: Some(stdout.into()), stderr: Some(stderr.into()) })
+        Ok([Some(stdin), Some(stdout.into()), Some(stderr.into())])
     }
 }
 

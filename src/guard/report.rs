@@ -82,8 +82,7 @@ impl Report {
             Self::Ready => refusal("the guard did not end as it should"),
             Self::Refused(why) | Self::Changed(why) => refusal(why),
             Self::Unavailable(why) => {
-                let message = format!("the guard cannot work on this machine: {why}");
-                Diagnostic::new(Code::GuardUnavailable, message)
+                Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
                     .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
             }
             Self::MountLimit(why) => {

@@ -90,8 +90,7 @@ fn check_libraries(plan: &Plan, executable: &AbsPath) -> Result<(), Diagnostic> 
     let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
     let mut needed = mapped(&maps).into_iter().filter(|file| file != executable);
     let Some(file) = needed.find(|file| !plan.view(file).shows_host()) else { return Ok(()) };
-    let message = format!("the guard needs `{file}`, which the sandbox does not show");
-    Err(Diagnostic::new(Code::GuardUnavailable, message)
+    Err(Diagnostic::new(Code::GuardUnavailable, format!("the guard needs `{file}`, which the sandbox does not show"))
         .help("show it with a `ro` rule, use a static build, or run on bwrap alone with `--no-guard`"))
 }
 

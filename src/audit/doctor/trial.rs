@@ -96,6 +96,6 @@ impl FrontEnd for Silent {
 
     fn streams(&mut self, _: &Prepared) -> Result<GivenStreams, Diagnostic> {
         let null = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
-        Ok(GivenStreams { stdin: null(), stdout: null(), stderr: null() })
+        Ok([null(), null(), null()])
     }
 }

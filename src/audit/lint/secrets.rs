@@ -25,6 +25,7 @@ enum Proof {
 
 const PRIVATE_KEY: Proof = Proof::Any(&["PRIVATE KEY-----"]);
 const NPM_TOKEN: Proof = Proof::Any(&["_authToken=", "_auth=", "_password="]);
+const NUGET_PASSWORD: Proof = Proof::Any(&["ClearTextPassword", "\"Password\""]);
 const CLUSTER: Proof = Proof::Any(&["client-key-data:", "token:", "password:"]);
 const OAUTH: Proof = Proof::Any(&["\"private_key\"", "\"refresh_token\"", "\"client_secret\"", "\"access_token\""]);
 const SERVICE_ACCOUNT: Proof = Proof::All(&["\"service_account\"", "\"private_key\""]);
@@ -65,11 +66,8 @@ const IN_HOME: &[(&str, Proof, &[&str])] = &[
     ("a private key of SSH", Proof::Name, &[".ssh/id_rsa", ".ssh/id_ecdsa", ".ssh/id_ed25519"]),
     ("credentials of AWS", Proof::Name, &[".aws/credentials"]),
     ("credentials of Azure", Proof::Name, &[".azure/msal_token_cache.json"]),
-    (
-        "credentials of Google Cloud",
-        Proof::Name,
-        &[".config/gcloud/application_default_credentials.json", ".config/gcloud/credentials.db"],
-    ),
+    ("credentials of Google Cloud", Proof::Name, &[".config/gcloud/application_default_credentials.json"]),
+    ("credentials of Google Cloud", Proof::Name, &[".config/gcloud/credentials.db"]),
     ("a token of GitHub", Proof::Any(&["oauth_token"]), &[".config/gh/hosts.yml", ".config/hub"]),
     ("a token of GitLab", Proof::Any(&["token:"]), &[".config/glab-cli/config.yml"]),
     ("passwords of git remotes", Proof::Name, &[".config/git/credentials"]),
@@ -81,11 +79,7 @@ const IN_HOME: &[(&str, Proof, &[&str])] = &[
     ("a token of a package registry", Proof::Any(&["oauth", "password", "bearer"]), &[".config/composer/auth.json"]),
     ("a password of a package registry", Proof::Any(&["<password>"]), &[".m2/settings.xml"]),
     ("a password of a package registry", Proof::Any(&["assword=", "oken="]), &[".gradle/gradle.properties"]),
-    (
-        "a password of a package registry",
-        Proof::Any(&["ClearTextPassword", "\"Password\""]),
-        &[".nuget/NuGet/NuGet.Config"],
-    ),
+    ("a password of a package registry", NUGET_PASSWORD, &[".nuget/NuGet/NuGet.Config"]),
     ("a token of Terraform", Proof::Any(&["\"token\""]), &[".terraform.d/credentials.tfrc.json"]),
     ("credentials of remote storage", Proof::Any(&["pass =", "token =", "secret"]), &[".config/rclone/rclone.conf"]),
     ("credentials of remote storage", Proof::Any(&["secret_key ="]), &[".s3cfg"]),

@@ -69,8 +69,7 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
         return None;
     }
     let name = form.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-    let message = format!("`{name}` {what}: {}", needs.join(", and "));
-    Some(Diagnostic::new(Code::IncompleteForm, message).help(help))
+    Some(Diagnostic::new(Code::IncompleteForm, format!("`{name}` {what}: {}", needs.join(", and "))).help(help))
 }
 
 /// What `launch` does to the process that becomes bwrap.

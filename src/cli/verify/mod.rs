@@ -134,7 +134,7 @@ impl Attempt {
         let report = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC);
         let report = report.map(File::from).map_err(|e| cannot("the report")(e.into()))?;
         let theirs: OwnedFd = report.try_clone().map_err(cannot("the report"))?.into();
-        let streams = GivenStreams { stdin: Some(questions), stdout: Some(theirs), stderr: None };
+        let streams = [Some(questions), Some(theirs), None];
         let (compiled, argv) = (compiled.clone(), argv.clone());
         Ok((Self { examination, compiled, argv, on_host, report, _listener: listener }, streams))
     }

@@ -249,8 +249,7 @@ impl LayerReader<'_> {
         self.read(LayerKind::Project, &file, &base);
         if self.absent.last() == Some(&file) {
             let message = format!("`{}` does not exist", escape_for_display(path.as_os_str()));
-            let help = "name an existing file";
-            self.diagnostics.push(Diagnostic::new(Code::MissingConfig, message).help(help));
+            self.diagnostics.push(Diagnostic::new(Code::MissingConfig, message).help("name an existing file"));
         }
         // The links that lead to the file are ours as well.
         if let Some(own) = self.own_files.iter_mut().find(|own| own.path == file) {

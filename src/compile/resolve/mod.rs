@@ -220,8 +220,7 @@ impl<'a> Resolver<'a> {
     fn rule(&mut self, rule: &Arc<Rule>, patterns: &mut Vec<WalkPattern>) {
         // The parser refuses this in a file, but a flag can say it.
         if rule.text.is_empty() {
-            let help = "write \".\" for the working directory";
-            return self.report(rule, Code::InvalidPath, "the path is empty", help);
+            return self.report(rule, Code::InvalidPath, "the path is empty", "write \".\" for the working directory");
         }
         if rule.text.len() > MAX_PATTERN_BYTES {
             let message = format!("the path is longer than {MAX_PATTERN_BYTES} bytes");

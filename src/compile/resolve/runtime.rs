@@ -47,8 +47,7 @@ fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMou
         Ok(_) => return Vec::new(),
         Err(e) => {
             let message = format!("cannot follow `{RESOLV_CONF}`: {}", reason(&e));
-            let help = "repair it, or turn the network off";
-            diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
+            diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help("repair it, or turn the network off"));
             return Vec::new();
         }
     };

@@ -11,7 +11,6 @@
 //! One loop waits for all of it, without threads or signal handlers.
 
 mod bwrap;
-mod channel;
 mod ending;
 mod jobs;
 mod run;
@@ -57,13 +56,9 @@ impl Conclusion {
     }
 }
 
-/// Streams that replace the caller's standard streams for the command.
-#[derive(Debug, Default)]
-pub(crate) struct GivenStreams {
-    pub stdin: Option<OwnedFd>,
-    pub stdout: Option<OwnedFd>,
-    pub stderr: Option<OwnedFd>,
-}
+/// Streams that replace the caller's standard streams for the command: standard input, standard
+/// output, standard error.
+pub(crate) type GivenStreams = [Option<OwnedFd>; 3];
 
 /// While it exists, signals wait for the run or for its drop, so that no signal interrupts the work
 /// before and after a run. It blocks the signals of one thread: other threads of the process must

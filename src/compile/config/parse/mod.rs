@@ -176,8 +176,7 @@ impl<'a> Walk<'a> {
         }
         let written = self.source.text.get(value.span()).unwrap_or_default();
         let is_lone = written.starts_with(['"', '\'', '{']) && !written.contains('\n');
-        let help = is_lone.then(|| format!("write `{key} = [{}]`", printable(written)));
-        self.wrong_type(key, "an array", value, help);
+        self.wrong_type(key, "an array", value, is_lone.then(|| format!("write `{key} = [{}]`", printable(written))));
         &[]
     }
 
