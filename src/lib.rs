@@ -55,7 +55,7 @@ use compile::request::Request;
 use diagnostic::reason;
 use host::Host;
 use host::session::Session;
-use launch::{Conclusion, FrontEnd, GivenStreams, Prepared, Residue};
+use launch::{FrontEnd, GivenStreams, Prepared};
 use policy::path::AbsPath;
 
 pub use compile::lower::Argv;
@@ -71,18 +71,10 @@ impl Sandbox {
         let host = Host::system();
         let session = Session::of_this_process(Some(directory.as_ref()))?;
         let executable = launch::find_guard(&host, &session);
-        Ok(Self {
-            host,
-            session: Session { executable, ..session },
-            request: Request::default(),
-            allow_root: false,
-            residue: Residue::Requested,
-            json: false,
-        })
+        Ok(Self::new(host, Session { executable, ..session }, Request::default()))
     }
 
     /// Uses this `agent-sandbox` as the guard. It must be of the version of this library.
-    #[must_use]
     pub fn guard(mut self, executable: impl AsRef<Path>) -> Self {
         let found = std::fs::canonicalize(executable).ok();
         self.session.executable = found.and_then(AbsPath::normalize);
@@ -90,49 +82,42 @@ impl Sandbox {
     }
 
     /// Sets a variable of the caller's environment, from which the policy chooses.
-    #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.session.env.insert(name.into(), value.into());
         self
     }
 
     /// Makes a path, or what a pattern matches, read-only.
-    #[must_use]
     pub fn ro(mut self, path: impl Into<OsString>) -> Self {
         self.request.ro.push(path.into());
         self
     }
 
     /// Makes a path writable.
-    #[must_use]
     pub fn rw(mut self, path: impl Into<OsString>) -> Self {
         self.request.rw.push(path.into());
         self
     }
 
     /// Hides the contents of a path.
-    #[must_use]
     pub fn exclude(mut self, path: impl Into<OsString>) -> Self {
         self.request.exclude.push(path.into());
         self
     }
 
     /// Turns a preset on, or off with `!NAME`.
-    #[must_use]
     pub fn preset(mut self, name: impl Into<OsString>) -> Self {
         self.request.presets.push(name.into());
         self
     }
 
     /// Shares the host's network, or does not.
-    #[must_use]
     pub fn network(mut self, shared: bool) -> Self {
         self.request.network = Some(shared);
         self
     }
 
     /// Runs although the caller is root.
-    #[must_use]
     pub fn allow_root(mut self) -> Self {
         self.allow_root = true;
         self
@@ -197,6 +182,7 @@ impl CompiledSandbox {
 }
 
 /// A command that will run in a sandbox.
+#[must_use]
 pub struct SandboxedCommand<'s> {
     sandbox: &'s Sandbox,
     command: Vec<OsString>,
@@ -206,7 +192,6 @@ pub struct SandboxedCommand<'s> {
 impl SandboxedCommand<'_> {
     /// Collects standard output and standard error; standard input is empty. Without this the
     /// command has the caller's streams.
-    #[must_use]
     pub fn capture(self) -> Self {
         Self { captures: true, ..self }
     }
@@ -222,12 +207,7 @@ impl SandboxedCommand<'_> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut front = Embedding::new(self.command, self.captures);
-        let failure = match self.sandbox.run(&mut front)?.conclusion {
-            Conclusion::Ended(ending) => Ok(ending),
-            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => Err(diagnostic),
-            Conclusion::Unavailable(why) => Err(Diagnostic::new(Code::StartFailed, why)),
-        };
-        let ending = match failure {
+        let ending = match self.sandbox.run(&mut front)?.conclusion.ending() {
             Ok(ending) => ending,
             Err(diagnostic) => {
                 front.said.push(diagnostic);
@@ -271,7 +251,7 @@ impl Embedding {
         let (from_stdout, stdout) = io::pipe()?;
         let (from_stderr, stderr) = io::pipe()?;
         self.readers = [from_stdout, from_stderr].map(|pipe| Some(thread::spawn(move || read_all(pipe))));
-        Ok(GivenStreams { stdin: Some(stdin), stdout: Some(stdout.into()), stderr: Some(stderr.into()) })
+        Ok([Some(stdin), Some(stdout.into()), Some(stderr.into())])
     }
 }
 

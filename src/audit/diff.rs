@@ -22,7 +22,6 @@ pub struct Diff {
     pub notes: Vec<String>,
 }
 
-/// Compares two policies, each with its name.
 pub fn diff(old: (&str, &Compiled), new: (&str, &Compiled)) -> Diff {
     let ((old_name, old), (new_name, new)) = (old, new);
     let widened = openings(old, new);

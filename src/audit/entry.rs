@@ -31,7 +31,6 @@ pub(super) fn folder_entry(path: &AbsPath, project: &Project) -> Option<String> 
     entry(path, project).map(|entry| format!("{}/\"", entry.trim_end_matches('"')))
 }
 
-/// A basic string of TOML.
 pub(super) fn toml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -11,7 +11,6 @@ mod entry;
 pub mod explain;
 pub mod init;
 pub mod lint;
-pub mod reports;
 pub mod revision;
 pub mod rule_json;
 pub mod show;

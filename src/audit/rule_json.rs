@@ -60,7 +60,6 @@ impl RuleJson {
         }
     }
 
-    /// The rule that won at `at`.
     pub(super) fn of_decision(compiled: &Compiled, at: &AbsPath, decision: &Decision) -> Self {
         let won = compiled.resolution.matches.iter().find(|found| found.path == *at && is_winner(found, decision));
         Self {
@@ -92,7 +91,6 @@ impl RuleJson {
     }
 }
 
-/// Whether the decision was made from this match.
 pub(super) fn is_winner(found: &Match, decision: &Decision) -> bool {
     let origin = match (&decision.origin, &found.alias_of) {
         (Origin::Alias { of, origin }, Some(alias_of)) if *of == alias_of.path => origin,

@@ -9,8 +9,21 @@ use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactor
 
 use crate::cli::print::PrintForm;
 use crate::compile::Request;
+use crate::diagnostic::nearest;
 
-use super::subcommand::Subcommand;
+use super::check::CheckArgs;
+use super::completions::CompletionsArgs;
+use super::diff::DiffArgs;
+use super::doctor::DoctorArgs;
+use super::explain::ExplainArgs;
+use super::init::InitArgs;
+use super::lint::LintArgs;
+use super::man::ManArgs;
+use super::report::ReportArgs;
+use super::schema::SchemaArgs;
+use super::show::ShowArgs;
+use super::trust::TrustArgs;
+use super::verify::VerifyArgs;
 
 /// Run a command in a sandbox compiled from a policy file
 ///
@@ -34,6 +47,37 @@ pub(super) struct Arguments {
     pub command: Vec<OsString>,
     #[command(subcommand)]
     pub subcommand: Option<Subcommand>,
+}
+
+// A comment on a variant would replace the documentation of its arguments in the help.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Subcommand {
+    Check(CheckArgs),
+    Explain(ExplainArgs),
+    Show(ShowArgs),
+    Diff(DiffArgs),
+    Verify(VerifyArgs),
+    Doctor(DoctorArgs),
+    Init(InitArgs),
+    Trust(TrustArgs),
+    Lint(LintArgs),
+    Report(ReportArgs),
+    Schema(SchemaArgs),
+    /// Remove what a run that was killed has left at blocked paths
+    ///
+    /// The next run does so as well. What was changed meanwhile is left, and named.
+    Sweep,
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+    /// Try what only a process that ends thereafter can try, for `doctor`
+    #[command(name = "__doctor", hide = true)]
+    DoctorProbe,
+    /// Be the probe of `verify`
+    #[command(name = "__verify", hide = true)]
+    VerifyProbe {
+        #[arg(long)]
+        on_host: bool,
+    },
 }
 
 const AFTER_HELP: &str = "\
@@ -156,8 +200,6 @@ impl Options {
         Request {
             config: file.config.clone(),
             no_project_config: file.no_project_config,
-            names_from: None,
-            supposed: None,
             ro: rules.ro.clone(),
             rw: rules.rw.clone(),
             exclude: rules.exclude.clone(),
@@ -168,6 +210,7 @@ impl Options {
             no_guard: self.mounts.no_guard,
             no_placeholders: self.exec,
             cwd: self.cwd.clone(),
+            ..Request::default()
         }
     }
 }
@@ -293,4 +336,11 @@ fn refuse_misplaced_flag(matches: &ArgMatches) -> Result<(), clap::Error> {
         return Err(mistake(ErrorKind::ArgumentConflict, message));
     }
     Ok(())
+}
+
+/// The subcommand that `wrong` was probably meant to be.
+pub(super) fn nearest_subcommand(wrong: &str) -> Option<String> {
+    let program = definition();
+    let names = program.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(|known| known.get_name());
+    nearest(wrong, names).map(str::to_owned)
 }

@@ -5,7 +5,7 @@ use std::iter;
 
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;
-use crate::compile::lower::{Argv, Machine};
+use crate::compile::lower::Machine;
 use crate::policy::{Exactness, Rule, escape_for_display};
 use crate::trust::Widening;
 
@@ -64,7 +64,6 @@ pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String
     out
 }
 
-/// The capabilities of the machine.
 pub(super) fn machine(machine: &Machine, compiled: &Compiled) -> String {
     let has = |has: bool| if has { "yes" } else { "no" };
     format!(
@@ -74,10 +73,6 @@ pub(super) fn machine(machine: &Machine, compiled: &Compiled) -> String {
         has(machine.kernel.seccomp),
         has(machine.kernel.landlock)
     )
-}
-
-pub(super) fn argv(argv: &Argv) -> String {
-    format!("argv:\n{}", argv.to_shell())
 }
 
 fn merged(compiled: &Compiled) -> Vec<String> {

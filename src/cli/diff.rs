@@ -1,7 +1,6 @@
 //! `agent-sandbox diff OLD [NEW]`.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -75,9 +74,16 @@ fn compare(host: &Host, options: &Options, arguments: &DiffArgs, output: &Output
     let session = super::session(options.cwd.as_deref())?;
     let request = options.request();
     let project = super::project(host, &session, &request)?;
-    let operands = Operands { host, session: &session, project: &project, allow_missing: arguments.allow_missing };
-    let (old, old_note) = operands.named(&arguments.old)?;
-    let (new, new_note) = arguments.new.as_deref().map_or_else(|| operands.current(), |new| operands.named(new))?;
+    let named = |operand: &OsStr| match operand.as_bytes() {
+        b"-" => read("standard input", io::stdin().lock()),
+        b"/dev/null" => Ok(nothing("/dev/null".to_owned(), None)),
+        [b'g', b'i', b't', b':', revision @ ..] => {
+            at_revision(host, &session, &project, OsStr::from_bytes(revision), arguments.allow_missing)
+        }
+        _ => file(Path::new(operand)),
+    };
+    let (old, old_note) = named(&arguments.old)?;
+    let (new, new_note) = arguments.new.as_deref().map_or_else(|| current(host, &project), named)?;
     let (old, new) = (Arc::new(old), Arc::new(new));
     let compiled = |which: &str, source: &Arc<Source>| {
         let request = Request { supposed: Some(Arc::clone(source)), ..request.clone() };
@@ -116,22 +122,18 @@ fn text(found: &Diff, paint: Paint) -> String {
     };
     let widths = (width(0, 60), width(1, 40));
     let mut out = String::new();
-    // Writing to a `String` cannot fail.
     for (rows, heading) in [(&widened, paint.bad("widened")), (&narrowed, paint.good("narrowed"))] {
         if rows.is_empty() {
             continue;
         }
-        let _ = writeln!(out, "{heading}");
+        out += &format!("{heading}\n");
         for [subject, change, rules] in rows {
-            let _ = writeln!(out, "  {subject:0$}  {change:1$}  {2}", widths.0, widths.1, paint.aside(rules));
+            out += &format!("  {subject:0$}  {change:1$}  {2}\n", widths.0, widths.1, paint.aside(rules));
         }
         out.push('\n');
     }
-    for note in &found.notes {
-        let _ = writeln!(out, "note: {note}");
-    }
-    let _ = writeln!(out, "{} widened, {} narrowed", widened.len(), narrowed.len());
-    out
+    out.extend(found.notes.iter().map(|note| format!("note: {note}\n")));
+    out + &format!("{} widened, {} narrowed\n", widened.len(), narrowed.len())
 }
 
 /// The subject, the change, and the rules that decide.
@@ -159,14 +161,6 @@ fn subject(what: &Subject) -> String {
     }
 }
 
-struct Operands<'a> {
-    host: &'a Host,
-    session: &'a Session,
-    project: &'a Project,
-    /// A revision without the file stands for no project file.
-    allow_missing: bool,
-}
-
 /// A text to compile instead of the project's file, and a note for the reader.
 type Operand = (Source, Option<String>);
 
@@ -175,38 +169,33 @@ fn nothing(name: String, note: Option<String>) -> Operand {
     (Source { name, text: String::new() }, note)
 }
 
-impl Operands<'_> {
-    /// The project's file as it is now.
-    fn current(&self) -> Result<Operand, Diagnostic> {
-        if let Some(source) = layers::project_source(self.host, self.project)? {
-            return Ok((source, None));
-        }
-        let note = format!("there is no `{PROJECT_FILE}` here now: NEW is the policy without one");
-        Ok(nothing(PROJECT_FILE.to_owned(), Some(note)))
+fn current(host: &Host, project: &Project) -> Result<Operand, Diagnostic> {
+    if let Some(source) = layers::project_source(host, project)? {
+        return Ok((source, None));
     }
+    let note = format!("there is no `{PROJECT_FILE}` here now: NEW is the policy without one");
+    Ok(nothing(PROJECT_FILE.to_owned(), Some(note)))
+}
 
-    fn named(&self, operand: &OsStr) -> Result<Operand, Diagnostic> {
-        match operand.as_bytes() {
-            b"-" => read("standard input", io::stdin().lock()),
-            b"/dev/null" => Ok(nothing("/dev/null".to_owned(), None)),
-            [b'g', b'i', b't', b':', revision @ ..] => self.revision(OsStr::from_bytes(revision)),
-            _ => file(Path::new(operand)),
-        }
+/// With `allow_missing`, a revision without the file stands for no project file.
+fn at_revision(
+    host: &Host,
+    session: &Session,
+    project: &Project,
+    revision: &OsStr,
+    allow_missing: bool,
+) -> Result<Operand, Diagnostic> {
+    if let Some(source) = revision::source_at(host, session, project, revision)? {
+        return Ok((source, None));
     }
-
-    fn revision(&self, revision: &OsStr) -> Result<Operand, Diagnostic> {
-        if let Some(source) = revision::source_at(self.host, self.session, self.project, revision)? {
-            return Ok((source, None));
-        }
-        let name = format!("git:{}", escape_for_display(revision));
-        if self.allow_missing {
-            let note = format!("there is no `{PROJECT_FILE}` at `{name}`: it stands for the policy without one");
-            return Ok(nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
-        }
-        let folder = &self.project.root;
-        Err(Diagnostic::new(Code::NoComparison, format!("`{name}` has no `{PROJECT_FILE}` in `{folder}`"))
-            .help("`--allow-missing` compares with the policy without a project file"))
+    let name = format!("git:{}", escape_for_display(revision));
+    if allow_missing {
+        let note = format!("there is no `{PROJECT_FILE}` at `{name}`: it stands for the policy without one");
+        return Ok(nothing(format!("{name}:{PROJECT_FILE}"), Some(note)));
     }
+    let message = format!("`{name}` has no `{PROJECT_FILE}` in `{}`", project.root);
+    let help = "`--allow-missing` compares with the policy without a project file";
+    Err(Diagnostic::new(Code::NoComparison, message).help(help))
 }
 
 /// Reads any file that the caller names, also the pipe of `<(command)`.

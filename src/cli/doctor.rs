@@ -1,7 +1,5 @@
 //! `agent-sandbox doctor`.
 
-use std::fmt::Write;
-
 use crate::audit::doctor::{self, Diagnosis, DoctorFinding, Feature, FindingStatus, probe};
 use crate::host::Host;
 
@@ -46,44 +44,40 @@ pub(super) fn answer(output: &Output) -> Answered {
     output.print_json(&probe::attempt())
 }
 
-// Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
 fn text(diagnosis: &Diagnosis, paint: Paint) -> String {
     let mut out = String::new();
     let names = diagnosis.findings.iter().map(|finding| &finding.name);
     let names = names.chain(diagnosis.bwrap_features.iter().map(|feature| &feature.flag));
     let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
     for DoctorFinding { name, status, found, effect, remedy } in &diagnosis.findings {
-        let _ = match status {
-            FindingStatus::Ok => write!(out, "{:7}", paint.good("ok")),
-            FindingStatus::Limited => write!(out, "{:7}", paint.warning("limited")),
-            FindingStatus::Missing => write!(out, "{:7}", paint.bad("missing")),
+        let status = match status {
+            FindingStatus::Ok => paint.good("ok"),
+            FindingStatus::Limited => paint.warning("limited"),
+            FindingStatus::Missing => paint.bad("missing"),
         };
-        let _ = writeln!(out, "  {:width$}  {found}", paint.heading(name));
+        out += &format!("{status:7}  {:width$}  {found}\n", paint.heading(name));
         for (title, text) in [("effect", effect), ("remedy", remedy)] {
             if let Some(text) = text {
-                let _ = writeln!(out, "{:7}  {:width$}  {}: {text}", "", "", paint.aside(title));
+                out += &format!("{:7}  {:width$}  {}: {text}\n", "", "", paint.aside(title));
             }
         }
     }
     if !diagnosis.bwrap_features.is_empty() {
-        let _ = writeln!(out, "\n{}", paint.heading("flags of bwrap"));
+        out += &format!("\n{}\n", paint.heading("flags of bwrap"));
         for Feature { flag, available, used_for } in &diagnosis.bwrap_features {
-            let _ = match available {
-                true => writeln!(out, "{:7}  {flag:width$}  {used_for}", paint.good("ok")),
-                false => writeln!(out, "{:7}  {flag:width$}  {used_for}", paint.aside("without")),
-            };
+            let is_there = if *available { paint.good("ok") } else { paint.aside("without") };
+            out += &format!("{is_there:7}  {flag:width$}  {used_for}\n");
         }
     }
-    let _ = match diagnosis.works {
-        true if !diagnosis.policy_is_valid => writeln!(
-            out,
-            "\n{}: a sandbox with the default policy works here; the policy here has errors: `agent-sandbox check`",
-            paint.good("ok")
+    let (status, summary) = match diagnosis.works {
+        true if !diagnosis.policy_is_valid => (
+            paint.good("ok"),
+            "a sandbox with the default policy works here; the policy here has errors: `agent-sandbox check`",
         ),
-        true => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` works here", paint.good("ok")),
-        false => writeln!(out, "\n{}: `agent-sandbox -- COMMAND` does not work here", paint.bad("missing")),
+        true => (paint.good("ok"), "`agent-sandbox -- COMMAND` works here"),
+        false => (paint.bad("missing"), "`agent-sandbox -- COMMAND` does not work here"),
     };
-    out
+    out + &format!("\n{status}: {summary}\n")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `agent-sandbox explain PATH…`.
 
 use std::ffi::OsString;
-use std::fmt::Write;
 
 use crate::audit::effective_access::EffectiveAccess;
 use crate::audit::explain::{
@@ -65,8 +64,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, outpu
 }
 
 pub fn text(explained: &Explained, paint: Paint) -> String {
-    let parts: Vec<String> = explained.paths.iter().map(|explanation| one(explanation, paint)).collect();
-    parts.join("\n")
+    explained.paths.iter().map(|explanation| one(explanation, paint)).collect::<Vec<_>>().join("\n")
 }
 
 fn one(explanation: &Explanation, paint: Paint) -> String {
@@ -77,10 +75,6 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
         paint.access(access, access),
         access.meaning()
     );
-    let mut line = |title: &str, text: &str| {
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(out, "  {} {text}", paint.aside(format!("{title:<7}")));
-    };
     let state = match explanation.kind {
         None if access.shows_host() || access == EffectiveAccess::Exclude => ", where nothing is",
         Some(HostKind::Symlink) => ", where the host has a symlink, which is not seen inside",
@@ -88,7 +82,9 @@ fn one(explanation: &Explanation, paint: Paint) -> String {
     };
     // The title stands before the first line only.
     let mut lines = |title: &str, lines: Vec<String>| {
-        lines.iter().enumerate().for_each(|(at, text)| line(if at == 0 { title } else { "" }, text));
+        let titles = std::iter::once(title).chain(std::iter::repeat(""));
+        let line = |(title, text)| format!("  {} {text}\n", paint.aside(format!("{title:<7}")));
+        out.extend(titles.zip(lines).map(line));
     };
     lines("path", vec![format!("{}{state}", explanation.path)]);
     lines("through", explanation.links.iter().map(|link| format!("{link}, a symlink")).collect());

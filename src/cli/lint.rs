@@ -1,7 +1,5 @@
 //! `agent-sandbox lint`.
 
-use std::fmt::Write;
-
 use clap::ValueEnum;
 
 use crate::audit::lint::{CODES, Lint, sarif};
@@ -109,14 +107,13 @@ fn text(lint: &Lint, paint: Paint) -> String {
     if !text.is_empty() {
         text.push('\n');
     }
-    // Writing to a `String` cannot fail.
     let more = lint.findings.len().saturating_sub(MOST_SHOWN);
     if more > 0 {
-        let _ = writeln!(text, "… and {more} more; `--format json` shows all\n");
+        text += &format!("… and {more} more; `--format json` shows all\n\n");
     }
     if lint.is_partial {
         let partial = "the project is too large to be looked at as a whole: some files were not seen";
-        let _ = writeln!(text, "{}", paint.aside(partial));
+        text += &format!("{}\n", paint.aside(partial));
     }
     let counted = |severity: Severity| match lint.count(severity) {
         0 => None,
@@ -125,10 +122,10 @@ fn text(lint: &Lint, paint: Paint) -> String {
     };
     let counts = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(counted);
     let counts = counts.collect::<Vec<_>>().join(", ");
-    let _ = match lint.is_clean() {
-        _ if counts.is_empty() => writeln!(text, "{}", paint.good("nothing found")),
-        true => writeln!(text, "{}", paint.good(counts)),
-        false => writeln!(text, "{}", paint.warning(counts)),
+    let total = match lint.is_clean() {
+        _ if counts.is_empty() => paint.good("nothing found".to_owned()),
+        true => paint.good(counts),
+        false => paint.warning(counts),
     };
-    text
+    text + &format!("{total}\n")
 }

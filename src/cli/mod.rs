@@ -2,7 +2,6 @@
 
 mod answer;
 mod args;
-mod bounded_write;
 mod check;
 mod completions;
 mod debug;
@@ -20,7 +19,6 @@ mod run;
 mod schema;
 mod show;
 mod style;
-mod subcommand;
 mod sweep;
 mod trust;
 mod verify;
@@ -32,7 +30,7 @@ use std::process::ExitCode;
 use crate::audit;
 use crate::compile::layers::{self, Project};
 use crate::compile::{Compiled, Request, guard_plan};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::guard;
 use crate::host::{Host, Session};
 use crate::launch::is_inside;
@@ -40,12 +38,11 @@ use crate::policy::AbsPath;
 use crate::trust::{self as judging, Judged};
 
 use answer::{Answered, CliError};
-use args::Options;
+use args::{Options, Subcommand};
 pub use explain::text as explained;
 use output::Output;
 pub use show::{Folding, text as shown};
 pub use style::Paint;
-use subcommand::Subcommand;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
 fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
@@ -59,8 +56,10 @@ fn project(host: &Host, session: &Session, request: &Request) -> Result<Project,
     let mut diagnostics = Diagnostics::default();
     let layers = layers::discover(host, session, &request, &mut diagnostics);
     layers.map(|layers| layers.project).ok_or_else(|| {
-        let why = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error).cloned();
-        why.unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here"))
+        diagnostics
+            .first_error()
+            .cloned()
+            .unwrap_or_else(|| Diagnostic::new(Code::InvalidCwd, "there is no project here"))
     })
 }
 

@@ -1,9 +1,14 @@
 //! Results go to standard output, everything else to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use clap::ColorChoice;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr, write};
+use rustix::stdio::stderr;
 use serde::Serialize;
 use serde_json::json;
 
@@ -13,7 +18,6 @@ use crate::sys::ablate::{self, Mitigation};
 
 use super::answer::Answered;
 use super::args::{MessageFormat, Options};
-use super::bounded_write;
 use super::progress::Progress;
 use super::style::Paint;
 
@@ -22,6 +26,10 @@ const MOST_FINDINGS: usize = 20;
 const MOST_DETAILS: usize = 100;
 /// Of a line. A path alone may have four thousand bytes.
 const MOST_CHARACTERS: usize = 400;
+
+/// The time that a reader may take for each [`PIECE`].
+const PATIENCE: Duration = Duration::from_secs(5);
+const PIECE: usize = 4096;
 
 /// Ends an escape sequence that the command may have begun, switches to the first character set and
 /// the usual colours, and leaves the alternate screen. Otherwise the report could not be seen.
@@ -63,7 +71,6 @@ impl Output {
         }
     }
 
-    /// Whether diagnostics are JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.format, Format::Json)
     }
@@ -131,7 +138,7 @@ impl Output {
         let limits = if ablate::is_off(Mitigation::BoundedReports) { Limits::NONE } else { limits };
         let text = render_within(said, self.format, &limits);
         let may_be_hidden = !self.is_json() && is_clever_terminal() && !ablate::is_off(Mitigation::TerminalReset);
-        bounded_write::to_stderr(if may_be_hidden { VISIBLE.to_owned() + &text } else { text })
+        write_bounded(if may_be_hidden { VISIBLE.to_owned() + &text } else { text })
     }
 
     pub(super) fn report_one(&self, diagnostic: Diagnostic) {
@@ -166,4 +173,37 @@ impl Output {
 fn is_clever_terminal() -> bool {
     let understands = |term: std::ffi::OsString| !term.is_empty() && term != "dumb";
     io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(understands)
+}
+
+/// Writes to standard error, and returns whether all of it was written. A terminal that is stopped
+/// takes nothing, and neither does a full pipe that nobody reads.
+///
+/// A thread waits for the reader, and ends with the process. Other ways do not bound every wait:
+/// O_NONBLOCK would change the file description of the caller, and a terminal that belongs to
+/// another user cannot be opened again.
+fn write_bounded(text: String) -> bool {
+    let pieces = text.len().div_ceil(PIECE);
+    let (sender, written) = mpsc::channel();
+    let write_all = move || {
+        let mut pieces = text.as_bytes().chunks(PIECE);
+        // The receiver sees an error as the end of the channel.
+        while pieces.next().is_some_and(|piece| write_piece(piece).is_ok() && sender.send(()).is_ok()) {}
+    };
+    let is_started = thread::Builder::new().spawn(write_all).is_ok();
+    is_started && (0..pieces).all(|_| written.recv_timeout(PATIENCE).is_ok())
+}
+
+fn write_piece(mut piece: &[u8]) -> Result<(), Errno> {
+    while !piece.is_empty() {
+        match retry_on_intr(|| write(stderr(), piece)) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(length) => piece = &piece[length..],
+            // The command has made the file description non-blocking.
+            Err(Errno::AGAIN) => {
+                let _ = poll(&mut [PollFd::from_borrowed_fd(stderr(), PollFlags::OUT)], None::<&Timespec>);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }

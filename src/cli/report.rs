@@ -1,12 +1,9 @@
 //! `agent-sandbox report`.
 
-use std::fmt::Write;
-
-use crate::audit::reports::ReportList;
 use crate::compile::layers;
 use crate::diagnostic::{Code, Diagnostic, Format, Limits, reason, render_within};
 use crate::host::Host;
-use crate::launch::{KeptReport, Reports};
+use crate::launch::{KeptReport, ReportList, Reports};
 
 use super::answer::Answered;
 use super::args::Options;
@@ -64,11 +61,10 @@ fn describe(found: &ReportList, paint: Paint) -> String {
     for report in &found.reports {
         let is_new = if report.shown { "" } else { ", and was not shown until now" };
         let title = format!("the report of the run that ended {}{is_new}", report.age());
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(out, "{}\n", paint.heading(title));
+        out += &format!("{}\n\n", paint.heading(title));
         out += &render_within(&report.diagnostics(), Format::Text { color: paint.0 }, &Limits::NONE);
         if report.left_out > 0 {
-            let _ = writeln!(out, "\n… and {} more findings, for which there was no room", report.left_out);
+            out += &format!("\n… and {} more findings, for which there was no room\n", report.left_out);
         }
         out.push('\n');
     }

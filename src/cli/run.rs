@@ -6,18 +6,17 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::audit::lint;
-use crate::cli::print::{self, PrintForm};
+use crate::cli::print;
 use crate::compile::Compiled;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::launch::{Conclusion, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
+use crate::launch::{FrontEnd, GivenStreams, Prepared, Ran, Refusal, Sandbox};
 use crate::trust::Judged;
 
-use super::answer::{self, Answered, CliError};
-use super::args::{Arguments, Options, mistake};
+use super::answer::{self, CliError};
+use super::args::{Arguments, Options, mistake, nearest_subcommand};
 use super::debug;
 use super::output::Output;
-use super::subcommand;
 
 pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result<ExitCode, CliError> {
     let options = &arguments.options;
@@ -32,21 +31,19 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result
     let mut terminal = Terminal { host, options, output, command: &command, streams };
     if let Some(form) = options.print_args {
         let prepared = sandbox.lower(&mut terminal).map_err(with_tips)?;
-        return print_as(form, &prepared, output).map(answer::exit_code);
+        if let Some(warning) = print::incomplete(&prepared.argv, form) {
+            output.report_one(warning);
+        }
+        return output.print(&print::print(&prepared.argv, form)).map(answer::exit_code);
     }
     if options.exec {
         return Err(with_tips(sandbox.exec(&mut terminal)).into());
     }
     let Ran { conclusion, supervisor, .. } = sandbox.run(&mut terminal).map_err(with_tips)?;
-    let failure = match conclusion {
-        Conclusion::Ended(ending) => return Ok(supervisor.conclude(ending)),
-        Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => diagnostic,
-        Conclusion::Unavailable(why) => Diagnostic::new(Code::StartFailed, why),
-    };
-    Err(with_tips(failure.into()).into())
+    let ending = conclusion.ending().map_err(|failure| with_tips(failure.into()))?;
+    Ok(supervisor.conclude(ending))
 }
 
-/// The sandbox that these options ask for.
 pub(super) fn sandbox(host: &Host, options: &Options, output: &Output) -> Result<Sandbox, Diagnostic> {
     let session = super::session(options.cwd.as_deref())?;
     if session.executable.is_none() && !options.mounts.no_guard {
@@ -54,14 +51,8 @@ pub(super) fn sandbox(host: &Host, options: &Options, output: &Output) -> Result
         let help = "see that `/proc` is mounted, or run on bwrap alone with `--no-guard`";
         return Err(Diagnostic::new(Code::GuardUnavailable, message).help(help));
     }
-    Ok(Sandbox {
-        host: host.clone(),
-        session,
-        request: options.request(),
-        allow_root: options.allow_root,
-        residue: Residue::Requested,
-        json: output.is_json(),
-    })
+    let sandbox = Sandbox::new(host.clone(), session, options.request());
+    Ok(Sandbox { allow_root: options.allow_root, json: output.is_json(), ..sandbox })
 }
 
 /// The command line as the front end of a run.
@@ -70,7 +61,6 @@ pub(super) struct Terminal<'a> {
     pub(super) options: &'a Options,
     pub(super) output: &'a Output,
     pub(super) command: &'a dyn Fn(&Compiled) -> Vec<OsString>,
-    /// Gives the command other streams than the caller's.
     pub(super) streams: &'a mut dyn FnMut(&Prepared) -> Result<GivenStreams, Diagnostic>,
 }
 
@@ -89,7 +79,7 @@ impl FrontEnd for Terminal<'_> {
     fn lowered(&mut self, Prepared { judged, machine, argv, .. }: &Prepared) {
         if self.options.debug {
             self.output.debug(&debug::machine(machine, &judged.compiled));
-            self.output.debug(&debug::argv(argv));
+            self.output.debug(&format!("argv:\n{}", argv.to_shell()));
         }
     }
 
@@ -106,13 +96,6 @@ impl FrontEnd for Terminal<'_> {
     }
 }
 
-fn print_as(form: PrintForm, prepared: &Prepared, output: &Output) -> Answered {
-    if let Some(warning) = print::incomplete(&prepared.argv, form) {
-        output.report_one(warning);
-    }
-    output.print(&print::print(&prepared.argv, form))
-}
-
 fn with_tips(Refusal(diagnostics): Refusal, command: &[OsString]) -> Refusal {
     Refusal(diagnostics.iter().cloned().map(|diagnostic| with_tip(diagnostic, command)).collect())
 }
@@ -121,7 +104,7 @@ fn with_tips(Refusal(diagnostics): Refusal, command: &[OsString]) -> Refusal {
 fn with_tip(diagnostic: Diagnostic, words: &[OsString]) -> Diagnostic {
     let is_not_found = diagnostic.code == Code::CommandNotFound;
     let command = words.first().filter(|_| is_not_found).and_then(|command| command.to_str());
-    match command.and_then(subcommand::nearest) {
+    match command.and_then(nearest_subcommand) {
         _ if command.is_some_and(|command| ["run", "exec"].contains(&command)) => {
             let rest = print::display_args(words.get(1..).unwrap_or_default());
             let rest = if rest.is_empty() { "COMMAND".to_owned() } else { rest };

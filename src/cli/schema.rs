@@ -4,6 +4,7 @@ use clap::ValueEnum;
 
 use crate::audit;
 use crate::compile::config;
+use crate::launch::ReportList;
 
 use super::answer::Answered;
 use super::output::Output;
@@ -49,7 +50,7 @@ pub(super) fn run(arguments: &SchemaArgs, output: &Output) -> Answered {
         Described::Doctor => audit::schema::<audit::doctor::Diagnosis>(),
         Described::Explain => audit::schema::<audit::explain::Explained>(),
         Described::Lint => audit::schema::<audit::lint::LintReport>(),
-        Described::Report => audit::schema::<audit::reports::ReportList>(),
+        Described::Report => audit::schema::<ReportList>(),
         Described::Show => audit::schema::<audit::show::Shown>(),
         Described::Trust => audit::schema::<audit::consents::Consents>(),
         Described::Verify => audit::schema::<audit::verify::Verification>(),

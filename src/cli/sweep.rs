@@ -1,7 +1,5 @@
 //! `agent-sandbox sweep`.
 
-use std::fmt::Write;
-
 use crate::compile::layers;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
@@ -20,14 +18,13 @@ pub(super) fn run(host: &Host, options: &Options, output: &Output) -> Answered {
     let is_stuck = outcomes.iter().any(|(_, outcome)| matches!(outcome, RemovalOutcome::Stuck(_)));
     let mut text = String::new();
     for (path, outcome) in outcomes {
-        // Writing to a `String` cannot fail.
-        let _ = match outcome {
-            RemovalOutcome::Removed => writeln!(text, "removed {path}"),
-            RemovalOutcome::Left(why) => writeln!(text, "left {path}: {why}"),
-            RemovalOutcome::Stuck(why) => writeln!(text, "could not remove {path}: {why}"),
-            RemovalOutcome::InUse => writeln!(text, "left {path}: another run relies on it"),
-            RemovalOutcome::Filled => writeln!(text, "left {path}: it was made on the way, and holds something now"),
-            RemovalOutcome::Gone => Ok(()),
+        text += &match outcome {
+            RemovalOutcome::Removed => format!("removed {path}\n"),
+            RemovalOutcome::Left(why) => format!("left {path}: {why}\n"),
+            RemovalOutcome::Stuck(why) => format!("could not remove {path}: {why}\n"),
+            RemovalOutcome::InUse => format!("left {path}: another run relies on it\n"),
+            RemovalOutcome::Filled => format!("left {path}: it was made on the way, and holds something now\n"),
+            RemovalOutcome::Gone => continue,
         };
     }
     if text.is_empty() {

@@ -1,6 +1,5 @@
 //! `agent-sandbox trust`.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::audit::consents::{Consent, ConsentStatus, Consents, Unusable, consents};
@@ -69,7 +68,6 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &TrustArgs, output:
     }
 }
 
-// Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
 fn text(found: &Consents, paint: Paint) -> String {
     let mut out = String::new();
     for Consent { file, status, grants, .. } in &found.consents {
@@ -79,22 +77,18 @@ fn text(found: &Consents, paint: Paint) -> String {
             ConsentStatus::Gone => paint.warning("not in force: the file is gone"),
             ConsentStatus::Unreadable => paint.warning("not in force: the file cannot be read"),
         };
-        let _ = writeln!(out, "{}  {status}", paint.heading(file));
-        for grant in grants {
-            let _ = writeln!(out, "  {grant}");
-        }
-        out.push('\n');
+        let grants: String = grants.iter().map(|grant| format!("  {grant}\n")).collect();
+        out += &format!("{}  {status}\n{grants}\n", paint.heading(file));
     }
     for Unusable { record, because } in &found.unusable {
-        let _ = writeln!(out, "{record}  {}: {because}\n", paint.bad("no consent"));
+        out += &format!("{record}  {}: {because}\n\n", paint.bad("no consent"));
     }
     let in_force = found.consents.iter().filter(|consent| consent.status == ConsentStatus::InForce).count();
-    let _ = match found.consents.len() {
-        0 => writeln!(out, "no consents"),
-        1 => writeln!(out, "1 consent, {in_force} in force"),
-        more => writeln!(out, "{more} consents, {in_force} in force"),
-    };
-    out
+    out + &match found.consents.len() {
+        0 => "no consents\n".to_owned(),
+        1 => format!("1 consent, {in_force} in force\n"),
+        more => format!("{more} consents, {in_force} in force\n"),
+    }
 }
 
 /// The answer is no if there was no consent.

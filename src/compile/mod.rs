@@ -42,7 +42,6 @@ pub struct Compiled {
     pub plan: Plan,
     /// The guard compares and locks the mounts.
     pub guard: bool,
-    /// The caller is root.
     pub as_root: bool,
     pub environment: Environment,
 }
@@ -95,7 +94,6 @@ fn puts_nothing_up(request: &Request) -> bool {
 }
 
 impl Compiled {
-    /// The argv that runs `command` under this policy.
     pub fn argv(&self, machine: &Machine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
         protection::report(&self.lacking(machine), &self.policy.require, diagnostics);
         lower::lower(self, machine, command, diagnostics)

@@ -10,7 +10,6 @@ use crate::policy::{AbsPath, LayerKind, Origin};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placeholder {
     pub path: AbsPath,
-    /// A directory or a file.
     pub kind: FileKind,
     /// Missing directories on the way, outermost first.
     pub parents: Vec<AbsPath>,

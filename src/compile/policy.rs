@@ -20,7 +20,6 @@ pub struct Policy {
     pub rules: Vec<Arc<Rule>>,
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
-    /// The entries of `sockets`, as rules that show a socket.
     pub sockets: Vec<Rule>,
     pub tmp: Setting<Tmp>,
     pub nested: Setting<bool>,
@@ -115,7 +114,6 @@ fn setting<T: Copy + PartialEq>(
     decided.unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
 }
 
-/// The entries of one layer, as rules on that layer.
 fn written_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
     let Filesystem { ro, rw, exclude, .. } = &layer.config.filesystem;
     let by_access = [(Access::Ro, ro), (Access::Exclude, exclude), (Access::Rw, rw)];

@@ -1,6 +1,6 @@
 //! Exit codes as `env`, `timeout` and `docker run` use them.
 
-use crate::diagnostic::{Code, Diagnostics, Severity};
+use crate::diagnostic::{Code, Diagnostics};
 
 pub(crate) const OWN_FAILURE: u8 = 125;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
@@ -18,6 +18,5 @@ pub(crate) fn of(code: Code) -> u8 {
 
 /// The exit code of a run that these diagnostics stopped: that of the first error.
 pub(crate) fn of_all(diagnostics: &Diagnostics) -> u8 {
-    let error = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error);
-    error.map_or(OWN_FAILURE, |error| of(error.code))
+    diagnostics.first_error().map_or(OWN_FAILURE, |error| of(error.code))
 }

@@ -13,10 +13,11 @@ mod wording;
 pub use code::{Code, Severity};
 pub(crate) use quoting::{quote, shell_quote};
 pub use render::{Format, Limits, render, render_within};
-pub use wording::{listed, nearest, reason};
+pub use wording::{listed, nearest, or_none, reason};
 
 use crate::policy::{AbsPath, Origin};
 
+#[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub code: Code,
@@ -42,32 +43,27 @@ impl Diagnostic {
         Self { code, message: message.into(), origin: None, details: Box::default(), help: None, is_note: false }
     }
 
-    #[must_use]
     pub fn at(mut self, origin: &Origin) -> Self {
         self.origin = Some(origin.clone());
         self
     }
 
-    #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    #[must_use]
     pub fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.details.notes = notes.into_iter().collect();
         self
     }
 
-    #[must_use]
     pub fn paths(mut self, paths: impl IntoIterator<Item = AbsPath>) -> Self {
         self.details.paths = paths.into_iter().collect();
         self
     }
 
     /// Turns the diagnostic into a note if `is_so`.
-    #[must_use]
     pub fn as_note(mut self, is_so: bool) -> Self {
         self.is_note = is_so;
         self
@@ -101,7 +97,11 @@ impl Diagnostics {
     }
 
     pub fn has_errors(&self) -> bool {
-        self.0.iter().any(|d| d.severity() == Severity::Error)
+        self.first_error().is_some()
+    }
+
+    pub fn first_error(&self) -> Option<&Diagnostic> {
+        self.0.iter().find(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {

@@ -1,7 +1,6 @@
 //! Diagnostics as people read them in a terminal, and as tools read them.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin as Location, Padding, Renderer, Snippet};
@@ -198,7 +197,7 @@ struct Lines<'a> {
 fn json(diagnostic: &Diagnostic) -> String {
     let place = diagnostic.origin.as_ref().and_then(Origin::place).map(|place| {
         let (line, column) = place.line_column();
-        let (end_line, end_column) = end_of(place).line_column();
+        let (end_line, end_column) = place.end().line_column();
         Lines { file: &place.source.name, line, column, end_line, end_column }
     });
     let object = Object {
@@ -216,10 +215,6 @@ fn json(diagnostic: &Diagnostic) -> String {
         true => line + &format!("\\u{:04x}", u32::from(c)),
         false => line + c.encode_utf8(&mut [0; 4]),
     })
-}
-
-fn end_of(place: &Place) -> Place {
-    Place { source: Arc::clone(&place.source), span: place.span.end..place.span.end }
 }
 
 #[cfg(test)]

@@ -25,6 +25,11 @@ pub fn listed(items: impl Iterator<Item = String>, conjunction: &str) -> String 
     }
 }
 
+/// `a, b`, or `none`
+pub fn or_none(items: &[String]) -> String {
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
 /// The text of an I/O error without the number that Rust appends.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();

@@ -82,8 +82,7 @@ impl Report {
             Self::Ready => refusal("the guard did not end as it should"),
             Self::Refused(why) | Self::Changed(why) => refusal(why),
             Self::Unavailable(why) => {
-                let message = format!("the guard cannot work on this machine: {why}");
-                Diagnostic::new(Code::GuardUnavailable, message)
+                Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
                     .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
             }
             Self::MountLimit(why) => {
@@ -104,7 +103,6 @@ impl Report {
     }
 }
 
-/// Sends a [`Report`] or an [`Answer`].
 pub fn send(socket: BorrowedFd, message: &impl Serialize) -> io::Result<()> {
     rustix::net::send(socket, &serde_json::to_vec(message)?, SendFlags::NOSIGNAL)?;
     Ok(())
@@ -118,7 +116,6 @@ pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
     Ok(serde_json::from_slice(&bytes[..length])?)
 }
 
-/// The error for a sandbox that is not as planned.
 pub(crate) fn refusal(why: &str) -> Diagnostic {
     Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
         .help("something changed while it was set up; start again, and look at who changes it if it stays so")

@@ -122,7 +122,6 @@ impl<'p> Verifier<'p> {
     }
 }
 
-/// All mounts of this namespace.
 fn table() -> Result<Vec<MountEntry>, Report> {
     const PATH: &str = "/proc/self/mountinfo";
     let cannot = |e: &dyn std::fmt::Display| Report::refused(&format!("`{PATH}`"), e);
@@ -140,7 +139,6 @@ fn is_mask(mode: u32) -> bool {
 /// A file or directory, and the mount that shows it.
 struct VisibleFile {
     identity: Identity,
-    /// The identifier of the mount.
     mount: u64,
     /// Something is mounted at the path itself.
     is_mount: bool,

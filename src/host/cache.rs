@@ -22,7 +22,6 @@ pub(crate) struct HostCache {
     pub deferred_errors: Vec<(AbsPath, io::Error)>,
 }
 
-/// The known names in one directory.
 #[derive(Default)]
 pub(crate) struct Folder {
     /// A search reached this directory, and no symlink leads to it.

@@ -49,7 +49,6 @@ pub struct Host {
     root: PathBuf,
     /// Called with each directory that is read.
     listener: Option<Arc<Listener>>,
-    /// See [`Host::with_cache`].
     seen: Option<Arc<Seen>>,
 }
 

@@ -7,7 +7,6 @@ use rustix::mount::MountFlags;
 
 use crate::policy::AbsPath;
 
-/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountEntry {
     pub id: u64,

@@ -33,7 +33,6 @@ impl Host {
         })
     }
 
-    /// The list of our mounts.
     pub fn mount_table(&self) -> io::Result<Option<Vec<u8>>> {
         self.told_by_kernel(MOUNT_TABLE, |file| {
             let (mut content, mut piece) = (Vec::with_capacity(4096), [0; PIECE_OF_MOUNTS]);
@@ -129,7 +128,6 @@ impl Host {
         self.open_dir(path).map(|directory| directory.entries)
     }
 
-    /// Opens and lists a directory.
     pub fn open_dir(&self, path: &AbsPath) -> io::Result<Directory> {
         ablate::pause(Point::ReadFolder(path));
         if let Some(listener) = &self.listener {

@@ -15,9 +15,9 @@ pub(crate) fn reachable(table: &[u8]) -> Vec<PathBuf> {
     // Whether the lines that follow may be a part of the last name.
     let mut taken = false;
     for line in table.strip_suffix(b"\n").unwrap_or(table).split(|byte| *byte == b'\n') {
-        if let Some(entry) = Line::read(line) {
-            taken = entry.is_reachable();
-            names.extend(taken.then(|| entry.name.to_vec()));
+        if let Some((is_reachable, name)) = entry(line) {
+            taken = is_reachable;
+            names.extend(taken.then(|| name.to_vec()));
         } else if let Some(name) = names.last_mut().filter(|_| taken) {
             // The kernel does not escape a newline in a name.
             name.push(b'\n');
@@ -27,38 +27,27 @@ pub(crate) fn reachable(table: &[u8]) -> Vec<PathBuf> {
     names.into_iter().map(|name| PathBuf::from(OsStr::from_bytes(&name))).collect()
 }
 
-struct Line<'t> {
-    flags: u32,
-    kind: u32,
-    name: &'t [u8],
-}
-
-impl<'t> Line<'t> {
-    /// Reads `Num: RefCount Protocol Flags Type St Inode Path`. The inode is padded; the path, if
-    /// any, is the rest of the line after one blank.
-    fn read(line: &'t [u8]) -> Option<Self> {
-        let mut rest = line;
-        let mut field = || {
-            let start = rest.iter().position(|byte| *byte != b' ')?;
-            let end = rest[start..].iter().position(|byte| *byte == b' ').map_or(rest.len(), |length| start + length);
-            let field = &rest[start..end];
-            rest = &rest[end..];
-            std::str::from_utf8(field).ok()
-        };
-        let hexadecimal = |text: &str| u32::from_str_radix(text, 16).ok();
-        let number = field()?.strip_suffix(':')?;
-        let (_count, _protocol) = (field()?, field()?);
-        let (flags, kind, _state) = (hexadecimal(field()?)?, hexadecimal(field()?)?, field()?);
-        let inode = field()?;
-        let is_entry = u64::from_str_radix(number, 16).is_ok() && inode.parse::<u64>().is_ok();
-        is_entry.then(|| Self { flags, kind, name: rest.strip_prefix(b" ").unwrap_or_default() })
-    }
-
-    /// An abstract name begins with a NUL, which the table shows as `@`.
-    fn is_reachable(&self) -> bool {
-        let has_name = !self.name.is_empty() && !self.name.starts_with(b"@");
-        has_name && (self.flags & LISTENS != 0 || self.kind == DATAGRAM)
-    }
+/// Reads `Num: RefCount Protocol Flags Type St Inode Path`: whether the socket can be reached, and
+/// its name. The inode is padded; the path, if any, is the rest of the line after one blank. An
+/// abstract name begins with a NUL, which the table shows as `@`.
+fn entry(line: &[u8]) -> Option<(bool, &[u8])> {
+    let mut rest = line;
+    let mut field = || {
+        let start = rest.iter().position(|byte| *byte != b' ')?;
+        let end = rest[start..].iter().position(|byte| *byte == b' ').map_or(rest.len(), |length| start + length);
+        let field = &rest[start..end];
+        rest = &rest[end..];
+        std::str::from_utf8(field).ok()
+    };
+    let hexadecimal = |text: &str| u32::from_str_radix(text, 16).ok();
+    let number = field()?.strip_suffix(':')?;
+    let (_count, _protocol) = (field()?, field()?);
+    let (flags, kind, _state) = (hexadecimal(field()?)?, hexadecimal(field()?)?, field()?);
+    let inode = field()?;
+    let is_entry = u64::from_str_radix(number, 16).is_ok() && inode.parse::<u64>().is_ok();
+    let name = rest.strip_prefix(b" ").unwrap_or_default();
+    let has_name = !name.is_empty() && !name.starts_with(b"@");
+    is_entry.then_some((has_name && (flags & LISTENS != 0 || kind == DATAGRAM), name))
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ pub(crate) const INSTALL_PROFILE: &str = "sudo install -m644 packaging/agent-san
 /// Loads our profile, where its file is installed.
 pub(crate) const LOAD_PROFILE: &str = "sudo apparmor_parser -r /etc/apparmor.d/agent-sandbox";
 
-/// The name of our profile, and of its file.
 const OWN: &str = "agent-sandbox";
 /// The file of Ubuntu's profiles for bwrap.
 const OF_BWRAP: &str = "bwrap-userns-restrict";

@@ -1,18 +1,21 @@
-//! Which bwrap is started. Everything depends on it, so it must not be one that a sandboxed command
-//! can have planted.
+//! The means of this machine: bwrap, and the protections of its kernel. Everything depends on bwrap,
+//! so it must not be one that a sandboxed command can have planted.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::compile::Compiled;
-use crate::compile::lower::PERMS;
+use crate::compile::lower::{DISABLE_USERNS, Kernel, Machine, PERMS};
 use crate::compile::plan::View;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{Host, Resolved, Session};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
+use crate::sys::{landlock, seccomp};
 
-/// The first program of this name on PATH.
+use super::mount_files;
+
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
     session.path_folders().find_map(|folder| host.program(&folder.join(name)))
 }
@@ -66,4 +69,34 @@ fn asked(bwrap: &AbsPath, flag: &str) -> Result<String, Diagnostic> {
     let said = Command::new(bwrap.as_path()).arg(flag).stdin(Stdio::null()).output();
     let said = said.map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+}
+
+/// Whether this process runs in a sandbox of ours.
+pub fn is_inside(host: &Host) -> bool {
+    fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
+}
+
+/// Looks what this machine has to carry out the policy.
+pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Machine, Diagnostic> {
+    let bwrap = find(host, session, compiled)?;
+    // A start with the guard does not need this flag, and the supervisor explains a failure.
+    let disables_userns = !compiled.guard && sufficient_flags(&bwrap)?.contains(DISABLE_USERNS);
+    let own_mounts = rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
+    let mount_files = mount_files::place(host, &compiled.layers);
+    Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files })
+}
+
+/// The protections beyond mounts that this kernel has.
+pub fn kernel() -> Kernel {
+    Kernel {
+        landlock: landlock::is_available(),
+        landlock_dir_rights: landlock::can_restrict_name_changes(),
+        seccomp: has_seccomp(),
+    }
+}
+
+/// Whether the kernel has seccomp and the filter knows the numbers of this architecture.
+pub(crate) fn has_seccomp() -> bool {
+    rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
 }

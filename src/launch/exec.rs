@@ -20,7 +20,6 @@ use crate::sys::{fd, landlock, namespaces};
 use super::look::Look;
 use super::streams::Streams;
 
-/// The facts of a run for the guard.
 pub(super) fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
     let identities = argv.guard.as_ref().map(|guard| look.identities(&guard.plan)).unwrap_or_default();
     let command = argv.is_command_too_long().then(|| argv.command.iter().cloned().map(Word).collect());
@@ -34,12 +33,6 @@ pub(super) fn run_sheet(argv: &Argv, look: &Look, json: bool) -> RunSheet {
 fn is_for_loader(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"LD_")
         || ["GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH"].iter().any(|other| name == *other)
-}
-
-/// The run sheet for a guard without a supervisor.
-fn sheet_alone(argv: &Argv, sheet: RunSheet) -> io::Result<Vec<(OwnedFd, RawFd)>> {
-    let sheet = RunSheet { signal_mask: Some(SignalMask::current().0), ..sheet };
-    argv.guard.iter().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).collect()
 }
 
 /// `more` are further file descriptors, under the numbers that they shall have.
@@ -78,7 +71,9 @@ pub(super) fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
         Ok(streams) => streams,
         Err(diagnostic) => return diagnostic,
     };
-    match sheet_alone(argv, sheet).and_then(|passed| bwrap_command(argv, passed, &streams)) {
+    let sheet = RunSheet { signal_mask: Some(SignalMask::current().0), ..sheet };
+    let passed: io::Result<_> = argv.guard.iter().map(|_| Ok((sheet_descriptor(&sheet)?, RUN_SHEET))).collect();
+    match passed.and_then(|passed| bwrap_command(argv, passed, &streams)) {
         Ok(mut bwrap) => {
             if argv.guard.is_some() {
                 signals::shield(&mut bwrap, Shield::Alone);

@@ -27,6 +27,14 @@ const LARGEST: usize = 1 << 20;
 /// many.
 const MOST_WAITING: usize = 16;
 
+/// The answer of `agent-sandbox report`: the reports that are kept for one project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(title = "agent-sandbox report", description = "The reports that are kept for one project.")]
+pub struct ReportList {
+    /// The oldest first.
+    pub reports: Vec<KeptReport>,
+}
+
 /// The report of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -132,7 +140,6 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The reports of one project.
 pub(crate) struct Reports<'a> {
     host: &'a Host,
     state: &'a AbsPath,

@@ -27,7 +27,6 @@ pub struct Look {
     directories: Vec<(AbsPath, Option<Moment>)>,
 }
 
-/// A path that is mounted or mounted on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MountTarget {
     path: AbsPath,
@@ -64,7 +63,6 @@ impl Look {
         Self { targets: targets(plan), directories }.again(host)
     }
 
-    /// Looks at the same paths again.
     pub(super) fn again(&self, host: &Host) -> Result<Self, CannotLook> {
         let mut look = self.clone();
         let mut parent = LastParent::default();

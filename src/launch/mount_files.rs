@@ -58,7 +58,12 @@ pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result
     let folder = KIND.open_folder(host, state).map_err(|error| cannot(first, error))?;
     let mut is_new = false;
     for file in files {
-        is_new |= provide(&folder, file).map_err(|error| cannot(file, error))?;
+        let name = file.path.file_name().unwrap_or_default();
+        let was_made = match &file.content {
+            MountContent::Bytes(content) => provide_content(&folder, name, content),
+            MountContent::Unreadable => provide_mask(&folder, name),
+        };
+        is_new |= was_made.map_err(|error| cannot(file, error))?;
     }
     if is_new {
         // A file that cannot be removed now is removed by a later run.
@@ -68,14 +73,6 @@ pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result
 }
 
 /// Returns whether the file had to be made.
-fn provide(folder: &OwnedFd, file: &MountFile) -> io::Result<bool> {
-    let name = file.path.file_name().unwrap_or_default();
-    match &file.content {
-        MountContent::Bytes(content) => provide_content(folder, name, content),
-        MountContent::Unreadable => provide_mask(folder, name),
-    }
-}
-
 fn provide_content(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     if let Ok(file) = openat(folder, name, flags, Mode::empty())

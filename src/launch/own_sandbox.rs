@@ -11,7 +11,6 @@ use crate::host::Host;
 /// The largest settings file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 const FULL_ACCESS: &str = "danger-full-access";
-/// Other arguments that turn the sandbox off.
 const TURN_OFF: [&str; 2] = ["--dangerously-bypass-approvals-and-sandbox", "--yolo"];
 /// Subcommands and flags that run nothing.
 const HARMLESS: [&str; 8] = ["--help", "--version", "-V", "-h", "completion", "login", "logout", "mcp"];

@@ -29,21 +29,16 @@ pub fn check_caller(host: &Host, session: &Session, allow_root: bool) -> Result<
     if !session.is_root() || allow_root {
         return Ok(None);
     }
-    match root_is_expected(host, session) {
+    // Root is likely to be the only user there.
+    let marker = availability::container_marker(host);
+    let container = marker.map(|marker| format!("this is a container (`{marker}` exists)"));
+    match container.or_else(|| session.var("CI").map(|_| "this is CI (`CI` is set)".to_owned())) {
         Some(why) => Ok(Some(
             Diagnostic::new(Code::RootAllowed, format!("running as root, because {why}"))
                 .help("run as an ordinary user, or silence this warning with `--allow-root`"),
         )),
         None => Err(Diagnostic::new(Code::RootRefused, "refusing to run as root")
             .help("run as an ordinary user, or add `--allow-root`")),
-    }
-}
-
-/// Why root is likely to be the only user here, if it is.
-fn root_is_expected(host: &Host, session: &Session) -> Option<String> {
-    match availability::container_marker(host) {
-        Some(marker) => Some(format!("this is a container (`{marker}` exists)")),
-        None => session.var("CI").map(|_| "this is CI (`CI` is set)".to_owned()),
     }
 }
 
@@ -95,8 +90,7 @@ fn check_libraries(plan: &Plan, executable: &AbsPath) -> Result<(), Diagnostic> 
     let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
     let mut needed = mapped(&maps).into_iter().filter(|file| file != executable);
     let Some(file) = needed.find(|file| !plan.view(file).shows_host()) else { return Ok(()) };
-    let message = format!("the guard needs `{file}`, which the sandbox does not show");
-    Err(Diagnostic::new(Code::GuardUnavailable, message)
+    Err(Diagnostic::new(Code::GuardUnavailable, format!("the guard needs `{file}`, which the sandbox does not show"))
         .help("show it with a `ro` rule, use a static build, or run on bwrap alone with `--no-guard`"))
 }
 

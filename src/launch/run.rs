@@ -7,7 +7,7 @@ use std::io;
 use crate::compile::lower::{Argv, Machine};
 use crate::compile::protection;
 use crate::compile::{Compiled, Request};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Severity, render};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
 use crate::guard::report::{Answer, Report, refusal};
 use crate::host::{Host, Session};
 use crate::placeholders::{self, ActivePlaceholders, Traces};
@@ -16,9 +16,9 @@ use crate::sys::ablate::{self, Mitigation, Point};
 use crate::trust::{self, Judged};
 
 use super::aftermath::RunWatch;
+use super::bwrap;
 use super::exec::{exec, run_sheet};
 use super::look::look;
-use super::machine;
 use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
 use super::{Conclusion, GivenStreams, Recheck, Reports, Supervisor};
@@ -28,6 +28,7 @@ use super::{Conclusion, GivenStreams, Recheck, Reports, Supervisor};
 const RETRIES: usize = 3;
 
 /// A sandbox for one project: the caller, the request, and how a run starts.
+#[must_use]
 #[derive(Clone)]
 pub struct Sandbox {
     pub(crate) host: Host,
@@ -53,14 +54,10 @@ pub(crate) trait FrontEnd {
     fn command(&self, compiled: &Compiled) -> Vec<OsString>;
 
     /// Called with each compiled policy. May add diagnostics of its own.
-    fn compiled(&mut self, judged: &Judged, said: &mut Diagnostics) {
-        let _ = (judged, said);
-    }
+    fn compiled(&mut self, _judged: &Judged, _said: &mut Diagnostics) {}
 
     /// Called with each lowered policy.
-    fn lowered(&mut self, prepared: &Prepared) {
-        let _ = prepared;
-    }
+    fn lowered(&mut self, _prepared: &Prepared) {}
 
     /// Shows warnings before the command starts.
     fn tell(&mut self, said: &Diagnostics);
@@ -70,8 +67,7 @@ pub(crate) trait FrontEnd {
     fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool;
 
     /// The standard streams of the command. Called when all placeholders stand.
-    fn streams(&mut self, prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
-        let _ = prepared;
+    fn streams(&mut self, _prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
         Ok(GivenStreams::default())
     }
 }
@@ -94,7 +90,7 @@ pub(crate) struct Ran {
 
 /// Nothing was started. At least one of the diagnostics is an error.
 #[derive(thiserror::Error)]
-#[error("{}", .0.iter().find(|one| one.severity() == Severity::Error).map_or("", |one| &one.message))]
+#[error("{}", .0.first_error().map_or("", |error| &error.message))]
 pub struct Refusal(pub Diagnostics);
 
 /// All diagnostics as text: a program whose `main` returns a refusal prints this.
@@ -123,7 +119,6 @@ struct RetryState {
     has_repeated: bool,
 }
 
-/// The aim of a preparation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aim {
     Start,
@@ -131,6 +126,10 @@ enum Aim {
 }
 
 impl Sandbox {
+    pub(crate) fn new(host: Host, session: Session, request: Request) -> Self {
+        Self { host, session, request, allow_root: false, residue: Residue::Requested, json: false }
+    }
+
     /// Runs the command to its end. Starts again without the guard if the machine does not allow
     /// one, and again if a path changed.
     pub(crate) fn run(&self, front: &mut dyn FrontEnd) -> Result<Ran, Refusal> {
@@ -204,7 +203,7 @@ impl Sandbox {
         front.compiled(&judged, &mut said);
         let command = front.command(compiled);
         said.extend(own_sandbox(host, compiled, &command));
-        let machine = match machine::machine(host, session, compiled) {
+        let machine = match bwrap::machine(host, session, compiled) {
             Ok(machine) => machine,
             Err(diagnostic) => return Err(Refusal(said.iter().cloned().chain([diagnostic]).collect())),
         };
@@ -327,5 +326,5 @@ fn reports<'a>(host: &'a Host, compiled: &'a Compiled) -> Reports<'a> {
 
 /// The first `agent-sandbox` on PATH. Relative entries of PATH do not count: they mean the project.
 pub(crate) fn find_guard(host: &Host, session: &Session) -> Option<AbsPath> {
-    super::bwrap::first_on_path(host, session, "agent-sandbox").map(|resolved| resolved.path)
+    bwrap::first_on_path(host, session, "agent-sandbox").map(|resolved| resolved.path)
 }

@@ -13,20 +13,26 @@ const MAX_ARGS: usize = 9_000;
 /// What bwrap does at a path.
 pub(super) enum BwrapOperation {
     /// `optional`: bwrap skips it if the source does not exist.
-    Bind { source: AbsPath, access: BindAccess, optional: bool },
-    /// A new file system.
-    Tmpfs { modes: Modes },
-    /// A new directory.
-    Directory { modes: Modes },
-    /// A new symlink.
-    Symlink { target: OsString },
-    /// An own `/dev`.
+    Bind {
+        source: AbsPath,
+        access: BindAccess,
+        optional: bool,
+    },
+    Tmpfs {
+        modes: Modes,
+    },
+    Directory {
+        modes: Modes,
+    },
+    Symlink {
+        target: OsString,
+    },
     Dev,
-    /// An own `/proc`.
     Proc,
     /// A read-only file with the content of this file descriptor.
-    Data { descriptor: i32 },
-    /// Makes one mount read-only.
+    Data {
+        descriptor: i32,
+    },
     RemountReadOnly,
 }
 

@@ -1,22 +1,29 @@
 //! The guard: the mounts that its plan adds to bwrap's.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::ModelError;
 use crate::policy::AbsPath;
 
-/// The place of the plan inside.
 pub(super) const PLAN: &str = "/run/agent-sandbox/plan";
 const PROGRAM: &str = "/run/agent-sandbox/guard";
 
+/// A mount of a plan. One of another kind is an error.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum GuardMount {
-    Mask { if_there: bool },
-    Hide,
-    ReadOnly,
-    Pin,
+    Mask(AbsPath),
+    MaskIfThere(AbsPath),
+    Hide(AbsPath),
+    ReadOnly(AbsPath),
+    Pin(AbsPath),
+}
+
+#[derive(Deserialize)]
+struct GuardPlan {
+    overflow: Vec<GuardMount>,
 }
 
 /// The user's command, if `command` calls the guard.
@@ -25,41 +32,8 @@ pub(super) fn call(command: &[OsString]) -> Option<&[OsString]> {
     (program == PROGRAM && subcommand == "__guard" && dashes == "--").then_some(rest)
 }
 
-/// The mounts of a plan, in order. An unknown one is an error.
-pub(super) fn mounts(plan: &[u8]) -> Result<Vec<(AbsPath, GuardMount)>, ModelError> {
-    let plan: Value = serde_json::from_slice(plan).map_err(|_| invalid("it is not JSON"))?;
-    let overflow = plan.get("overflow").and_then(Value::as_array);
-    overflow.ok_or(invalid("it has no list of mounts"))?.iter().map(mount).collect()
-}
-
-fn mount(written: &Value) -> Result<(AbsPath, GuardMount), ModelError> {
-    let entries = written.as_object().filter(|entries| entries.len() == 1);
-    let Some((kind, at)) = entries.and_then(|entries| entries.iter().next()) else {
-        return Err(invalid("a mount is not one key and its value"));
-    };
-    let path = path(at).ok_or(invalid("a mount has no absolute path"))?;
-    let mount = match kind.as_str() {
-        "mask" => GuardMount::Mask { if_there: false },
-        "mask-if-there" => GuardMount::Mask { if_there: true },
-        "hide" => GuardMount::Hide,
-        "read-only" => GuardMount::ReadOnly,
-        "pin" => GuardMount::Pin,
-        _ => return Err(invalid("a mount is of a kind that the model does not know")),
-    };
-    Ok((path, mount))
-}
-
-fn path(written: &Value) -> Option<AbsPath> {
-    let path = match written.as_str() {
-        Some(text) => text.into(),
-        None => {
-            let bytes = written.get("bytes")?.as_array()?.iter().map(|byte| u8::try_from(byte.as_u64()?).ok());
-            OsString::from_vec(bytes.collect::<Option<Vec<u8>>>()?)
-        }
-    };
-    AbsPath::normalize(path)
-}
-
-fn invalid(why: &'static str) -> ModelError {
-    ModelError::InvalidPlan { why }
+/// The mounts of a plan, in order.
+pub(super) fn mounts(plan: &[u8]) -> Result<Vec<GuardMount>, ModelError> {
+    let plan: Result<GuardPlan, _> = serde_json::from_slice(plan);
+    plan.map(|plan| plan.overflow).map_err(|e| ModelError::InvalidPlan { why: e.to_string() })
 }

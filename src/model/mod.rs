@@ -14,17 +14,17 @@
 //! capabilities. That holds for ordinary users, and for uid 0 with `--unshare-user --cap-drop ALL`.
 
 mod argv;
-mod error;
 mod guard;
 mod mounts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 
-pub use error::ModelError;
-use mounts::{DataSource, MountTree};
+use thiserror::Error;
 
-use crate::policy::AbsPath;
+use mounts::MountTree;
+
+use crate::policy::{AbsPath, escape_for_display};
 
 /// The meaning of one argv.
 pub struct Model {
@@ -40,7 +40,11 @@ pub struct Model {
 pub enum ModelView {
     /// The host's file or directory at `source`, if it exists. `writable` is said by the mount; the
     /// host's own permissions still apply. Device nodes can be opened only with `devices`.
-    Host { source: AbsPath, writable: bool, devices: bool },
+    Host {
+        source: AbsPath,
+        writable: bool,
+        devices: bool,
+    },
     /// The host's `/dev/null` through a bind without devices: it can be seen, and opening it gives
     /// EACCES.
     MaskedFile,
@@ -48,17 +52,27 @@ pub enum ModelView {
     Data,
     /// A directory that the argv creates on a tmpfs. Not `writable`: nothing in it can change, not
     /// even its mode. `writable`: its owner can change it, if need be after `chmod`.
-    Fresh { mode: u32, writable: bool },
+    Fresh {
+        mode: u32,
+        writable: bool,
+    },
     /// Nothing, on a tmpfs (or below a masked file); `creatable` if that tmpfs can be written.
-    Absent { creatable: bool },
+    Absent {
+        creatable: bool,
+    },
     /// The directory `closed` on the way may not be searched (EACCES). `reopenable`: each such
     /// directory is on a writable tmpfs, so the process inside can open the way by `chmod`.
-    Unreachable { closed: AbsPath, reopenable: bool },
+    Unreachable {
+        closed: AbsPath,
+        reopenable: bool,
+    },
     /// A link that `--symlink` makes, at the path or on the way to it: ask again for its target.
-    Symlink { at: AbsPath, target: OsString },
+    Symlink {
+        at: AbsPath,
+        target: OsString,
+    },
     /// The sandbox's own `/dev`: a few harmless nodes on a writable tmpfs.
     Dev,
-    /// The sandbox's own `/proc`.
     Proc,
 }
 
@@ -80,11 +94,9 @@ impl Namespace {
 /// Files that an argv names and whose content decides the meaning of the argv.
 #[derive(Clone, Debug, Default)]
 pub struct ModelFiles {
-    /// Contents by path.
     pub contents: BTreeMap<AbsPath, Vec<u8>>,
     /// Files that no process can open.
     pub unreadable: BTreeSet<AbsPath>,
-    /// Contents by file descriptor.
     pub descriptors: BTreeMap<i32, Vec<u8>>,
 }
 
@@ -103,12 +115,9 @@ impl Model {
             mounts.apply(&dest, operation, files, &exists)?;
         }
         if let Some(called) = guard::call(&command) {
-            let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).and_then(|source| match source {
-                DataSource::File(path) => files.contents.get(path),
-                DataSource::Descriptor(number) => files.descriptors.get(number),
-            });
-            for (path, mount) in guard::mounts(plan.ok_or(ModelError::MissingPlan)?)? {
-                mounts.apply_guard(path, mount, &exists)?;
+            let plan = mounts.data_at(&AbsPath::root().join(guard::PLAN)).ok_or(ModelError::MissingPlan)?;
+            for mount in guard::mounts(plan)? {
+                mounts.apply_guard(mount, &exists)?;
             }
             command = called.to_vec();
         }
@@ -141,6 +150,49 @@ impl Model {
         let own = self.cwd.iter().map(|cwd| ("PWD".into(), cwd.as_os_str().into()));
         outer.into_iter().chain(own).collect()
     }
+}
+
+/// Why an argv has no meaning here: bwrap would refuse it, or the model does not cover it.
+/// The model never guesses, so a check that uses it must fail when the model cannot answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ModelError {
+    #[error("the first word is not `bwrap`")]
+    NotBwrap,
+    #[error("`{}` is not a bwrap flag that the model knows", escape_for_display(.flag))]
+    UnknownFlag { flag: OsString },
+    /// A known flag, used in a way whose effect depends on more than the argv.
+    #[error("`{flag} {}` is not modelled: {why}", escape_for_display(.value))]
+    NotModelled { flag: String, value: OsString, why: &'static str },
+    #[error("`{flag}` lacks a value")]
+    MissingValue { flag: String },
+    #[error("`{flag} {}` is invalid: expected {expected}", escape_for_display(.value))]
+    InvalidValue { flag: String, value: OsString, expected: &'static str },
+    #[error("`{}` of `{flag}` is not an absolute path in normal form", escape_for_display(.value))]
+    NotNormal { flag: String, value: OsString },
+    /// A `--perms` that does not stand directly before the flag that it modifies.
+    #[error("`--perms` does not apply to `{}`", escape_for_display(.before))]
+    StrayPerms { before: OsString },
+    #[error("`{flag}` needs `{needs}`")]
+    Needs { flag: String, needs: &'static str },
+    #[error("no command follows `--`")]
+    NoCommand,
+    /// bwrap counts the arguments of the command, and not its own name.
+    #[error("bwrap takes at most {limit} words")]
+    TooManyWords { limit: usize },
+    #[error("`{path}` does not exist")]
+    MissingSource { path: AbsPath },
+    /// Something would have to be created on a tmpfs that is read-only by then.
+    #[error("`{path}` cannot be made: the tmpfs at `{tmpfs}` is read-only by then")]
+    ReadOnly { path: AbsPath, tmpfs: AbsPath },
+    #[error("the guard's plan is not mounted, or its content is not known")]
+    MissingPlan,
+    #[error("the guard's plan makes no sense: {why}")]
+    InvalidPlan { why: String },
+    #[error("the guard finds nothing at `{path}` to mount on")]
+    NothingThere { path: AbsPath },
+    /// `--symlink` where the argv has already created something.
+    #[error("`{path}` exists already")]
+    Occupied { path: AbsPath },
 }
 
 #[cfg(test)]

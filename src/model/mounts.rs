@@ -23,23 +23,18 @@ pub(super) struct MountTree {
 
 enum ModelMount {
     /// A file or directory of the host.
-    Bind { source: AbsPath, access: BindAccess },
+    Bind {
+        source: AbsPath,
+        access: BindAccess,
+    },
     /// A file system of the sandbox's own.
     Tmpfs(Tmpfs),
-    /// An own `/dev`.
     Dev,
-    /// An own `/proc`.
     Proc,
-    /// A read-only file with content of ours.
-    Data(DataSource),
+    /// A read-only file of ours, with its content if that is known.
+    Data(Option<Vec<u8>>),
     /// A read-only file that no process inside can open.
     Masked,
-}
-
-/// Where the content of a file of ours comes from.
-pub(super) enum DataSource {
-    File(AbsPath),
-    Descriptor(i32),
 }
 
 /// Nodes are keyed by their path inside the sandbox; the root of the tmpfs is one of them. Only
@@ -82,8 +77,8 @@ impl MountTree {
                 let is_read_only = access == BindAccess::ReadOnly;
                 if is_read_only && files.unreadable.contains(&source) {
                     ModelMount::Masked
-                } else if is_read_only && files.contents.contains_key(&source) {
-                    ModelMount::Data(DataSource::File(source))
+                } else if let Some(content) = files.contents.get(&source).filter(|_| is_read_only) {
+                    ModelMount::Data(Some(content.clone()))
                 } else if exists(&source) {
                     ModelMount::Bind { source, access }
                 } else {
@@ -95,7 +90,7 @@ impl MountTree {
             }
             BwrapOperation::Dev => ModelMount::Dev,
             BwrapOperation::Proc => ModelMount::Proc,
-            BwrapOperation::Data { descriptor } => ModelMount::Data(DataSource::Descriptor(descriptor)),
+            BwrapOperation::Data { descriptor } => ModelMount::Data(files.descriptors.get(&descriptor).cloned()),
             BwrapOperation::Directory { modes } => return self.make_directories(dest, modes),
             BwrapOperation::Symlink { target } => return self.symlink(target, dest),
             BwrapOperation::RemountReadOnly => return self.remount_read_only(dest),
@@ -106,34 +101,33 @@ impl MountTree {
     /// Applies a mount of the guard, which mounts on paths of the host that it can open.
     pub(super) fn apply_guard(
         &mut self,
-        path: AbsPath,
         mount: GuardMount,
         exists: &impl Fn(&AbsPath) -> bool,
     ) -> Result<(), ModelError> {
-        let source = match self.view_of_reached(&path) {
+        use GuardMount::{Hide, Mask, MaskIfThere, Pin, ReadOnly};
+        let (Mask(path) | MaskIfThere(path) | Hide(path) | ReadOnly(path) | Pin(path)) = &mount;
+        let source = match self.view_of_reached(path) {
             ModelView::Host { source, .. } if exists(&source) => source,
-            _ if matches!(mount, GuardMount::Mask { if_there: true }) => return Ok(()),
-            _ => return Err(ModelError::NothingThere { path }),
+            _ if matches!(mount, MaskIfThere(_)) => return Ok(()),
+            _ => return Err(ModelError::NothingThere { path: path.clone() }),
         };
-        let mount = match mount {
-            GuardMount::Mask { .. } => ModelMount::Masked,
-            GuardMount::Hide => ModelMount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(&path, 0o000) }),
-            GuardMount::ReadOnly => ModelMount::Bind { source, access: BindAccess::ReadOnly },
+        let made = match mount {
+            Mask(_) | MaskIfThere(_) => ModelMount::Masked,
+            Hide(_) => ModelMount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) }),
+            ReadOnly(_) => ModelMount::Bind { source, access: BindAccess::ReadOnly },
             // The bind takes along the mounts below it, so only the directory itself changes.
-            GuardMount::Pin => {
+            Pin(_) => {
                 self.covered.insert(source);
                 return Ok(());
             }
         };
-        self.mount(&path, Modes::MOUNT_POINT, mount)
+        self.mount(path, Modes::MOUNT_POINT, made)
     }
 
-    /// The file of ours that is seen at `path`.
-    pub(super) fn data_at(&self, path: &AbsPath) -> Option<&DataSource> {
-        match self.visible.get(path) {
-            Some(ModelMount::Data(source)) => Some(source),
-            _ => None,
-        }
+    /// The content of the file of ours that is seen at `path`.
+    pub(super) fn data_at(&self, path: &AbsPath) -> Option<&Vec<u8>> {
+        let Some(ModelMount::Data(content)) = self.visible.get(path) else { return None };
+        content.as_ref()
     }
 
     /// The view of a process that owns the tmpfs directories and has no capabilities.

@@ -2,7 +2,6 @@
 
 mod hash;
 pub mod origin;
-mod origin_json;
 pub mod path;
 pub mod path_json;
 mod path_map;
@@ -13,6 +12,4 @@ pub use hash::sha256;
 pub use origin::{Origin, Place, Source, Sourced};
 pub use path::{AbsPath, PathMap, escape_for_display};
 pub use path_json::Word;
-pub use rule::{
-    Access, CreateFor, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule,
-};
+pub use rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule};

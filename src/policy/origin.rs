@@ -1,13 +1,17 @@
 //! Where a rule or a setting was written. Every stage passes it on, so that each argument of bwrap
 //! can be explained.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::policy::{AbsPath, escape_for_display};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+
+use crate::policy::{AbsPath, Word, escape_for_display};
 
 /// A configuration file, or the data file of a built-in preset.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +45,11 @@ impl Place {
         let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
         (line, column)
     }
+
+    /// The place behind the last character.
+    pub fn end(&self) -> Self {
+        Self { source: Arc::clone(&self.source), span: self.span.end..self.span.end }
+    }
 }
 
 impl fmt::Display for Place {
@@ -52,16 +61,23 @@ impl fmt::Display for Place {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Written in a configuration file.
     File(Place),
-    /// Part of a built-in preset.
-    Preset { name: &'static str, place: Place },
+    Preset {
+        name: &'static str,
+        place: Place,
+    },
     /// Given as a flag: `--ro src`.
-    Flag { flag: &'static str, value: OsString },
+    Flag {
+        flag: &'static str,
+        value: OsString,
+    },
     /// Part of every policy; the text says why.
     BuiltIn(&'static str),
     /// Written for another name of a file or folder that is mounted in two places.
-    Alias { of: AbsPath, origin: Box<Origin> },
+    Alias {
+        of: AbsPath,
+        origin: Box<Origin>,
+    },
 }
 
 impl Origin {
@@ -96,4 +112,46 @@ impl fmt::Display for Origin {
 pub struct Sourced<T> {
     pub value: T,
     pub origin: Origin,
+}
+
+/// Where something was written.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum OriginJson<'o> {
+    /// In a configuration file. Line and column count from 1.
+    File { file: &'o str, line: usize, column: usize },
+    /// In a built-in preset.
+    Preset { preset: &'o str },
+    /// On the command line.
+    Flag { flag: &'o str, value: Word },
+    /// It is part of every policy.
+    BuiltIn { because: &'o str },
+    /// For another name of the same thing, which is mounted in two places.
+    Alias { of: &'o AbsPath, whence: &'o Origin },
+}
+
+impl Serialize for Origin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = match self {
+            Origin::File(place) => {
+                let (line, column) = place.line_column();
+                OriginJson::File { file: &place.source.name, line, column }
+            }
+            Origin::Preset { name, .. } => OriginJson::Preset { preset: name },
+            Origin::Flag { flag, value } => OriginJson::Flag { flag, value: Word(value.clone()) },
+            Origin::BuiltIn(because) => OriginJson::BuiltIn { because },
+            Origin::Alias { of, origin } => OriginJson::Alias { of, whence: origin },
+        };
+        json.serialize(serializer)
+    }
+}
+
+impl JsonSchema for Origin {
+    fn schema_name() -> Cow<'static, str> {
+        "Whence".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        OriginJson::json_schema(generator)
+    }
 }

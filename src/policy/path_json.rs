@@ -46,7 +46,6 @@ impl From<OwnedTextOrBytes> for Word {
     }
 }
 
-/// A byte string as a JSON value.
 pub fn value(word: &OsStr) -> Value {
     // Both forms can be written as JSON.
     serde_json::to_value(TextOrBytes::of(word)).unwrap_or_default()

@@ -68,12 +68,10 @@ impl<T> PathMap<T> {
         self.last_around(path, Bound::Included(&shared))
     }
 
-    /// The entries at `path` and below it.
     pub fn within<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
         self.0.range::<AbsPath, _>(path..).take_while(|(at, _)| at.is_within(path))
     }
 
-    /// The entries strictly below `path`.
     pub fn below<'m>(&'m self, path: &'m AbsPath) -> impl Iterator<Item = (&'m AbsPath, &'m T)> {
         self.within(path).skip_while(move |(at, _)| *at == path)
     }

@@ -12,12 +12,10 @@ pub const OURS: &str = "/run/agent-sandbox";
 pub const MARKER: &str = "/run/agent-sandbox/inside";
 /// Our own executable, which is the guard.
 pub const GUARD: &str = "/run/agent-sandbox/guard";
-/// The guard's plan.
 pub const PLAN: &str = "/run/agent-sandbox/plan";
 /// The file that stands for every masked file. The guard compares masks with it.
 pub const MASKED: &str = "/run/agent-sandbox/masked";
 
-/// One of these places as a path.
 pub fn at(place: &str) -> AbsPath {
     AbsPath::root().join(place)
 }

@@ -195,9 +195,9 @@ pub struct Refinements {
     /// Keys in this JSON file, each with a reason (`KEY: REASON`): a change is reported after the
     /// run (SPEC R3).
     pub report_keys: Vec<String>,
-    /// A missing path is created if this program is on the caller's PATH, or always (SPEC P9).
-    pub create_for: Option<CreateFor>,
-    /// The created path is a file with this content.
+    /// A missing path is created if this program is on the caller's PATH, with `*` always (SPEC
+    /// P9).
+    pub create_for: Option<String>,
     pub content: Option<String>,
     /// The second place of the file, in the home (SPEC P10).
     pub second_place: Option<String>,
@@ -210,19 +210,6 @@ impl Refinements {
     pub fn none() -> Arc<Self> {
         static NONE: LazyLock<Arc<Refinements>> = LazyLock::new(Arc::default);
         Arc::clone(&NONE)
-    }
-}
-
-/// The program that needs a path to exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CreateFor {
-    Everybody,
-    Program(String),
-}
-
-impl From<String> for CreateFor {
-    fn from(program: String) -> Self {
-        if program == "*" { Self::Everybody } else { Self::Program(program) }
     }
 }
 

@@ -5,7 +5,6 @@ pub(crate) mod capabilities;
 pub(crate) mod clock;
 pub(crate) mod fd;
 pub(crate) mod landlock;
-pub(crate) mod mount;
 pub(crate) mod namespaces;
 pub(crate) mod process;
 pub(crate) mod read_only;

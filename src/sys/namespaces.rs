@@ -1,8 +1,9 @@
-//! User and mount namespaces: making one, and entering that of a sandbox.
+//! User and mount namespaces: making one, and entering that of a sandbox. Also `mount_setattr`
+//! (Linux 5.12), which `rustix` does not have.
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -11,7 +12,6 @@ use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::Pid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
-use super::mount::remount_all_ro;
 use super::process::in_child;
 
 /// Enters a new user namespace as the same user, and a mount namespace that belongs to it. The
@@ -84,4 +84,25 @@ impl Namespaces {
         // SAFETY: the closure makes system calls alone.
         unsafe { in_child(remount) }
     }
+}
+
+/// Makes this mount, and all mounts in it, read-only. All other flags stay as they are. Allocates
+/// nothing.
+#[allow(unsafe_code)]
+pub(super) fn remount_all_ro(mount: BorrowedFd) -> io::Result<()> {
+    // `struct mount_attr`: flags to set, flags to clear, propagation, user namespace.
+    let attributes: [u64; 4] = [libc::MOUNT_ATTR_RDONLY, 0, 0, 0];
+    // SAFETY: the pointers are to values that live until the call returns, and the size is that of
+    // the structure; the kernel only reads them.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            attributes.as_ptr(),
+            size_of_val(&attributes),
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -104,7 +104,6 @@ impl Process {
     }
 }
 
-/// The numbers of this thread's children.
 pub(crate) fn children() -> Vec<Pid> {
     let text = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     text.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()

@@ -23,7 +23,6 @@ use rustix::net::{
 use rustix::path::DecInt;
 use rustix::thread::UnshareFlags;
 
-use super::mount::remount_all_ro;
 use super::process::in_child;
 use super::{fd, namespaces};
 
@@ -46,7 +45,7 @@ pub(crate) fn reopen(file: BorrowedFd) -> io::Result<OwnedFd> {
 fn on_own_mount(file: BorrowedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     let mount = open_tree(file, c"", flags)?;
-    remount_all_ro(mount.as_fd())?;
+    namespaces::remount_all_ro(mount.as_fd())?;
     let descriptors = open(c"/proc/self/fd", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let name = DecInt::from_fd(&mount);
     Ok(openat(descriptors, name.as_c_str(), OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?)

@@ -203,7 +203,6 @@ pub(crate) fn act_by_default(signal: Signal) {
     }
 }
 
-/// Whether one of `signals` waits for this process.
 pub(crate) fn is_pending(signals: &[Signal]) -> bool {
     let mut waiting = 0_u64;
     // SAFETY: the kernel writes one mask, whose size it is told.

@@ -15,15 +15,13 @@ use crate::diagnostic::Diagnostics;
 use crate::host::{FileKind, Host, Session};
 use crate::policy::{AbsPath, Access, Exactness, IfMissing, Origin, Rule};
 
-use super::is_trusted;
-
 /// Compiles the policy without `layer`, the project's file. This policy never runs, so its
 /// diagnostics are dropped. A path that a run would refuse to open does not count as open:
 /// otherwise a file that removes the reason for the refusal would seem to open nothing.
 pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &Layer, request: &Request) -> Compiled {
     let optimize = !request.no_optimize;
     let mut layers = full.layers.clone();
-    layers.layers.retain(is_trusted);
+    layers.layers.retain(|layer| !layer.needs_trust);
     let (policy, changed) = policy(session, &layers, full, layer, request);
     let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, optimize);
@@ -61,13 +59,8 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
     (decisions, plan)
 }
 
-/// How the project's file changes the rules.
-struct Changed<'a> {
-    /// Rules that only the policy with the file has.
-    added: Vec<&'a Arc<Rule>>,
-    /// Rules that only the policy without the file has.
-    lost: Vec<Arc<Rule>>,
-}
+/// The rules that only the policy with the file has, and those that only the policy without it has.
+type Changed<'a> = (Vec<&'a Arc<Rule>>, Vec<Arc<Rule>>);
 
 /// The policy without the file. Presets are expanded again only where the file changes which are
 /// on.
@@ -83,7 +76,7 @@ fn policy<'a>(
     if presets.is_empty() && filesystem.presets.is_empty() && filesystem.tmp.is_none() {
         let is_added = |rule: &Rule| layer.source.as_ref().is_some_and(|source| rule.origin.is_in(source));
         let added = rules.iter().filter(|rule| is_added(rule)).collect();
-        return (full.policy.without_rules(layers, is_added), Changed { added, lost: Vec::new() });
+        return (full.policy.without_rules(layers, is_added), (added, Vec::new()));
     }
     let mut policy = Policy::of(layers, session, &mut Diagnostics::default());
     if request.no_placeholders {
@@ -94,7 +87,7 @@ fn policy<'a>(
     let without: HashSet<&Rule> = policy.rules.iter().map(Arc::as_ref).collect();
     let added = rules.iter().filter(|rule| !without.contains(&***rule)).collect();
     let lost = policy.rules.iter().filter(|rule| !with.contains(&***rule)).cloned().collect();
-    (policy, Changed { added, lost })
+    (policy, (added, lost))
 }
 
 /// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both
@@ -106,11 +99,15 @@ fn resolution(
     policy: &Policy,
     full: &Compiled,
     config: &ConfigFile,
-    Changed { added, lost }: &Changed,
+    (added, lost): &Changed,
 ) -> Resolution {
     let resolve = |policy: &Policy| {
-        let resolution = resolve::resolve(host, session, layers, policy, &mut Diagnostics::default());
-        without_new_services(resolution, full)
+        let mut resolution = resolve::resolve(host, session, layers, policy, &mut Diagnostics::default());
+        // Services that started since `full` was resolved: the file did not open these. If the file
+        // allows such a service, it has a match at that path.
+        let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
+        resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
+        resolution
     };
     // A directory that will be made counts as there for all rules.
     let creates = |rule: &Arc<Rule>| rule.if_missing == IfMissing::Create || rule.refinements.create_for.is_some();
@@ -158,12 +155,4 @@ fn resolution(
 fn may_hide(found: &Match) -> bool {
     let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
     hides && found.kind == FileKind::Directory
-}
-
-/// Drops masks of services that started since `full` was resolved: the file did not open these. If
-/// the file allows such a service, it has a match at that path.
-fn without_new_services(mut resolution: Resolution, full: &Compiled) -> Resolution {
-    let known: BTreeSet<&AbsPath> = full.resolution.matches.iter().map(|found| &found.path).collect();
-    resolution.matches.retain(|found| !found.is_of_a_service() || known.contains(&found.path));
-    resolution
 }

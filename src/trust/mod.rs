@@ -3,21 +3,21 @@
 //! A repository brings its `.agent-sandbox.toml` along, and a command inside can plant one. Such a
 //! file may always tighten. To find the paths and settings that it opens, the policy is compiled
 //! once more without it (`baseline`) and the two are compared at every path (`openings`). Each of
-//! them needs the user's consent, which is recorded where no command inside can write (`record`,
-//! `consent`).
+//! them needs the user's consent, which is recorded where no command inside can write (`record`).
 
 mod baseline;
-mod consent;
 mod grant;
 mod grants;
 pub mod openings;
 mod record;
 mod typed;
 
+use std::ffi::OsStr;
+
 use crate::compile::config::ConfigFile;
-use crate::compile::layers::Layer;
+use crate::compile::layers::Layers;
 use crate::compile::{self, Compiled, Request};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason, shell_quote};
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, sha256};
 
@@ -37,12 +37,12 @@ pub struct Judged {
 impl Judged {
     /// Why a run of this policy must not start. `None` if the user agreed to everything.
     pub fn refusal(&self, host: &Host) -> Option<Diagnostic> {
-        consent::missing_consent(Code::UntrustedPolicy, host, &self.compiled.layers, self.widening.as_ref()?)
+        missing_consent(Code::UntrustedPolicy, host, &self.compiled.layers, self.widening.as_ref()?)
     }
 
     /// The warning for callers that start nothing.
     pub fn warning(&self, host: &Host) -> Option<Diagnostic> {
-        consent::missing_consent(Code::WideningPolicy, host, &self.compiled.layers, self.widening.as_ref()?)
+        missing_consent(Code::WideningPolicy, host, &self.compiled.layers, self.widening.as_ref()?)
     }
 }
 
@@ -91,6 +91,42 @@ pub fn widening(host: &Host, session: &Session, full: &Compiled, request: &Reque
     })
 }
 
-fn is_trusted(layer: &Layer) -> bool {
-    !layer.needs_trust
+/// Why a run needs the consent of the user, and the grants without it. `None` if the user has agreed to
+/// everything that the project's file opens.
+fn missing_consent(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
+    let (why, grants) = missing(host, layers, widening)?;
+    let Widening { name, command, .. } = widening;
+    let help = format!(
+        "`{command}` records that you agree; `--config {}` uses the file this once, `--no-project-config` does without it",
+        shell_quote(OsStr::new(name))
+    );
+    let grants = grants.into_iter().map(ToString::to_string);
+    Some(Diagnostic::new(code, format!("`{name}` {why}")).notes(grants).help(help))
+}
+
+fn missing<'w>(host: &Host, layers: &Layers, widening: &'w Widening) -> Option<(String, Vec<&'w Granted>)> {
+    let all: Vec<&Granted> = widening.grants.iter().collect();
+    if all.is_empty() {
+        return None;
+    }
+    const OPENS: &str = "opens more than your own settings do";
+    let (why, grants) = match record::read(host, layers, &widening.file) {
+        Err(e) => {
+            let at = record::place(&layers.state, &widening.file);
+            (format!("{OPENS}, and the record of your consent, `{at}`, cannot be used: {}", reason(&e)), all)
+        }
+        Ok(None) => (format!("{OPENS}, and you have not agreed to it"), all),
+        Ok(Some(record)) if record.sha256 != widening.sha256 => {
+            (format!("{OPENS}, and has changed since you agreed to it"), all)
+        }
+        Ok(Some(record)) => {
+            let covered = |granted: &&Granted| record.grants.iter().any(|agreed| agreed.covers(&granted.grant));
+            let beyond: Vec<&Granted> = all.into_iter().filter(|granted| !covered(granted)).collect();
+            if beyond.is_empty() {
+                return None;
+            }
+            ("opens more here than what you agreed to, although it has not changed".to_owned(), beyond)
+        }
+    };
+    Some((why, grants))
 }

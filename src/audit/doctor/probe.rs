@@ -19,7 +19,6 @@ pub const SUBCOMMAND: &str = "__doctor";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tried {
-    /// The version of Landlock that the kernel has.
     pub landlock: Option<i32>,
     /// The reason why this process cannot make a user namespace.
     pub no_user_namespace: Option<String>,

@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 
 use crate::compile::lower::Machine;
 use crate::compile::{self, Compiled, Request, layers};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{Host, Session};
-use crate::launch::{self, Conclusion, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
+use crate::launch::{self, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::policy::{AbsPath, places};
 
 /// A policy that only looks, for this machine, and what there is to carry it out with.
@@ -57,30 +57,22 @@ fn request(session: &Session) -> Request {
 }
 
 fn error_in(said: &Diagnostics) -> Diagnostic {
-    let error = said.iter().find(|one| one.severity() == Severity::Error).cloned();
-    error.unwrap_or_else(|| Diagnostic::new(Code::StartFailed, "there is no policy to start with"))
+    said.first_error()
+        .cloned()
+        .unwrap_or_else(|| Diagnostic::new(Code::StartFailed, "there is no policy to start with"))
 }
 
 impl Trial {
     /// Returns the reason why the guard did not work, if it did not.
     pub(super) fn start(&self, host: &Host, allow_root: bool) -> Result<Option<String>, Diagnostic> {
-        let sandbox = Sandbox {
-            host: host.clone(),
-            session: self.session.clone(),
-            request: request(&self.session),
-            allow_root,
-            residue: Residue::Nothing,
-            json: false,
-        };
+        let sandbox = Sandbox::new(host.clone(), self.session.clone(), request(&self.session));
+        let sandbox = Sandbox { allow_root, residue: Residue::Nothing, ..sandbox };
         let ran = sandbox.run(&mut Silent { executable: self.session.executable.clone() });
         let Ran { conclusion, without_guard, .. } = ran.map_err(|Refusal(said)| error_in(&said))?;
-        let why = match conclusion {
-            Conclusion::Ended(Ending::Exited(0)) => return Ok(without_guard),
-            Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => return Err(diagnostic),
-            Conclusion::Unavailable(why) => why,
-            Conclusion::Ended(ending) => format!("a sandbox was started, and {ending}"),
-        };
-        Err(Diagnostic::new(Code::StartFailed, why))
+        match conclusion.ending()? {
+            Ending::Exited(0) => Ok(without_guard),
+            ending => Err(Diagnostic::new(Code::StartFailed, format!("a sandbox was started, and {ending}"))),
+        }
     }
 }
 
@@ -104,6 +96,6 @@ impl FrontEnd for Silent {
 
     fn streams(&mut self, _: &Prepared) -> Result<GivenStreams, Diagnostic> {
         let null = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
-        Ok(GivenStreams { stdin: null(), stdout: null(), stderr: null() })
+        Ok([null(), null(), null()])
     }
 }

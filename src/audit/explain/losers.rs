@@ -28,7 +28,6 @@ impl Loser {
         Self { rule, why, directory: None }
     }
 
-    /// The reason as text.
     pub fn reason(&self) -> String {
         match self.directory.as_ref().and_then(|directory| directory.file_name()) {
             Some(name) => format!("does not look into `{}`", escape_for_display(name)),
@@ -226,7 +225,6 @@ impl Explainer<'_> {
         matching.filter_map(loser).collect()
     }
 
-    /// A rule at the path of the winner.
     fn outranked(&self, found: &Match, winner: &Decision) -> Loser {
         let own = found.rule.precedence(found.exactness);
         let best = Precedence { exactness: winner.exactness, layer: winner.layer, access: winner.access };

@@ -84,16 +84,6 @@ pub enum HostKind {
     Symlink,
 }
 
-impl From<FileKind> for HostKind {
-    fn from(kind: FileKind) -> Self {
-        match kind {
-            FileKind::Directory => HostKind::Directory,
-            FileKind::File => HostKind::File,
-            FileKind::Device => HostKind::Device,
-        }
-    }
-}
-
 /// One step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename = "Step", rename_all = "kebab-case")]
@@ -129,7 +119,7 @@ impl<'a> Explainer<'a> {
     pub fn new(host: &'a Host, compiled: &'a Compiled) -> Self {
         let plan = &compiled.plan;
         let split = plan.split(compiled.guard);
-        let guard = lower::guard_plan(compiled, &split, launch::kernel());
+        let guard = lower::guard(compiled, &split, launch::kernel());
         let files = MountFiles::In(compiled.layers.mount_files());
         let by_bwrap = lower::mounts(&split, guard.as_ref(), &files).into_iter();
         let by_bwrap = by_bwrap
@@ -164,7 +154,12 @@ impl<'a> Explainer<'a> {
             pins: self.steps(|p| matches!(p.purpose, Purpose::Pin { .. }) && path.is_within(&p.path)),
             below: self.below(&path),
             durability: self.durability(&about),
-            kind: hidden.map_or(kind.map(HostKind::from), |_| Some(HostKind::Symlink)),
+            kind: kind.map(|kind| match kind {
+                _ if hidden.is_some() => HostKind::Symlink,
+                FileKind::Directory => HostKind::Directory,
+                FileKind::File => HostKind::File,
+                FileKind::Device => HostKind::Device,
+            }),
             rule,
             access,
             links,
@@ -192,20 +187,14 @@ impl<'a> Explainer<'a> {
                     .help("ask for the folder that you cannot look into: what governs it governs what is in it, unless a rule names that")
             }
         })?;
-        match self.file_around(&resolved) {
-            Some(file) => {
+        let nearest = || resolved.path.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)));
+        match resolved.kind.is_none().then(nearest).flatten() {
+            Some((kind, file)) if kind != FileKind::Directory => {
                 let message = format!("nothing can be at `{asked}`: `{file}` is no directory");
                 invalid(message, "ask for the file itself")
             }
-            None => Ok(resolved),
+            _ => Ok(resolved),
         }
-    }
-
-    /// The nearest path above a missing one, if it exists and is no directory.
-    fn file_around(&self, resolved: &Resolved) -> Option<AbsPath> {
-        let missing = resolved.kind.is_none().then_some(&resolved.path)?;
-        let nearest = missing.ancestors().skip(1).find_map(|at| Some((self.host.kind(&at).ok()??, at)))?;
-        (nearest.0 != FileKind::Directory).then_some(nearest.1)
     }
 
     /// The other paths at which mounts show the same file or directory: mounts of the host, or a

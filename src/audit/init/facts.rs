@@ -9,7 +9,7 @@ use crate::compile::config::BuiltinPreset;
 use crate::compile::layers::Project;
 use crate::compile::presets::Library;
 use crate::compile::resolve::{NamePattern, TrackedFiles};
-use crate::host::{FileKind, Host};
+use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::AbsPath;
 
 use super::kinds::{AGENTS, GUARDED, INSTRUCTIONS, KINDS, ProjectKind};
@@ -25,7 +25,6 @@ pub(super) struct Facts {
     pub lint: Vec<(&'static str, Vec<AbsPath>)>,
     /// Paths that exist, and the reason to make them read-only.
     pub guarded: Vec<(&'static str, &'static str)>,
-    /// Each agent with its first sign.
     pub agents: Vec<(&'static str, &'static str)>,
     pub instructions: Vec<&'static str>,
     pub secrets: Vec<Secret>,
@@ -85,32 +84,26 @@ impl Facts {
         let mut linters: Vec<Linter> = KINDS.iter().filter_map(|kind| Linter::of(kind, &library)).collect();
         let mut tracked = TrackedFiles::new(host);
         let mut nearest: [Option<(usize, AbsPath)>; KINDS.len()] = Default::default();
-        let is_whole = walk(
-            host,
-            root,
-            &third_party(),
-            |_| true,
-            |path, found| {
-                if found.is_symlink || found.is_socket {
-                    return;
+        let see = |path: AbsPath, found: &DirEntry| {
+            if found.is_symlink || found.is_socket {
+                return;
+            }
+            let marker = (path.ancestors().count(), path.clone());
+            for (kind, nearest) in KINDS.iter().zip(&mut nearest) {
+                let is_nearer = nearest.as_ref().is_none_or(|nearest| marker < *nearest);
+                if is_nearer && kind.has_marker(found.name.to_str().unwrap_or_default()) {
+                    *nearest = Some(marker.clone());
                 }
-                let marker = (path.ancestors().count(), path.clone());
-                for (kind, nearest) in KINDS.iter().zip(&mut nearest) {
-                    let is_nearer = nearest.as_ref().is_none_or(|nearest| marker < *nearest);
-                    if is_nearer && kind.has_marker(found.name.to_str().unwrap_or_default()) {
-                        *nearest = Some(marker.clone());
-                    }
-                }
-                for linter in linters.iter_mut().filter(|linter| linter.covers(&path, root)) {
-                    linter.files.push(path.clone());
-                }
-                if let Some(secrets::Looks { like, by_preset }) = secrets::looks(host, &path) {
-                    let (is_tracked, has_other_names) = (tracked.holds(&path), has_other_names(host, &path));
-                    self.secrets.push(Secret { path, like, by_preset, is_tracked, has_other_names });
-                }
-            },
-        );
-        self.is_partial = !is_whole;
+            }
+            for linter in linters.iter_mut().filter(|linter| linter.covers(&path, root)) {
+                linter.files.push(path.clone());
+            }
+            if let Some((like, by_preset)) = secrets::looks_like(host, &path) {
+                let (is_tracked, has_other_names) = (tracked.holds(&path), has_other_names(host, &path));
+                self.secrets.push(Secret { path, like, by_preset, is_tracked, has_other_names });
+            }
+        };
+        self.is_partial = !walk(host, root, &third_party(), |_| true, see);
         self.secrets.sort_by(|a, b| a.path.cmp(&b.path));
         self.kinds = KINDS.iter().zip(nearest).filter_map(|(kind, nearest)| Some((kind, nearest?.1))).collect();
         self.lint = linters.into_iter().map(|linter| (linter.preset, linter.files)).collect();

@@ -6,55 +6,48 @@ pub(super) struct ProjectKind {
     pub name: &'static str,
     /// Names, or `*` and the end of a name.
     markers: &'static [&'static str],
-    /// The preset for its linters' settings.
     pub lint: Option<&'static str>,
     /// Folders of the home that its tools write and the defaults do not open, and a reason.
     pub wants: Option<(&'static [&'static str], &'static str)>,
 }
+
+pub(super) const CONTAINERS: &str = "containers";
 
 const fn kind(name: &'static str, markers: &'static [&'static str]) -> ProjectKind {
     ProjectKind { name, markers, lint: None, wants: None }
 }
 
 pub(super) const KINDS: [ProjectKind; 14] = [
-    ProjectKind { lint: Some("lint/rust"), ..kind("Rust", &["Cargo.toml"]) },
-    ProjectKind { lint: Some("lint/ts"), ..kind("JavaScript", &["package.json", "deno.json", "deno.jsonc"]) },
-    ProjectKind {
-        lint: Some("lint/python"),
-        ..kind("Python", &["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile"])
-    },
-    ProjectKind { lint: Some("lint/go"), ..kind("Go", &["go.mod", "go.work"]) },
-    ProjectKind {
-        wants: Some((&["~/.bundle", "~/.gem"], "where `bundle` and `gem` install")),
-        ..kind("Ruby", &["Gemfile", "gems.rb"])
-    },
+    kind("Rust", &["Cargo.toml"]).lint("lint/rust"),
+    kind("JavaScript", &["package.json", "deno.json", "deno.jsonc"]).lint("lint/ts"),
+    kind("Python", &["pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile"]).lint("lint/python"),
+    kind("Go", &["go.mod", "go.work"]).lint("lint/go"),
+    kind("Ruby", &["Gemfile", "gems.rb"]).wants(&["~/.bundle", "~/.gem"], "where `bundle` and `gem` install"),
     kind("Java", &["pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
-    ProjectKind {
-        wants: Some((&["~/.nuget/packages"], "where `dotnet` keeps packages")),
-        ..kind(".NET", &["global.json", "*.csproj", "*.sln"])
-    },
+    kind(".NET", &["global.json", "*.csproj", "*.sln"]).wants(&["~/.nuget/packages"], "where `dotnet` keeps packages"),
     kind("PHP", &["composer.json"]),
-    ProjectKind { wants: Some((&["~/.mix", "~/.hex"], "where `mix` installs")), ..kind("Elixir", &["mix.exs"]) },
-    ProjectKind {
-        wants: Some((&["~/.stack"], "where `stack` installs")),
-        ..kind("Haskell", &["stack.yaml", "cabal.project", "*.cabal"])
-    },
+    kind("Elixir", &["mix.exs"]).wants(&["~/.mix", "~/.hex"], "where `mix` installs"),
+    kind("Haskell", &["stack.yaml", "cabal.project", "*.cabal"]).wants(&["~/.stack"], "where `stack` installs"),
     kind("CMake", &["CMakeLists.txt"]),
     kind("Meson", &["meson.build"]),
     kind("Make", &["Makefile", "makefile", "GNUmakefile"]),
-    kind("containers", &["Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yml"]),
+    kind(CONTAINERS, &["Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yml"]),
 ];
 
 impl ProjectKind {
+    const fn lint(self, preset: &'static str) -> Self {
+        Self { lint: Some(preset), ..self }
+    }
+
+    const fn wants(self, folders: &'static [&'static str], why: &'static str) -> Self {
+        Self { wants: Some((folders, why)), ..self }
+    }
+
     pub(super) fn has_marker(&self, name: &str) -> bool {
         self.markers.iter().any(|marker| match marker.strip_prefix('*') {
             Some(end) => name.ends_with(end),
             None => name == *marker,
         })
-    }
-
-    pub(super) fn uses_containers(&self) -> bool {
-        self.name == "containers"
     }
 }
 

@@ -4,8 +4,6 @@
 mod facts;
 mod kinds;
 
-use std::fmt::Write;
-
 use crate::audit::entry::entry;
 use crate::compile::layers::Project;
 use crate::diagnostic::listed;
@@ -126,10 +124,10 @@ fn wider(facts: &Facts) -> String {
     ) + "#\n";
     for (paths, why) in facts.kinds.iter().filter_map(|(kind, _)| kind.wants) {
         let paths: Vec<String> = paths.iter().map(|path| format!("\"{path}\"")).collect();
-        let _ = writeln!(out, "# rw = [{}]  # {why}", paths.join(", "));
+        out += &format!("# rw = [{}]  # {why}\n", paths.join(", "));
     }
     out += "# rw = [\"../shared\"]  # another folder to work in\n";
-    if facts.kinds.iter().any(|(kind, _)| kind.uses_containers()) {
+    if facts.kinds.iter().any(|(kind, _)| kind.name == kinds::CONTAINERS) {
         out += "#\n# At the top, before `[filesystem]`:\n# docker = true  # whoever reaches the engine's socket can read and write all of the machine\n";
     }
     out

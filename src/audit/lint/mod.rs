@@ -52,7 +52,6 @@ impl LintFinding {
     }
 }
 
-/// All findings about a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Lint {
     /// In the order of the files, then those about paths.

@@ -48,7 +48,6 @@ fn is_same(one: &Rule, other: &Rule) -> bool {
     one.access == other.access && one.origin == other.origin
 }
 
-/// The matches of a rule, without aliases.
 fn matches<'c>(compiled: &'c Compiled, rule: &'c Rule) -> impl Iterator<Item = &'c Match> {
     let all = compiled.resolution.matches.iter();
     all.filter(move |found| found.alias_of.is_none() && is_same(&found.rule, rule))
@@ -220,8 +219,8 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
         View::Masked => "hidden",
         View::Fresh | View::Dev | View::Proc => "not shown",
     };
-    let message =
-        format!("`{}` changes nothing: `{}` is {inherited} without it", escape_for_display(&rule.text), first.path);
+    let written = escape_for_display(&rule.text);
+    let message = format!("`{written}` changes nothing: `{}` is {inherited} without it", first.path);
     let help = "remove it, or keep it for the day when something around it is opened or closed";
     Some(Diagnostic::new(Code::RedundantRule, message).at(&rule.origin).help(help))
 }
@@ -236,17 +235,15 @@ fn glob_as_name(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnos
         return None;
     }
     let escaped = entry(&path, &compiled.layers.project).map(|entry| format!(": {entry}")).unwrap_or_default();
+    let written = escape_for_display(&rule.text);
     let (message, help) = if is_whole {
         (
-            format!(
-                "`{}` is taken as the name of `{path}`, though it reads as a pattern",
-                escape_for_display(&rule.text)
-            ),
+            format!("`{written}` is taken as the name of `{path}`, though it reads as a pattern"),
             format!("to mean that name and nothing else, put `\\` before each of `* ? [ ] {{ }}`{escaped}"),
         )
     } else {
         (
-            format!("`{}` is a pattern, which does not mean what is in `{path}`", escape_for_display(&rule.text)),
+            format!("`{written}` is a pattern, which does not mean what is in `{path}`"),
             format!("if you mean that folder, put `\\` before each of `* ? [ ] {{ }}` in its name{escaped}"),
         )
     };

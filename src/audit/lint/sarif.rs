@@ -69,8 +69,7 @@ fn location(found: &LintFinding, layers: Option<&Layers>) -> Option<Value> {
     let root = &layers.project.root;
     let origin = found.diagnostic.origin.as_ref();
     if let Some((file, place)) = origin.and_then(|origin| written(origin, layers)) {
-        let end = Place { source: Arc::clone(&place.source), span: place.span.end..place.span.end };
-        let ((line, column), (end_line, end_column)) = (place.line_column(), end.line_column());
+        let ((line, column), (end_line, end_column)) = (place.line_column(), place.end().line_column());
         let region = json!({ "startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column });
         return Some(json!({ "physicalLocation": { "artifactLocation": artifact(file, root), "region": region } }));
     }

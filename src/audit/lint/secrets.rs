@@ -14,14 +14,6 @@ use crate::policy::AbsPath;
 /// Keys and credentials are small.
 const LARGEST: u64 = 1 << 18;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Looks {
-    /// As in "looks like …".
-    pub like: &'static str,
-    /// `@secrets` hides files of this name.
-    pub by_preset: bool,
-}
-
 #[derive(Clone, Copy)]
 enum Proof {
     Name,
@@ -33,6 +25,7 @@ enum Proof {
 
 const PRIVATE_KEY: Proof = Proof::Any(&["PRIVATE KEY-----"]);
 const NPM_TOKEN: Proof = Proof::Any(&["_authToken=", "_auth=", "_password="]);
+const NUGET_PASSWORD: Proof = Proof::Any(&["ClearTextPassword", "\"Password\""]);
 const CLUSTER: Proof = Proof::Any(&["client-key-data:", "token:", "password:"]);
 const OAUTH: Proof = Proof::Any(&["\"private_key\"", "\"refresh_token\"", "\"client_secret\"", "\"access_token\""]);
 const SERVICE_ACCOUNT: Proof = Proof::All(&["\"service_account\"", "\"private_key\""]);
@@ -73,11 +66,8 @@ const IN_HOME: &[(&str, Proof, &[&str])] = &[
     ("a private key of SSH", Proof::Name, &[".ssh/id_rsa", ".ssh/id_ecdsa", ".ssh/id_ed25519"]),
     ("credentials of AWS", Proof::Name, &[".aws/credentials"]),
     ("credentials of Azure", Proof::Name, &[".azure/msal_token_cache.json"]),
-    (
-        "credentials of Google Cloud",
-        Proof::Name,
-        &[".config/gcloud/application_default_credentials.json", ".config/gcloud/credentials.db"],
-    ),
+    ("credentials of Google Cloud", Proof::Name, &[".config/gcloud/application_default_credentials.json"]),
+    ("credentials of Google Cloud", Proof::Name, &[".config/gcloud/credentials.db"]),
     ("a token of GitHub", Proof::Any(&["oauth_token"]), &[".config/gh/hosts.yml", ".config/hub"]),
     ("a token of GitLab", Proof::Any(&["token:"]), &[".config/glab-cli/config.yml"]),
     ("passwords of git remotes", Proof::Name, &[".config/git/credentials"]),
@@ -89,11 +79,7 @@ const IN_HOME: &[(&str, Proof, &[&str])] = &[
     ("a token of a package registry", Proof::Any(&["oauth", "password", "bearer"]), &[".config/composer/auth.json"]),
     ("a password of a package registry", Proof::Any(&["<password>"]), &[".m2/settings.xml"]),
     ("a password of a package registry", Proof::Any(&["assword=", "oken="]), &[".gradle/gradle.properties"]),
-    (
-        "a password of a package registry",
-        Proof::Any(&["ClearTextPassword", "\"Password\""]),
-        &[".nuget/NuGet/NuGet.Config"],
-    ),
+    ("a password of a package registry", NUGET_PASSWORD, &[".nuget/NuGet/NuGet.Config"]),
     ("a token of Terraform", Proof::Any(&["\"token\""]), &[".terraform.d/credentials.tfrc.json"]),
     ("credentials of remote storage", Proof::Any(&["pass =", "token =", "secret"]), &[".config/rclone/rclone.conf"]),
     ("credentials of remote storage", Proof::Any(&["secret_key ="]), &[".s3cfg"]),
@@ -128,14 +114,15 @@ impl Proof {
     }
 }
 
-/// Whether the regular file at `path`, which holds no symlinks, looks like a secret.
-pub(crate) fn looks(host: &Host, path: &AbsPath) -> Option<Looks> {
+/// The secret that the regular file at `path`, which holds no symlinks, looks like, and whether
+/// `@secrets` hides files of this name.
+pub(crate) fn looks_like(host: &Host, path: &AbsPath) -> Option<(&'static str, bool)> {
     let name = path.file_name().and_then(OsStr::to_str)?;
     let is_like = |(_, proof, patterns): &&(&str, Proof, &[&str])| {
         patterns.iter().any(|pattern| fits(pattern, name)) && proof.holds(host, path)
     };
     let (like, ..) = NAMES.iter().find(is_like)?;
-    Some(Looks { like, by_preset: *like == ENVIRONMENT })
+    Some((like, *like == ENVIRONMENT))
 }
 
 /// The secrets in well-known places of the home and in the home itself, each with its kind.
@@ -149,7 +136,7 @@ pub(crate) fn in_home(host: &Host, home: &AbsPath) -> Vec<(AbsPath, &'static str
     let files = entries.into_iter().filter(|entry| entry.kind == FileKind::File && !entry.is_socket);
     let beside = files.filter_map(|entry| {
         let path = existing(entry.name.as_ref())?;
-        let like = looks(host, &path)?.like;
+        let (like, _) = looks_like(host, &path)?;
         Some((path, like))
     });
     let mut all: Vec<(AbsPath, &str)> = known.chain(beside).collect();
@@ -165,7 +152,7 @@ mod tests {
     fn like(name: &str, content: &str) -> Option<&'static str> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(name), content).unwrap();
-        looks(&Host::at(folder.path()), &AbsPath::root().child(name)).map(|looks| looks.like)
+        looks_like(&Host::at(folder.path()), &AbsPath::root().child(name)).map(|(like, _)| like)
     }
 
     #[test]

@@ -35,12 +35,10 @@ pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &m
         }
         if found.is_socket {
             findings.extend(socket(compiled, &path));
-        } else if let Some(looks) = secrets::looks(host, &path) {
-            let diagnostic = match tracked.holds(&path) {
-                true => held_by_git(&path, looks.like),
-                false => readable(compiled, &path, looks.like),
-            };
-            findings.push(LintFinding::on(&path, diagnostic));
+        } else if let Some((like, _)) = secrets::looks_like(host, &path) {
+            let is_held = tracked.holds(&path);
+            let said = if is_held { held_by_git(&path, like) } else { readable(compiled, &path, like) };
+            findings.push(LintFinding::on(&path, said));
             seen.insert(path);
         }
     });
@@ -61,11 +59,9 @@ fn readable(compiled: &Compiled, path: &AbsPath, like: &str) -> Diagnostic {
 }
 
 fn held_by_git(path: &AbsPath, like: &str) -> Diagnostic {
-    Diagnostic::new(
-        Code::TrackedSecret,
-        format!("`{path}` looks like {like}, and stays readable: git holds the same content"),
-    )
-    .help("if it is one, revoke it and take it out of git: a mask over a file would not hide the repository")
+    let message = format!("`{path}` looks like {like}, and stays readable: git holds the same content");
+    let help = "if it is one, revoke it and take it out of git: a mask over a file would not hide the repository";
+    Diagnostic::new(Code::TrackedSecret, message).help(help)
 }
 
 /// Finds hidden files that git tracks: git cannot add the mask over a file.

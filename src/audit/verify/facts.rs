@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
+use crate::diagnostic::or_none;
 use crate::model::{Model, Namespace};
 use crate::policy::{AbsPath, Word, escape_for_display};
 
@@ -85,10 +86,6 @@ pub(super) fn facts(
     let shown = |path: &Option<AbsPath>| path.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
     facts.push(Fact::new("working directory", shown(&model.cwd), shown(&inside.cwd)));
     facts
-}
-
-fn or_none(all: &[String]) -> String {
-    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 fn possible_or_error(errno: i32) -> String {

@@ -19,8 +19,8 @@ use crate::model::{Model, ModelError, ModelFiles};
 use crate::policy::{AbsPath, Origin, places};
 
 pub use facts::Fact;
-use probe::{EMPTY, ProbeAnswer, ProbeAnswers, ProbeOperation, ProbedKind, Question, Questions, name_of};
-use promises::{Claim, Control, Promise};
+use probe::{EMPTY, ProbeAnswer, ProbeAnswers, ProbeOperation, ProbedKind, Questions, name_of};
+use promises::{Claim, Promise};
 
 /// The answer of `agent-sandbox verify`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -123,10 +123,7 @@ pub fn examination(
     let model = Model::read(&argv.words(), &model_files(argv), |path| !matches!(host.kind(path), Ok(None)))?;
     let promises = promises::promises(host, compiled, &model);
     let questions = |path: fn(&Claim) -> &AbsPath| Questions {
-        questions: promises
-            .iter()
-            .map(|one| Question { path: path(&one.claim).clone(), operation: one.operation })
-            .collect(),
+        questions: promises.iter().map(|one| (path(&one.claim).clone(), one.operation)).collect(),
         workshop: Some(places::at(places::RUN).child("user").child(session.uid.to_string())),
         socket: socket.to_owned(),
         mounts: promises::locked(compiled),
@@ -170,7 +167,7 @@ fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<
     let Promise { ref claim, operation, expected, refusals, model } = *promise;
     let kernel = effect(operation, inside, host);
     // A mount does not refuse writing to a socket, a FIFO or a device.
-    let is_special = |answer: &ProbeAnswer| answer.found.is_some_and(|found| found.kind == ProbedKind::Special);
+    let is_special = |answer: &ProbeAnswer| answer.found.is_some_and(|(_, kind)| kind == ProbedKind::Special);
     if is_special(inside) && is_special(host) && operation == ProbeOperation::Write && expected == Effect::Refused {
         return None;
     }
@@ -203,7 +200,7 @@ fn check(promise: &Promise, inside: &ProbeAnswer, host: &ProbeAnswer) -> Option<
 }
 
 fn effect(operation: ProbeOperation, inside: &ProbeAnswer, host: &ProbeAnswer) -> Effect {
-    let identity = |answer: &ProbeAnswer| answer.found.map(|found| found.identity);
+    let identity = |answer: &ProbeAnswer| answer.found.map(|(identity, _)| identity);
     match (operation, inside.errno) {
         // The directory is not empty, and nothing else refuses: a rename would have worked.
         (ProbeOperation::Move, _) if is_full(inside) => Effect::Allowed,
@@ -219,7 +216,7 @@ fn is_full(answer: &ProbeAnswer) -> bool {
 
 /// Judges the control: the answer to the question on the host.
 fn why_not_testable(promise: &Promise, host: &ProbeAnswer) -> Option<String> {
-    if promise.expected == Effect::Private || promise.claim.control == Control::Workshop {
+    if promise.expected == Effect::Private || promise.claim.is_own {
         return None;
     }
     let refused = || format!("the host itself refuses: {}", name_of(host.errno));
@@ -236,13 +233,12 @@ fn why_not_testable(promise: &Promise, host: &ProbeAnswer) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::probe::ProbedFile;
     use super::*;
     use crate::host::identity::Identity;
 
     fn answer(inode: u64, errno: i32) -> ProbeAnswer {
         let identity = Identity { device: 1, inode };
-        ProbeAnswer { found: Some(ProbedFile { identity, kind: ProbedKind::Directory }), errno }
+        ProbeAnswer { found: Some((identity, ProbedKind::Directory)), errno }
     }
 
     /// The result of reading a folder that must be hidden.

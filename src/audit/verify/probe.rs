@@ -39,16 +39,9 @@ pub enum ProbeOperation {
     Move,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
-    pub path: AbsPath,
-    pub operation: ProbeOperation,
-}
-
-/// The standard input of a probe.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Questions {
-    pub questions: Vec<Question>,
+    pub questions: Vec<(AbsPath, ProbeOperation)>,
     /// A directory inside where every operation must work.
     pub workshop: Option<AbsPath>,
     /// An abstract socket that the host listens on.
@@ -59,16 +52,9 @@ pub struct Questions {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
-    pub found: Option<ProbedFile>,
+    pub found: Option<(Identity, ProbedKind)>,
     /// The number of the error; 0 for success.
     pub errno: i32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProbedFile {
-    #[serde(flatten)]
-    pub identity: Identity,
-    pub kind: ProbedKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +104,8 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
     }
     // First: what follows opens files.
     let descriptors = descriptors()?;
-    let answers = questions.questions.iter().map(|question| examine(question, on_host)).collect();
+    let questioned = questions.questions.iter();
+    let answers = questioned.map(|(path, operation)| examine(path.as_path(), *operation, on_host)).collect();
     let workshop = questions.workshop.as_ref().filter(|_| !on_host);
     let workshop = workshop.and_then(|place| work_in(place.as_path()).err()).map(|e| e.to_string());
     let address = SocketAddr::from_abstract_name(&questions.socket);
@@ -135,7 +122,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
         settings: errno(fs::OpenOptions::new().write(true).open(SETTING).map(drop)),
         // Last, because success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
-        unmounts: if on_host { Vec::new() } else { questions.mounts.iter().map(take_down).collect() },
+        unmounts: if on_host { Vec::new() } else { questions.mounts.iter().map(unmounted).collect() },
     };
     Ok(ProbeAnswers { answers, process })
 }
@@ -143,13 +130,12 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
 /// A setting of the kernel that leads out of every sandbox. The probe opens it and does not write.
 const SETTING: &str = "/proc/sys/kernel/core_pattern";
 
-fn examine(question: &Question, on_host: bool) -> ProbeAnswer {
-    let path = question.path.as_path();
-    let found = match look(path) {
+fn examine(path: &Path, operation: ProbeOperation, on_host: bool) -> ProbeAnswer {
+    let (identity, kind) = match look(path) {
         Ok(found) => found,
         Err(e) => return ProbeAnswer { found: None, errno: errno(Err(e)) },
     };
-    let tried = match (question.operation, found.kind) {
+    let tried = match (operation, kind) {
         (_, ProbedKind::Link) => Err(Errno::LOOP),
         (ProbeOperation::Read, ProbedKind::Special) => accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS),
         (ProbeOperation::Write, ProbedKind::Special) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS),
@@ -159,12 +145,12 @@ fn examine(question: &Question, on_host: bool) -> ProbeAnswer {
         (ProbeOperation::Move, ProbedKind::Directory) => remove_while_full(path, on_host),
         (ProbeOperation::Move, _) => Err(Errno::NOTDIR),
     };
-    ProbeAnswer { found: Some(found), errno: tried.err().map_or(0, Errno::raw_os_error) }
+    ProbeAnswer { found: Some((identity, kind)), errno: tried.err().map_or(0, Errno::raw_os_error) }
 }
 
 const HARMLESS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-fn look(path: &Path) -> io::Result<ProbedFile> {
+fn look(path: &Path) -> io::Result<(Identity, ProbedKind)> {
     let found = fs::symlink_metadata(path)?;
     let kind = found.file_type();
     let kind = match () {
@@ -174,7 +160,7 @@ fn look(path: &Path) -> io::Result<ProbedFile> {
         () if kind.is_char_device() && found.rdev() == rustix::fs::makedev(1, 3) => ProbedKind::Null,
         () => ProbedKind::Special,
     };
-    Ok(ProbedFile { identity: Identity::of(&found), kind })
+    Ok((Identity::of(&found), kind))
 }
 
 fn append_to(path: &Path) -> rustix::io::Result<()> {
@@ -242,7 +228,7 @@ fn make_user_namespace() -> i32 {
     if current() == before { entered } else { 0 }
 }
 
-fn take_down(point: &AbsPath) -> i32 {
+fn unmounted(point: &AbsPath) -> i32 {
     unmount(point.as_path(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).err().map_or(0, Errno::raw_os_error)
 }
 

@@ -34,7 +34,8 @@ pub(super) struct Claim {
     pub because: Origin,
     /// The access of the rule, if a rule asks.
     pub access: Option<Access>,
-    pub control: Control,
+    /// The path is none of the host's, so that the answer there tells nothing.
+    pub is_own: bool,
     /// It gets no line where it cannot be tested, because no rule asks for it.
     pub optional: bool,
 }
@@ -42,17 +43,8 @@ pub(super) struct Claim {
 impl Claim {
     pub(super) fn of(path: &AbsPath, because: &Origin, access: Option<Access>) -> Self {
         let (path, because) = (path.clone(), because.clone());
-        Self { source: path.clone(), path, because, access, control: Control::Host, optional: false }
+        Self { source: path.clone(), path, because, access, is_own: false, optional: false }
     }
-}
-
-/// The proof that the sandbox causes the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
-    /// The operation has another answer on the host.
-    Host,
-    /// The path is none of the host's: the operation works in another place of the sandbox's own.
-    Workshop,
 }
 
 const READ_ONLY: &[Errno] = &[Errno::ROFS];
@@ -101,9 +93,7 @@ impl PromiseList<'_> {
         let Some(model) = by_model(self.model, &claim.path, &claim.source, operation) else { return };
         let first = self.all.entry((claim.path.clone(), operation));
         let first = first.or_insert_with(|| Promise { claim: claim.clone(), operation, expected, refusals, model });
-        if claim.control == Control::Workshop {
-            first.claim.control = claim.control;
-        }
+        first.claim.is_own |= claim.is_own;
     }
 
     fn decision(&mut self, host: &Host, path: &AbsPath, decision: &Decision, is_data: bool) {
@@ -163,7 +153,7 @@ impl PromiseList<'_> {
         }
         for planned in compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
             let claim = &Claim::of(&planned.path, &planned.because, None);
-            let own = &Claim { control: Control::Workshop, ..claim.clone() };
+            let own = &Claim { is_own: true, ..claim.clone() };
             match &planned.mount {
                 Mount::Bind { kind: BindKind::ReadOnly, .. } => {
                     self.read(claim, Allowed);

@@ -12,10 +12,8 @@ use super::{display_args, display_step, environment};
 /// A text and its reason, which may be empty.
 pub(super) type Annotated = (String, String);
 
-/// A heading, and which operations stand below it.
-type Grouping = (&'static str, fn(&Purpose) -> bool);
-
-const GROUPS: [Grouping; 5] = [
+/// Headings, and which operations stand below each.
+const GROUPS: [(&str, fn(&Purpose) -> bool); 5] = [
     ("plumbing", |purpose| *purpose == Purpose::Base),
     ("kept in place", |purpose| matches!(purpose, Purpose::Pin { .. })),
     ("writable", |purpose| *purpose == Purpose::Rule(Access::Rw)),
@@ -58,11 +56,9 @@ fn before(argv: &Argv) -> Vec<Annotated> {
     let mut lines: Vec<_> = created.map(|at| path(at, "created before the start".to_owned())).collect();
     lines.extend(environment::annotated(&argv.environment));
     lines.extend(argv.placeholders.iter().map(|placeholder| {
-        let purpose = match is_second_place(argv, placeholder.path.as_os_str()) {
-            true => "stands there during the run, for a file to be mounted on",
-            false => "stands there during the run, so that it cannot be created",
-        };
-        path(&placeholder.path, format!("{}: {purpose}", placeholder.origin))
+        let is_target = is_second_place(argv, placeholder.path.as_os_str());
+        let purpose = if is_target { "for a file to be mounted on" } else { "so that it cannot be created" };
+        path(&placeholder.path, format!("{}: stands there during the run, {purpose}", placeholder.origin))
     }));
     lines
 }

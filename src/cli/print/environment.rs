@@ -53,7 +53,6 @@ pub(super) fn prefix(environment: &Environment) -> Vec<u8> {
     if parts.is_empty() { Vec::new() } else { [parts.join(&b' '), b" \\\n".to_vec()].concat() }
 }
 
-/// A name that a shell can assign to.
 fn is_identifier(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

@@ -2,7 +2,6 @@
 //! escape bytes that could forge a line on a terminal.
 
 mod annotated;
-mod command;
 mod environment;
 mod script;
 
@@ -12,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::compile::environment::Fate;
 use crate::compile::guard_plan::Tightening;
 use crate::compile::lower::{Argv, Data, MountContent, MountFile};
 use crate::compile::placeholder::{self, PlaceholderItem};
@@ -69,8 +69,7 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
         return None;
     }
     let name = form.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-    let message = format!("`{name}` {what}: {}", needs.join(", and "));
-    Some(Diagnostic::new(Code::IncompleteForm, message).help(help))
+    Some(Diagnostic::new(Code::IncompleteForm, format!("`{name}` {what}: {}", needs.join(", and "))).help(help))
 }
 
 /// What `launch` does to the process that becomes bwrap.
@@ -132,10 +131,49 @@ pub fn display_step(step: &Tightening) -> String {
 }
 
 impl Argv {
-    /// One bwrap command for a POSIX shell, one operation on each line.
+    /// One bwrap command that a person can read and paste into a POSIX shell, one operation on each
+    /// line. Comments before it list the other things that a run does.
     pub fn to_shell(&self) -> String {
-        command::command(self)
+        let mut out: String = besides(self).iter().map(|(title, list)| format!("# {title}: {list}\n")).collect();
+        out.push_str(&shell_quote(self.program.as_os_str()));
+        out.extend(self.operations.iter().map(|operation| format!(" \\\n  {}", display_args(&operation.words))));
+        let inside = self.inside();
+        if !inside.is_empty() {
+            out.push_str(&format!(" \\\n  -- {}", display_args(&inside)));
+        }
+        out.push('\n');
+        out
     }
+}
+
+fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let mut line = |title, list: &mut dyn Iterator<Item = &OsStr>| {
+        lines.push((title, list.map(shell_quote).collect::<Vec<_>>().join(" ")));
+    };
+    let created = argv.create.iter().chain(argv.new_files.iter().map(|file| &file.path));
+    line("a run creates", &mut created.map(|path| path.as_os_str()));
+    line("a run puts up placeholders, which must stand", &mut argv.placeholders.iter().map(|one| one.path.as_os_str()));
+    let environment = &argv.environment;
+    if environment.only_named {
+        line("a run passes only the variables", &mut environment.with(Fate::Passed).map(|(name, _)| name));
+    } else {
+        line("a run unsets the variables", &mut environment.with(Fate::Dropped).map(|(name, _)| name));
+    }
+    line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
+    let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow).count();
+    if overflow > 0 {
+        lines.push(("mounts that the guard makes, as its plan lists them", overflow.to_string()));
+    }
+    let descriptors: Vec<String> = argv.data.iter().map(|data| data.descriptor.to_string()).collect();
+    let title = "file descriptors that a run opens, because the state folder has no place for them";
+    lines.push((title, descriptors.join(" ")));
+    if argv.guard.is_some() && argv.is_command_too_long() {
+        let title = "bwrap takes fewer arguments; a run hands this many to the guard";
+        lines.push((title, argv.command.len().to_string()));
+    }
+    lines.retain(|(_, list)| !list.is_empty());
+    lines
 }
 
 fn json_form(argv: &Argv) -> Vec<u8> {

@@ -34,7 +34,9 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
     }
     let binary = argv.data.iter().find(|data| data.content.contains(&0));
     if let Some(data) = binary {
-        out.extend(format!("{{ printf '{}' | {{\n", octal(&data.content)).bytes());
+        // A here-document cannot hold a NUL byte.
+        let octal: String = data.content.iter().map(|byte| format!("\\{byte:03o}")).collect();
+        out.extend(format!("{{ printf '{octal}' | {{\n").bytes());
         // Moves the pipe to its descriptor, restores standard input, and closes the copy of it.
         let kept = kept_input(data);
         out.extend(format!("exec {}<&0 0<&{kept} {kept}<&- &&\n", data.descriptor).bytes());
@@ -80,11 +82,6 @@ pub(super) fn script(argv: &Argv) -> Vec<u8> {
 /// The descriptor that keeps standard input while a pipe replaces it.
 fn kept_input(binary: &Data) -> i32 {
     if binary.descriptor == 3 { 4 } else { 3 }
-}
-
-/// The format of `printf` for `content`. A here-document cannot hold a NUL byte.
-fn octal(content: &[u8]) -> String {
-    content.iter().map(|byte| format!("\\{byte:03o}")).collect()
 }
 
 /// A delimiter that is no line of `content`.

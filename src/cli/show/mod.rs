@@ -2,11 +2,10 @@
 
 mod tree;
 
-use std::fmt::Write;
-
 use crate::audit::show::{self, Shown};
 use crate::compile::config::Tmp;
 use crate::compile::policy::Setting;
+use crate::diagnostic::or_none;
 use crate::host::Host;
 
 use super::answer::Answered;
@@ -55,24 +54,18 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ShowArgs, output: 
 
 pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     let mut out = String::new();
-    let mut line = |title: &str, text: String| {
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(out, "{} {text}", paint.heading(format!("{title:<11}")));
-    };
+    let mut line = |title: &str, text: String| out += &format!("{} {text}\n", paint.heading(format!("{title:<11}")));
     let project = &shown.project;
-    line(
-        "project",
-        match project.root == project.working_directory {
-            true => project.root.to_string(),
-            false => format!("{}, working directory {}", project.root, project.working_directory),
-        },
-    );
+    let elsewhere = (project.root != project.working_directory).then_some(&project.working_directory);
+    let elsewhere = elsewhere.map(|folder| format!(", working directory {folder}")).unwrap_or_default();
+    line("project", format!("{}{elsewhere}", project.root));
     let files = shown.files.iter().map(|file| {
         let part = if file.forbids_only { ", only what it forbids" } else { "" };
         format!("{} ({}{part})", file.path, file.layer.name())
     });
-    line("files", or_none(files.collect()));
-    line("presets", or_none(shown.presets.iter().map(|preset| format!("@{}", preset.name)).collect()));
+    line("files", or_none(&files.collect::<Vec<_>>()));
+    let presets = shown.presets.iter().map(|preset| format!("@{}", preset.name));
+    line("presets", or_none(&presets.collect::<Vec<_>>()));
     line("network", on(&shown.network));
     line("docker", on(&shown.docker));
     line("nested", on(&shown.nested));
@@ -83,23 +76,17 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
     line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
     let require = shown.require.iter().map(|one| format!("{} ({})", one.protection, one.origin));
-    line("require", or_none(require.collect()));
+    line("require", or_none(&require.collect::<Vec<_>>()));
     let variables = &shown.environment;
     let (passed, unset, set) = (variables.passed.len(), variables.unset.len(), variables.set.len());
     let others = if variables.inherit.value { "others pass" } else { "others do not pass" };
     line("environment", format!("{passed} pass, {unset} unset, {set} set; {others} ({})", variables.inherit.origin));
     if !shown.created.is_empty() {
-        line("created", or_none(shown.created.iter().map(ToString::to_string).collect()));
+        line("created", shown.created.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     }
-    out.push('\n');
-    out.push_str(&tree::text(&shown.paths, folding, paint));
-    out
+    out + "\n" + &tree::text(&shown.paths, folding, paint)
 }
 
 fn on(setting: &Setting<bool>) -> String {
     format!("{} ({})", if setting.value { "on" } else { "off" }, setting.origin)
-}
-
-fn or_none(parts: Vec<String>) -> String {
-    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }

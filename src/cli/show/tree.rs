@@ -1,7 +1,6 @@
 //! The tree of paths that `show` prints.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use crate::audit::effective_access::EffectiveAccess;
 use crate::audit::show::ShownPath;
@@ -42,23 +41,14 @@ pub(super) fn text(nodes: &[ShownPath], folding: Folding, paint: Paint) -> Strin
     let names = with_columns().map(width).filter(|width| *width <= WIDEST).max().unwrap_or(0);
     let accesses = lines.iter().filter_map(|line| line.columns.as_ref()).map(|(access, _)| access.to_string().len());
     let accesses = accesses.max().unwrap_or(0);
-    let mut out = String::new();
-    for line in &lines {
-        // Writing to a `String` cannot fail.
-        let _ = match &line.columns {
-            Some((access, note)) => writeln!(
-                out,
-                "{}{}{}  {}  {}",
-                paint.aside(&line.branch),
-                line.name,
-                " ".repeat(names.saturating_sub(width(line))),
-                paint.access(*access, format!("{access:<accesses$}")),
-                paint.aside(note)
-            ),
-            None => writeln!(out, "{}{}", paint.aside(&line.branch), paint.aside(&line.name)),
-        };
-    }
-    out
+    let shown = lines.iter().map(|line| {
+        let branch = paint.aside(&line.branch);
+        let Some((access, note)) = &line.columns else { return format!("{branch}{}\n", paint.aside(&line.name)) };
+        let blanks = " ".repeat(names.saturating_sub(width(line)));
+        let access = paint.access(*access, format!("{access:<accesses$}"));
+        format!("{branch}{}{blanks}  {access}  {}\n", line.name, paint.aside(note))
+    });
+    shown.collect()
 }
 
 /// The nodes that lie in no other of `nodes`, each with the nodes below it.

@@ -18,7 +18,7 @@ use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, Session};
-use crate::launch::{Conclusion, Ending, GivenStreams, Prepared, Ran, Residue, Sandbox};
+use crate::launch::{Ending, GivenStreams, Prepared, Ran, Residue, Sandbox};
 use crate::policy::{AbsPath, places};
 use crate::sys::fd;
 use crate::trust::Judged;
@@ -77,19 +77,16 @@ pub(super) fn run(
     };
     let mut terminal = Terminal { host, options, output, command: &probe_command, streams: &mut streams };
     let Ran { conclusion, supervisor, .. } = sandbox.run(&mut terminal)?;
-    match conclusion {
-        Conclusion::Ended(Ending::Exited(0)) => {}
-        Conclusion::Ended(Ending::Exited(code)) => {
+    match conclusion.ending() {
+        Ok(Ending::Exited(0)) => {}
+        Ok(Ending::Exited(code)) => {
             return Err(cannot_verify(&format!("the probe ended with the exit code {code}")).into());
         }
-        Conclusion::Ended(killed) => return Ok(supervisor.conclude(killed)),
-        Conclusion::Unavailable(why) => return Err(Diagnostic::new(Code::StartFailed, why).into()),
-        Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => {
-            if diagnostic.code != Code::GuardRefused {
-                return Err(diagnostic.into());
-            }
-            // The mounts are not those of the policy, so the answer is no.
-            output.report_one(diagnostic);
+        Ok(killed) => return Ok(supervisor.conclude(killed)),
+        Err(failure) if failure.code != Code::GuardRefused => return Err(failure.into()),
+        // The mounts are not those of the policy, so the answer is no.
+        Err(refusal) => {
+            output.report_one(refusal);
             return Ok(ExitCode::FAILURE);
         }
     }
@@ -118,7 +115,6 @@ struct Attempt {
     compiled: Compiled,
     argv: Argv,
     on_host: ProbeAnswers,
-    /// A file in memory that takes the answers of the probe.
     report: File,
     /// The probe tries to reach this socket of the host.
     _listener: UnixListener,
@@ -138,7 +134,7 @@ impl Attempt {
         let report = memfd_create("agent-sandbox", MemfdFlags::CLOEXEC);
         let report = report.map(File::from).map_err(|e| cannot("the report")(e.into()))?;
         let theirs: OwnedFd = report.try_clone().map_err(cannot("the report"))?.into();
-        let streams = GivenStreams { stdin: Some(questions), stdout: Some(theirs), stderr: None };
+        let streams = [Some(questions), Some(theirs), None];
         let (compiled, argv) = (compiled.clone(), argv.clone());
         Ok((Self { examination, compiled, argv, on_host, report, _listener: listener }, streams))
     }

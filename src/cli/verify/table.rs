@@ -1,14 +1,11 @@
 //! The text of `agent-sandbox verify`.
 
-use std::fmt::Write;
-
 use crate::audit::verify::probe::ProbeOperation;
 use crate::audit::verify::{Check, CheckResult, Effect, Verification};
 
 use super::super::style::Paint;
 
 /// `only_findings` leaves out the checks that hold.
-// Writing to a `String` cannot fail, so the results of `writeln!` are ignored.
 pub(super) fn verification(verification: &Verification, only_findings: bool, paint: Paint) -> String {
     let mut out = String::new();
     let is_told = |result: CheckResult| !only_findings || result != CheckResult::Ok;
@@ -28,11 +25,11 @@ pub(super) fn verification(verification: &Verification, only_findings: bool, pai
     let summary = &verification.summary;
     let counts = format!("{} ok, {} MISMATCH, {} not testable", summary.ok, summary.mismatch, summary.not_testable);
     let stage = if verification.second_stage { "with the guard" } else { "on bwrap alone" };
-    let _ = match verification.holds {
-        true => writeln!(out, "{}: {counts}, {stage}", paint.good("policy = argv = kernel")),
-        false => writeln!(out, "{}: {counts}, {stage}", paint.bad("the kernel does not do what the policy says")),
+    let answer = match verification.holds {
+        true => paint.good("policy = argv = kernel"),
+        false => paint.bad("the kernel does not do what the policy says"),
     };
-    out
+    out + &format!("{answer}: {counts}, {stage}\n")
 }
 
 fn row(check: &Check, has_model: bool) -> Vec<String> {
@@ -63,15 +60,14 @@ fn lines(out: &mut String, head: &[&str], rows: &[Vec<String>], results: &[(Chec
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let aligned =
         |row: &[&str]| -> String { row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  ")).collect() };
-    let _ = writeln!(out, "{}", paint.heading(format!("{}result", aligned(head))));
+    *out += &format!("{}\n", paint.heading(format!("{}result", aligned(head))));
     for (row, (result, note)) in rows.iter().zip(results) {
-        let note = note.unwrap_or_default();
-        let row = aligned(&row.iter().map(String::as_str).collect::<Vec<_>>());
-        let _ = match result {
-            CheckResult::Ok => writeln!(out, "{row}{}", paint.good("ok")),
-            CheckResult::Mismatch => writeln!(out, "{row}{}", paint.bad("MISMATCH")),
-            CheckResult::NotTestable => writeln!(out, "{row}{}", paint.aside(format!("not testable: {note}"))),
+        let result = match result {
+            CheckResult::Ok => paint.good("ok".to_owned()),
+            CheckResult::Mismatch => paint.bad("MISMATCH".to_owned()),
+            CheckResult::NotTestable => paint.aside(format!("not testable: {}", note.unwrap_or_default())),
         };
+        *out += &format!("{}{result}\n", aligned(&row.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     out.push('\n');
 }

@@ -4,12 +4,11 @@
 use super::parse::{TomlValue, Walk};
 use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
-use crate::policy::{CreateFor, HardLinks, IfMissing, Refinements, Sourced};
+use crate::policy::{HardLinks, IfMissing, Refinements, Sourced};
 
 /// The keys of a table that fills a `T`.
 pub(super) type KeyTable<T> = &'static [KeyReader<T>];
 
-/// A key, and the function that reads its value.
 pub(super) type KeyReader<T> = (&'static str, fn(&mut Walk<'_>, &'static str, &TomlValue<'_>, &mut T));
 
 pub(super) const TOP_LEVEL: KeyTable<ConfigFile> = &[
@@ -57,12 +56,9 @@ pub(super) const BUILTIN: KeyTable<BuiltinPreset> = &[
     ("include", |walk, key, value, it| it.definition.include = walk.preset_names(key, value)),
 ];
 
-/// The table form of an entry, while it is read.
 #[derive(Default)]
 pub(super) struct EntryTable {
     pub path: Option<Sourced<String>>,
-    /// There is a `path`, but it cannot be used.
-    pub bad_path: bool,
     pub if_missing: IfMissing,
     pub hard_links: HardLinks,
     pub refinements: Refinements,
@@ -81,17 +77,15 @@ pub(super) const BUILTIN_ENTRY: KeyTable<EntryTable> = &[
     ("needs-parent", |walk, key, value, it| it.refinements.needs_parent = walk.flag(key, value)),
     ("in-use", |walk, key, value, it| it.refinements.in_use = walk.texts(key, value)),
     ("report-keys", |walk, key, value, it| it.refinements.report_keys = walk.texts(key, value)),
-    ("create-for", |walk, key, value, it| {
-        it.refinements.create_for = walk.text(key, value).map(CreateFor::from);
-    }),
+    ("create-for", |walk, key, value, it| it.refinements.create_for = walk.text(key, value)),
     ("content", |walk, key, value, it| it.refinements.content = walk.text(key, value)),
     ("also-at", |walk, key, value, it| it.refinements.second_place = walk.text(key, value)),
     ("told-by", |walk, key, value, it| it.refinements.second_place_var = walk.text(key, value)),
 ];
 
 const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| {
-    it.path = walk.text(key, value).and_then(|text| walk.path(text, value));
-    it.bad_path = it.path.is_none();
+    let written = walk.text(key, value).map(|text| walk.sourced(text, value));
+    it.path = written.and_then(|written| walk.path(written));
 });
 
 const IF_MISSING: KeyReader<EntryTable> =
@@ -101,36 +95,26 @@ pub(super) fn names<T>(keys: KeyTable<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()
 }
 
-/// Words that mean one of our keys and are spelled too differently for [`nearest`].
-const OTHER_WORDS: &[(&str, &str)] = &[
-    ("presets", "include"),
-    ("extends", "include"),
-    ("read-only", "ro"),
-    ("readonly", "ro"),
-    ("read-write", "rw"),
-    ("write", "rw"),
-    ("writable", "rw"),
-    ("deny", "exclude"),
-    ("hide", "exclude"),
-    ("mask", "exclude"),
-    ("environment", "env"),
-    ("allow", "pass"),
-    ("include", "pass"),
-    ("keep", "pass"),
-    ("deny", "unset"),
-    ("drop", "unset"),
-    ("exclude", "unset"),
-    ("remove", "unset"),
+/// Our keys, with words that mean them and are spelled too differently for [`nearest`].
+const OTHER_WORDS: &[(&str, &[&str])] = &[
+    ("include", &["presets", "extends"]),
+    ("ro", &["read-only", "readonly"]),
+    ("rw", &["read-write", "write", "writable"]),
+    ("exclude", &["deny", "hide", "mask"]),
+    ("env", &["environment"]),
+    ("pass", &["allow", "include", "keep"]),
+    ("unset", &["deny", "drop", "exclude", "remove"]),
 ];
 
 /// The help for an unknown `key` in a table with the keys `known`.
 pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
     let spelled = key.to_lowercase().replace('_', "-");
-    let other_word = OTHER_WORDS.iter().find(|(word, name)| *word == spelled && known.contains(name));
-    if let Some((_, name)) = other_word {
+    let is_meant = |(name, words): &&(&str, &[&str])| known.contains(name) && words.contains(&spelled.as_str());
+    if let Some((name, _)) = OTHER_WORDS.iter().find(is_meant) {
         return format!("did you mean `{name}`?");
     }
-    if known == names(ENV) && is_variable(key) {
+    let is_variable = key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_');
+    if known == names(ENV) && is_variable && !key.is_empty() {
         return format!("to give a variable a value, write `set = {{ {key} = \"…\" }}`");
     }
     // A right key in the wrong table: in TOML everything after `[filesystem]` belongs to that
@@ -149,9 +133,4 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("the keys here are {}", listed(known.iter().map(|name| format!("`{name}`")), "and")),
     }
-}
-
-/// Whether `key` is spelled as variables are: `NODE_ENV`.
-fn is_variable(key: &str) -> bool {
-    !key.is_empty() && key.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_')
 }

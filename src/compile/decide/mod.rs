@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::compile::layers::{Layers, OwnFile};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{Match, Resolution, UnnamedAncestors};
+use crate::compile::resolve::{AliasOf, Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::{
@@ -42,9 +42,6 @@ pub struct Decision {
     /// Rules at this path that lost, strongest first.
     pub losers: Vec<Match>,
 }
-
-/// The reason that is given where our own files are protected.
-pub const OUR_OWN: Origin = Origin::BuiltIn("our own configuration and state");
 
 /// A rule that reached a path and is ignored there for another reason than its rank.
 #[derive(Clone, Debug)]
@@ -85,7 +82,6 @@ impl Decisions {
         self.by_path.get(path)
     }
 
-    /// The matches that are ignored at `path`.
     pub fn ignored_at<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d IgnoredMatch> {
         self.ignored.iter().filter(move |ignored| ignored.found.path == *path)
     }
@@ -100,7 +96,6 @@ impl Decisions {
         self.by_path.below(path).any(|(_, decision)| decision.access != Access::Exclude)
     }
 
-    /// Whether something strictly below `path` is writable.
     pub fn opens_below(&self, path: &AbsPath) -> bool {
         self.by_path.below(path).any(|(_, decision)| decision.access == Access::Rw)
     }
@@ -219,10 +214,8 @@ fn settle(matches: &[&Match]) -> Decisions {
         candidates.sort_by(Candidate::strongest_first);
         if silences_presets(&candidates, around) {
             let presets = candidates.extract_if(.., |candidate| candidate.found.rule.is_preset_ro());
-            ignored.extend(presets.map(|Candidate { found, counts }| match counts {
-                true => ignore(found, IgnoreReason::PresetOnlyTightens),
-                false => ignore(found, IgnoreReason::OutOfReach),
-            }));
+            let why = |counts| if counts { IgnoreReason::PresetOnlyTightens } else { IgnoreReason::OutOfReach };
+            ignored.extend(presets.map(|Candidate { found, counts }| ignore(found, why(counts))));
         }
         let Some((winner, losers)) = candidates.split_first() else { continue };
         let is_out = !winner.may_win();
@@ -329,7 +322,12 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
         access: winner.rule.access,
         kind: winner.kind,
         mask: winner.rule.refinements.mask,
-        origin: origin(winner),
+        origin: match &winner.alias_of {
+            Some(AliasOf { path, .. }) => {
+                Origin::Alias { of: path.clone(), origin: Box::new(winner.rule.origin.clone()) }
+            }
+            None => winner.rule.origin.clone(),
+        },
         layer: winner.rule.layer,
         exactness: winner.exactness,
         unnamed,
@@ -342,14 +340,6 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
         placeholder: None,
         links: winner.links.clone(),
         losers: losers.iter().copied().cloned().collect(),
-    }
-}
-
-fn origin(found: &Match) -> Origin {
-    let origin = found.rule.origin.clone();
-    match &found.alias_of {
-        Some(alias_of) => Origin::Alias { of: alias_of.path.clone(), origin: Box::new(origin) },
-        None => origin,
     }
 }
 

@@ -7,9 +7,10 @@
 mod root;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,9 +22,6 @@ use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_disp
 use crate::sys::ablate::{self, Mitigation};
 
 pub use root::is_unsafe_root;
-pub use text::project_source;
-pub(crate) use text::unreadable;
-use text::{read_text, shown_name};
 
 pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// No policy is this large; a larger file was named by mistake.
@@ -59,7 +57,6 @@ pub struct Layer {
     pub protective_only: bool,
     /// The project's own file, which the user did not name: what it opens needs consent (SPEC T1).
     pub needs_trust: bool,
-    /// The file it was read from.
     pub file: Option<AbsPath>,
     /// The content of that file, to the byte.
     pub source: Option<Arc<Source>>,
@@ -120,7 +117,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let search = root::search(host, &cwd, &home, diagnostics);
     let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
 
-    let repository = git::discover(host, &search.root, search.root_and_above(), diagnostics);
+    let repository = git::discover(host, &search.root, &search.root_and_above, diagnostics);
     let git_nested = git::nested::nested(host, &search.root, repository.as_ref());
     let git_settings: Vec<AbsPath> = [home.child(".gitconfig"), configuration.join("git/config")]
         .into_iter()
@@ -128,8 +125,11 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         .collect();
     let repositories: Vec<git::Repository> =
         repository.iter().cloned().chain(git_nested.found.iter().map(git::Nested::repository)).collect();
+    let dot_git = search.root.child(".git");
+    // A link to a directory is a repository like any other.
+    let is_pointer = |found: Resolved| found.links.is_empty() && found.kind == Some(FileKind::File);
     let project = Project {
-        git_pointer: git_pointer(host, &search.root),
+        git_pointer: host.resolve(dot_git.as_path()).is_ok_and(is_pointer).then_some(dot_git),
         git_named: git::named(host, &repositories, &home, &git_settings),
         root: search.root.clone(),
         outermost: search.outermost.clone(),
@@ -144,7 +144,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let mut reader = LayerReader { host, names_from, diagnostics, layers, own_files, absent };
     reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &project.root);
     reader.read(LayerKind::User, &configuration.join("agent-sandbox/config.toml"), &project.root);
-    for folder in search.above_root().iter().rev() {
+    for folder in search.root_and_above.iter().skip(1).rev() {
         if let Some(layer) = reader.read(LayerKind::Project, &folder.child(PROJECT_FILE), folder) {
             layer.protective_only = true;
         }
@@ -179,14 +179,6 @@ fn named_state_folder(session: &Session, home: &AbsPath) -> AbsPath {
 pub fn state_folder(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
     let state = named_state_folder(session, &home(host, session)?);
     Ok(host.resolve(state.as_path()).map_or(state, |resolved| resolved.path))
-}
-
-/// `.git` in the root, if it is a regular file. A link to a directory is a repository like any
-/// other.
-fn git_pointer(host: &Host, root: &AbsPath) -> Option<AbsPath> {
-    let pointer = root.child(".git");
-    let is_file = |found: Resolved| found.links.is_empty() && found.kind == Some(FileKind::File);
-    host.resolve(pointer.as_path()).is_ok_and(is_file).then_some(pointer)
 }
 
 fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
@@ -257,8 +249,7 @@ impl LayerReader<'_> {
         self.read(LayerKind::Project, &file, &base);
         if self.absent.last() == Some(&file) {
             let message = format!("`{}` does not exist", escape_for_display(path.as_os_str()));
-            let help = "name an existing file";
-            self.diagnostics.push(Diagnostic::new(Code::MissingConfig, message).help(help));
+            self.diagnostics.push(Diagnostic::new(Code::MissingConfig, message).help("name an existing file"));
         }
         // The links that lead to the file are ours as well.
         if let Some(own) = self.own_files.iter_mut().find(|own| own.path == file) {
@@ -333,4 +324,48 @@ fn preset_reference(written: &OsStr) -> String {
     let text = escape_for_display(written);
     let (bang, name) = text.strip_prefix('!').map_or(("", text.as_str()), |name| ("!", name));
     format!("{bang}@{}", name.strip_prefix('@').unwrap_or(name))
+}
+
+#[derive(Debug, thiserror::Error)]
+enum TextError {
+    #[error("it is not UTF-8")]
+    NotUtf8,
+    #[error("it is a symlink that leads nowhere")]
+    DanglingLink,
+    #[error("{}", reason(.0))]
+    Unreadable(#[from] io::Error),
+}
+
+/// The project's own file as it is now; `None` if there is none.
+pub fn project_source(host: &Host, project: &Project) -> Result<Option<Source>, Diagnostic> {
+    let file = project.root.child(PROJECT_FILE);
+    let name = shown_name(&file, &project.cwd);
+    let text = read_text(host, &file).map_err(|problem| unreadable(&name, &problem))?;
+    Ok(text.map(|text| Source { name, text }))
+}
+
+fn read_text(host: &Host, file: &AbsPath) -> Result<Option<String>, TextError> {
+    match host.read_regular(file, MAX_CONFIG_BYTES)? {
+        Some(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| TextError::NotUtf8),
+        None if is_link(host, file) => Err(TextError::DanglingLink),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn unreadable(name: &str, problem: &dyn Display) -> Diagnostic {
+    Diagnostic::new(Code::UnreadableConfig, format!("cannot read `{name}`: {problem}"))
+        .help("make it a readable TOML file, or remove it")
+}
+
+/// Whether the file itself is a symlink, so that a policy was meant to be there. A link on the way
+/// says nothing: many users have one at `~/.config`.
+fn is_link(host: &Host, file: &AbsPath) -> bool {
+    let folder = file.parent().and_then(|folder| host.resolve(folder.as_path()).ok());
+    let entry = folder.zip(file.file_name()).map(|(folder, name)| folder.path.child(name));
+    entry.is_some_and(|entry| host.exists(&entry).unwrap_or(true))
+}
+
+/// The name of `file` in diagnostics: relative if it lies below `folder`, as compilers do.
+fn shown_name(file: &AbsPath, folder: &AbsPath) -> String {
+    file.relative_to(folder).map_or_else(|| file.to_string(), |relative| escape_for_display(relative.as_os_str()))
 }

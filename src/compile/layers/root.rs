@@ -15,23 +15,10 @@ const SYSTEM_TOPS: [&str; 14] = [
 ];
 
 pub(super) struct RootSearch {
-    /// The folders that may be a root: the working directory first, then its ancestors.
-    candidates: Vec<AbsPath>,
     pub root: AbsPath,
+    /// The root, if it is safe, and the safe folders above it, nearest first.
+    pub root_and_above: Vec<AbsPath>,
     pub outermost: AbsPath,
-}
-
-impl RootSearch {
-    /// The root and the candidates above it.
-    pub(super) fn root_and_above(&self) -> &[AbsPath] {
-        let start = self.candidates.iter().position(|c| *c == self.root);
-        start.map_or(&[], |at| &self.candidates[at..])
-    }
-
-    /// The candidates strictly above the root, nearest first.
-    pub(super) fn above_root(&self) -> &[AbsPath] {
-        self.root_and_above().get(1..).unwrap_or_default()
-    }
 }
 
 pub(super) fn search(host: &Host, cwd: &AbsPath, home: &AbsPath, diagnostics: &mut Diagnostics) -> RootSearch {
@@ -39,7 +26,8 @@ pub(super) fn search(host: &Host, cwd: &AbsPath, home: &AbsPath, diagnostics: &m
     let mut marked = candidates.iter().filter(|folder| has_marker(host, folder, cwd, diagnostics));
     let root = marked.next().unwrap_or(cwd).clone();
     let outermost = marked.last().unwrap_or(&root).clone();
-    RootSearch { candidates, root, outermost }
+    let root_and_above = candidates.iter().skip_while(|folder| **folder != root).cloned().collect();
+    RootSearch { root, root_and_above, outermost }
 }
 
 fn has_marker(host: &Host, folder: &AbsPath, cwd: &AbsPath, diagnostics: &mut Diagnostics) -> bool {

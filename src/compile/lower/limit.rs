@@ -18,7 +18,6 @@ impl Argv {
         self.words().len() - 1 > MAX_WORDS
     }
 
-    /// All arguments except the command.
     pub fn words_without_command(&self) -> Vec<std::ffi::OsString> {
         let mut words = self.words();
         words.truncate(words.len() - self.command.len());

@@ -53,13 +53,6 @@ pub struct Guard {
     pub because: Vec<(Purpose, Origin)>,
 }
 
-impl Guard {
-    /// The arguments that start it; the command follows.
-    fn args(&self) -> [OsString; 4] {
-        [places::GUARD, SUBCOMMAND, &self.hash, "--"].map(OsString::from)
-    }
-}
-
 /// The whole command. What is printed is what is executed.
 #[derive(Clone, Debug)]
 pub struct Argv {
@@ -67,9 +60,8 @@ pub struct Argv {
     pub operations: Vec<Operation>,
     pub guard: Option<Guard>,
     pub command: Vec<OsString>,
-    /// Directories that must exist before bwrap starts.
+    /// Directories that must exist before bwrap starts, and files.
     pub create: Vec<AbsPath>,
-    /// Files that must exist before bwrap starts.
     pub new_files: Vec<NewFile>,
     /// The command's environment. bwrap is started with it and with nothing else, because
     /// `/proc/1/environ` shows bwrap's environment inside.
@@ -104,7 +96,6 @@ pub enum MountContent {
 /// Where the contents come from that bwrap mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountFiles {
-    /// Files in this folder.
     In(AbsPath),
     /// File descriptors, because no such folder can be written. Hidden files then show `/dev/null`.
     Descriptors,
@@ -135,8 +126,8 @@ impl Argv {
 
     /// The arguments that bwrap executes.
     pub fn inside(&self) -> Vec<OsString> {
-        let guard = self.guard.iter().flat_map(Guard::args);
-        guard.chain(self.command.iter().cloned()).collect()
+        let args = |guard: &Guard| [places::GUARD, SUBCOMMAND, &guard.hash, "--"].map(OsString::from);
+        self.guard.iter().flat_map(args).chain(self.command.iter().cloned()).collect()
     }
 }
 
@@ -164,24 +155,19 @@ pub struct Kernel {
     pub seccomp: bool,
 }
 
-/// The argv that runs `command` under the policy on this machine.
 pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagnostics: &mut Diagnostics) -> Argv {
     let plan = &compiled.plan;
     let split = plan.split(compiled.guard);
-    let guard = guard_plan(compiled, &split, machine.kernel).map(|plan| guard(&split, plan));
-    let text_and_hash = guard.as_ref().map(|guard| (guard.text.as_str(), guard.hash.as_str()));
-    let mut spelling = Spelling::new(&machine.mount_files, text_and_hash);
+    let guard = guard(compiled, &split, machine.kernel);
+    let mut spelling = Spelling::new(&machine.mount_files, guard.as_ref());
     let mut operations = namespaces(compiled);
     operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
     if !compiled.guard {
         operations.extend(instead_of_guard(compiled, machine, &mut data));
     }
-    operations.push(Operation {
-        words: args(["--chdir".as_ref(), compiled.layers.project.cwd.as_os_str()]),
-        purpose: Purpose::Base,
-        because: Origin::BuiltIn("working directory"),
-    });
+    let cwd = compiled.layers.project.cwd.as_os_str();
+    operations.push(always([OsStr::new("--chdir"), cwd], "working directory"));
     let plain = guard.is_none();
     let argv = Argv {
         program: machine.bwrap.clone(),
@@ -201,17 +187,14 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
     argv
 }
 
-fn guard(split: &Split, plan: GuardPlan) -> Guard {
-    let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
-    let text = plan.to_text();
-    Guard { hash: sha256(text.as_bytes()), text, plan, because }
-}
-
-/// The guard's plan. `None` without a guard.
-pub fn guard_plan(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<GuardPlan> {
+/// The guard with its plan, if the policy has one.
+pub fn guard(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<Guard> {
+    if !compiled.guard {
+        return None;
+    }
     let nested = compiled.policy.nested.value;
     let pins = split.bwrap.iter().filter(|planned| matches!(planned.purpose, Purpose::Pin { .. }));
-    compiled.guard.then(|| GuardPlan {
+    let plan = GuardPlan {
         overflow: split.guard.iter().map(|(step, _)| step.clone()).collect(),
         expect: split.expect.clone(),
         pins: pins.map(|planned| planned.path.clone()).collect(),
@@ -221,18 +204,15 @@ pub fn guard_plan(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<
         // A process with this Landlock ruleset can no longer mount.
         names: kernel.landlock_dir_rights && !nested,
         seccomp: kernel.seccomp,
-    })
+    };
+    let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
+    let text = plan.to_text();
+    Some(Guard { hash: sha256(&text), text, plan, because })
 }
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
-pub fn mounts<'p>(
-    split: &Split<'p>,
-    guard: Option<&GuardPlan>,
-    files: &MountFiles,
-) -> Vec<(&'p PlannedMount, Operation)> {
-    let text = guard.map(GuardPlan::to_text);
-    let hash = text.as_ref().map(|text| sha256(text.as_bytes()));
-    Spelling::new(files, text.as_deref().zip(hash.as_deref())).operations(&split.bwrap)
+pub fn mounts<'p>(split: &Split<'p>, guard: Option<&Guard>, files: &MountFiles) -> Vec<(&'p PlannedMount, Operation)> {
+    Spelling::new(files, guard).operations(&split.bwrap)
 }
 
 /// The operations before the first mount.
@@ -267,11 +247,8 @@ fn instead_of_guard(compiled: &Compiled, machine: &Machine, data: &mut Vec<Data>
         let program = seccomp::program(nested || disables).unwrap_or_default();
         let descriptor = next_descriptor(data);
         data.push(Data { descriptor, content: seccomp::as_bytes(&program) });
-        operations.push(Operation {
-            words: args(["--seccomp".as_ref(), descriptor.to_string().as_ref()]),
-            purpose: Purpose::Base,
-            because: Origin::BuiltIn("system calls that reach past mounts are refused"),
-        });
+        let words = ["--seccomp", &descriptor.to_string()];
+        operations.push(always(words, "system calls that reach past mounts are refused"));
     }
     if compiled.as_root {
         operations.push(always(["--ro-bind", "/proc/sys", "/proc/sys"], "root cannot change the kernel's settings"));
@@ -291,21 +268,20 @@ fn next_descriptor(data: &[Data]) -> i32 {
     data.last().map_or(FIRST_DESCRIPTOR, |last| last.descriptor + 1)
 }
 
-fn always<const N: usize>(words: [&str; N], why: &'static str) -> Operation {
-    Operation { words: words.map(OsString::from).to_vec(), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
+fn always<const N: usize>(words: [&(impl AsRef<OsStr> + ?Sized); N], why: &'static str) -> Operation {
+    Operation { words: args(words.map(AsRef::as_ref)), purpose: Purpose::Base, because: Origin::BuiltIn(why) }
 }
 
 /// Writes mounts as arguments, and collects the contents that they need.
 struct Spelling<'a> {
     from: &'a MountFiles,
-    /// The guard's plan and its hash, where there is a guard.
-    guard: Option<(&'a str, &'a str)>,
+    guard: Option<&'a Guard>,
     files: Vec<MountFile>,
     data: Vec<Data>,
 }
 
 impl<'a> Spelling<'a> {
-    fn new(from: &'a MountFiles, guard: Option<(&'a str, &'a str)>) -> Self {
+    fn new(from: &'a MountFiles, guard: Option<&'a Guard>) -> Self {
         Self { from, guard, files: Vec::new(), data: Vec::new() }
     }
 
@@ -345,8 +321,9 @@ impl<'a> Spelling<'a> {
             Mount::MaskFile { .. } | Mount::MaskSource => self.mask(path),
             Mount::DataFile { content } => self.content(path, content, &sha256(content)),
             Mount::GuardPlan => {
-                let (text, hash) = self.guard.unwrap_or_default();
-                self.content(path, text.as_bytes(), hash)
+                let guard = self.guard.map(|guard| (guard.text.as_bytes(), guard.hash.as_str()));
+                let (text, hash) = guard.unwrap_or_default();
+                self.content(path, text, hash)
             }
             Mount::RemountReadOnly => args(["--remount-ro".as_ref(), path.as_os_str()]),
             Mount::Dev => args(["--dev".as_ref(), path.as_os_str()]),

@@ -1,9 +1,10 @@
-//! Symlinks that a command inside could replace, and so choose what a rule means at the next start.
+//! Files that a command inside could replace: symlinks, by which it would choose what a rule means
+//! at the next start, and our own executable.
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Access, Exactness, LayerKind};
+use crate::policy::{AbsPath, Access, Exactness, LayerKind, Origin};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::{Plan, View};
@@ -17,8 +18,8 @@ pub fn check_links(plan: &Plan, decisions: &Decisions, own: &[OwnFile], diagnost
     }
     for (path, decision) in decisions.iter() {
         if reopens_through_link(path, decision, decisions) {
-            let message =
-                format!("`{}` leads to `{path}`, which is hidden, and would be opened", shown_links(&decision.links));
+            let shown: Vec<String> = decision.links.iter().map(AbsPath::to_string).collect();
+            let message = format!("`{}` leads to `{path}`, which is hidden, and would be opened", shown.join("` → `"));
             let help = "name the target itself if you mean it: whoever made the link chose it";
             diagnostics.push(Diagnostic::new(Code::HiddenTarget, message).at(&decision.origin).help(help));
         }
@@ -50,20 +51,16 @@ pub fn unsaid_links(plan: &Plan, decisions: &Decisions) -> Vec<Diagnostic> {
     let unsaid = decisions.iter().filter(|(_, decision)| {
         decision.access.is_protective() && !decision.shows_socket && !is_said_at_once(decision)
     });
-    unsaid
-        .filter_map(|(path, decision)| {
-            writable_link(plan, &decision.links).map(|link| hangs_on_link(path, link, decision))
-        })
-        .collect()
+    let said = |(path, decision): (_, &Decision)| {
+        writable_link(plan, &decision.links).map(|link| hangs_on_link(path, link, decision))
+    };
+    unsaid.filter_map(said).collect()
 }
 
 fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnostic {
-    Diagnostic::new(
-        Code::ReplaceableLink,
-        format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced"),
-    )
-    .at(&decision.origin)
-    .help("put the file itself there, or make the folder of the link read-only")
+    let message = format!("`{path}` is protected, but `{link}`, a symlink that leads there, can be replaced");
+    let help = "put the file itself there, or make the folder of the link read-only";
+    Diagnostic::new(Code::ReplaceableLink, message).at(&decision.origin).help(help)
 }
 
 /// Whether `decision` opens a path that another rule hides, through a symlink. A sandbox with
@@ -74,16 +71,11 @@ fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisio
     decision.access == Access::Rw && !decision.links.is_empty() && (hidden_here || hidden_around())
 }
 
-fn shown_links(links: &[AbsPath]) -> String {
-    links.iter().map(AbsPath::to_string).collect::<Vec<_>>().join("` → `")
-}
-
 /// Whether a run would be refused because of the symlinks by which `decision` opens `path`.
 pub fn is_refused_through_link(plan: &Plan, path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
     reopens_through_link(path, decision, decisions) || opened_through_writable_link(plan, path, decision)
 }
 
-/// Whether `decision` opens `path` through a symlink that a command can replace.
 fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision) -> bool {
     let opens = decision.access == Access::Rw || decision.shows_socket;
     opens && plan.view_around(path) != View::HostRw && writable_link(plan, &decision.links).is_some()
@@ -92,4 +84,16 @@ fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision
 /// The first of `links` whose folder the command can write.
 fn writable_link<'l>(plan: &Plan, links: &'l [AbsPath]) -> Option<&'l AbsPath> {
     links.iter().find(|link| plan.view_around(link) == View::HostRw)
+}
+
+/// SPEC W5: `decide` makes the file read-only, but the command can write its folder.
+pub fn check_executable(decisions: &Decisions, executable: Option<&AbsPath>, diagnostics: &mut Diagnostics) {
+    let is_protected =
+        |path: &&AbsPath| decisions.get(path).is_some_and(|it| it.origin == Origin::BuiltIn(OwnFile::EXECUTABLE));
+    let Some(path) = executable.filter(is_protected) else { return };
+    let message =
+        format!("agent-sandbox itself, `{path}`, lies where the command can write; only the file is read-only inside");
+    diagnostics.push(Diagnostic::new(Code::WritableExecutable, message).help(
+        "install it where no rule opens anything: `cargo install --locked --path .` puts it into `~/.cargo/bin`",
+    ));
 }

@@ -1,13 +1,10 @@
 //! From decisions to mounts: which mounts, in which order, and which decisions need none. Pure.
 
-mod executable;
-mod expected;
 mod hard_links;
 mod links;
 mod overflow;
 mod pins;
 mod placeholders;
-mod second_places;
 mod view;
 
 use crate::compile::decide::{Decision, Decisions};
@@ -18,44 +15,55 @@ use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
 
-pub use executable::check_executable;
 pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
-pub use links::{check_links, is_refused_through_link, unsaid_links};
+pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
-use pins::Pin;
-pub use placeholders::check_dangling;
-pub use second_places::SecondPlaceVar;
+pub use placeholders::{SecondPlaceVar, check_dangling};
 pub use view::View;
 
 /// What is put at a path, in bwrap's terms but without its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
     /// The host's file or directory of the same path.
-    Bind { kind: BindKind, on_missing: OnMissingSource },
+    Bind {
+        kind: BindKind,
+        on_missing: OnMissingSource,
+    },
     /// Our own executable, which is the guard.
-    OwnBinary { executable: AbsPath },
+    OwnBinary {
+        executable: AbsPath,
+    },
     /// The guard's plan. Its content follows from all other mounts, so `lower` fills it in.
     GuardPlan,
     /// The file that all masked files show, for the guard to compare with.
     MaskSource,
     /// A file of the host that also appears here, writable.
-    SecondMount { source: AbsPath },
-    /// An empty file system.
-    Tmpfs { mode: u32 },
+    SecondMount {
+        source: AbsPath,
+    },
+    Tmpfs {
+        mode: u32,
+    },
     /// An empty directory in a file system of ours.
-    Directory { mode: u32 },
+    Directory {
+        mode: u32,
+    },
     /// A symlink in a file system of ours.
-    Symlink { target: std::path::PathBuf },
+    Symlink {
+        target: std::path::PathBuf,
+    },
     /// A file of ours that cannot be opened, over a file.
-    MaskFile { on_missing: OnMissingSource },
+    MaskFile {
+        on_missing: OnMissingSource,
+    },
     /// A read-only file of ours with this content, over a file.
-    DataFile { content: Vec<u8> },
+    DataFile {
+        content: Vec<u8>,
+    },
     /// Makes a file system of ours read-only, once everything in it is in place.
     RemountReadOnly,
-    /// The sandbox's own `/dev`.
     Dev,
-    /// The sandbox's own `/proc`.
     Proc,
 }
 
@@ -78,7 +86,6 @@ pub enum OnMissingSource {
     Refuse,
 }
 
-/// A mount at a path, and the reason for it.
 #[derive(Clone, Debug)]
 pub struct PlannedMount {
     pub path: AbsPath,
@@ -87,16 +94,23 @@ pub struct PlannedMount {
     pub because: Origin,
 }
 
+impl PlannedMount {
+    fn of_rule(path: AbsPath, mount: Mount, access: Access, because: &Origin) -> Self {
+        Self { path, mount, purpose: Purpose::Rule(access), because: because.clone() }
+    }
+}
+
 /// The purpose of a step of the set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It belongs to every sandbox.
     Base,
-    /// A rule asked for this access.
     Rule(Access),
     /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule
     /// says (SPEC B12). Nothing of it is seen: a writable bind covers it.
-    Pin { keeps: AbsPath },
+    Pin {
+        keeps: AbsPath,
+    },
 }
 
 impl Purpose {
@@ -125,7 +139,6 @@ pub struct Plan {
     pub redundant: Vec<RedundantRule>,
     /// The placeholders that stand on the host while the sandbox does, parents first.
     pub placeholders: Vec<Placeholder>,
-    /// Variables that name the folders of second places.
     pub second_place_vars: Vec<SecondPlaceVar>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
@@ -163,7 +176,7 @@ pub struct Base<'a> {
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let mut planner =
         Planner { mounts: Vec::new(), redundant: Vec::new(), views: PathMap::default(), open: Vec::new(), optimize };
-    planner.root();
+    planner.always_at(AbsPath::root(), View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only");
     planner.pins(decisions, base);
     planner.base(base, decisions);
     for (path, decision) in decisions.iter() {
@@ -226,11 +239,6 @@ impl Planner {
         self.views.cover(path, view);
     }
 
-    fn root(&mut self) {
-        let mount = read_only(OnMissingSource::Refuse);
-        self.always_at(AbsPath::root(), View::HostRo, mount, "the host is read-only");
-    }
-
     /// Directly above the root, where every directory of the host can still be seen. Later some lie
     /// below a tmpfs, such as a project in `/tmp`, and a mount there would pin a directory of the
     /// tmpfs instead.
@@ -238,7 +246,7 @@ impl Planner {
         if ablate::is_off(Mitigation::Pins) {
             return;
         }
-        for (path, Pin { keeps, because }) in pins::pins(decisions, base.own_files) {
+        for (path, (keeps, because)) in pins::pins(decisions, base.own_files) {
             let mount = read_only(OnMissingSource::Notice);
             self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Pin { keeps }, because });
         }
@@ -250,7 +258,7 @@ impl Planner {
         self.always_at(places::at(places::PROC), View::Proc, Mount::Proc, "own `/proc`");
         let run = places::at(places::RUN);
         self.always_at(run.clone(), View::Fresh, Mount::Tmpfs { mode: 0o755 }, "own `/run`");
-        for RuntimeMount { path, symlink, why } in &base.runtime.mounts {
+        for RuntimeMount { path, symlink, why } in base.runtime {
             let link = symlink.clone().map(|target| Mount::Symlink { target });
             let mount = link.unwrap_or_else(|| read_only(OnMissingSource::Skip));
             self.always_at(path.clone(), View::HostRo, mount, why);
@@ -285,7 +293,6 @@ impl Planner {
 
     fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
         let inherited = view::at(&self.views, path);
-        let view = View::of(decision.access);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
@@ -305,13 +312,9 @@ impl Planner {
             self.open_the_way();
         }
         let at = self.mounts.len();
-        self.mounts.push(PlannedMount {
-            path: path.clone(),
-            mount: mount(decision, inherited),
-            purpose: Purpose::Rule(decision.access),
-            because: decision.origin.clone(),
-        });
-        self.views.cover(path.clone(), view);
+        let mount = mount(decision, inherited);
+        self.mounts.push(PlannedMount::of_rule(path.clone(), mount, decision.access, &decision.origin));
+        self.views.cover(path.clone(), View::of(decision.access));
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }
@@ -329,12 +332,8 @@ impl Planner {
         for directory in between.into_iter().rev() {
             if !mask.made.contains(&directory) {
                 mask.made.push(directory.clone());
-                self.mounts.push(PlannedMount {
-                    path: directory,
-                    mount: Mount::Directory { mode: SEARCH_ONLY },
-                    purpose: Purpose::Rule(Access::Exclude),
-                    because: mask.because.clone(),
-                });
+                let mount = Mount::Directory { mode: SEARCH_ONLY };
+                self.mounts.push(PlannedMount::of_rule(directory, mount, Access::Exclude, &mask.because));
             }
         }
     }
@@ -352,12 +351,8 @@ impl Planner {
     fn close_masks(&mut self, next: Option<&AbsPath>) {
         while let Some(mask) = self.open.pop_if(|mask| next.is_none_or(|path| !path.is_within(&mask.path))) {
             if !ablate::is_off(Mitigation::MaskSealed) {
-                self.mounts.push(PlannedMount {
-                    path: mask.path,
-                    mount: Mount::RemountReadOnly,
-                    purpose: Purpose::Rule(Access::Exclude),
-                    because: mask.because,
-                });
+                let seal = PlannedMount::of_rule(mask.path, Mount::RemountReadOnly, Access::Exclude, &mask.because);
+                self.mounts.push(seal);
             }
         }
     }

@@ -10,33 +10,24 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::compile::decide::{Decision, Decisions, OUR_OWN};
+use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::compile::resolve::UnnamedAncestors;
 use crate::policy::{AbsPath, Access, Origin};
 
-/// Why a directory is pinned. Many rules may need it; this is the first of them.
-#[derive(Clone, Debug)]
-pub(super) struct Pin {
-    /// The path that could otherwise be moved away or replaced.
-    pub keeps: AbsPath,
-    pub because: Origin,
-}
-
-/// The directories to pin, parents first (SPEC B12, B13).
+/// The directories to pin, parents first (SPEC B12, B13). Each has the path that could otherwise be
+/// moved away or replaced, and the rule about that path, the first of many that may need the pin.
 ///
 /// A protective rule counts even if it needs no mount: `ro = ["a/b/c"]` names `a` although a `**/b`
 /// makes `b` read-only already. A `rw` rule needs no pin: if its path was moved away, it opens less
 /// in the next run, and the replacement came out of a writable folder. Nor does a glob that is out
 /// of reach: the rule that excludes the directory around its match keeps all of it excluded.
-pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, Pin> {
+pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, (AbsPath, Origin)> {
     let mut pins = BTreeMap::new();
     let mut pin = |way: &[_], path: &AbsPath, unnamed: Option<&UnnamedAncestors>, because: &Origin| {
-        let named =
-            movable(way, path).filter(|it| !unnamed.is_some_and(|unnamed| unnamed.may_move(it.directory, it.root)));
-        for Movable { directory, .. } in named {
-            let pin = || Pin { keeps: path.clone(), because: because.clone() };
-            pins.entry(AbsPath::from_normal(directory)).or_insert_with(pin);
+        let may_move = |directory, root| unnamed.is_some_and(|unnamed| unnamed.may_move(directory, root));
+        for (directory, _) in movable(way, path).filter(|(directory, root)| !may_move(directory, root)) {
+            pins.entry(AbsPath::from_normal(directory)).or_insert_with(|| (path.clone(), because.clone()));
         }
     };
     let mut way: Vec<(&AbsPath, &Decision)> = Vec::new();
@@ -55,21 +46,19 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, 
     // Our own files have no decision where a rule around them protects them, and that rule may be a
     // glob with `**`, too.
     for file in own {
-        pin(&decisions.way_to(&file.path), &file.path, None, &OUR_OWN);
+        pin(&decisions.way_to(&file.path), &file.path, None, &Origin::BuiltIn(OwnFile::CONFIGURATION));
     }
     pins
 }
 
-/// A directory that a command could rename to anywhere below `root`, the outermost folder that is
-/// writable together with it. The kernel refuses a rename from mount to mount (EXDEV).
-struct Movable<'p> {
-    directory: &'p Path,
-    root: &'p AbsPath,
-}
-
-/// The directories on the way to `path` that could be moved, given the decisions on it. A `rw` rule
-/// inside a writable folder counts as part of it: the optimiser drops its mount.
-fn movable<'p>(way: &[(&'p AbsPath, &'p Decision)], path: &'p AbsPath) -> impl Iterator<Item = Movable<'p>> {
+/// The directories on the way to `path` that a command could rename, given the decisions on it.
+/// Each has the outermost folder that is writable together with it: the kernel refuses a rename
+/// from mount to mount (EXDEV). A `rw` rule inside a writable folder counts as part of it, because
+/// the optimiser drops its mount.
+fn movable<'p>(
+    way: &[(&'p AbsPath, &'p Decision)],
+    path: &'p AbsPath,
+) -> impl Iterator<Item = (&'p Path, &'p AbsPath)> {
     let mut root: Option<&AbsPath> = None;
     let ends = way.iter().skip(1).map(|(at, _)| *at).chain([path]);
     way.iter().zip(ends).flat_map(move |((at, decision), end)| {
@@ -78,6 +67,6 @@ fn movable<'p>(way: &[(&'p AbsPath, &'p Decision)], path: &'p AbsPath) -> impl I
         root = (decision.access == Access::Rw).then(|| root.unwrap_or(at));
         let shortest = at.bytes().len() + usize::from(!is_part);
         let between = end.folders().take_while(move |directory| directory.as_os_str().len() >= shortest);
-        root.into_iter().flat_map(move |root| between.clone().map(move |directory| Movable { directory, root }))
+        root.into_iter().flat_map(move |root| between.clone().map(move |directory| (directory, root)))
     })
 }

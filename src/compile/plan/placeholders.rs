@@ -1,14 +1,23 @@
-//! Git's list of covered paths, and blocked paths behind symlinks.
+//! Mounts that may need a placeholder: git's list of covered paths, and files in a second place
+//! (SPEC P10).
 
 use std::sync::Arc;
 
 use crate::compile::decide::Decisions;
 use crate::compile::placeholder::{Placeholder, ignore_line};
-use crate::compile::resolve::GitExclude;
+use crate::compile::resolve::{GitExclude, SecondPlace};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, LayerKind, Rule, escape_for_display};
+use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule, escape_for_display};
 
-use super::{Mount, Plan, Planner, View, view};
+use super::{Mount, Plan, PlannedMount, Planner, View, view};
+
+/// A variable that names the folder of a second place. The caller has not set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecondPlaceVar {
+    pub variable: String,
+    pub folder: AbsPath,
+    pub origin: Origin,
+}
 
 impl Planner {
     /// Mounts a copy of `info/exclude` that also names the covered paths of the work tree (SPEC
@@ -46,6 +55,32 @@ impl Planner {
         }
         let why = "git leaves alone what is covered";
         self.always_at(exclude.path.clone(), View::HostRo, Mount::DataFile { content }, why);
+    }
+
+    /// Mounts second places. Both places must be writable without it: a second place opens nothing.
+    pub(super) fn second_places(
+        &mut self,
+        places: &[SecondPlace],
+        decisions: &Decisions,
+        placeholders: &mut Vec<Placeholder>,
+    ) -> Vec<SecondPlaceVar> {
+        let mut variables = Vec::new();
+        for place in places {
+            let is_open = |path: &AbsPath| view::at(&self.views, path) == View::HostRw;
+            if !is_open(&place.source) || !is_open(&place.path) || decisions.get(&place.path).is_some() {
+                continue;
+            }
+            placeholders.extend(place.placeholder.clone());
+            let mount = Mount::SecondMount { source: place.source.clone() };
+            self.mounts.push(PlannedMount::of_rule(place.path.clone(), mount, Access::Rw, &place.origin));
+            self.views.cover(place.path.clone(), View::HostRw);
+            variables.extend(place.env_var.clone().map(|(variable, folder)| SecondPlaceVar {
+                variable,
+                folder,
+                origin: place.origin.clone(),
+            }));
+        }
+        variables
     }
 }
 

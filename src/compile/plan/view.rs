@@ -70,7 +70,6 @@ pub(super) fn at(views: &PathMap<View>, path: &AbsPath) -> View {
     views.nearest(path).map_or(View::HostRo, |(_, view)| *view)
 }
 
-/// The view around `path`.
 pub(super) fn above(views: &PathMap<View>, path: &AbsPath) -> View {
     views.nearest_above(path).map_or(View::HostRo, |(_, view)| *view)
 }

@@ -7,29 +7,23 @@ use crate::compile::config::{self, BuiltinPreset};
 use crate::diagnostic::Diagnostics;
 use crate::policy::Source;
 
-macro_rules! data_files {
-    ($($name:literal => $file:literal),+ $(,)?) => {
-        /// Name of each preset, and the text that defines it. Sorted by name.
-        const FILES: &[(&str, &str)] = &[$(($name, include_str!(concat!("data/", $file)))),+];
-    };
-}
-
-data_files! {
-    "agents" => "agents.toml",
-    "all" => "all.toml",
-    "autorun" => "autorun.toml",
-    "autorun-strict" => "autorun-strict.toml",
-    "base" => "base.toml",
-    "caches" => "caches.toml",
-    "git" => "git.toml",
-    "git-strict" => "git-strict.toml",
-    "lint/all" => "lint-all.toml",
-    "lint/go" => "lint-go.toml",
-    "lint/python" => "lint-python.toml",
-    "lint/rust" => "lint-rust.toml",
-    "lint/ts" => "lint-ts.toml",
-    "secrets" => "secrets.toml",
-}
+/// Name of each preset, and the text that defines it. Sorted by name.
+const FILES: &[(&str, &str)] = &[
+    ("agents", include_str!("data/agents.toml")),
+    ("all", include_str!("data/all.toml")),
+    ("autorun", include_str!("data/autorun.toml")),
+    ("autorun-strict", include_str!("data/autorun-strict.toml")),
+    ("base", include_str!("data/base.toml")),
+    ("caches", include_str!("data/caches.toml")),
+    ("git", include_str!("data/git.toml")),
+    ("git-strict", include_str!("data/git-strict.toml")),
+    ("lint/all", include_str!("data/lint-all.toml")),
+    ("lint/go", include_str!("data/lint-go.toml")),
+    ("lint/python", include_str!("data/lint-python.toml")),
+    ("lint/rust", include_str!("data/lint-rust.toml")),
+    ("lint/ts", include_str!("data/lint-ts.toml")),
+    ("secrets", include_str!("data/secrets.toml")),
+];
 
 /// The built-in presets. Each is parsed when it is asked for: a start needs half of them.
 #[derive(Default)]

@@ -46,13 +46,6 @@ struct On {
     protective_only: bool,
 }
 
-impl On {
-    fn rules_of(&self, definition: &PresetDefinition, base: &AbsPath) -> impl Iterator<Item = Rule> {
-        let by_access = definition.by_access().into_iter();
-        by_access.flat_map(|(access, entries)| rules_of(access, entries, self.layer, base))
-    }
-}
-
 impl<'a> Selection<'a> {
     fn new(library: &'a Library, diagnostics: &mut Diagnostics) -> Self {
         let mut selection = Self { library, defined: BTreeMap::new(), on: BTreeMap::new() };
@@ -171,7 +164,6 @@ impl<'a> Selection<'a> {
         ways.push(On { layer, definitions, protective_only });
     }
 
-    /// The highest layer that names each preset.
     fn layers(&self) -> BTreeMap<String, LayerKind> {
         let highest = |ways: &[On]| ways.iter().map(|on| on.layer).max();
         self.on.iter().filter_map(|(name, ways)| Some((name.clone(), highest(ways)?))).collect()
@@ -180,10 +172,12 @@ impl<'a> Selection<'a> {
     fn rules(&self, project: &Project) -> Vec<Arc<Rule>> {
         let mut all = Vec::new();
         for (name, on) in self.on.iter().flat_map(|(name, ways)| ways.iter().map(move |on| (name, on))) {
-            let mut rules: Vec<Rule> = match self.library.get(name) {
-                Some(preset) => builtin_rules(preset, project),
-                None => on.definitions.iter().flat_map(|(definition, base)| on.rules_of(definition, base)).collect(),
-            };
+            let written = on.definitions.iter().flat_map(|(definition, base)| {
+                let by_access = definition.by_access().into_iter();
+                by_access.flat_map(|(access, entries)| rules_of(access, entries, on.layer, base))
+            });
+            let builtin = self.library.get(name).map(|preset| builtin_rules(preset, project));
+            let mut rules = builtin.unwrap_or_else(|| written.collect());
             if on.protective_only {
                 rules = rules.into_iter().filter_map(forbidding).collect();
             }

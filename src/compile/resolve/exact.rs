@@ -65,7 +65,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Records a rule that applies to nothing here.
     pub(super) fn missing(&mut self, rule: &Arc<Rule>, path: AbsPath) {
         self.warn_if_literal(rule, if rule.access.is_protective() { "protects nothing" } else { "opens nothing" });
         self.found.missing.push((rule.clone(), path));

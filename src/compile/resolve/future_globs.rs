@@ -6,8 +6,8 @@ use crate::compile::layers::Project;
 use crate::host::Host;
 use crate::policy::{AbsPath, Rule};
 
+use super::anchored;
 use super::pattern::{self, Component, Pattern};
-use super::written::anchored;
 
 /// The globs of a policy, ready to be asked about paths.
 pub struct FutureGlobs<'r> {

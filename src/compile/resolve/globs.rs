@@ -20,11 +20,11 @@ impl Resolver<'_> {
     pub(super) fn globs(&mut self, patterns: &[&WalkPattern], exact: &PathMap<Precedence>, within: Option<&[AbsPath]>) {
         let walked = walk::walk(self.host, patterns, exact, within);
         let mut reported = BTreeSet::new();
-        for failure in &walked.unreadable {
-            let rule = &patterns[failure.pattern].rule;
+        for (pattern, path, error) in &walked.unreadable {
+            let rule = &patterns[*pattern].rule;
             // An `rw` glob opens nothing in a directory that it cannot read.
-            if rule.access.is_protective() && reported.insert(&failure.path) {
-                self.unreadable(rule, &failure.path, &failure.error);
+            if rule.access.is_protective() && reported.insert(path) {
+                self.unreadable(rule, path, error);
             }
         }
         let mut tracked = TrackedFiles::new(self.host);

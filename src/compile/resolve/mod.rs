@@ -1,7 +1,6 @@
 //! From rules to paths on this host. All reading of the file system for rules happens here: no
 //! later stage asks the host again.
 
-mod create;
 mod docker;
 mod exact;
 mod future_globs;
@@ -9,7 +8,6 @@ mod globs;
 mod mounts;
 mod pattern;
 mod placeholders;
-mod reserved;
 mod runtime;
 mod second_places;
 mod sockets;
@@ -17,11 +15,11 @@ mod tracked;
 mod unnamed_ancestors;
 mod walk;
 mod walk_snapshot;
-mod written;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,25 +28,22 @@ use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved, Session, journal};
-use crate::policy::{AbsPath, Exactness, IfMissing, Origin, Rule, escape_for_display};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, Origin, Rule, escape_for_display, places};
 
 use mounts::Mounts;
 use pattern::{MAX_PATTERN_BYTES, Pattern};
 pub(crate) use pattern::{NamePattern, has_metacharacter as looks_like_pattern};
 use walk::WalkPattern;
-use written::anchored;
 
-pub use create::NewFile;
 pub use future_globs::{FutureGlobs, FutureMatch};
 pub use mounts::AliasOf;
-pub use placeholders::GitExclude;
+pub use placeholders::{GitExclude, NewFile};
 pub(crate) use runtime::find as runtime;
 pub use runtime::{Runtime, RuntimeMount};
 pub use second_places::SecondPlace;
 pub(crate) use tracked::TrackedFiles;
 pub use unnamed_ancestors::UnnamedAncestors;
 pub use walk_snapshot::WalkSnapshot;
-pub(crate) use written::named_like_pattern;
 
 /// A rule at a path that exists (or will, before the start).
 #[derive(Clone, Debug)]
@@ -95,9 +90,8 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
-    /// Directories to create before the start.
+    /// Directories to create before the start, and files.
     pub create: Vec<AbsPath>,
-    /// Files to create before the start.
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,
     /// Our own files under other names.
@@ -226,8 +220,7 @@ impl<'a> Resolver<'a> {
     fn rule(&mut self, rule: &Arc<Rule>, patterns: &mut Vec<WalkPattern>) {
         // The parser refuses this in a file, but a flag can say it.
         if rule.text.is_empty() {
-            let help = "write \".\" for the working directory";
-            return self.report(rule, Code::InvalidPath, "the path is empty", help);
+            return self.report(rule, Code::InvalidPath, "the path is empty", "write \".\" for the working directory");
         }
         if rule.text.len() > MAX_PATTERN_BYTES {
             let message = format!("the path is longer than {MAX_PATTERN_BYTES} bytes");
@@ -246,7 +239,7 @@ impl<'a> Resolver<'a> {
         }
         match parsed {
             Ok(Pattern::Exact(path)) => {
-                match self.follow(anchor, &path) {
+                match self.host.resolve_from(anchor, &path) {
                     Ok(meant) if meant.kind.is_none() && literal.is_some() => {}
                     Ok(meant) => self.exact(rule, meant),
                     Err(e) => self.unreadable(rule, &anchor.join(text), &e),
@@ -261,7 +254,7 @@ impl<'a> Resolver<'a> {
                     self.report(rule, Code::InvalidValue, message, "name the directory, or choose `skip` or `error`");
                 }
                 for glob in globs {
-                    match self.follow(anchor, &glob.prefix) {
+                    match self.host.resolve_from(anchor, &glob.prefix) {
                         Ok(prefix) => patterns.push(WalkPattern {
                             rule: Arc::clone(rule),
                             prefix: prefix.path,
@@ -285,15 +278,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn follow(&self, anchor: &AbsPath, path: &Path) -> io::Result<Resolved> {
-        self.host.resolve_from(anchor, path)
-    }
-
     /// The target of a rule that is no pattern.
     fn exact_target(&self, rule: &Rule) -> Option<Resolved> {
         let (anchor, text) = anchored(rule, &self.project.home);
         let Ok(Pattern::Exact(path)) = pattern::parse(text) else { return None };
-        self.follow(anchor, &path).ok()
+        self.host.resolve_from(anchor, &path).ok()
     }
 
     /// A file whose name is the text of a pattern, such as `app/[id]/page.tsx` (SPEC G4).
@@ -302,7 +291,20 @@ impl<'a> Resolver<'a> {
             return None;
         }
         // On an error there is no such file. The walk reports a glob that cannot be expanded.
-        self.follow(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
+        self.host.resolve_from(anchor, Path::new(text)).ok().filter(|resolved| resolved.kind.is_some())
+    }
+
+    /// Records a match, unless its path is one that no rule may name (SPEC D4).
+    fn accept(&mut self, found: Match) {
+        let Match { rule, path, kind, .. } = &found;
+        if let Some((why, help)) = reserved(path, rule.access) {
+            self.report(rule, Code::ReservedPath, format!("`{path}` {why}"), help);
+        } else if *kind == FileKind::Device && rule.access == Access::Ro {
+            let message = format!("`{path}` is a device, and no mount makes a device read-only");
+            self.report(rule, Code::ReadOnlyDevice, message, "use `rw` to grant it or `exclude` to hide it");
+        } else {
+            self.found.matches.push(found);
+        }
     }
 
     fn unreadable(&mut self, rule: &Rule, path: &AbsPath, error: &io::Error) {
@@ -319,4 +321,52 @@ impl<'a> Resolver<'a> {
     fn report(&mut self, rule: &Rule, code: Code, message: impl Into<String>, help: impl Into<String>) {
         self.diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
     }
+}
+
+/// Why no rule of this access may name `path`, and what to do instead.
+fn reserved(path: &AbsPath, access: Access) -> Option<(&'static str, &'static str)> {
+    let is = |top: &str| path.as_os_str() == top;
+    let within = |top: &str| path.lies_in(top.as_ref());
+    if path.is_root() && access != Access::Ro {
+        Some(("is the whole file system", "name the folders that you mean"))
+    } else if within(places::PROC) {
+        Some(("belongs to the sandbox, which has its own `/proc`", "remove the rule"))
+    } else if is(places::DEV) || (within(places::DEV) && access != Access::Rw) {
+        Some(("belongs to the sandbox, which has its own `/dev`", "grant a single device with `rw = [\"/dev/NAME\"]`"))
+    } else if is(places::RUN) || within(places::OURS) {
+        Some(("belongs to the sandbox, which has its own `/run`", "name the folder below `/run` that you mean"))
+    } else {
+        None
+    }
+}
+
+/// The directory that the text starts from, and the text without `~`.
+fn anchored<'t>(rule: &'t Rule, home: &'t AbsPath) -> (&'t AbsPath, &'t OsStr) {
+    match rule.text.as_bytes() {
+        b"~" => (home, OsStr::new(".")),
+        [b'~', b'/', rest @ ..] => {
+            // `~//x` must not become the absolute path `/x`.
+            let start = rest.iter().position(|byte| *byte != b'/').unwrap_or(rest.len());
+            (home, OsStr::from_bytes(&rest[start..]))
+        }
+        _ => (&rule.base, &rule.text),
+    }
+}
+
+/// A file whose name is the text of a pattern, or the first components of it up to the first with a
+/// wildcard: `app/[id]` for `app/[id]/**`. Also returns how many bytes of the text name it.
+pub(crate) fn named_like_pattern(host: &Host, home: &AbsPath, rule: &Rule) -> Option<(AbsPath, usize)> {
+    let (anchor, text) = anchored(rule, home);
+    let bytes = text.as_bytes();
+    // A text with escapes already says that a name is meant.
+    if !pattern::has_metacharacter(text) || bytes.contains(&b'\\') {
+        return None;
+    }
+    let has_wildcard =
+        |end: &usize| bytes[*end] == b'/' && pattern::has_metacharacter(OsStr::from_bytes(&bytes[..*end]));
+    let first = (0..bytes.len()).find(has_wildcard);
+    [bytes.len()].into_iter().chain(first).find_map(|end| {
+        let found = host.resolve(&anchor.as_path().join(OsStr::from_bytes(&bytes[..end]))).ok()?;
+        found.kind.map(|_| (found.path, rule.text.len() - (bytes.len() - end)))
+    })
 }

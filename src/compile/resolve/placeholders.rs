@@ -1,5 +1,6 @@
-//! The missing paths at which a placeholder could stand (SPEC M4–M6). `decide` tells which of them
-//! need one.
+//! Missing paths: those that a start creates, for rules that ask for them and for installed
+//! programs that need them (SPEC P9), and those at which a placeholder could stand (SPEC M4–M6).
+//! `decide` tells which of the latter need one.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,10 +10,16 @@ use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule};
 
-use super::Resolver;
-use super::written::anchored;
+use super::{Resolver, anchored};
 
 const LARGEST_EXCLUDE: u64 = 1 << 20;
+
+/// A file to create before the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFile {
+    pub path: AbsPath,
+    pub content: String,
+}
 
 /// git's own list of untracked files in this work tree, `.git/info/exclude`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +41,34 @@ impl GitExclude {
 }
 
 impl Resolver<'_> {
+    /// Records what will be created, before any rule is resolved: it counts as existing for all of
+    /// them, as it will in the next run. `exact` reports what stands in the way.
+    pub(super) fn plan_creation(&mut self, rule: &Rule) {
+        let Some(resolved) = self.exact_target(rule) else { return };
+        // Presets go without what this process cannot create.
+        let may_create = rule.layer != LayerKind::Preset || self.host.can_create(&resolved.path);
+        if resolved.kind.is_none() && resolved.links.is_empty() && may_create {
+            self.warn_if_literal(rule, "is created under that name");
+            match &rule.refinements.content {
+                None => self.found.create.push(resolved.path),
+                Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content: content.clone() }),
+            }
+        }
+    }
+
+    /// Whether `path` is a directory to create, or lies above one. Paths below it sort after it.
+    pub(super) fn will_be_made(&self, path: &AbsPath) -> bool {
+        let from = self.found.create.partition_point(|created| created < path);
+        self.found.create.get(from).is_some_and(|created| created.is_within(path))
+    }
+
+    /// Whether a preset has the path created if it is missing.
+    pub(super) fn is_wanted(&self, rule: &Rule) -> bool {
+        let is_program =
+            |name: &String| self.session.path_folders().any(|folder| self.host.program(&folder.join(name)).is_some());
+        rule.refinements.create_for.as_ref().is_some_and(|name| name == "*" || is_program(name))
+    }
+
     /// Records where a placeholder could stand, before any rule is resolved.
     pub(super) fn plan_placeholder(&mut self, rule: &Rule) {
         let (anchor, text) = anchored(rule, &self.project.home);
@@ -75,7 +110,6 @@ impl Resolver<'_> {
         placeholders.dedup_by(|next, kept| next.path == kept.path);
     }
 
-    /// Whether a placeholder of another run stands at `path`.
     pub(super) fn stands(&self, path: &AbsPath) -> bool {
         self.standing.binary_search(path).is_ok()
     }
@@ -96,7 +130,6 @@ impl Resolver<'_> {
         Some(parents)
     }
 
-    /// Refuses `block` for a pattern, and for a rule that opens.
     pub(super) fn refuse_block(&mut self, rule: &Rule, is_pattern: bool) {
         let (problem, help) = match (rule.access, is_pattern) {
             (Access::Rw, _) => {

@@ -10,10 +10,7 @@ use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
 
 /// Parts of the host's `/run` that stay visible, read-only. Sorted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Runtime {
-    pub mounts: Vec<RuntimeMount>,
-}
+pub type Runtime = Vec<RuntimeMount>;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuntimeMount {
@@ -38,7 +35,7 @@ pub(crate) fn find(host: &Host, network: bool, diagnostics: &mut Diagnostics) ->
     }
     mounts.sort();
     mounts.dedup();
-    Runtime { mounts }
+    mounts
 }
 
 /// `/etc/resolv.conf` is often a chain of links into `/run`. Each hop there must be visible. Its
@@ -50,8 +47,7 @@ fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMou
         Ok(_) => return Vec::new(),
         Err(e) => {
             let message = format!("cannot follow `{RESOLV_CONF}`: {}", reason(&e));
-            let help = "repair it, or turn the network off";
-            diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help(help));
+            diagnostics.push(Diagnostic::new(Code::UnreadablePath, message).help("repair it, or turn the network off"));
             return Vec::new();
         }
     };

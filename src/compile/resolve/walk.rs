@@ -21,7 +21,6 @@ const MAX_THREADS: usize = 8;
 /// The sandbox has its own `/proc` and `/dev`, and no rule applies there.
 const OWN_FILE_SYSTEMS: [&str; 2] = [places::PROC, places::DEV];
 
-/// A glob, ready to walk.
 #[derive(Debug)]
 pub(super) struct WalkPattern {
     pub rule: Arc<Rule>,
@@ -43,22 +42,14 @@ pub(super) struct Hit {
     pub names: io::Result<u64>,
 }
 
-/// A directory that could not be read, and the pattern that needed it.
-#[derive(Debug)]
-pub(super) struct Unreadable {
-    pub pattern: usize,
-    pub path: AbsPath,
-    pub error: io::Error,
-}
-
 #[derive(Default)]
 pub(super) struct Walked {
     pub hits: Vec<Hit>,
-    pub unreadable: Vec<Unreadable>,
+    /// Patterns, and the directories that they needed and that could not be read.
+    pub unreadable: Vec<(usize, AbsPath, io::Error)>,
     pub snapshot: WalkSnapshot,
     /// The starts that a walk from above has reached.
     entered: BTreeSet<AbsPath>,
-    /// The directories to read next.
     next: Vec<Task>,
 }
 
@@ -116,7 +107,7 @@ pub(super) fn walk(
         }
     }
     walked.hits.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
-    walked.unreadable.sort_by(|a, b| (a.pattern, &a.path).cmp(&(b.pattern, &b.path)));
+    walked.unreadable.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     walked
 }
 
@@ -178,11 +169,9 @@ impl Walker<'_> {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => false,
             Err(error) => {
                 let patterns: BTreeSet<usize> = task.states.iter().map(|state| state.pattern).collect();
-                walked.unreadable.extend(patterns.into_iter().map(|pattern| Unreadable {
-                    pattern,
-                    path: task.directory.clone(),
-                    error: error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
-                }));
+                let copy = || error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
+                let failure = |pattern| (pattern, task.directory.clone(), copy());
+                walked.unreadable.extend(patterns.into_iter().map(failure));
                 true
             }
         }
@@ -190,12 +179,13 @@ impl Walker<'_> {
 
     /// Advances all states over one name.
     fn step(&self, task: &Task, entry: &DirEntry, directory: &Directory, starts_below: bool, walked: &mut Walked) {
+        let is_directory = entry.kind == FileKind::Directory;
         let mut next: Vec<State> = Vec::new();
         let mut hit: Vec<usize> = Vec::new();
         for state in &task.states {
             let pattern = &self.patterns[state.pattern];
             let refinements = &pattern.rule.refinements;
-            let enterable = || is_directory(entry) && !is_skipped(refinements, entry, &directory.entries);
+            let enterable = || is_directory && !is_skipped(refinements, entry, &directory.entries);
             for at in pattern::advance(&pattern.components, state.at, &entry.name) {
                 let state = State { at, ..*state };
                 if at < pattern.components.len() {
@@ -207,7 +197,7 @@ impl Walker<'_> {
                 }
             }
         }
-        let enter = is_directory(entry) && (starts_below || !next.is_empty());
+        let enter = is_directory && (starts_below || !next.is_empty());
         if hit.is_empty() && !enter {
             return;
         }
@@ -286,8 +276,4 @@ fn is_skipped(refinements: &Refinements, entry: &DirEntry, siblings: &[DirEntry]
     let has_sibling = |name: &String| siblings.iter().any(|other| other.name == name.as_str());
     refinements.skip_directories.iter().any(|skip| entry.name == skip.as_str())
         && refinements.skip_beside.as_ref().is_none_or(has_sibling)
-}
-
-fn is_directory(entry: &DirEntry) -> bool {
-    entry.kind == FileKind::Directory
 }

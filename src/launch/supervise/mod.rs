@@ -11,7 +11,6 @@
 //! One loop waits for all of it, without threads or signal handlers.
 
 mod bwrap;
-mod channel;
 mod ending;
 mod jobs;
 mod run;
@@ -36,7 +35,6 @@ use run::Run;
 /// How a supervised start ended.
 #[derive(Debug)]
 pub(crate) enum Conclusion {
-    /// The command ran.
     Ended(Ending),
     /// The command did not run, or bwrap was killed under it.
     Failed(Diagnostic),
@@ -47,13 +45,20 @@ pub(crate) enum Conclusion {
     Unavailable(String),
 }
 
-/// Streams that replace the caller's standard streams for the command.
-#[derive(Debug, Default)]
-pub(crate) struct GivenStreams {
-    pub stdin: Option<OwnedFd>,
-    pub stdout: Option<OwnedFd>,
-    pub stderr: Option<OwnedFd>,
+impl Conclusion {
+    /// How the command ended, or why it did not run to its end.
+    pub(crate) fn ending(self) -> Result<Ending, Diagnostic> {
+        match self {
+            Self::Ended(ending) => Ok(ending),
+            Self::Failed(diagnostic) | Self::Changed(diagnostic) => Err(diagnostic),
+            Self::Unavailable(why) => Err(Diagnostic::new(Code::StartFailed, why)),
+        }
+    }
 }
+
+/// Streams that replace the caller's standard streams for the command: standard input, standard
+/// output, standard error.
+pub(crate) type GivenStreams = [Option<OwnedFd>; 3];
 
 /// While it exists, signals wait for the run or for its drop, so that no signal interrupts the work
 /// before and after a run. It blocks the signals of one thread: other threads of the process must

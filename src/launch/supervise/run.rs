@@ -1,11 +1,16 @@
 //! The loop of a supervised run, which waits for signals, the guard and the end of bwrap.
 
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitStatus;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::set_socket_passcred;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
+};
 use rustix::process::{Pid, Signal};
 
 use crate::compile::guard_plan::{REPORT, RUN_SHEET, RunSheet};
@@ -25,7 +30,7 @@ use crate::sys::terminal::{self, Terminals};
 
 use super::bwrap::Bwrap;
 use super::watch::Watch;
-use super::{Conclusion, Ending, GivenStreams, cannot, channel};
+use super::{Conclusion, Ending, GivenStreams, cannot};
 
 /// A run, from the start of bwrap on.
 pub(super) struct Run<'a> {
@@ -39,14 +44,12 @@ pub(super) struct Run<'a> {
     pub(super) init: Option<Process>,
     /// The command's namespaces, once the guard has named itself.
     namespaces: Option<Namespaces>,
-    /// The guard's report of a failure.
     failure: Option<Report>,
     guarded: bool,
     /// The kernel tells only the leader of a session that its terminal is gone.
     pub(super) leads_session: bool,
     /// Signals that came before the command started.
     pub(super) early: Vec<Signal>,
-    /// The signal that ended the start.
     pub(super) abandoned_by: Option<Signal>,
     /// We were continued, and have not looked yet whether the command was, too.
     pub(super) continued: bool,
@@ -59,7 +62,6 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Starts bwrap.
     pub(super) fn start(
         signals: &'a Signals,
         argv: &Argv,
@@ -68,7 +70,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Diagnostic> {
         let (streams, terminals) = (Streams::new()?, Terminals::now());
         let (socket, passed, shield) = if argv.guard.is_some() {
-            let (ours, theirs) = channel::pair().map_err(|e| cannot("make a socket", &e))?;
+            let (ours, theirs) = socket_pair().map_err(|e| cannot("make a socket", &e))?;
             let sheet = RunSheet { signal_mask: Some(signals.before().0), report: Some(REPORT), ..sheet };
             let sheet = sheet_descriptor(&sheet).map_err(|e| cannot_prepare(&e))?;
             (Some(ours), vec![(sheet, RUN_SHEET), (theirs, REPORT)], Shield::Supervised)
@@ -79,9 +81,10 @@ impl<'a> Run<'a> {
         };
         let mut command = bwrap_command(argv, passed, &streams).map_err(|e| cannot_prepare(&e))?;
         signals::shield(&mut command, shield);
-        given.stdin.map(|stream| command.stdin(stream));
-        given.stdout.map(|stream| command.stdout(stream));
-        given.stderr.map(|stream| command.stderr(stream));
+        let [stdin, stdout, stderr] = given;
+        stdin.map(|stream| command.stdin(stream));
+        stdout.map(|stream| command.stdout(stream));
+        stderr.map(|stream| command.stderr(stream));
         Ok(Self {
             signals,
             bwrap: Bwrap::spawn(&mut command, &argv.program)?,
@@ -131,7 +134,7 @@ impl<'a> Run<'a> {
 
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
-            let Woken { bwrap_ended, told, nothing } = self.wait()?;
+            let (bwrap_ended, told, nothing) = self.wait()?;
             let received = self.signals.read()?;
             if self.target().is_some() {
                 received.into_iter().for_each(|received| self.deal_with(received));
@@ -153,7 +156,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn wait(&self) -> io::Result<Woken> {
+    /// Waits for an event. Returns whether bwrap has ended, whether the guard has sent something,
+    /// and whether the time is up.
+    fn wait(&self) -> io::Result<(bool, bool, bool)> {
         let mut waiting = vec![
             PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.bwrap.process.descriptor(), PollFlags::IN),
@@ -162,7 +167,7 @@ impl<'a> Run<'a> {
         let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
         let count = retry_on_intr(|| poll(&mut waiting, timeout.as_ref()))?;
         let has = |at: usize| waiting.get(at).is_some_and(|waited| !waited.revents().is_empty());
-        Ok(Woken { bwrap_ended: has(1), told: has(2), nothing: count == 0 })
+        Ok((has(1), has(2), count == 0))
     }
 
     /// The process that gets signals: the command, or bwrap if there is no guard.
@@ -173,7 +178,7 @@ impl<'a> Run<'a> {
     /// Reads the guard's messages: one, or `all` when bwrap has ended.
     fn listen(&mut self, all: bool, hooks: &mut RunHooks) {
         while let Some(socket) = &self.socket {
-            match channel::hear(socket) {
+            match hear(socket) {
                 Ok(Some((Report::Ready, sender))) => self.answer(sender, hooks),
                 Ok(Some((report, _))) => self.failure = Some(report),
                 Err(Errno::AGAIN | Errno::INTR) => return,
@@ -255,13 +260,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The events that ended a wait.
-struct Woken {
-    bwrap_ended: bool,
-    told: bool,
-    nothing: bool,
-}
-
 fn why_not_started(host: &Host, program: &AbsPath, ending: Ending) -> Diagnostic {
     match availability::trial(host, program).and_then(|()| bwrap::sufficient_flags(program)) {
         Err(diagnostic) => diagnostic,
@@ -273,4 +271,26 @@ fn why_not_started(host: &Host, program: &AbsPath, ending: Ending) -> Diagnostic
 fn lost(signal: i32) -> Diagnostic {
     Diagnostic::new(Code::SandboxLost, format!("bwrap {}, and the command ended with it", Ending::Killed(signal)))
         .help("send signals to agent-sandbox or to the command, never to bwrap")
+}
+
+/// The supervisor's end and the guard's. The kernel adds to each message the number that its sender
+/// has in our process namespace.
+fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    set_socket_passcred(&ours, true)?;
+    Ok((ours, theirs))
+}
+
+/// Reads one message and its sender. `None` at the end of the stream, and for a message that is not
+/// a report.
+fn hear(socket: &OwnedFd) -> Result<Option<(Report, Option<Pid>)>, Errno> {
+    let mut bytes = [0; report::MAX_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let message = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::DONTWAIT)?;
+    let sender = ancillary.drain().find_map(|item| match item {
+        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid),
+        _ => None,
+    });
+    Ok(serde_json::from_slice(&bytes[..message.bytes]).ok().map(|report| (report, sender)))
 }

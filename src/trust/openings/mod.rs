@@ -5,11 +5,10 @@
 //! it. `trust` asks what a project's file opens beyond the policy without that file, and `diff`
 //! asks both ways round.
 
-mod change;
 mod presets;
-mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,16 +16,14 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::environment::Environment;
-use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, View};
+use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose, View};
 use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
 use crate::policy::rule::display_as_in_json;
 use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Origin, Word};
 
-pub use change::{DiffState, PolicyChange, Side, Subject};
 pub(crate) use presets::{is_of_preset, reference};
-pub(crate) use rules::{governing, origin_of};
 
 /// How much of the host a command gets at a path, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +46,94 @@ impl From<View> for Openness {
 }
 
 display_as_in_json!(Openness);
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename = "Change")]
+pub struct PolicyChange {
+    pub what: Subject,
+    pub old: Side,
+    pub new: Side,
+}
+
+/// A difference. The two policies differ at the `path` itself as said; a folder stands for
+/// everything below it that differs in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Subject {
+    /// The host's network.
+    Network,
+    /// The container engine's socket, which is as good as root.
+    Docker,
+    /// User namespaces inside.
+    Nested,
+    /// Whether variables pass that nothing names.
+    Inherit,
+    /// A protection that the policy insists on: `guard`, `seccomp` or `landlock`.
+    Requirement { protection: String },
+    /// A variable of the environment.
+    Variable { name: Word },
+    /// A preset whose rules open or close something that differs.
+    Preset { name: String },
+    /// A protected file that has other names (hard links), by which it is not protected.
+    OtherNames { path: AbsPath },
+    /// A directory that is made on the host before the start.
+    Created { path: AbsPath },
+    /// Device nodes at this path and below it.
+    Device { path: AbsPath },
+    /// A socket of the host.
+    Socket { path: AbsPath },
+    /// What the host has at this path and below it.
+    Path { path: AbsPath },
+}
+
+/// How it is by one of the two policies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Side {
+    pub is: DiffState,
+    /// What decides it, where something does.
+    pub rule: Option<Origin>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename = "State", rename_all = "kebab-case")]
+pub enum DiffState {
+    Off,
+    On,
+    Required,
+    NotRequired,
+    /// The command does not have the variable.
+    Absent,
+    /// The command has the variable. Given on both sides: with another value.
+    Given,
+    /// Other names of the file are not accepted.
+    NotAccepted,
+    Accepted,
+    Missing,
+    Created,
+    /// Nothing of the host shows.
+    Hidden,
+    /// A place of the sandbox's own is there instead of the host's.
+    Private,
+    /// Nothing is there, and nothing can be created there.
+    Blocked,
+    ReadOnly,
+    Writable,
+    /// The device or the socket can be used.
+    Usable,
+}
+
+impl fmt::Display for DiffState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiffState::NotRequired => f.write_str("not required"),
+            DiffState::NotAccepted => f.write_str("not accepted"),
+            DiffState::Usable => f.write_str("can be used"),
+            // The other names in JSON are words.
+            _ => self.serialize(f),
+        }
+    }
+}
 
 /// All that `after` opens beyond `before`: settings first, then paths, parents before children.
 pub fn openings(before: &Compiled, after: &Compiled) -> Vec<PolicyChange> {
@@ -157,7 +242,9 @@ impl<'a> Comparison<'a> {
                 continue;
             }
             let at = path.clone();
-            if from == Openness::Hidden && self.is_socket(path) {
+            let decided = self.after.decisions.get(path);
+            let is_socket = || decided.is_some_and(|decision| self.shows_socket(path, decision));
+            if from == Openness::Hidden && is_socket() {
                 opened.insert(path, (Subject::Socket { path: at }, [DiffState::Hidden, DiffState::Usable]));
             } else if !is_said {
                 let states = [self.before, self.after].map(|compiled| state(compiled, path));
@@ -172,10 +259,6 @@ impl<'a> Comparison<'a> {
         self.before.decisions.get(path).is_some_and(hides_service) && self.after.decisions.get(path).is_none()
     }
 
-    fn is_socket(&self, path: &AbsPath) -> bool {
-        self.after.decisions.get(path).is_some_and(|decision| self.shows_socket(path, decision))
-    }
-
     /// Whether `decision`, of `after`, shows a socket. A command that sees a socket can use it:
     /// `ro` or `rw` makes no difference.
     fn shows_socket(&self, path: &AbsPath, decision: &Decision) -> bool {
@@ -186,7 +269,6 @@ impl<'a> Comparison<'a> {
         is_open && (decision.shows_socket || is_engine() || is_service())
     }
 
-    /// Paths where device nodes work in `after` and not in `before`.
     fn devices(&self) -> Vec<&'a AbsPath> {
         let before: Vec<&AbsPath> = with_devices(&self.before.plan).collect();
         let is_new = |path: &&AbsPath| !before.iter().any(|known| path.is_within(known));
@@ -208,7 +290,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// What was before, and what is now, by the rules that decide it.
 fn change(what: Subject, [was, is]: [DiffState; 2], [before, after]: [Option<Origin>; 2]) -> PolicyChange {
     PolicyChange { what, old: Side { is: was, rule: before }, new: Side { is, rule: after } }
 }
@@ -236,4 +317,31 @@ fn hides_service(decision: &Decision) -> bool {
 fn with_devices(plan: &Plan) -> impl Iterator<Item = &AbsPath> {
     let shows = |planned: &&PlannedMount| matches!(planned.mount, Mount::Bind { kind: BindKind::WithDevices, .. });
     plan.mounts.iter().filter(shows).map(|planned| &planned.path)
+}
+
+pub(crate) fn origin_of<'c>(compiled: &'c Compiled, path: &AbsPath) -> Option<&'c Origin> {
+    compiled.decisions.governing(path).map(|(_, decision)| &decision.origin)
+}
+
+/// The origin of the rule that governs `path`, or of the base mount that shows it.
+fn governing(compiled: &Compiled, path: &AbsPath) -> Origin {
+    let shows = |planned: &&PlannedMount| {
+        let is_seen = !matches!(planned.purpose, Purpose::Pin { .. })
+            && !matches!(planned.mount, Mount::RemountReadOnly | Mount::Directory { .. });
+        is_seen && path.is_within(&planned.path)
+    };
+    // The last mount that contains a path shows.
+    let mount = compiled.plan.mounts.iter().rev().find(shows);
+    let decided = compiled.decisions.governing(path);
+    match (mount, decided) {
+        (None, None) => Origin::BuiltIn("the host is read-only"),
+        (None, Some((_, decision))) => decision.origin.clone(),
+        (Some(mount), None) => mount.because.clone(),
+        (Some(mount), Some((at, decision))) => {
+            // A decision that changes nothing has no mount, and still decides.
+            let is_part_of_all = mount.purpose == Purpose::Base && !matches!(mount.mount, Mount::DataFile { .. });
+            let is_nearer = at.is_below(&mount.path) || (is_part_of_all && *at == mount.path);
+            if is_nearer { decision.origin.clone() } else { mount.because.clone() }
+        }
+    }
 }

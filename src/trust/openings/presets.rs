@@ -30,13 +30,11 @@ impl Comparison<'_> {
     }
 }
 
-/// The presets that are on in the one and not in the other.
 fn lacking<'s>(one: &'s Compiled, other: &'s Compiled) -> impl Iterator<Item = &'s String> + use<'s> {
     let other = &other.policy;
     one.policy.presets.keys().filter(move |name| !other.presets.contains_key(*name))
 }
 
-/// Whether the policy has the rule from the preset `name`.
 pub(crate) fn is_of_preset(compiled: &Compiled, origin: &Origin, name: &str) -> bool {
     let is_in = |definition: &PresetDefinition| {
         let PresetDefinition { ro, rw, exclude, .. } = definition;

@@ -14,7 +14,7 @@ use serde::de::value::Error as ValueError;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::Value;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
 use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, KeyTable, PRESET, TOP_LEVEL, meant, names};
 use super::{BuiltinPreset, ConfigFile, Entry, PresetDefinition, RelativeTo, is_preset_name};
@@ -23,7 +23,6 @@ use crate::policy::{Origin, Place, Refinements, Source, Sourced, escape_for_disp
 
 pub(super) type TomlValue<'t> = Spanned<DeValue<'t>>;
 
-/// Reads a configuration file.
 pub fn parse(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> ConfigFile {
     let mut file = ConfigFile::default();
     Walk::run(source, None, diagnostics, |walk, table| {
@@ -90,7 +89,7 @@ impl<'a> Walk<'a> {
         self.found.push((span.clone(), diagnostic));
     }
 
-    fn sourced<T>(&self, value: T, written: &TomlValue<'_>) -> Sourced<T> {
+    pub(super) fn sourced<T>(&self, value: T, written: &TomlValue<'_>) -> Sourced<T> {
         Sourced { value, origin: self.origin(&written.span()) }
     }
 
@@ -99,7 +98,11 @@ impl<'a> Walk<'a> {
         for (key, value) in table {
             match known.iter().find(|(name, _)| *name == key.get_ref().as_ref()) {
                 Some((name, read)) => read(self, name, value, into),
-                None => self.unknown_key(&names(known), place, key),
+                None => {
+                    let text = key.get_ref().as_ref();
+                    let message = format!("unknown key `{}` {place}", printable(text));
+                    self.note(&key.span(), Code::UnknownKey, message, Some(meant(text, &names(known))));
+                }
             }
         }
     }
@@ -110,12 +113,6 @@ impl<'a> Walk<'a> {
             DeValue::Table(table) => self.keys(known, format_args!("in `[{key}]`"), table, into),
             _ => self.wrong_type(key, "a table", value, Some(format!("write it as `[{key}]`"))),
         }
-    }
-
-    fn unknown_key(&mut self, known: &[&'static str], place: fmt::Arguments<'_>, key: &Spanned<DeString<'_>>) {
-        let text = key.get_ref().as_ref();
-        let message = format!("unknown key `{}` {place}", printable(text));
-        self.note(&key.span(), Code::UnknownKey, message, Some(meant(text, known)));
     }
 
     fn wrong_type(&mut self, what: &str, expected: &str, value: &TomlValue<'_>, help: Option<String>) {
@@ -179,8 +176,7 @@ impl<'a> Walk<'a> {
         }
         let written = self.source.text.get(value.span()).unwrap_or_default();
         let is_lone = written.starts_with(['"', '\'', '{']) && !written.contains('\n');
-        let help = is_lone.then(|| format!("write `{key} = [{}]`", printable(written)));
-        self.wrong_type(key, "an array", value, help);
+        self.wrong_type(key, "an array", value, is_lone.then(|| format!("write `{key} = [{}]`", printable(written))));
         &[]
     }
 
@@ -211,16 +207,16 @@ impl<'a> Walk<'a> {
     fn entry(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Entry> {
         match value.get_ref() {
             DeValue::String(text) => {
-                let path = self.path(text.as_ref().to_owned(), value)?;
+                let path = self.path(self.sourced(text.as_ref().to_owned(), value))?;
                 Some(Entry::new(path.value.into(), path.origin))
             }
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
                 let known = if self.builtin.is_some() { BUILTIN_ENTRY } else { ENTRY };
                 self.keys(known, format_args!("in an entry of `{key}`"), table, &mut entry);
-                // A misspelt `path` has had its own diagnostic.
-                let all_known = || table.keys().all(|key| names(known).contains(&key.get_ref().as_ref()));
-                if entry.path.is_none() && !entry.bad_path && all_known() {
+                // A path that cannot be used, or a misspelt key, has had its own diagnostic.
+                let is_other = |key: &str| key != "path" && names(known).contains(&key);
+                if table.keys().all(|key| is_other(key.get_ref())) {
                     let help = Some("add `path = \"PATH\"`".to_owned());
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
@@ -242,28 +238,19 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn paths(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<Sourced<String>> {
-        let mut paths = Vec::new();
-        for element in self.array(key, value) {
-            match element.get_ref() {
-                DeValue::String(text) => paths.extend(self.path(text.as_ref().to_owned(), element)),
-                _ => self.wrong_element(key, "strings", element, None),
-            }
-        }
-        paths
+        self.strings(key, value).into_iter().filter_map(|written| self.path(written)).collect()
     }
 
-    pub(super) fn path(&mut self, text: String, value: &TomlValue<'_>) -> Option<Sourced<String>> {
-        if text.is_empty() {
-            let help = Some("write \".\" for the folder that relative paths start at".to_owned());
-            self.note(&value.span(), Code::InvalidPath, "the path is empty", help);
-            return None;
-        }
-        if text.contains('\0') {
-            let message = format!("`{}` contains a NUL byte", printable(&text));
-            self.note(&value.span(), Code::InvalidPath, message, Some("no path can contain one".to_owned()));
-            return None;
-        }
-        Some(self.sourced(text, value))
+    pub(super) fn path(&mut self, written: Sourced<String>) -> Option<Sourced<String>> {
+        let (message, help) = if written.value.is_empty() {
+            ("the path is empty".to_owned(), "write \".\" for the folder that relative paths start at")
+        } else if written.value.contains('\0') {
+            (format!("`{}` contains a NUL byte", printable(&written.value)), "no path can contain one")
+        } else {
+            return Some(written);
+        };
+        self.note_at(&written, Code::InvalidPath, message, help.to_owned());
+        None
     }
 
     pub(super) fn preset_definitions(&mut self, key: &str, value: &TomlValue<'_>, file: &mut ConfigFile) {
@@ -304,7 +291,8 @@ impl<'a> Walk<'a> {
                 return self.is_reference("", &written.value, written);
             }
             let message = format!("`{}` removes a preset, and `{key}` can only add", printable(&written.value));
-            self.note_at(written, message, "switch it off with `presets` in `[filesystem]`".to_owned());
+            let help = "switch it off with `presets` in `[filesystem]`".to_owned();
+            self.note_at(written, Code::InvalidValue, message, help);
             false
         });
         strings
@@ -320,13 +308,13 @@ impl<'a> Walk<'a> {
             "" => "an empty string does not name a preset".to_owned(),
             text => format!("`{}` does not name a preset", printable(text)),
         };
-        self.note_at(written, message, help);
+        self.note_at(written, Code::InvalidValue, message, help);
         false
     }
 
-    fn note_at(&mut self, written: &Sourced<String>, message: String, help: String) {
+    fn note_at(&mut self, written: &Sourced<String>, code: Code, message: String, help: String) {
         if let Some(place) = written.origin.place() {
-            self.note(&place.span.clone(), Code::InvalidValue, message, Some(help));
+            self.note(&place.span, code, message, Some(help));
         }
     }
 }
@@ -345,10 +333,8 @@ fn words<T: Choice>() -> Vec<String> {
 /// `name` as a part of a dotted key. Only letters, digits, `-` and `_` need no quotes there.
 fn as_key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    match !name.is_empty() && name.chars().all(is_bare) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", printable(name)),
-    }
+    let needs_quotes = name.is_empty() || !name.chars().all(is_bare);
+    if needs_quotes { format!("\"{}\"", printable(name)) } else { name.to_owned() }
 }
 
 fn kind(value: &TomlValue<'_>) -> &'static str {

@@ -15,7 +15,7 @@ impl Walk<'_> {
         names.retain(|written| match unusable(&written.value) {
             None => true,
             Some((message, help)) => {
-                self.note_at(written, message, help);
+                self.note_at(written, Code::InvalidValue, message, help);
                 false
             }
         });
@@ -29,8 +29,7 @@ impl Walk<'_> {
     ) -> BTreeMap<String, Sourced<String>> {
         let mut variables = BTreeMap::new();
         let DeValue::Table(table) = value.get_ref() else {
-            let help = format!("write `{key} = {{ NAME = \"value\" }}`");
-            self.wrong_type(key, "a table", value, Some(help));
+            self.wrong_type(key, "a table", value, Some(format!("write `{key} = {{ NAME = \"value\" }}`")));
             return variables;
         };
         for (name, value) in table {
@@ -44,8 +43,7 @@ impl Walk<'_> {
             match value.get_ref() {
                 DeValue::String(given) if given.contains('\0') => {
                     let message = format!("the value of `{}` contains a NUL byte", printable(text));
-                    let help = "no value can contain one".to_owned();
-                    self.note(&value.span(), Code::InvalidValue, message, Some(help));
+                    self.note(&value.span(), Code::InvalidValue, message, Some("no value can contain one".to_owned()));
                 }
                 DeValue::String(given) => {
                     variables.insert(text.to_owned(), self.sourced(given.as_ref().to_owned(), value));

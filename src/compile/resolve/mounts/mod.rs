@@ -74,7 +74,6 @@ impl Resolver<'_> {
     }
 }
 
-/// All mounts of the host.
 #[derive(Debug)]
 pub(super) struct Mounts {
     mounts: Vec<MountEntry>,

@@ -21,7 +21,6 @@ pub(super) struct Class {
     pub members: Vec<RangeInclusive<Unit>>,
 }
 
-/// A member of a class, as written.
 #[derive(Clone, Copy)]
 struct Written {
     unit: Unit,

@@ -25,7 +25,6 @@ use scan::{Piece, Token, pieces};
 /// `PATH_MAX` of Linux. It also bounds what a pattern can cost.
 pub(super) const MAX_PATTERN_BYTES: usize = 4096;
 
-/// Why a text is no pattern.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum PatternError {
     #[error("the braces stand for more than {} patterns", braces::MAX_ALTERNATIVES)]

@@ -55,7 +55,6 @@ impl NameGlob {
 struct Recoding {
     /// The first characters of all intervals but the first.
     starts: Vec<Unit>,
-    /// The code of each interval.
     codes: Vec<u8>,
 }
 

@@ -184,7 +184,7 @@ impl Resolver<'_> {
         let Some(private) = PRIVATE.iter().find(|place| path.as_path().starts_with(place)) else { return true };
         let opens = |at: &AbsPath| at.as_path().starts_with(private) && path.is_within(at);
         let by_rule = self.found.matches.iter().any(|found| found.rule.access != Access::Exclude && opens(&found.path));
-        by_rule || self.found.runtime.mounts.iter().any(|mount| mount.symlink.is_none() && opens(&mount.path))
+        by_rule || self.found.runtime.iter().any(|mount| mount.symlink.is_none() && opens(&mount.path))
     }
 
     /// EACCES below another user's directory: the command cannot reach the socket either, so skip
