@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use rustix::fs::{Access, FileType, access};
+use rustix::fs::{Access, AtFlags, FileType, access, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -26,6 +26,7 @@ pub mod git;
 pub mod identity;
 pub mod journal;
 pub(crate) mod last_parent;
+pub(crate) mod long_path;
 pub mod mountinfo;
 pub(crate) mod nofollow;
 mod read;
@@ -37,6 +38,7 @@ use cache::{Found, Seen};
 pub use dir::{DirEntry, Directory};
 pub use identity::{FileBirth, Identity};
 pub(crate) use last_parent::LastParent;
+use long_path::Reached;
 pub use read::MOUNT_TABLE;
 pub(crate) use read::is_transient;
 pub use session::Session;
@@ -178,7 +180,9 @@ impl Host {
             if links.len() == MAX_LINKS {
                 return Err(Errno::LOOP.into());
             }
-            let target = fs::read_link(self.reached(at))?.into_os_string();
+            let reached = Reached::open(self.reached(at))?;
+            let target = readlinkat(reached.folder(), &*reached.rest, Vec::new())?;
+            drop(reached);
             links.push(AbsPath::from_normal(&*at));
             if target.as_bytes().starts_with(b"/") {
                 *at = PathBuf::from("/");
@@ -237,16 +241,22 @@ impl Host {
         known.answer(name, || self.look(path))
     }
 
+    // The type of this field differs between architectures.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
-        match fs::symlink_metadata(self.reached(path)) {
-            Ok(found) => Ok(Some(Found {
-                file_type: FileType::from_raw_mode(found.mode()),
-                names: if found.is_dir() { 1 } else { found.nlink() },
-                is_empty: found.is_file() && found.len() == 0,
-            })),
-            Err(e) if is_absent(&e) => Ok(None),
-            Err(e) => Err(e),
-        }
+        let found = Reached::open(self.reached(path))
+            .and_then(|reached| statat(reached.folder(), &*reached.rest, AtFlags::SYMLINK_NOFOLLOW));
+        let found = match found {
+            Ok(found) => found,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        let file_type = FileType::from_raw_mode(found.st_mode);
+        Ok(Some(Found {
+            file_type,
+            names: if file_type.is_dir() { 1 } else { found.st_nlink as u64 },
+            is_empty: file_type.is_file() && found.st_size == 0,
+        }))
     }
 
     /// Number of names (hard links) of the file at `path`, which holds no symlinks; `None` if
@@ -330,7 +340,7 @@ impl FileKind {
 }
 
 /// Whether the error proves that the path does not exist. EACCES, for example, does not.
-fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 

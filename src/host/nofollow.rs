@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
 
 use crate::host::Host;
+use crate::host::long_path::Reached;
 use crate::policy::AbsPath;
 
 /// Opens a directory.
@@ -31,7 +32,8 @@ pub(crate) fn open_itself(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
 /// A symlink on the way means that the directory is no longer there.
 fn open(host: &Host, path: &AbsPath, more: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | more;
-    openat2(CWD, host.real(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    Reached::open(host.reached(path.as_path()))
+        .and_then(|reached| openat2(reached.folder(), &*reached.rest, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS))
         .map_err(|e| if e == Errno::LOOP { Errno::NOTDIR } else { e })
 }
 

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::PoisonError;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Point};
 
+use super::long_path::Reached;
 use super::{DirEntry, Directory, Host, is_absent};
 
 pub const MOUNT_TABLE: &str = "/proc/self/mountinfo";
@@ -73,11 +73,9 @@ impl Host {
             return Ok(None);
         }
         let unfit = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(self.real(&resolved.path))?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let reached = Reached::open(self.reached(resolved.path.as_path()))?;
+        let file = fs::File::from(openat(reached.folder(), &*reached.rest, flags, Mode::empty())?);
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return unfit("not a regular file");
@@ -138,7 +136,8 @@ impl Host {
 
     pub(crate) fn open(&self, directory: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        Ok(openat(CWD, &*self.reached(directory), flags, Mode::empty())?)
+        let reached = Reached::open(self.reached(directory))?;
+        Ok(openat(reached.folder(), &*reached.rest, flags, Mode::empty())?)
     }
 }
 

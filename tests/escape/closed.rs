@@ -4,9 +4,11 @@ use crate::git::{repository, with_submodule};
 use crate::outcome::Verdict;
 use crate::scene::Scene;
 
-for_user!("placeholders": closing_the_repository_so_that_nothing_is_blocked);
 for_user!("unreadable-stops": closing_the_folder_of_a_program_that_the_settings_name);
-for_user!("placeholders,nested-repositories": leading_a_submodule_elsewhere_from_a_worktree);
+for_user!("placeholders,nested-repositories":
+    closing_the_repository_so_that_nothing_is_blocked,
+    leading_a_submodule_elsewhere_from_a_worktree,
+);
 for_user!("nested-repositories": closing_the_folder_of_a_planted_repository);
 
 /// What stops one of them says so.

@@ -15,19 +15,19 @@ for_everybody!("git-preset":
     replacing_an_included_file,
     planting_a_hook_from_a_linked_worktree,
     naming_a_program_from_a_linked_worktree,
-    leading_a_linked_worktree_elsewhere,
-    leading_the_pointer_of_a_linked_worktree_elsewhere,
 );
 
 // What mounts would not keep, the look at the end would move aside.
 for_everybody!("git-preset,nested-repositories":
     naming_a_program_in_the_settings_of_a_submodule,
     planting_a_hook_of_a_submodule,
+    leading_a_linked_worktree_elsewhere,
+    leading_the_pointer_of_a_linked_worktree_elsewhere,
 );
+for_everybody!("placeholders,nested-repositories": leading_the_repository_elsewhere);
 
 // What is missing and must not be made.
 for_everybody!("placeholders":
-    leading_the_repository_elsewhere,
     making_the_settings_of_a_worktree,
     making_the_settings_of_a_worktree_outside,
     making_the_settings_of_a_submodule_of_a_worktree_outside,

@@ -23,6 +23,11 @@ for_everybody!("nested-repositories":
     planting_one_where_the_user_is,
     planting_a_bare_one_where_the_user_is,
     planting_one_for_a_submodule_that_is_not_there,
+    planting_one_deeper_than_a_path_can_name,
+    planting_one_by_a_name_that_threads_alone_read,
+    planting_one_in_tables_that_threads_alone_read,
+    planting_a_bare_one_with_files_for_folders,
+    planting_a_bare_one_that_is_led_elsewhere,
 );
 
 macro_rules! attacks {
@@ -69,17 +74,30 @@ attacks!(repository, AT_THE_ROOT, DAILY:
     linking_another_one_to_where_it_is_moved = ["foreseen-link"],
     giving_it_settings_in_the_next_run = ["no-settings", "settings"],
     replacing_the_link_to_its_settings_in_the_next_run = ["linked-settings", "settings"],
+    planting_one_deeper_than_a_path_can_name = ["long"],
+);
+attacks!(read_by_threads, AT_THE_ROOT, DAILY:
+    planting_one_by_a_name_that_threads_alone_read = ["threads-names"],
+    planting_one_in_tables_that_threads_alone_read = ["threads-tables"],
 );
 attacks!(with_a_worktree_elsewhere, AT_THE_ROOT, ELSEWHERE: naming_it_in_the_index_of_a_worktree_elsewhere = ["worktree"]);
 attacks!(no_repository, AT_THE_ROOT, DAILY:
     planting_one_in_a_project_that_has_none = ["root"],
     planting_a_bare_one_in_a_project_that_has_none = ["bare-root"],
+    planting_a_bare_one_with_files_for_folders = ["bare-files"],
+    planting_a_bare_one_that_is_led_elsewhere = ["bare-commondir"],
 );
 attacks!(with_a_folder, IN_A_FOLDER, IN_IT:
     planting_one_where_the_user_is = ["root"],
     planting_a_bare_one_where_the_user_is = ["bare-root"],
 );
 attacks!(with_a_submodule_that_was_never_there, AT_THE_ROOT, UPDATE: planting_one_for_a_submodule_that_is_not_there = ["module"]);
+
+/// git reads an index of any size by several threads.
+fn read_by_threads(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "config", "--global", "index.threads", "4"]);
+}
 
 fn with_a_worktree_elsewhere(scene: &Scene) {
     repository(scene);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::compile::config::Entry;
 use crate::compile::layers::Project;
-use crate::host::git::nested::{DotGit, FoundBy};
+use crate::host::git::nested::{DotGit, FoundBy, can_be_mounted};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::{AbsPath, Access, LayerKind, Refinements, Rule};
 
@@ -79,8 +79,11 @@ fn tightening(refinements: &Refinements) -> Arc<Refinements> {
 fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     let repository = project.repository.as_ref();
     let main: Vec<&AbsPath> = repository.iter().flat_map(|main| [&main.git_dir, &main.common_dir]).collect();
+    // What no mount can name is looked at after the run.
     let can_be_written = |place: &AbsPath| {
-        !main.contains(&place) && (place.is_below(&project.root) || main.iter().any(|folder| place.is_below(folder)))
+        can_be_mounted(place)
+            && !main.contains(&place)
+            && (place.is_below(&project.root) || main.iter().any(|folder| place.is_below(folder)))
     };
     let of_one = |nested: &Nested| match (name, nested.found_by) {
         ("$GIT_NESTED_POINTER", _) if nested.form == DotGit::Pointer => vec![nested.folder.child(".git")],

@@ -107,6 +107,9 @@ const FOLDER: u32 = 0o040_000;
 /// A small file of version 4 can spell names of terabytes; no real index comes near this.
 const MOST_NAME_BYTES: usize = 256 << 20;
 
+/// Bytes of the name and the length of an extension.
+const EXTENSION_HEADER: usize = 8;
+
 const STAGE: u16 = 0x3000;
 const EXTENDED: u16 = 0x4000;
 const NAME_LENGTH: u16 = 0x0fff;
@@ -128,6 +131,8 @@ struct IndexEntry {
     start: usize,
     /// A range of `Index::names`.
     name: Range<usize>,
+    /// Number of bytes of the name that are those of the previous name (version 4).
+    kept: usize,
     mode: u32,
     stage: u16,
     extended_flags: u16,
@@ -206,20 +211,28 @@ impl Index {
     /// says, and looks for extensions where `EOIE` says. If the tables are false, git may read
     /// other entries than those found here.
     fn has_true_tables(&self) -> bool {
-        self.extensions().all(|found| match found {
+        let are_true = self.extensions().all(|found| match found {
             Some((b"EOIE", content)) => IndexCursor { bytes: content, at: 0 }.size() == Some(self.entries_end),
             Some((b"IEOT", content)) => self.has_offsets(content).unwrap_or(false),
             Some(_) => true,
             None => false,
-        })
+        });
+        // git looks for `EOIE` at its distance from the end, also within another extension.
+        let hash = self.hash_kind.length();
+        let tail = self.bytes.len().checked_sub(EXTENSION_HEADER + 4 + hash + hash);
+        let has_tail = tail.and_then(|at| self.bytes.get(at..)?.get(..4)) == Some(b"EOIE");
+        let has_last = self.extensions().flatten().last().is_some_and(|(name, _)| name == b"EOIE");
+        are_true && (has_last || !has_tail)
     }
 
-    /// Whether each block of the table `IEOT` starts where one of our entries does.
+    /// Whether each block of the table `IEOT` starts where one of our entries does. The first entry
+    /// of a block must have its whole name: there git knows no previous one.
     fn has_offsets(&self, table: &[u8]) -> Option<bool> {
         let mut table = IndexCursor { bytes: table, at: 4 };
         let mut entry = 0_usize;
         while table.at < table.bytes.len() {
-            if table.size()? != self.entries.get(entry)?.start {
+            let first = self.entries.get(entry)?;
+            if table.size()? != first.start || first.kept > 0 {
                 return Some(false);
             }
             entry = entry.checked_add(table.size()?)?;
@@ -319,8 +332,9 @@ impl<'b> IndexCursor<'b> {
         };
 
         let name_start = names.len();
+        let mut kept = 0;
         if version == 4 {
-            let kept = previous.len().checked_sub(self.varint()?)?;
+            kept = previous.len().checked_sub(self.varint()?)?;
             if name_start.checked_add(kept)? > MOST_NAME_BYTES {
                 return None;
             }
@@ -336,6 +350,6 @@ impl<'b> IndexCursor<'b> {
             let length = self.at - start;
             self.take(length.next_multiple_of(8) - length)?;
         }
-        Some(IndexEntry { start, name, mode, stage: flags & STAGE, extended_flags })
+        Some(IndexEntry { start, name, kept, mode, stage: flags & STAGE, extended_flags })
     }
 }

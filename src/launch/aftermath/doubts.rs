@@ -5,7 +5,7 @@ use std::io;
 use crate::host::Host;
 use crate::host::git::Nested;
 use crate::host::git::config::{self, ConfigEntry};
-use crate::host::git::nested::DotGit;
+use crate::host::git::nested::{DotGit, can_be_mounted};
 use crate::host::git::{read_path, read_small};
 use crate::policy::path::AbsPath;
 
@@ -33,6 +33,9 @@ pub(super) fn doubts_about(host: &Host, found: &Nested) -> Vec<String> {
     let mut doubts = doubts_about_settings(host, &found.git_dir, &found.common_dir);
     if found.form == DotGit::Link {
         doubts.push("a symlink in the place of `.git`".to_owned());
+    }
+    if ![&found.folder, &found.git_dir, &found.common_dir].into_iter().all(can_be_mounted) {
+        doubts.push("a path that is too long to be protected".to_owned());
     }
     if found.other_work_tree(host).is_some() {
         doubts.push("its work tree elsewhere".to_owned());

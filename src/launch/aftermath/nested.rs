@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::compile::layers::Project;
 use crate::diagnostic::Diagnostics;
 use crate::host::Host;
-use crate::host::git::nested::{self, FoundBy};
+use crate::host::git::nested::{self, FoundBy, WorkTree};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
@@ -23,6 +23,8 @@ pub(super) struct NestedWatch {
     known: NestedRepositories,
     /// Those that mounts do not protect completely, and the doubts about each at the start.
     open: Vec<(Nested, Vec<String>)>,
+    /// The work trees at the start, where the repository's list had them.
+    work_trees: Vec<WorkTree>,
     modules: ModulesWatch,
     planted: Vec<PlantedWatch>,
 }
@@ -34,13 +36,14 @@ impl NestedWatch {
         let mut known = project.git_nested.clone();
         let open = known.found.iter().filter(|found| protected_parts(found).iter().any(&can_be_written));
         let open = open.map(|found| (found.clone(), doubts_about(host, found))).collect();
+        let work_trees = repository.as_ref().map(|repository| nested::work_trees(host, repository)).unwrap_or_default();
         if let Some(repository) = &repository {
-            known.unclear.extend(nested::elsewhere(host, repository).unclear);
+            known.unclear.extend(nested::elsewhere(host, repository, &work_trees).unclear);
         }
         let modules = ModulesWatch::start(host, repository.as_ref());
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
-        Self { root: project.root.clone(), repository, known, open, modules, planted }
+        Self { root: project.root.clone(), repository, known, open, work_trees, modules, planted }
     }
 
     /// `can_be_written` tells whether the command could create or replace a path. If not, the
@@ -64,19 +67,20 @@ impl NestedWatch {
         // Both answers are of one moment: nothing is moved aside before both are known.
         let seen = &host.with_cache();
         let mut now = nested::nested(seen, &self.root, repository);
-        let others = repository.map(|repository| nested::elsewhere(seen, repository));
+        let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
         for NestedRepositories { mut found, unclear, .. } in others.into_iter().chain(planted) {
             found.retain(|found| !now.found.iter().any(|known| known.folder == found.folder));
             now.found.extend(found);
             now.unclear.extend(unclear);
         }
-        let is_unclear = |git_dir: &AbsPath| now.unclear.contains(git_dir) && !self.known.unclear.contains(git_dir);
+        let unclear: BTreeSet<&AbsPath> =
+            now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir).collect();
         let by_index: Vec<&Nested> = now.found.iter().filter(|found| found.found_by == FoundBy::Index).collect();
         // The index of the project's repository or of a worktree. For the others, `.git` is moved.
-        for git_dir in now.unclear.iter().filter(|git_dir| !by_index.iter().any(|found| found.git_dir == **git_dir)) {
+        for git_dir in unclear.iter().filter(|git_dir| !by_index.iter().any(|found| found.git_dir == ***git_dir)) {
             let index = git_dir.child("index");
-            if is_unclear(git_dir) && can_be_written(&index) {
+            if can_be_written(&index) {
                 let report = HeldReport {
                     finding: format!("since this run nobody can tell what submodules `{index}` names"),
                     subject: "it".to_owned(),
@@ -88,7 +92,7 @@ impl NestedWatch {
         }
         for found in by_index {
             let mut doubts = self.new_doubts(host, found);
-            if is_unclear(&found.git_dir) {
+            if unclear.contains(&found.git_dir) {
                 doubts.push("an index that cannot be understood".to_owned());
             }
             let dot_git = found.folder.child(".git");

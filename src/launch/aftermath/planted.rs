@@ -1,41 +1,54 @@
 //! Repositories that the run made in the user's working directory, or between it and the root of
 //! the project. No rule could protect them, and the next prompt of a shell may obey their settings.
 
-use crate::host::git::NestedRepositories;
+use std::io;
+
+use rustix::fs::{Access, AtFlags, accessat};
+
 use crate::host::git::nested;
-use crate::host::nofollow::look;
-use crate::host::{FileKind, Host};
+use crate::host::git::{Nested, NestedRepositories};
+use crate::host::nofollow::open_folder;
+use crate::host::{Host, is_absent};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
 use super::held::{Held, HeldReport, REMOVE_IT};
+use super::repository::valid_head;
 
-/// A folder, and what it was at the start.
+/// A folder, and the repository that git saw in it at the start.
 pub(super) struct PlantedWatch {
     folder: AbsPath,
-    had_repository: bool,
+    /// The repository of its `.git`.
+    before: Option<Nested>,
+    /// Its `.git` could not be looked at.
+    was_unclear: bool,
     was_bare: bool,
 }
 
 impl PlantedWatch {
     pub(super) fn start(host: &Host, folder: AbsPath) -> Self {
-        // A `.git` that cannot be looked at is the user's.
-        let had_repository = !matches!(look(host, &folder.child(".git")), Ok(None));
-        let was_bare = is_bare(host, &folder);
-        Self { folder, had_repository, was_bare }
+        let found = nested::repository_in(host, &folder);
+        let was_unclear = found.is_err();
+        let before = found.ok().flatten();
+        let was_bare = is_bare(host, &folder).unwrap_or(false);
+        Self { folder, before, was_unclear, was_bare }
     }
 
     /// Moves a new repository aside if git could run something for it. Returns the repositories
     /// that its index names.
     pub(super) fn check(&self, held: &mut Held) -> Option<NestedRepositories> {
-        let Self { folder, had_repository: false, was_bare } = self else { return None };
-        let planted = nested::planted(held.host, folder);
-        let (name, doubts) = match &planted {
-            Some((found, _)) => (".git", doubts_about(held.host, found)),
-            None if !was_bare && is_bare(held.host, folder) => {
-                ("HEAD", doubts_about_settings(held.host, folder, folder))
+        let Self { folder, before, was_unclear, was_bare } = self;
+        let host = held.host;
+        let (name, doubts, named) = match nested::repository_in(host, folder) {
+            // Mounts protect its parts, and the user may change them during the run.
+            Ok(Some(found)) if before.as_ref() == Some(&found) => return None,
+            Ok(Some(found)) => (".git", doubts_about(host, &found), Some(nested::named_by(host, &found))),
+            Ok(None) if !was_bare && has_head(host, folder).unwrap_or(true) => {
+                ("HEAD", doubts_about_settings(host, folder, folder), None)
             }
-            None => return None,
+            Ok(None) => return None,
+            Err(_) if *was_unclear || before.is_some() => return None,
+            Err(_) => (".git", vec!["a `.git` that cannot be looked at".to_owned()], None),
         };
         if !doubts.is_empty() {
             let place = folder.child(name);
@@ -47,16 +60,28 @@ impl PlantedWatch {
             };
             held.hold(&place, report);
         }
-        planted.map(|(_, named)| named)
+        named
     }
 }
 
-/// Whether git takes a folder without a `.git` for a repository.
-fn is_bare(host: &Host, folder: &AbsPath) -> bool {
-    let is_directory = |name: &str| {
-        host.resolve(folder.child(name).as_path()).is_ok_and(|found| found.kind == Some(FileKind::Directory))
+/// Whether git takes a folder without a `.git` for a repository (`is_git_directory` in git). It
+/// asks neither for directories nor where a `commondir` leads.
+fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
+    let common_dir = nested::common_dir_of(host, folder)?;
+    let has = |name: &str| {
+        let place = open_folder(host, &common_dir)?;
+        Ok::<_, io::Error>(accessat(place, name, Access::EXEC_OK, AtFlags::empty()).is_ok())
     };
-    // A link to a branch that does not exist yet is a `HEAD`, too.
-    let has_head = !matches!(look(host, &folder.child("HEAD")), Ok(None));
-    has_head && is_directory("objects") && is_directory("refs")
+    Ok(has_head(host, folder)? && has("objects")? && has("refs")?)
+}
+
+/// Whether `folder` has a `HEAD` that git accepts. After a run nothing else is asked for: a
+/// variable can lead git to other objects.
+fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
+    match open_folder(host, folder) {
+        Ok(folder) => valid_head(&folder),
+        Err(e) if is_absent(&e) => Ok(None),
+        Err(e) => Err(e),
+    }
+    .map(|head| head.is_some())
 }

@@ -11,6 +11,7 @@ use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, accessat, chmodat, mkdirat, openat, readlinkat, renameat, statat,
     symlinkat,
 };
+use rustix::io::Errno;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
 use crate::host::Host;
@@ -32,7 +33,7 @@ pub(super) struct RepositoryWatch {
 
 /// A part that git needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     Head(Vec<u8>),
     /// An older form of `HEAD`, which git still reads.
     HeadLink(OsString),
@@ -46,7 +47,7 @@ impl RepositoryWatch {
         git_dirs.dedup();
         for git_dir in git_dirs {
             let Ok(folder) = open_folder(host, git_dir) else { continue };
-            parts.extend(valid_head(&folder).map(|head| (git_dir.clone(), head)));
+            parts.extend(valid_head(&folder).ok().flatten().map(|head| (git_dir.clone(), head)));
             let names = ["objects", "refs"].into_iter().filter(|_| *git_dir == repository.common_dir);
             let names = names.filter(|name| is_directory(&folder, name));
             parts.extend(names.map(|name| (git_dir.clone(), Part::Directory(name))));
@@ -89,7 +90,7 @@ impl Part {
         let temporary = format!("HEAD.agent-sandbox-{}", super::unpredictable_suffix());
         match self {
             Part::Directory(name) => return put_back_directory(folder, name),
-            Part::Head(_) | Part::HeadLink(_) if valid_head(folder).is_some() => return Ok(false),
+            Part::Head(_) | Part::HeadLink(_) if matches!(valid_head(folder), Ok(Some(_))) => return Ok(false),
             Part::HeadLink(target) => {
                 super::make_writable(folder)?;
                 symlinkat(target, folder, &temporary)?;
@@ -141,21 +142,29 @@ fn make_room(folder: &OwnedFd, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// `HEAD`, if git accepts it (`validate_headref` in git).
-fn valid_head(folder: &OwnedFd) -> Option<Part> {
-    let found = statat(folder, HEAD, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    if FileType::from_raw_mode(found.st_mode).is_symlink() {
-        let target = readlinkat(folder, HEAD, Vec::new()).ok()?.into_bytes();
-        return target.starts_with(b"refs/").then(|| Part::HeadLink(OsString::from_vec(target)));
+/// `HEAD`, if git accepts it (`validate_headref` in git). A `HEAD` that cannot be read is an error.
+pub(super) fn valid_head(folder: &OwnedFd) -> io::Result<Option<Part>> {
+    let found = match statat(folder, HEAD, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => FileType::from_raw_mode(found.st_mode),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    if found.is_symlink() {
+        let target = readlinkat(folder, HEAD, Vec::new())?.into_bytes();
+        return Ok(target.starts_with(b"refs/").then(|| Part::HeadLink(OsString::from_vec(target))));
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(openat(folder, HEAD, flags, Mode::empty()).ok()?);
-    if !file.metadata().ok()?.is_file() {
-        return None;
+    let file = match openat(folder, HEAD, flags, Mode::empty()) {
+        Ok(file) => std::fs::File::from(file),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    if !file.metadata()?.is_file() {
+        return Ok(None);
     }
     let mut content = Vec::new();
-    file.take(LARGEST_HEAD).read_to_end(&mut content).ok()?;
-    is_valid(&content[..content.len().min(READ_BY_GIT)]).then_some(Part::Head(content))
+    file.take(LARGEST_HEAD).read_to_end(&mut content)?;
+    Ok(is_valid(&content[..content.len().min(READ_BY_GIT)]).then_some(Part::Head(content)))
 }
 
 fn is_valid(head: &[u8]) -> bool {

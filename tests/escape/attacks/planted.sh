@@ -26,7 +26,60 @@ if any(mode == '40000' for _, mode, _ in entries):
 open(path, 'wb').write(text + hashlib.sha1(text).digest())
 END
 }
+# Makes .git/index one of version 4 that git reads by threads, and in which only git finds the folder `new`. $1 says how.
+threads() {
+    python3 - "$1" "$(git -C new rev-parse HEAD)" <<'END'
+import hashlib, struct, sys
+way, id, file = sys.argv[1], bytes.fromhex(sys.argv[2]), bytes(19) + b'1'
+def entry(mode, id, length, removed, rest):
+    return bytes(24) + struct.pack('>I', mode) + bytes(12) + id + struct.pack('>H', length) + bytes([removed]) + rest + b'\0'
+def extension(name, content):
+    return name + struct.pack('>I', len(content)) + content
+def tables(start, blocks):
+    """The table of blocks, and the end of the entries, at `start` in the file."""
+    table = extension(b'IEOT', struct.pack('>I', 1) + b''.join(struct.pack('>II', *block) for block in blocks))
+    return table + extension(b'EOIE', struct.pack('>I', start) + hashlib.sha1(table[:8]).digest())
+names = [b'a%03d' % number for number in range(7)] + [b'b' * 4200 if way == 'names' else b'b', b'']
+text = b'DIRC' + struct.pack('>II', 4, len(names))
+starts, last = [], b''
+for number, name in enumerate(names):
+    starts.append(len(text))
+    if not name:
+        # Who knows the previous name reads one of 4,203 bytes. The length of both is 4,095 or more.
+        text += entry(0o160000, id, 0xfff, 0, b'new') if way == 'names' else entry(0o100644, file, 2, 0, b'c')
+    else:
+        text += entry(0o100644, file, min(len(name), 0xfff), len(last), name)
+        last = name
+if way == 'names':
+    text += tables(len(text), [(starts[0], len(names) - 1), (starts[-1], 1)])
+else:
+    # The tables, and the last entry, stand in an extension that nobody knows.
+    hidden = len(text) + 8
+    submodule = entry(0o160000, id, 3, 0, b'new')
+    content = submodule + tables(hidden + len(submodule), [(starts[0], len(names) - 1), (hidden, 1)])
+    text += extension(b'ZZZZ', content)
+open('.git/index', 'wb').write(text + hashlib.sha1(text).digest())
+END
+}
+# Moves the repository $1 into a folder, and names it. Only a relative path to its `.git` is short enough for one system call.
+long() {
+    id=$(git -C "$1" rev-parse HEAD) && name=$(python3 - "$1" <<'END'
+import os, sys
+left = 4093 - len(os.getcwd())
+names = ['d' * 200] * (left // 201 - 1)
+names.append('e' * (left - len('/'.join(names)) - 2))
+top = os.open('.', os.O_RDONLY)
+for name in names:
+    os.mkdir(name)
+    os.chdir(name)
+os.rename(sys.argv[1] + '/.git', '.git', src_dir_fd=top)
+print('/'.join(names))
+END
+    ) && index .git/index 160000 "$id" "$name"
+}
 case $1 in
+long) evil new && long new ;;
+threads-names | threads-tables) evil new && threads "${1#threads-}" ;;
 dot) evil new && index .git/index 160000 "$(git -C new rev-parse HEAD)" ./new ;;
 climbs) evil new && index .git/index 160000 "$(git -C new rev-parse HEAD)" "../$(basename "$PWD")/new" ;;
 absolute) evil new && index .git/index 160000 "$(git -C new rev-parse HEAD)" "$PWD/new" ;;
@@ -61,6 +114,15 @@ root) evil . ;;
 bare-root)
     git init -q --bare /tmp/bare && cp -r /tmp/bare/* .
     git config -f config core.bare false && git config -f config core.worktree "$PWD" && monitor >>config
+    ;;
+bare-files)
+    printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' "$PWD" >config && monitor >>config
+    echo x >objects && cp objects refs && chmod 755 objects refs && echo 'ref: refs/heads/main' >HEAD
+    ;;
+bare-commondir)
+    git init -q --bare other && rm other/HEAD && echo other >commondir && echo 'ref: refs/heads/main' >HEAD
+    printf '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n' >other/config && monitor >>other/config
+    printf '[core]\n\tbare = false\n\tworktree = %s\n' "$PWD" >config.worktree
     ;;
 module)
     git clone -q --bare "$(git config -f .gitmodules submodule.sub.url)" .git/modules/sub

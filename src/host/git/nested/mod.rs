@@ -12,7 +12,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use super::{Repository, core_worktree, index, read_path, read_pointer};
+use crate::host::long_path::LONGEST;
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::path::AbsPath;
 
@@ -71,12 +74,19 @@ impl Nested {
     }
 }
 
+/// An index that names submodules which cannot be told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnclearIndex {
+    pub git_dir: AbsPath,
+    /// The name that cannot be looked at; `None` if the index itself is not understood.
+    pub name: Option<Vec<u8>>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NestedRepositories {
     /// Sorted by folder.
     pub found: Vec<Nested>,
-    /// Git directories whose submodules cannot be told.
-    pub unclear: Vec<AbsPath>,
+    pub unclear: BTreeSet<UnclearIndex>,
     /// The git directories of other worktrees and of submodules below the project's git directory,
     /// wherever their work trees are. Sorted.
     pub kept_within: Vec<AbsPath>,
@@ -104,40 +114,68 @@ pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository
 
 /// Finds the repositories that the indexes of the other work trees of `repository` name, wherever
 /// they are. The command can write such an index, and name a repository that it has planted in the
-/// project by a path that is absolute or has `..`.
-pub(crate) fn elsewhere(host: &Host, repository: &Repository) -> NestedRepositories {
+/// project by a path that is absolute or has `..`. It can also change where git's list says that a
+/// work tree is, so each place in `before` counts as well.
+pub(crate) fn elsewhere(host: &Host, repository: &Repository, before: &[WorkTree]) -> NestedRepositories {
     let mut search = NestedSearch::new(host);
-    let common_dir = &repository.common_dir;
-    let main = common_dir.parent().map(|work_tree| (common_dir.clone(), work_tree));
-    for (git_dir, work_tree) in main.into_iter().chain(worktrees(host, common_dir)) {
-        if git_dir != repository.git_dir {
-            search.index(Repository { work_tree, git_dir, ..repository.clone() });
+    let mut all = work_trees(host, repository);
+    all.extend(before.iter().filter(|known| !all.contains(known)).cloned().collect::<Vec<_>>());
+    for WorkTree { git_dir, folder } in all.into_iter().filter(|tree| tree.git_dir != repository.git_dir) {
+        match folder {
+            Some(work_tree) => search.index(Repository { work_tree, git_dir, ..repository.clone() }),
+            // git finds it from the work tree, and needs no list.
+            None => {
+                let indexed = index::submodules(host, &git_dir, &repository.common_dir).ok().flatten();
+                if indexed.is_none_or(|indexed| !indexed.names.is_empty() || !indexed.folders.is_empty()) {
+                    search.unclear(&git_dir, None);
+                }
+            }
         }
     }
     search.all
 }
 
-/// The repository in `root`, which had none at the start, and the repositories that its index
-/// names.
-pub(crate) fn planted(host: &Host, root: &AbsPath) -> Option<(Nested, NestedRepositories)> {
-    let mut search = NestedSearch::new(host);
-    let found = search.at(root, FoundBy::Folder)?;
-    for repository in found.repositories(host) {
-        search.index(repository);
-    }
-    Some((found, search.all))
+/// A work tree of the project's repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WorkTree {
+    git_dir: AbsPath,
+    /// `None` if it cannot be told.
+    folder: Option<AbsPath>,
 }
 
-/// The git directories of all linked worktrees, and their work trees. git asks for no type of file
-/// in the folder of worktrees, so a symlink counts as well.
-fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<(AbsPath, AbsPath)> {
-    let folder = common_dir.child("worktrees");
-    let work_tree_of = |git_dir: &AbsPath| {
+/// All work trees of `repository`, as git's list has them.
+pub(crate) fn work_trees(host: &Host, repository: &Repository) -> Vec<WorkTree> {
+    let common_dir = &repository.common_dir;
+    let main = WorkTree { git_dir: common_dir.clone(), folder: common_dir.parent() };
+    [main].into_iter().chain(worktrees(host, common_dir)).collect()
+}
+
+/// The repository whose work tree is `folder`, if git takes it for one.
+pub(crate) fn repository_in(host: &Host, folder: &AbsPath) -> io::Result<Option<Nested>> {
+    NestedSearch::new(host).at(folder, FoundBy::Folder)
+}
+
+/// The repositories that the index of `planted` names.
+pub(crate) fn named_by(host: &Host, planted: &Nested) -> NestedRepositories {
+    let mut search = NestedSearch::new(host);
+    search.seen.insert(planted.folder.clone());
+    for repository in planted.repositories(host) {
+        search.index(repository);
+    }
+    search.all
+}
+
+/// All linked worktrees. git asks for no type of file in the folder of worktrees, so a symlink
+/// counts as well.
+fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<WorkTree> {
+    let list = common_dir.child("worktrees");
+    let folder_of = |git_dir: &AbsPath| {
         let pointer = read_path(host, &git_dir.child("gitdir")).ok().flatten()?;
         host.resolve(&git_dir.as_path().join(OsStr::from_bytes(&pointer))).ok()?.path.parent()
     };
-    let git_dirs = host.read_dir(&folder).unwrap_or_default().into_iter().map(|entry| folder.child(&entry.name));
-    git_dirs.filter_map(|git_dir| work_tree_of(&git_dir).map(|work_tree| (git_dir, work_tree))).collect()
+    let entries = host.noting_closed(list.as_path(), host.read_dir(&list)).unwrap_or_default();
+    let git_dirs = entries.into_iter().map(|entry| list.child(&entry.name));
+    git_dirs.map(|git_dir| WorkTree { folder: folder_of(&git_dir), git_dir }).collect()
 }
 
 struct NestedSearch<'a> {
@@ -157,49 +195,62 @@ impl<'a> NestedSearch<'a> {
         let mut waiting = vec![repository];
         while let Some(Repository { work_tree, git_dir, common_dir, .. }) = waiting.pop() {
             let Ok(Some(indexed)) = index::submodules(self.host, &git_dir, &common_dir) else {
-                self.unclear(git_dir);
+                self.unclear(&git_dir, None);
                 continue;
             };
             // As soon as the folder of a sparse entry exists, git puts its content into the index
             // again, submodules included.
-            let exists =
-                |folder: &Vec<u8>| !matches!(self.named(&work_tree, folder), Ok(found) if found.kind.is_none());
-            if indexed.folders.iter().any(exists) {
-                self.unclear(git_dir);
+            for folder in indexed.folders {
+                if !matches!(self.named(&work_tree, &folder), Ok(found) if found.kind.is_none()) {
+                    self.unclear(&git_dir, Some(folder));
+                }
             }
             for name in indexed.names {
-                let Ok(found) = self.named(&work_tree, &name) else { continue };
-                // git does not look behind a symlink in its work tree.
-                let folder = Some(found.path).filter(|_| found.links.is_empty() && found.kind.is_some());
-                if let Some(nested) = folder.and_then(|folder| self.at(&folder, FoundBy::Index)) {
-                    waiting.extend(nested.repositories(self.host));
-                    self.all.found.push(nested);
+                match self.submodule(&work_tree, &name) {
+                    Ok(None) => {}
+                    Ok(Some(nested)) => {
+                        waiting.extend(nested.repositories(self.host));
+                        self.all.found.push(nested);
+                    }
+                    Err(_) => self.unclear(&git_dir, Some(name)),
                 }
             }
         }
     }
 
+    /// The repository that the index of `work_tree` names.
+    fn submodule(&mut self, work_tree: &AbsPath, name: &[u8]) -> io::Result<Option<Nested>> {
+        let found = self.named(work_tree, name)?;
+        // git does not look behind a symlink in its work tree.
+        if !found.links.is_empty() || found.kind.is_none() {
+            return Ok(None);
+        }
+        self.at(&found.path, FoundBy::Index)
+    }
+
     /// Resolves `name` of an index. git refuses to write `./a`, `../a` or `/a`, but not to read
     /// them.
     fn named(&self, work_tree: &AbsPath, name: &[u8]) -> io::Result<Resolved> {
+        if name.len() > LONGEST {
+            return Err(Errno::NAMETOOLONG.into());
+        }
         self.host.resolve_from(work_tree, Path::new(OsStr::from_bytes(name)))
     }
 
-    fn unclear(&mut self, git_dir: AbsPath) {
-        if !self.all.unclear.contains(&git_dir) {
-            self.all.unclear.push(git_dir);
-        }
+    fn unclear(&mut self, git_dir: &AbsPath, name: Option<Vec<u8>>) {
+        self.all.unclear.insert(UnclearIndex { git_dir: git_dir.clone(), name });
     }
 
     /// The repository whose work tree is `folder`, if git takes it for one and it was not met
     /// before.
-    fn at(&mut self, folder: &AbsPath, found_by: FoundBy) -> Option<Nested> {
-        let (git_dir, form) = git_dir_in(self.host, folder).ok().flatten()?;
+    fn at(&mut self, folder: &AbsPath, found_by: FoundBy) -> io::Result<Option<Nested>> {
+        let Some((git_dir, form)) = git_dir_in(self.host, folder)? else { return Ok(None) };
         // A git directory that git would refuse counts: the command can repair it.
-        self.host.kind(&git_dir).ok().flatten().filter(|kind| *kind == FileKind::Directory)?;
+        if self.host.kind(&git_dir)? != Some(FileKind::Directory) || !self.seen.insert(folder.clone()) {
+            return Ok(None);
+        }
         let common_dir = common_dir_of(self.host, &git_dir).unwrap_or_else(|_| git_dir.clone());
-        let is_new = self.seen.insert(folder.clone());
-        is_new.then(|| Nested { folder: folder.clone(), form, git_dir, common_dir, found_by })
+        Ok(Some(Nested { folder: folder.clone(), form, git_dir, common_dir, found_by }))
     }
 
     /// Adds the linked worktrees that lie in the project, except the one that is the project.
@@ -212,12 +263,10 @@ impl<'a> NestedSearch<'a> {
             self.modules(&git_dir.child("modules"));
             self.all.kept_within.push(git_dir);
         }
-        for (git_dir, folder) in worktrees(self.host, common_dir) {
-            if git_dir == *own || !folder.is_below(root) {
-                continue;
-            }
+        for WorkTree { git_dir, folder } in worktrees(self.host, common_dir) {
+            let Some(folder) = folder.filter(|folder| git_dir != *own && folder.is_below(root)) else { continue };
             let leads_back = |nested: &Nested| nested.git_dir == git_dir && nested.form == DotGit::Pointer;
-            if let Some(nested) = self.at(&folder, FoundBy::Worktrees).filter(leads_back) {
+            if let Some(nested) = self.at(&folder, FoundBy::Worktrees).ok().flatten().filter(leads_back) {
                 self.index(Repository { common_dir: common_dir.clone(), ..nested.repository() });
                 self.all.found.push(nested);
             }
@@ -243,13 +292,21 @@ impl<'a> NestedSearch<'a> {
     fn folders(&mut self, root: &AbsPath) {
         for entry in self.host.read_dir(root).unwrap_or_default() {
             if entry.kind == FileKind::Directory
-                && let Some(nested) = self.at(&root.child(&entry.name), FoundBy::Folder)
+                && let Ok(Some(nested)) = self.at(&root.child(&entry.name), FoundBy::Folder)
             {
                 self.index(nested.repository());
                 self.all.found.push(nested);
             }
         }
     }
+}
+
+/// Room for the longest name of a protected file below a git directory.
+const ROOM_FOR_PARTS: usize = 64;
+
+/// Whether mounts can protect the parts of the git directory `path`: `mount` takes no longer path.
+pub(crate) fn can_be_mounted(path: &AbsPath) -> bool {
+    path.as_os_str().len() + ROOM_FOR_PARTS <= LONGEST
 }
 
 /// The git directory that the `.git` in `folder` leads to, as git follows it.
