@@ -34,6 +34,7 @@ mod progress;
 mod random;
 mod reports;
 mod root;
+mod scopes;
 mod soak;
 mod sockets;
 mod spellings;

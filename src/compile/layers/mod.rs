@@ -119,18 +119,17 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
 
     let repository = git::discover(host, &search.root, &search.root_and_above, diagnostics);
     let git_nested = git::nested::nested(host, &search.root, repository.as_ref());
-    let git_settings: Vec<AbsPath> = [home.child(".gitconfig"), configuration.join("git/config")]
-        .into_iter()
-        .chain(session.path_var("GIT_CONFIG_GLOBAL"))
+    let repositories: Vec<git::Repository> = repository
+        .iter()
+        .cloned()
+        .chain(git_nested.found.iter().flat_map(|nested| nested.repositories(host)))
         .collect();
-    let repositories: Vec<git::Repository> =
-        repository.iter().cloned().chain(git_nested.found.iter().map(git::Nested::repository)).collect();
     let dot_git = search.root.child(".git");
     // A link to a directory is a repository like any other.
     let is_pointer = |found: Resolved| found.links.is_empty() && found.kind == Some(FileKind::File);
     let project = Project {
         git_pointer: host.resolve(dot_git.as_path()).is_ok_and(is_pointer).then_some(dot_git),
-        git_named: git::named(host, &repositories, &home, &git_settings),
+        git_named: git::named(host, &repositories, &git::Scopes::of(host, session, &home, &configuration)),
         root: search.root.clone(),
         outermost: search.outermost.clone(),
         cwd,

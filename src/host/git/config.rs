@@ -4,10 +4,11 @@
 use std::io;
 
 /// One `name = value` and the section that it stands in, in the spelling of the file.
+#[derive(Clone, Debug)]
 pub(crate) struct ConfigEntry {
     /// Without the quoted subsection. `[a.b]`, an older form of `[a "b"]`, is the section `a.b`.
     pub section: String,
-    pub has_subsection: bool,
+    pub subsection: Option<Vec<u8>>,
     pub name: String,
     /// A key without `=` means true and reads as `true`.
     pub value: Vec<u8>,
@@ -16,7 +17,7 @@ pub(crate) struct ConfigEntry {
 impl ConfigEntry {
     /// Whether this is `section.key`, given in lower case, in a section without a subsection.
     pub(crate) fn is(&self, section: &str, key: &str) -> bool {
-        !self.has_subsection && self.section.eq_ignore_ascii_case(section) && self.name.eq_ignore_ascii_case(key)
+        self.subsection.is_none() && self.section.eq_ignore_ascii_case(section) && self.name.eq_ignore_ascii_case(key)
     }
 
     /// Whether `table`, of sections and their keys in lower case, has this key in `section`.
@@ -24,6 +25,15 @@ impl ConfigEntry {
         let has_key = |keys: &str| keys.split(' ').any(|key| self.name.eq_ignore_ascii_case(key));
         table.iter().any(|(known, keys)| section.eq_ignore_ascii_case(known) && has_key(keys))
     }
+}
+
+/// The entry that `key`, such as `section.subsection.name`, and `value` give in the environment.
+pub(crate) fn entry_of(key: &[u8], value: &[u8]) -> Option<ConfigEntry> {
+    let first = key.iter().position(|byte| *byte == b'.')?;
+    let last = key.iter().rposition(|byte| *byte == b'.')?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let subsection = key.get(first + 1..last).map(<[u8]>::to_vec);
+    Some(ConfigEntry { section: text(&key[..first]), subsection, name: text(&key[last + 1..]), value: value.to_vec() })
 }
 
 /// All entries, in order. Text that git refuses is an error, because git then obeys none of it.
@@ -58,16 +68,17 @@ impl ConfigText<'_> {
     }
 
     fn entries(&mut self) -> Option<Vec<ConfigEntry>> {
-        let (mut section, mut has_subsection) = (String::new(), false);
+        let (mut section, mut subsection) = (String::new(), None);
         let mut entries = Vec::new();
         while let Some(byte) = self.next() {
             match byte {
                 b'#' | b';' => self.skip_line(),
-                b'[' => (section, has_subsection) = self.section()?,
+                b'[' => (section, subsection) = self.section()?,
                 _ if is_space(byte) => {}
                 _ if byte.is_ascii_alphabetic() => {
                     let (name, value) = self.entry(byte)?;
-                    entries.push(ConfigEntry { section: section.clone(), has_subsection, name, value });
+                    let (section, subsection) = (section.clone(), subsection.clone());
+                    entries.push(ConfigEntry { section, subsection, name, value });
                 }
                 _ => return None,
             }
@@ -75,15 +86,14 @@ impl ConfigText<'_> {
         Some(entries)
     }
 
-    /// The name after `[`, and whether a subsection follows it.
-    fn section(&mut self) -> Option<(String, bool)> {
+    /// The name after `[`, and the subsection that follows it.
+    fn section(&mut self) -> Option<(String, Option<Vec<u8>>)> {
         let mut name = String::new();
         loop {
             match self.next()? {
-                b']' => return (!name.is_empty()).then_some((name, false)),
+                b']' => return (!name.is_empty()).then_some((name, None)),
                 byte if is_space(byte) => {
-                    self.skip_subsection(byte)?;
-                    return Some((name, true));
+                    return Some((name, Some(self.subsection(byte)?)));
                 }
                 byte if is_key(byte) || byte == b'.' => name.push(byte.into()),
                 _ => return None,
@@ -91,23 +101,27 @@ impl ConfigText<'_> {
         }
     }
 
-    /// Skips the subsection after the blank `byte`, and the `]`.
-    fn skip_subsection(&mut self, mut byte: u8) -> Option<()> {
+    /// The subsection after the blank `byte`, and the `]`.
+    fn subsection(&mut self, mut byte: u8) -> Option<Vec<u8>> {
         while is_space(byte) && byte != b'\n' {
             byte = self.next()?;
         }
-        let mut is_quoted = byte == b'"';
-        while is_quoted {
-            byte = self.next()?;
-            is_quoted = byte != b'"';
-            if byte == b'\\' {
-                byte = self.next()?;
-            }
+        if byte != b'"' {
+            return None;
+        }
+        let mut subsection = Vec::new();
+        loop {
+            let byte = match self.next()? {
+                b'"' => break,
+                b'\\' => self.next()?,
+                byte => byte,
+            };
             if byte == b'\n' {
                 return None;
             }
+            subsection.push(byte);
         }
-        (byte == b'"' && self.next()? == b']').then_some(())
+        (self.next()? == b']').then_some(subsection)
     }
 
     /// The key that starts with `first`, and its value.

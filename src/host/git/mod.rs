@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod index;
 mod named;
 pub(crate) mod nested;
+mod scopes;
 
 use std::ffi::OsStr;
 use std::io;
@@ -23,6 +24,7 @@ const SMALL_FILE: u64 = 1 << 20;
 
 pub use named::{Named, named};
 pub use nested::{Nested, NestedRepositories};
+pub use scopes::Scopes;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
@@ -230,6 +232,14 @@ pub(crate) fn read_path(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8
 /// The content of a pointer or configuration file; `None` if it does not exist.
 pub(crate) fn read_small(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8>>> {
     host.noting_closed(file.as_path(), host.read_regular(file, SMALL_FILE))
+}
+
+/// Settings with thousands of remotes and branches have a megabyte.
+const LARGEST_SETTINGS: u64 = 64 << 20;
+
+/// The content of a file with settings; `None` if it does not exist.
+fn read_settings(host: &Host, file: &AbsPath) -> io::Result<Option<Vec<u8>>> {
+    host.noting_closed(file.as_path(), host.read_regular(file, LARGEST_SETTINGS))
 }
 
 /// git takes paths and values for C strings.

@@ -1,39 +1,50 @@
-//! Files and folders in a work tree that git's settings name, and that git then runs or obeys: hook
-//! folders, included settings, and programs.
+//! Files and folders that git's settings name, and that git then runs or obeys: hook folders,
+//! included settings, and programs.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use super::config::{self, ConfigEntry};
-use super::{Repository, read_small};
+use super::scopes::Scopes;
+use super::{Repository, read_settings};
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
 
-/// git gives up at the same depth.
-const MAX_DEPTH: usize = 10;
+/// A command changes its directory a few times at most.
+const MOST_FOLDERS: usize = 16;
+/// No command in settings has so many words; the others are not looked at.
+const MOST_WORDS: usize = 1000;
 
 /// Paths that hold no symlinks, and need not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// `core.hooksPath`: folders.
+    /// `core.hooksPath` and `init.templateDir`: folders.
     pub hooks: BTreeSet<AbsPath>,
     /// `include.path` and `includeIf.….path`, whatever the condition: files.
     pub included: BTreeSet<AbsPath>,
-    /// Files that are part of a command which git runs by itself. These exist.
+    /// Files in the work tree that are part of a command.
     pub programs: BTreeSet<AbsPath>,
 }
 
-/// Collects the paths that the settings of each repository name. Relative paths start at its work
-/// tree. `user_files` are the user's own settings, which may name a hook folder in every work tree.
-pub fn named(host: &Host, repositories: &[Repository], home: &AbsPath, user_files: &[AbsPath]) -> Named {
+/// Collects the paths that the settings of each repository name, and those of all other scopes.
+/// Relative paths start at its work tree.
+pub fn named(host: &Host, repositories: &[Repository], scopes: &Scopes) -> Named {
     let mut named = Named::default();
     for repository in repositories {
         let top = &repository.work_tree;
-        let mut search = SettingsSearch { host, top, home, named: &mut named, read: BTreeSet::new() };
+        let mut search = SettingsSearch { host, top, scopes, named: &mut named, read: BTreeSet::new() };
         let own = [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")];
-        for file in user_files.iter().chain(&own) {
-            search.read(file, MAX_DEPTH);
+        for file in scopes.files.iter().chain(&own) {
+            search.read(file);
+        }
+        for entry in &scopes.entries {
+            search.entry(entry, &AbsPath::root());
+        }
+        for command in &scopes.commands {
+            search.command(command);
+        }
+        for folder in &scopes.folders {
+            search.folder(folder);
         }
     }
     named
@@ -42,70 +53,163 @@ pub fn named(host: &Host, repositories: &[Repository], home: &AbsPath, user_file
 struct SettingsSearch<'a> {
     host: &'a Host,
     top: &'a AbsPath,
-    home: &'a AbsPath,
+    scopes: &'a Scopes,
     named: &'a mut Named,
-    /// Included files that were read for this work tree.
+    /// Files that were read for this work tree.
     read: BTreeSet<AbsPath>,
 }
 
 impl SettingsSearch<'_> {
     /// Settings that cannot be read or parsed name nothing: git refuses them as well.
-    fn read(&mut self, file: &AbsPath, depth: usize) {
-        let text = read_small(self.host, file).ok().flatten().unwrap_or_default();
+    fn read(&mut self, file: &AbsPath) {
+        if !self.read.insert(file.clone()) {
+            return;
+        }
+        let text = read_settings(self.host, file).ok().flatten().unwrap_or_default();
+        let folder = file.parent().unwrap_or_else(AbsPath::root);
         for entry in config::entries(&text).unwrap_or_default() {
-            if entry.is("core", "hookspath") {
-                self.named.hooks.extend(self.path(&entry.value, self.top));
-            } else if entry.is_listed(&entry.section, &[("include", "path"), ("includeif", "path")]) {
-                let folder = file.parent().unwrap_or_else(AbsPath::root);
-                let Some(included) = self.path(&entry.value, &folder) else { continue };
-                if depth > 0 && self.read.insert(included.clone()) {
-                    self.named.included.insert(included.clone());
-                    self.read(&included, depth - 1);
+            self.entry(&entry, &folder);
+        }
+    }
+
+    /// `folder` is where a relative path of an include starts.
+    fn entry(&mut self, entry: &ConfigEntry, folder: &AbsPath) {
+        if entry.is("core", "hookspath") || entry.is("init", "templatedir") {
+            self.folder(&entry.value);
+        } else if entry.is_listed(&entry.section, &[("include", "path"), ("includeif", "path")]) {
+            for included in self.paths(&entry.value, folder) {
+                self.named.included.insert(included.clone());
+                self.read(&included);
+            }
+        } else if may_name_program(entry) {
+            self.command(&entry.value);
+            // `url.ext::COMMAND.insteadOf`
+            self.command(entry.subsection.as_deref().unwrap_or_default());
+        }
+    }
+
+    fn folder(&mut self, value: &[u8]) {
+        let folders = self.paths(value, self.top);
+        self.named.hooks.extend(folders);
+    }
+
+    /// Adds the files in the work tree that the words of a command name.
+    ///
+    /// A shell reads most commands, and can put a path together in many ways: `sh clean.sh`,
+    /// `"$PWD/tools/clean"`, `cd tools && ./clean`. So the rest of a word after each slash counts as
+    /// well, and each folder that a word names is one in which the other words are looked for. A
+    /// file that is missing counts if its name is more than one word of the command's language.
+    fn command(&mut self, command: &[u8]) {
+        let mut folders = vec![self.top.clone()];
+        let words = words_of(command);
+        for (number, word) in words.iter().enumerate() {
+            for (name, is_whole) in rests(word) {
+                for folder in folders.clone() {
+                    for path in self.paths(name, &folder).into_iter().filter(|path| path.is_below(self.top)) {
+                        let kind = self.host.noting_closed(path.as_path(), self.host.kind(&path));
+                        let is_path = name.contains(&b'/') || is_whole && number > 0;
+                        match kind {
+                            Ok(Some(FileKind::Directory)) if folders.len() < MOST_FOLDERS => folders.push(path),
+                            Ok(Some(FileKind::File)) => drop(self.named.programs.insert(path)),
+                            Ok(None) if is_path && is_plain(name) => drop(self.named.programs.insert(path)),
+                            _ => {}
+                        }
+                    }
                 }
-            } else if is_command(&entry) {
-                let programs = self.programs(&entry.value);
-                self.named.programs.extend(programs);
             }
         }
     }
 
-    /// The files in the work tree that the words of a command name. A shell reads most of these
-    /// commands, and `sh ./tools/clean` runs the file as `./tools/clean` does. A word without a
-    /// slash is looked up in the PATH, or is no path.
-    fn programs(&self, command: &[u8]) -> Vec<AbsPath> {
-        let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'!;|&()<>=".contains(byte);
-        let words = command.split(ends).filter(|word| word.contains(&b'/'));
-        let in_tree = words.filter_map(|word| self.path(word, self.top)).filter(|path| path.is_below(self.top));
-        let kind = |path: &AbsPath| self.host.noting_closed(path.as_path(), self.host.kind(path));
-        in_tree.filter(|path| matches!(kind(path), Ok(Some(FileKind::File)))).collect()
-    }
-
-    /// The resolved path in a value. `~/` is the home, as for git.
-    fn path(&self, value: &[u8], from: &AbsPath) -> Option<AbsPath> {
-        let path = match value {
-            [] => return None,
-            [b'~', b'/', rest @ ..] => self.home.as_path().join(OsStr::from_bytes(rest)),
-            value => from.as_path().join(OsStr::from_bytes(value)),
+    /// The resolved paths that a value can mean.
+    fn paths(&self, value: &[u8], from: &AbsPath) -> Vec<AbsPath> {
+        let resolve = |path: PathBuf| {
+            let found = self.host.noting_closed(&path, self.host.resolve(&path));
+            found.ok().map(|resolved| resolved.path)
         };
-        self.host.noting_closed(&path, self.host.resolve(&path)).ok().map(|resolved| resolved.path)
+        self.scopes.places(self.host, value, from).into_iter().filter_map(resolve).collect()
     }
 }
 
-/// Settings that git runs during everyday work (`status`, `add`, `commit`, `fetch`, `log`), or to
-/// process the output of it. Each key in `pager` is one as well.
-const COMMANDS: [(&str, &str); 9] = [
-    ("core", "fsmonitor sshcommand editor pager askpass gitproxy alternaterefscommand"),
-    ("filter", "clean smudge process"),
-    ("diff", "textconv command external"),
-    ("merge", "driver"),
-    ("gpg", "program defaultkeycommand"),
-    ("credential", "helper"),
-    ("sequence", "editor"),
-    ("interactive", "difffilter"),
-    ("remote", "uploadpack receivepack"),
+/// The words of a command, in order: split at everything that is special to a shell, and also as a
+/// shell reads quotes, for a name with blanks.
+fn words_of(command: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    for special in [&b"\"'`!;|&()<>="[..], b"\"'`!;|&()<>=:,@{}[]"] {
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || special.contains(byte);
+        words.extend(command.split(ends).map(<[u8]>::to_vec));
+    }
+    let mut quoted = vec![String::from_utf8_lossy(command).into_owned()];
+    // `sh -c '…'` holds a command in quotes, which may hold one more.
+    for _ in 0..2 {
+        quoted = quoted.iter().flat_map(|text| shell_words::split(text).unwrap_or_default()).collect();
+        words.extend(quoted.iter().map(|word| word.clone().into_bytes()));
+    }
+    let mut seen = BTreeSet::new();
+    words.retain(|word| !word.is_empty() && seen.insert(word.clone()));
+    words.truncate(MOST_WORDS);
+    words
+}
+
+/// A word, and what follows each of its slashes; and whether it is the whole word.
+fn rests(word: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
+    let slashes = word.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
+    let rests = slashes.map(|start| (&word[start..], false)).filter(|(rest, _)| !rest.is_empty());
+    [(word, true)].into_iter().chain(rests)
+}
+
+/// Whether a word can be the name of a file as it is written.
+fn is_plain(name: &[u8]) -> bool {
+    !name.starts_with(b"-") && !name.iter().any(|byte| b"$%*?\\~".contains(byte) || byte.is_ascii_whitespace())
+}
+
+/// Sections whose commands the user calls by name, and sections without commands.
+const NOT_RUN: [&str; 7] = ["alias", "difftool", "mergetool", "guitool", "advice", "color", "safe"];
+
+/// Settings whose value is a name, a URL or a file that git does not run. Every other setting may
+/// be a command: git and its helpers get new ones.
+const NO_PROGRAM: [(&str, &str); 15] = [
+    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks worktree"),
+    ("core", "autocrlf eol sparsecheckout sparsecheckoutcone excludesfile"),
+    ("remote", "url pushurl fetch push tagopt"),
+    ("branch", "remote pushremote merge rebase description"),
+    ("submodule", "url active branch path ignore"),
+    ("user", "name email signingkey"),
+    ("author", "name email"),
+    ("committer", "name email"),
+    ("init", "defaultbranch"),
+    ("extensions", "objectformat worktreeconfig partialclone refstorage"),
+    ("commit", "template"),
+    ("blame", "ignorerevsfile"),
+    ("mailmap", "file blob"),
+    ("diff", "orderfile"),
+    ("gpg", "allowedsignersfile revocationfile"),
 ];
 
-fn is_command(entry: &ConfigEntry) -> bool {
+fn may_name_program(entry: &ConfigEntry) -> bool {
     let section = entry.section.split('.').next().unwrap_or_default();
-    section.eq_ignore_ascii_case("pager") || entry.is_listed(section, &COMMANDS)
+    // `ext::` runs a program, and other transport helpers may.
+    let runs_helper = entry.value.windows(2).any(|part| part == b"::");
+    let is_run = !NOT_RUN.iter().any(|known| section.eq_ignore_ascii_case(known));
+    is_run && (runs_helper || !entry.is_listed(section, &NO_PROGRAM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_split_as_a_shell_could_read_it() {
+        let words = |command: &str| -> Vec<String> {
+            words_of(command.as_bytes()).iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+        };
+        let has =
+            |command: &str, word: &str| assert!(words(command).contains(&word.to_owned()), "{:?}", words(command));
+        has("sh clean.sh", "clean.sh");
+        has("\"$(git rev-parse --show-toplevel)/t/clean\"", "/t/clean");
+        has("PATH=t/bin:$PATH clean", "t/bin");
+        has("sh -c 'cd \"my tools\" && ./clean'", "my tools");
+        has(r"my\ tools/clean %f", "my tools/clean");
+        let of = |word: &'static str| -> Vec<_> { rests(word.as_bytes()).map(|(rest, _)| rest).collect() };
+        assert_eq!(of("$PWD/t/clean"), [&b"$PWD/t/clean"[..], b"t/clean", b"clean"]);
+    }
 }

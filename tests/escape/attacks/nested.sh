@@ -61,6 +61,7 @@ worktree-pointer)
     ;;
 worktree-settings) monitor >>.git/worktrees/sub/config.worktree ;;
 program) cp evil.sh tools/program ;;
+program-alone) cp evil.sh program.sh ;;
 program-replaced) rm -f tools/program; cp evil.sh tools/program ;;
 program-moved) mv tools tools.aside; mkdir tools; cp evil.sh tools/program ;;
 # What is planted.

@@ -68,7 +68,7 @@ impl Nested {
     }
 
     /// The repository, once for each of its work trees.
-    fn repositories(&self, host: &Host) -> impl Iterator<Item = Repository> {
+    pub(crate) fn repositories(&self, host: &Host) -> impl Iterator<Item = Repository> {
         let other = self.other_work_tree(host).map(|work_tree| Repository { work_tree, ..self.repository() });
         [self.repository()].into_iter().chain(other)
     }
