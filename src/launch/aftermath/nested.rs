@@ -70,7 +70,7 @@ impl NestedWatch {
         let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
         for NestedRepositories { mut found, unclear, .. } in others.into_iter().chain(planted) {
-            found.retain(|found| !now.found.iter().any(|known| known.folder == found.folder));
+            found.retain(|found| !now.found.contains(found));
             now.found.extend(found);
             now.unclear.extend(unclear);
         }
