@@ -133,6 +133,13 @@ impl Rule {
         Self::written(access, ".".into(), path, layer, origin)
     }
 
+    /// Whether this is a rule of `@git` about the repository of the project, whose paths no command
+    /// can choose.
+    pub fn protects_repository(&self) -> bool {
+        let is_of_git = matches!(&self.origin, Origin::Preset { name: "git" | "git-strict", .. });
+        is_of_git && self.access.is_protective() && !self.refinements.only_tightens
+    }
+
     /// A rule with a path and nothing else.
     pub fn written(access: Access, text: OsString, base: AbsPath, layer: LayerKind, origin: Origin) -> Self {
         Self {

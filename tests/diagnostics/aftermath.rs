@@ -39,13 +39,21 @@ cases! {
     });
     RepositoryRepaired what_cannot_be_put_back_is_said after(&repository(), "", |tree| {
         fs::rename(tree.real("home/u/proj/.git"), tree.real("home/u/proj/x")).unwrap();
-        symlink("x", tree.real("home/u/proj/.git")).unwrap();
+        symlink("nowhere", tree.real("home/u/proj/.git")).unwrap();
         // The placeholders are out of reach as well, and that is another matter.
         fs::remove_file(tree.real("home/u/proj/x/HEAD")).unwrap();
     });
 
     PlantedRepository a_repository_that_names_programs_is_moved_aside after(&repository(), "", |tree| {
         plant(tree, "[core]\n\tfsmonitor = ./evil\n\tbare = false\n[remote \"o\"]\n\turl = ext::sh\n");
+    });
+    PlantedRepository a_repository_in_a_subfolder_that_names_programs_is_named after(&repository(), "", |tree| {
+        plant(tree, "[core]\n\tfsmonitor = ./evil\n");
+        fs::remove_file(tree.real("home/u/proj/.git/index")).unwrap();
+    });
+    HiddenFromGit a_file_whose_changes_git_does_not_show_is_named after(&repository(), "", |tree| {
+        tree.add("home/u/proj/one = evil");
+        write_index(tree, 0o100_644, *b"\x80\x03one");
     });
     PlantedRepository an_index_that_tells_nothing_is_moved_aside after(&repository(), "", |tree| {
         tree.add("home/u/proj/.git/index = DIRC, or so");
@@ -137,11 +145,16 @@ fn plant(tree: &Tree, settings: &str) {
     tree.add("home/u/proj/new/.git/HEAD = ref: refs/heads/main\n");
     tree.add("home/u/proj/new/.git/objects/");
     fs::write(tree.real("home/u/proj/new/.git/config"), settings).unwrap();
+    write_index(tree, 0o160_000, *b"\0\x03new");
+}
+
+/// An index with one entry: its mode, its flags and its name of three letters.
+fn write_index(tree: &Tree, mode: u32, flags_and_name: [u8; 5]) {
     let mut index = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
     index.extend([0; 24]);
-    index.extend(0o160_000_u32.to_be_bytes());
+    index.extend(mode.to_be_bytes());
     index.extend([0; 32]);
-    index.extend(b"\0\x03new");
+    index.extend(flags_and_name);
     index.resize(12 + 72, 0);
     index.extend([0; 20]);
     fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();

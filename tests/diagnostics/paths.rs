@@ -35,6 +35,10 @@ cases! {
         ["home/u/proj/out -> away"],
         "[filesystem]\nro = [{ path = \"out\", if-missing = \"block\" }]\n",
     );
+    PlaceholderFailed hooks_are_not_blocked_through_a_link_to_nothing project_with(
+        ["home/u/proj/.git/HEAD = ref: refs/heads/main", "home/u/proj/.git/objects/", "home/u/proj/.git/hooks -> away"],
+        "",
+    );
     // Where the folder should be, a file stands.
     PlaceholderFailed what_cannot_be_noted_cannot_be_blocked project_with(
         ["home/u/.local/state"],

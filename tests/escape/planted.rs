@@ -30,6 +30,15 @@ for_everybody!("nested-repositories":
     planting_a_bare_one_that_is_led_elsewhere,
 );
 
+for_everybody!("nested-repositories":
+    hiding_a_changed_file_that_git_assumes_unchanged,
+    hiding_a_changed_file_that_git_does_not_look_for,
+    planting_one_in_a_subfolder_without_a_word,
+    replacing_the_link_to_the_hooks,
+    replacing_the_link_to_a_program,
+);
+for_everybody!("git-preset,nested-repositories": replacing_a_link_to_hooks_that_are_not_there);
+
 macro_rules! attacks {
     ($prepare:ident, $flags:ident, $after:ident: $($attack:ident = $ways:expr),+ $(,)?) => { $(
         fn $attack(scene: &Scene) -> Verdict {
@@ -120,4 +129,56 @@ fn with_a_submodule_that_was_never_there(scene: &Scene) {
     scene.host(&["git", "commit", "-qm", "submodule"]);
     scene.host(&["git", "submodule", "--quiet", "deinit", "sub"]);
     scene.host(&["rm", "-r", ".git/modules"]);
+}
+
+/// An attack that git cannot undo must be reported with `word`.
+fn told(scene: &Scene, way: &str, word: &str) -> Verdict {
+    repository(scene);
+    let said = scene.attack("planted.sh", &[way]).completed().err;
+    Verdict::broken_if(!said.contains(word), said)
+}
+
+fn hiding_a_changed_file_that_git_assumes_unchanged(scene: &Scene) -> Verdict {
+    let verdict = told(scene, "assumed", "git shows no changes of `file`");
+    assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
+    verdict
+}
+
+fn hiding_a_changed_file_that_git_does_not_look_for(scene: &Scene) -> Verdict {
+    let verdict = told(scene, "skipped", "git shows no changes of `file`");
+    assert!(!scene.host(&["git", "status", "--porcelain"]).contains(" file"), "the change is hidden");
+    verdict
+}
+
+fn planting_one_in_a_subfolder_without_a_word(scene: &Scene) -> Verdict {
+    told(scene, "beside", "`new` is a repository since this run, and has `core.fsmonitor`")
+}
+
+const COMMIT: [&[&str]; 2] = [&["git", "commit", "--allow-empty", "-qm", "second"], &["git", "status"]];
+
+fn replacing_the_link_to_the_hooks(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.write("tools/hooks/pre-commit", "#!/bin/sh\n");
+    scene.host(&["sh", "-c", "chmod 755 tools/hooks/pre-commit; rm -r .git/hooks; ln -s ../tools/hooks .git/hooks"]);
+    judged(scene, &[], &["hooks-link"], &COMMIT)
+}
+
+fn replacing_the_link_to_a_program(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.write("tools/program", "#!/bin/sh\n");
+    scene.host(&["sh", "-c", "chmod 755 tools/program; ln -s tools/program tool"]);
+    scene.host(&["git", "config", "core.fsmonitor", "./tool"]);
+    judged(scene, &[], &["program-link"], &COMMIT)
+}
+
+/// The start is refused: no placeholder is put up through a symlink.
+fn replacing_a_link_to_hooks_that_are_not_there(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["sh", "-c", "rm -r .git/hooks; ln -s ../tools/hooks .git/hooks"]);
+    let ran = scene.attack("planted.sh", &["hooks-link"]);
+    ran.refused_or_completed("leads through the symlink");
+    for words in COMMIT {
+        scene.try_host(words);
+    }
+    Verdict::broken_if(scene.home().join("pwned").exists(), ran.err)
 }

@@ -47,7 +47,7 @@ impl Attack {
     }
 
     fn one(dice: &mut Dice, shape: Shape, number: usize) -> Self {
-        let (script, mentions): (String, &[&str]) = match dice.roll(8) {
+        let (script, mentions) = match dice.roll(8) {
             0 | 1 => program(dice, number),
             2 => repository(dice, number),
             3 if shape.has_repository() => broken(dice, number),
@@ -55,12 +55,12 @@ impl Attack {
             _ if !shape.has_repository() => root(dice, number),
             _ => planted(dice, shape, number),
         };
-        Self { number, script, mentions: mentions.iter().map(|text| (*text).to_owned()).collect() }
+        Self { number, script, mentions }
     }
 }
 
 /// Changes the programs, hooks and settings that the user's settings may name.
-fn program(dice: &mut Dice, number: usize) -> (String, &'static [&'static str]) {
+fn program(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
     let script = match dice.roll(9) {
         0 => format!("for f in tools/prog prog.sh 'my tools/prog'; do evil \"$f\" {number}; done"),
         1 => format!("for f in tools/prog prog.sh 'my tools/prog'; do rm -f \"$f\"; evil \"$f\" {number}; done"),
@@ -74,11 +74,11 @@ fn program(dice: &mut Dice, number: usize) -> (String, &'static [&'static str]) 
         ),
         _ => format!("evil evil {number}; rm -f prog.link; cp evil prog.link"),
     };
-    (script, &["tools", "prog", "link", "team.gitconfig", "absent"])
+    (script, texts(&["tools", "prog", "link", "team.gitconfig", "absent"]))
 }
 
 /// Changes the project's own repository.
-fn repository(dice: &mut Dice, number: usize) -> (String, &'static [&'static str]) {
+fn repository(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
     let arm = dice.pick(&ARMS);
     let place = dice.pick(&["--git-common-dir", "--git-dir"]);
     let script = match dice.roll(6) {
@@ -93,11 +93,11 @@ fn repository(dice: &mut Dice, number: usize) -> (String, &'static [&'static str
             "g=$(git rev-parse {place}); arm \"$g\" {number} {arm}; arm \"$g\" {number} worktree-settings-alone"
         ),
     };
-    (script, &[".git", "hooks"])
+    (script, texts(&[".git", "hooks"]))
 }
 
 /// Breaks the project's repository, so that git takes another one.
-fn broken(dice: &mut Dice, number: usize) -> (String, &'static [&'static str]) {
+fn broken(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
     let bare = dice.pick(&BARE);
     let how = dice.pick(&[
         "rm -f \"$g/HEAD\"",
@@ -110,22 +110,22 @@ fn broken(dice: &mut Dice, number: usize) -> (String, &'static [&'static str]) {
         "rm -f .git",
     ]);
     let script = format!("g=$(git rev-parse --git-common-dir); bare {number} {bare}; {how}");
-    (script, &["broke the repository", "repository since this run"])
+    (script, texts(&["broke the repository", "repository since this run"]))
 }
 
 /// Makes a repository where there was none.
-fn root(dice: &mut Dice, number: usize) -> (String, &'static [&'static str]) {
+fn root(dice: &mut Dice, number: usize) -> (String, Vec<String>) {
     let (arm, bare, form) = (dice.pick(&ARMS), dice.pick(&BARE), dice.pick(&FORMS));
     let script = match dice.roll(3) {
         0 => format!("bare {number} {bare}"),
         1 => format!("made . && made new && arm new/.git {number} {arm}; formed new {form}; index new named"),
         _ => format!("made .; arm .git {number} {arm}; formed . {form}"),
     };
-    (script, &["repository since this run"])
+    (script, texts(&["repository since this run"]))
 }
 
 /// Changes a repository that the project has besides its own.
-fn inner(dice: &mut Dice, shape: Shape, number: usize) -> (String, &'static [&'static str]) {
+fn inner(dice: &mut Dice, shape: Shape, number: usize) -> (String, Vec<String>) {
     let arm = dice.pick(&ARMS);
     let script = match (shape, dice.roll(4)) {
         (Shape::WorktreeInside, 0) => format!("monitor {number} >.git/worktrees/tree/config.worktree"),
@@ -155,26 +155,38 @@ fn inner(dice: &mut Dice, shape: Shape, number: usize) -> (String, &'static [&'s
              git -C .git/modules/sub config core.worktree ../../../sub; arm .git/modules/sub {number} {arm}"
         ),
     };
-    (script, &["sub", "tree", "new", "index", "elsewhere", "modules"])
+    (script, texts(&["sub", "tree", "new", "index", "elsewhere", "modules"]))
 }
 
 /// Plants a repository that an index names.
-fn planted(dice: &mut Dice, shape: Shape, number: usize) -> (String, &'static [&'static str]) {
+fn planted(dice: &mut Dice, shape: Shape, number: usize) -> (String, Vec<String>) {
     let (arm, form, name) = (dice.pick(&ARMS), dice.pick(&FORMS), dice.pick(&NAMES));
     let around = match shape {
         Shape::Submodule | Shape::Embedded | Shape::SubmoduleInSubmodule if dice.one_in(3) => "cd sub;",
         Shape::WorktreeInside if dice.one_in(3) => "cd tree;",
         _ => "",
     };
+    // The bytes of an index are made beforehand.
+    let new = if *name == "bytes" { "new".to_owned() } else { format!("new{number}") };
     let script = match dice.roll(4) {
         0 => format!(
-            "{around} made new; made new/deeper; arm new/deeper/.git {number} {arm}; \
-             (cd new && formed deeper {form}; index deeper {name}); named new"
+            "{around} made {new}; made {new}/new; arm {new}/new/.git {number} {arm}; \
+             (cd {new} && formed new {form}; index new {name}); named {new}"
         ),
         1 => format!(
-            "{around} mkdir -p b; made b/new; arm b/new/.git {number} {arm}; formed b/new {form}; index b/new {name}"
+            "{around} mkdir -p {new}; made {new}/new; arm {new}/new/.git {number} {arm}; formed {new}/new {form}; \
+             index {new}/new {name}"
         ),
-        _ => format!("{around} made new; arm new/.git {number} {arm}; formed new {form}; index new {name}"),
+        _ => format!("{around} made {new}; arm {new}/.git {number} {arm}; formed {new} {form}; index {new} {name}"),
     };
-    (script, &["new", "index", "ddddd", "deeper", "modules"])
+    let index: &[&str] = match around {
+        "cd sub;" => &["modules/sub/index`", "sub/.git/index`"],
+        "cd tree;" => &["worktrees/tree/index`"],
+        _ => &["project/.git/index`", "worktrees/project/index`", ".bare/index`"],
+    };
+    (script, [texts(index), vec![format!("/{new}"), format!("`{new}"), "ddddd".to_owned()]].concat())
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }

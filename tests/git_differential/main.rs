@@ -109,7 +109,12 @@ impl Stage {
         stage.place.write("home/.gitconfig", settings::IDENTITY);
         for shape in Shape::ALL {
             stage.renew(None);
-            stage.host(&[], GITS[0], &format!("set -e\n{}\n{}", shapes::FUNCTIONS, shape.script()), true);
+            stage.host(
+                &[],
+                GITS[0],
+                &format!("set -e\ncd code/project\n{}\n{}", shapes::FUNCTIONS, shape.script()),
+                true,
+            );
             stage.host(&[], GITS[0], &format!("cp -a \"$HOME/code\" \"$HOME/{}\"", shape.name()), true);
         }
         stage
@@ -143,7 +148,9 @@ impl Stage {
 
     #[track_caller]
     fn host(&self, variables: &[(String, String)], git: &str, script: &str, must_succeed: bool) -> Output {
-        let output = self.command("/bin/sh", variables, git).args(["-c", script]).output().unwrap();
+        // An attack may have closed the project.
+        let mut command = self.command("/bin/sh", variables, git);
+        let output = command.current_dir(self.place.home()).args(["-c", script]).output().unwrap();
         assert!(!must_succeed || output.status.success(), "{script}\n{}{}", stdout(&output), stderr(&output));
         output
     }
@@ -161,7 +168,7 @@ impl Stage {
         self.renew(Some(shape));
         fs::write(self.place.home().join(".gitconfig"), format!("{}{}", settings::IDENTITY, user.global)).unwrap();
         fs::write(self.place.home().join("system"), &user.system).unwrap();
-        self.host(&[], git, &format!("{}\n{}", settings::PROGRAMS, user.script), false);
+        self.host(&[], git, &format!("cd code/project\n{}\n{}", settings::PROGRAMS, user.script), false);
         let script = format!(
             "{}\n{}\necho done",
             attacks::FUNCTIONS,
@@ -202,14 +209,6 @@ impl Stage {
         let ran_number = |attack: &Attack| pwned.lines().any(|line| line.starts_with(&format!("{} ", attack.number)));
         let silent: Vec<&Attack> = attacks.iter().filter(|attack| ran_number(attack) && !is_told(attack)).collect();
         counted(&tally.told, attacks.iter().any(|attack| ran_number(attack) && is_told(attack)));
-        if std::env::var_os("DEBUG_TOLD").is_some()
-            && attacks.iter().any(|attack| ran_number(attack) && is_told(attack))
-        {
-            println!(
-                "TOLD {seed} {shape:?} {user:?} {:?}\n{report}\n{pwned}\n====",
-                attacks.iter().map(|a| a.script.clone()).collect::<Vec<_>>()
-            );
-        }
         if silent.is_empty() && finished {
             return;
         }

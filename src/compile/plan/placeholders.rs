@@ -85,14 +85,16 @@ impl Planner {
 }
 
 /// SPEC M4: no placeholder is created through a symlink. If the command could replace a dangling
-/// link, a block of the user is an error, and one of a preset a warning.
+/// link, a block of the user is an error, and so is a protection of the repository. A block of
+/// another preset, and in a repository that a command may have made, is a warning.
 pub fn check_dangling(plan: &Plan, dangling: &[(Arc<Rule>, AbsPath)], diagnostics: &mut Diagnostics) {
     for (rule, link) in dangling.iter().filter(|(_, link)| plan.view_around(link) == View::HostRw) {
         let written = escape_for_display(&rule.text);
         let message =
             format!("`{written}` leads through the symlink `{link}` to nothing, and a command can replace the link");
         let help = "remove the link, or create what it leads to: no placeholder is put up through a symlink";
-        let code = if rule.layer == LayerKind::Preset { Code::DanglingLink } else { Code::PlaceholderFailed };
+        let is_warning = rule.layer == LayerKind::Preset && !rule.protects_repository();
+        let code = if is_warning { Code::DanglingLink } else { Code::PlaceholderFailed };
         diagnostics.push(Diagnostic::new(code, message).at(&rule.origin).help(help));
     }
 }

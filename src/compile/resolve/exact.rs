@@ -49,6 +49,11 @@ impl Resolver<'_> {
     /// Handles a rule for a path that is missing and will not be created.
     fn nothing_at(&mut self, rule: &Arc<Rule>, path: AbsPath, links: &[AbsPath]) {
         match (rule.if_missing, links.last()) {
+            // git obeys the link, whatever a command makes of it.
+            (IfMissing::Skip, Some(link)) if rule.protects_repository() => {
+                self.found.dangling.push((rule.clone(), link.clone()));
+                self.missing(rule, path);
+            }
             (IfMissing::Skip, _) => self.missing(rule, path),
             (IfMissing::Error, _) => self.report_missing(rule),
             (IfMissing::Create, Some(link)) => {

@@ -46,6 +46,9 @@ pub(crate) fn read(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::
     Ok(bytes.and_then(|bytes| Index::parse(bytes, hash_kind)))
 }
 
+/// A sparse checkout may have millions of files that git does not look for.
+const MOST_HIDDEN: usize = 10_000;
+
 /// The submodules that an index names.
 #[derive(Default)]
 pub(crate) struct IndexedSubmodules {
@@ -53,6 +56,8 @@ pub(crate) struct IndexedSubmodules {
     pub(crate) names: Vec<Vec<u8>>,
     /// Folders that are one entry each (a sparse index). Only the objects tell their content.
     pub(crate) folders: Vec<Vec<u8>>,
+    /// Files of which git assumes that they are unchanged, or does not look for them.
+    pub(crate) hidden: Vec<Vec<u8>>,
 }
 
 impl IndexedSubmodules {
@@ -64,6 +69,8 @@ impl IndexedSubmodules {
             }
             if entry.mode & FILE_TYPE == FOLDER {
                 self.folders.push(name.to_vec());
+            } else if entry.is_hidden && self.hidden.len() < MOST_HIDDEN {
+                self.hidden.push(name.to_vec());
             }
         }
     }
@@ -110,6 +117,7 @@ const MOST_NAME_BYTES: usize = 256 << 20;
 /// Bytes of the name and the length of an extension.
 const EXTENSION_HEADER: usize = 8;
 
+const ASSUME_UNCHANGED: u16 = 0x8000;
 const STAGE: u16 = 0x3000;
 const EXTENDED: u16 = 0x4000;
 const NAME_LENGTH: u16 = 0x0fff;
@@ -136,6 +144,8 @@ struct IndexEntry {
     mode: u32,
     stage: u16,
     extended_flags: u16,
+    /// git shows no change of this file.
+    is_hidden: bool,
 }
 
 impl IndexEntry {
@@ -350,6 +360,7 @@ impl<'b> IndexCursor<'b> {
             let length = self.at - start;
             self.take(length.next_multiple_of(8) - length)?;
         }
-        Some(IndexEntry { start, name, kept, mode, stage: flags & STAGE, extended_flags })
+        let is_hidden = flags & ASSUME_UNCHANGED != 0 || extended_flags & SKIP_WORKTREE != 0;
+        Some(IndexEntry { start, name, kept, mode, stage: flags & STAGE, extended_flags, is_hidden })
     }
 }

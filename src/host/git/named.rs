@@ -2,7 +2,6 @@
 //! included settings, and programs.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use super::config::{self, ConfigEntry};
 use super::scopes::Scopes;
@@ -24,6 +23,8 @@ pub struct Named {
     pub included: BTreeSet<AbsPath>,
     /// Files in the work tree that are part of a command.
     pub programs: BTreeSet<AbsPath>,
+    /// The symlinks on the way to all of these. No mount keeps a symlink in its place.
+    pub links: BTreeSet<AbsPath>,
 }
 
 /// Collects the paths that the settings of each repository name, and those of all other scopes.
@@ -96,9 +97,9 @@ impl SettingsSearch<'_> {
     /// Adds the files in the work tree that the words of a command name.
     ///
     /// A shell reads most commands, and can put a path together in many ways: `sh clean.sh`,
-    /// `"$PWD/tools/clean"`, `cd tools && ./clean`. So the rest of a word after each slash counts as
-    /// well, and each folder that a word names is one in which the other words are looked for. A
-    /// file that is missing counts if its name is more than one word of the command's language.
+    /// `"$PWD/tools/clean"`, `cd tools && ./clean`. So the rest of a word after each slash counts
+    /// as well, and each folder that a word names is one in which the other words are looked for.
+    /// A missing file counts if its name has a slash or is an argument.
     fn command(&mut self, command: &[u8]) {
         let mut folders = vec![self.top.clone()];
         let words = words_of(command);
@@ -121,12 +122,15 @@ impl SettingsSearch<'_> {
     }
 
     /// The resolved paths that a value can mean.
-    fn paths(&self, value: &[u8], from: &AbsPath) -> Vec<AbsPath> {
-        let resolve = |path: PathBuf| {
-            let found = self.host.noting_closed(&path, self.host.resolve(&path));
-            found.ok().map(|resolved| resolved.path)
-        };
-        self.scopes.places(self.host, value, from).into_iter().filter_map(resolve).collect()
+    fn paths(&mut self, value: &[u8], from: &AbsPath) -> Vec<AbsPath> {
+        let mut paths = Vec::new();
+        for place in self.scopes.places(self.host, value, from) {
+            if let Ok(found) = self.host.noting_closed(&place, self.host.resolve(&place)) {
+                self.named.links.extend(found.links);
+                paths.push(found.path);
+            }
+        }
+        paths
     }
 }
 

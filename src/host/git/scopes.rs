@@ -104,7 +104,8 @@ fn home_of(host: &Host, name: &[u8]) -> Option<AbsPath> {
     AbsPath::normalize(Path::new(OsStr::from_bytes(home)))
 }
 
-/// The settings of `GIT_CONFIG_KEY_n` and `GIT_CONFIG_PARAMETERS`. Text that git refuses gives none.
+/// The settings of `GIT_CONFIG_KEY_n` and `GIT_CONFIG_PARAMETERS`. Text that git refuses gives
+/// none.
 fn environment(session: &Session) -> Vec<ConfigEntry> {
     let numbered = session.env.iter().filter_map(|(name, key)| {
         let number = name.as_bytes().strip_prefix(b"GIT_CONFIG_KEY_")?;

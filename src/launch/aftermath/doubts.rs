@@ -9,6 +9,8 @@ use crate::host::git::nested::{DotGit, can_be_mounted};
 use crate::host::git::{read_path, read_small};
 use crate::policy::path::AbsPath;
 
+use super::links::OBEYED;
+
 /// The number of doubts in one sentence.
 const MOST_NAMED: usize = 5;
 
@@ -51,9 +53,9 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
     if matches!(host.kind(&config), Ok(None)) {
         doubts.push("no settings yet".to_owned());
     }
-    for name in ["config", "hooks"] {
+    for name in OBEYED {
         // In the next run a rule would protect the target of the link, and not the link.
-        let place = common_dir.child(name);
+        let place = common_dir.join(name);
         if host.resolve(place.as_path()).map_or(true, |found| found.path != place) {
             doubts.push(format!("a symlink in the place of `{name}`"));
         }

@@ -4,10 +4,12 @@
 mod doubts;
 mod held;
 mod keys;
+mod links;
 mod modules;
 mod nested;
 mod planted;
 mod repository;
+mod subfolders;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -77,7 +79,7 @@ impl RunWatch {
             covered: covered.collect(),
             keys: keys.collect(),
             repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
-            nested: watches_nested.then(|| NestedWatch::start(host, project, can_be_written)),
+            nested: watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open)),
             plan: plan.clone(),
         }
     }

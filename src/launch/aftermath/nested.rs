@@ -5,16 +5,21 @@
 use std::collections::BTreeSet;
 
 use crate::compile::layers::Project;
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
 use crate::host::git::nested::{self, FoundBy, WorkTree};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, listed_doubts};
-use super::held::{Held, HeldReport, REMOVE_IT};
+use super::held::{self, Held, HeldReport, REMOVE_IT};
+use super::links::LinksWatch;
 use super::modules::ModulesWatch;
 use super::planted::PlantedWatch;
+use super::subfolders::SubfoldersWatch;
+
+/// The number of files in one sentence.
+const MOST_NAMED: usize = 5;
 
 pub(super) struct NestedWatch {
     root: AbsPath,
@@ -26,12 +31,20 @@ pub(super) struct NestedWatch {
     /// The work trees at the start, where the repository's list had them.
     work_trees: Vec<WorkTree>,
     modules: ModulesWatch,
+    links: LinksWatch,
+    subfolders: SubfoldersWatch,
     planted: Vec<PlantedWatch>,
 }
 
 impl NestedWatch {
-    /// `can_be_written` tells whether the command can write a path that exists.
-    pub(super) fn start(host: &Host, project: &Project, can_be_written: impl Fn(&AbsPath) -> bool) -> Self {
+    /// `can_be_written` tells whether the command can write a path that exists, `can_be_replaced`
+    /// whether it can replace one.
+    pub(super) fn start(
+        host: &Host,
+        project: &Project,
+        can_be_written: impl Fn(&AbsPath) -> bool,
+        can_be_replaced: impl Fn(&AbsPath) -> bool,
+    ) -> Self {
         let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
         let open = known.found.iter().filter(|found| protected_parts(found).iter().any(&can_be_written));
@@ -41,9 +54,11 @@ impl NestedWatch {
             known.unclear.extend(nested::elsewhere(host, repository, &work_trees).unclear);
         }
         let modules = ModulesWatch::start(host, repository.as_ref());
+        let links = LinksWatch::start(host, project, can_be_replaced);
+        let subfolders = SubfoldersWatch::start(host, &project.root);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
-        Self { root: project.root.clone(), repository, known, open, work_trees, modules, planted }
+        Self { root: project.root.clone(), repository, known, open, work_trees, modules, links, subfolders, planted }
     }
 
     /// `can_be_written` tells whether the command could create or replace a path. If not, the
@@ -52,16 +67,34 @@ impl NestedWatch {
         let mut held = Held { host, said, paths: BTreeSet::new() };
         // A `.git` may lead to where another one was just moved, so look until nothing new is
         // found.
-        loop {
+        let hidden = loop {
             let before = held.paths.len();
-            self.check(&can_be_written, &mut held);
+            let hidden = self.check(&can_be_written, &mut held);
             if held.paths.len() == before {
-                return;
+                break hidden;
             }
-        }
+        };
+        self.subfolders.finish(&mut held);
+        self.report_hidden(host, &hidden, said);
     }
 
-    fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) {
+    /// Reports files whose changes `git status` does not show since this run. In a sparse checkout
+    /// most such files are not there.
+    fn report_hidden(&self, host: &Host, now: &BTreeSet<AbsPath>, said: &mut Diagnostics) {
+        let new = now.difference(&self.known.hidden).filter(|path| matches!(host.kind(path), Ok(Some(_))));
+        let new: Vec<AbsPath> = new.cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        let names = new.iter().map(|path| format!("`{}`", super::name_in(&self.root, path))).collect();
+        let message = format!("since this run git shows no changes of {}", held::shortened(names, MOST_NAMED));
+        let help = "look at them, and run `git update-index --no-assume-unchanged --no-skip-worktree FILE`; \
+                    `git ls-files -v` marks such files";
+        said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(new).help(help));
+    }
+
+    /// Returns the files whose changes git does not show.
+    fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) -> BTreeSet<AbsPath> {
         let host = held.host;
         let repository = self.repository.as_ref();
         // Both answers are of one moment: nothing is moved aside before both are known.
@@ -69,7 +102,10 @@ impl NestedWatch {
         let mut now = nested::nested(seen, &self.root, repository);
         let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
-        for NestedRepositories { mut found, unclear, .. } in others.into_iter().chain(planted) {
+        // An index that names nothing any more, or cannot be read, leads to none of those it named.
+        let lost = self.known.found.iter().filter(|known| !now.found.iter().any(|found| found.folder == known.folder));
+        let lost = nested::named_by(seen, lost);
+        for NestedRepositories { mut found, unclear, .. } in others.into_iter().chain(planted).chain([lost]) {
             found.retain(|found| !now.found.contains(found));
             now.found.extend(found);
             now.unclear.extend(unclear);
@@ -101,6 +137,8 @@ impl NestedWatch {
             }
         }
         self.modules.check(held);
+        self.links.check(held);
+        now.hidden
     }
 
     fn new_doubts(&self, host: &Host, found: &Nested) -> Vec<String> {

@@ -42,7 +42,7 @@ impl PlantedWatch {
         let (name, doubts, named) = match nested::repository_in(host, folder) {
             // Mounts protect its parts, and the user may change them during the run.
             Ok(Some(found)) if before.as_ref() == Some(&found) => return None,
-            Ok(Some(found)) => (".git", doubts_about(host, &found), Some(nested::named_by(host, &found))),
+            Ok(Some(found)) => (".git", doubts_about(host, &found), Some(nested::named_by(host, [&found]))),
             Ok(None) if !was_bare && has_head(host, folder).unwrap_or(true) => {
                 ("HEAD", doubts_about_settings(host, folder, folder), None)
             }
@@ -77,7 +77,7 @@ fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
 
 /// Whether `folder` has a `HEAD` that git accepts. After a run nothing else is asked for: a
 /// variable can lead git to other objects.
-fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
+pub(super) fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
     match open_folder(host, folder) {
         Ok(folder) => valid_head(&folder),
         Err(e) if is_absent(&e) => Ok(None),

@@ -124,6 +124,11 @@ bare-commondir)
     printf '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n' >other/config && monitor >>other/config
     printf '[core]\n\tbare = false\n\tworktree = %s\n' "$PWD" >config.worktree
     ;;
+beside) evil new ;;
+assumed) git update-index --assume-unchanged file && echo evil >file ;;
+skipped) git update-index --skip-worktree file && echo evil >file ;;
+hooks-link) rm -f .git/hooks && mkdir .git/hooks && cp evil.sh .git/hooks/pre-commit ;;
+program-link) rm -f tool && cp evil.sh tool ;;
 module)
     git clone -q --bare "$(git config -f .gitmodules submodule.sub.url)" .git/modules/sub
     git -C .git/modules/sub config core.bare false

@@ -87,6 +87,8 @@ pub struct NestedRepositories {
     /// Sorted by folder.
     pub found: Vec<Nested>,
     pub unclear: BTreeSet<UnclearIndex>,
+    /// Files whose changes git does not show. Of each index, the first 10,000.
+    pub hidden: BTreeSet<AbsPath>,
     /// The git directories of other worktrees and of submodules below the project's git directory,
     /// wherever their work trees are. Sorted.
     pub kept_within: Vec<AbsPath>,
@@ -155,12 +157,14 @@ pub(crate) fn repository_in(host: &Host, folder: &AbsPath) -> io::Result<Option<
     NestedSearch::new(host).at(folder, FoundBy::Folder)
 }
 
-/// The repositories that the index of `planted` names.
-pub(crate) fn named_by(host: &Host, planted: &Nested) -> NestedRepositories {
+/// The repositories that the indexes of `known` name.
+pub(crate) fn named_by<'n>(host: &Host, known: impl IntoIterator<Item = &'n Nested>) -> NestedRepositories {
     let mut search = NestedSearch::new(host);
-    search.seen.insert(planted.folder.clone());
-    for repository in planted.repositories(host) {
-        search.index(repository);
+    for known in known {
+        search.seen.insert(known.folder.clone());
+        for repository in known.repositories(host) {
+            search.index(repository);
+        }
     }
     search.all
 }
@@ -198,6 +202,8 @@ impl<'a> NestedSearch<'a> {
                 self.unclear(&git_dir, None);
                 continue;
             };
+            let path = |name: &Vec<u8>| work_tree.join(OsStr::from_bytes(name));
+            self.all.hidden.extend(indexed.hidden.iter().map(path));
             // As soon as the folder of a sparse entry exists, git puts its content into the index
             // again, submodules included.
             for folder in indexed.folders {
