@@ -213,19 +213,20 @@ fn every_entry_names_its_tool_and_its_source() {
             _ => entry.access.to_string(),
         };
         rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
-        if let Some((name, value)) = entry.sets {
-            let set = format!("{name}={value}");
-            rows.push([preset.name, "set", &set, group.tool, group.source].map(str::to_owned));
-        }
     }
     for (preset, group) in PRESETS.iter().flat_map(|preset| preset.variables.iter().map(move |group| (preset, group))) {
         let effect = match group.effect {
             VariableEffect::Drop => "drop variable",
             VariableEffect::Keep => "keep variable",
+            VariableEffect::Set { .. } => "set variable",
         };
-        rows.extend(
-            group.names.iter().map(|name| [preset.name, effect, name, group.tool, group.source].map(str::to_owned)),
-        );
+        for name in group.names {
+            let name = match group.effect {
+                VariableEffect::Set { value, .. } => format!("{name}={value}"),
+                _ => (*name).to_owned(),
+            };
+            rows.push([preset.name, effect, &name, group.tool, group.source].map(str::to_owned));
+        }
     }
     rows.sort();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap();

@@ -87,3 +87,26 @@ pub fn ignore_line(relative: &Path, kind: FileKind) -> Vec<u8> {
     line.push(b'\n');
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maven 3.8 stops at a `settings.xml` that is empty, and takes these for no settings.
+    #[test]
+    fn files_that_a_tool_parses_are_valid() {
+        let content = |path: &str| {
+            let (path, origin) = (AbsPath::root().join(path), Origin::BuiltIn("a test"));
+            Placeholder { path, kind: FileKind::File, parents: Vec::new(), layer: LayerKind::Preset, origin }.content()
+        };
+        for (path, expected) in [
+            ("m2/settings.xml", "<settings/>\n"),
+            ("m2/toolchains.xml", "<toolchains/>\n"),
+            ("m2/extensions.xml", "<extensions/>\n"),
+            ("claude/settings.json", "{}\n"),
+            ("cargo/config.toml", ""),
+        ] {
+            assert_eq!(content(path), Some(expected.as_bytes()), "{path}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::{AbsPath, Origin};
 
 /// The codes of `lint` itself, besides those of the stages.
-pub const CODES: [Code; 13] = [
+pub const CODES: [Code; 14] = [
     Code::ShadowedRule,
     Code::UnusedRule,
     Code::UnblockedPath,
@@ -33,6 +33,7 @@ pub const CODES: [Code; 13] = [
     Code::HiddenTracked,
     Code::VisibleSocket,
     Code::WritablePath,
+    Code::SharedStore,
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +79,7 @@ impl Lint {
         visible::hard_links(host, compiled, found);
         self.is_partial = !visible::in_project_and_home(host, compiled, found);
         visible::writable_path(host, compiled, found);
+        visible::shared_stores(host, compiled, found);
         found.sort_by_cached_key(|found| match &found.diagnostic.origin {
             Some(Origin::File(place)) => (false, place.source.name.clone(), place.span.start),
             _ => (true, String::new(), 0),

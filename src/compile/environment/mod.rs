@@ -16,7 +16,7 @@ use crate::compile::plan::{Plan, View};
 use crate::compile::policy::Policy;
 use crate::compile::presets::builtin;
 use crate::compile::presets::data::VariableEffect;
-use crate::compile::resolve::{NamePattern, RuleVariable};
+use crate::compile::resolve::{NamePattern, PresetVariable};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::session::Session;
 use crate::policy::origin::{Origin, Sourced};
@@ -181,6 +181,8 @@ impl<'a> EnvLayer<'a> {
                         .unset
                         .extend(group.names.iter().filter_map(|name| Some((built_in_pattern(name)?, origin(name))))),
                     VariableEffect::Keep => layer.kept.extend(group.names),
+                    // `plan.variables` has them.
+                    VariableEffect::Set { .. } => {}
                 }
             }
         }
@@ -203,11 +205,11 @@ impl<'a> EnvLayer<'a> {
         // A folder in the host's `/tmp` could be another user's.
         let is_private = plan.view(&places::at(places::TMP)) == View::Fresh;
         let is_safe = |value: &OsStr| is_private || !Path::new(value).starts_with(places::TMP);
-        let counts = |variable: &&RuleVariable| {
+        let counts = |variable: &&PresetVariable| {
             !session.env.contains_key(OsStr::new(&variable.name)) && is_safe(&variable.value)
         };
         let set = plan.variables.iter().filter(counts);
-        let set = set.map(|RuleVariable { name, value, origin }| (OsStr::new(name), (value.as_os_str(), origin)));
+        let set = set.map(|PresetVariable { name, value, origin }| (OsStr::new(name), (value.as_os_str(), origin)));
         Self { kind: LayerKind::Preset, set: set.collect(), unset, pass, kept: Vec::new() }
     }
 

@@ -13,7 +13,7 @@ mod view;
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{GitExclude, RuleVariable, Runtime, RuntimeMount, SecondPlace};
+use crate::compile::resolve::{GitExclude, PresetVariable, Runtime, RuntimeMount, SecondPlace};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
@@ -124,8 +124,8 @@ pub struct Plan {
     pub redundant: Vec<RedundantRule>,
     /// The placeholders that stand on the host while the sandbox does, parents first.
     pub placeholders: Vec<Placeholder>,
-    /// Variables that rules of presets set.
-    pub variables: Vec<RuleVariable>,
+    /// Variables that presets set.
+    pub variables: Vec<PresetVariable>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
     views: PathMap<View>,
@@ -157,7 +157,7 @@ pub struct Base<'a> {
     pub own_files: &'a [OwnFile],
     pub git_exclude: Option<&'a GitExclude>,
     pub second_places: &'a [SecondPlace],
-    pub variables: Vec<RuleVariable>,
+    pub variables: Vec<PresetVariable>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {

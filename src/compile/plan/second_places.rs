@@ -2,7 +2,7 @@
 
 use crate::compile::decide::Decisions;
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{RuleVariable, SecondPlace};
+use crate::compile::resolve::{PresetVariable, SecondPlace};
 use crate::policy::{AbsPath, Access};
 
 use super::{Mount, PlannedMount, Planner, Purpose, View, view};
@@ -14,7 +14,7 @@ impl Planner {
         places: &[SecondPlace],
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
-    ) -> Vec<RuleVariable> {
+    ) -> Vec<PresetVariable> {
         let mut variables = Vec::new();
         for place in places {
             let is_open = |path: &AbsPath| view::at(&self.views, path) == View::HostRw;
@@ -29,7 +29,7 @@ impl Planner {
                 because: place.origin.clone(),
             });
             self.views.cover(place.path.clone(), View::HostRw);
-            variables.extend(place.env_var.clone().map(|(name, folder)| RuleVariable {
+            variables.extend(place.env_var.clone().map(|(name, folder)| PresetVariable {
                 name,
                 value: folder.as_os_str().to_owned(),
                 origin: place.origin.clone(),

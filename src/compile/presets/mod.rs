@@ -229,10 +229,10 @@ fn builtin_rules(preset: &BuiltinPreset, project: &Project) -> Vec<Rule> {
 /// Whether the entry says more than a path, an access, and whether it is blocked.
 fn is_refined(entry: &PresetEntry) -> bool {
     let PresetEntry { access: _, path: _, if_missing: _, except, mask, needs_parent, in_use, .. } = entry;
-    let PresetEntry { report_keys, create_for, content, second_place, second_place_var, sets, .. } = entry;
+    let PresetEntry { report_keys, create_for, content, second_place, second_place_var, .. } = entry;
     let has_texts = [except, in_use, report_keys].iter().any(|texts| !texts.is_empty());
     let has_text = [create_for, content, second_place, second_place_var].iter().any(|text| text.is_some());
-    has_texts || has_text || *mask != Mask::Denied || *needs_parent || sets.is_some()
+    has_texts || has_text || *mask != Mask::Denied || *needs_parent
 }
 
 fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
@@ -247,7 +247,6 @@ fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
         content: entry.content.map(str::to_owned),
         second_place: entry.second_place.map(str::to_owned),
         second_place_var: entry.second_place_var.map(str::to_owned),
-        sets: entry.sets.map(|(name, value)| (name.to_owned(), value.to_owned())),
         ..of_all
     }
 }

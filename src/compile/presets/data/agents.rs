@@ -124,7 +124,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts")]),
         // Codex fills `skills` at each start, with four lines of errors where it cannot.
         group("Codex", "Codex, \"Agent Skills\"", &[ro("~/.codex/skills")]),
-        group("Codex", "Codex, \"Plugins\": config.toml says which are on", &[ro("~/.codex/plugins")]),
+        group("Codex", "Codex, \"Plugins\"", &[ro("~/.codex/plugins/").blocked()]),
         group(
             "Codex",
             "Codex, \"AGENTS.md\": instructions",

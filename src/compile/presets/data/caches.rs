@@ -10,7 +10,8 @@
 //! Settings that a tool obeys and folders on PATH are blocked where they are missing: nobody sees a
 //! placeholder in these folders.
 
-use super::{BuiltinPreset, group, ro, rw};
+use super::VariableEffect::Set;
+use super::{BuiltinPreset, group, ro, rw, variables};
 
 pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
     groups: &[
@@ -24,18 +25,14 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
         group("Gradle", "Gradle User Manual, \"Gradle-managed Directories\"", &[rw("~/.gradle")]),
         group("Maven", "Maven, \"Settings Reference\": localRepository", &[rw("~/.m2")]),
         // Not the folder above it: that one is on PATH, so any new file in it would be a command.
-        // Links between two mounts fail, and then both tools copy, uv with a warning.
-        group(
-            "pnpm",
-            "pnpm, \"Settings\": storeDir and packageImportMethod",
-            &[rw("~/.local/share/pnpm/store").sets("pnpm_config_package_import_method", "copy")],
-        ),
-        group("uv", "uv, \"Environment variables\": UV_LINK_MODE", &[rw("~/.cache/uv").sets("UV_LINK_MODE", "copy")]),
+        group("pnpm", "pnpm, \"Settings\": storeDir", &[rw("~/.local/share/pnpm/store")]),
         group(
             "Cargo",
-            "The Cargo Book, \"Configuration\": build.rustc-wrapper, target runners; `config` is the old name",
-            &[ro("~/.cargo/config.toml").blocked(), ro("~/.cargo/config").blocked()],
+            "The Cargo Book, \"Configuration\": build.rustc-wrapper, target runners",
+            &[ro("~/.cargo/config.toml").blocked()],
         ),
+        // Cargo prefers `config` to `config.toml`, so a placeholder would take settings away.
+        group("Cargo", "The Cargo Book, \"Configuration\": the name without `.toml`", &[ro("~/.cargo/config")]),
         group(
             "rustup",
             "rustup: the installer has shells source `env` at each start",
@@ -112,6 +109,21 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
         group("Oh My Zsh", "Oh My Zsh, ZSH_CACHE_DIR: completions are sourced", &[ro("~/.cache/oh-my-zsh")]),
         group("pywal", "pywal: shells source `sequences` and `colors.sh`", &[ro("~/.cache/wal")]),
         group("Neovim", "Neovim, `:help vim.loader`: compiled Lua in the cache is run", &[ro("~/.cache/nvim")]),
+    ],
+    // Links between two mounts fail, and then both tools copy, uv with a warning.
+    variables: &[
+        variables(
+            Set { value: "copy", where_exists: Some("~/.cache/uv") },
+            "uv",
+            "uv, \"Environment variables\"",
+            &["UV_LINK_MODE"],
+        ),
+        variables(
+            Set { value: "copy", where_exists: Some("~/.local/share/pnpm/store") },
+            "pnpm",
+            "pnpm, \"Settings\": packageImportMethod",
+            &["pnpm_config_package_import_method"],
+        ),
     ],
     ..BuiltinPreset::new("caches", "package managers' caches are writable, what the host runs from them is not")
 };

@@ -3,27 +3,40 @@
 //! A file of the store and its links in other projects are one file: who can write the store changes
 //! all of them. The stores are read-only, and what is downloaded inside goes to the private `/tmp`.
 
-use super::{BuiltinPreset, group, ro};
+use super::VariableEffect::Set;
+use super::{BuiltinPreset, group, ro, variables};
 
 pub(super) const CACHES_APART: BuiltinPreset = BuiltinPreset {
     groups: &[
         group(
             "uv",
             "uv, \"Caching\" and UV_CACHE_DIR; UV_LINK_MODE is `hardlink` on Linux",
-            &[ro("~/.cache/uv/").blocked().sets("UV_CACHE_DIR", "/tmp/uv-cache")],
+            &[ro("~/.cache/uv/").blocked()],
         ),
         group(
             "pnpm",
             "pnpm, \"Settings\": storeDir and packageImportMethod",
-            &[
-                ro("~/.local/share/pnpm/store/").blocked().sets("pnpm_config_store_dir", "/tmp/pnpm-store"),
-                ro("~/.pnpm-store"),
-            ],
+            &[ro("~/.local/share/pnpm/store/").blocked(), ro("~/.pnpm-store")],
         ),
         group(
             "Bun",
             "Bun, \"Global cache\" and BUN_INSTALL_CACHE_DIR: `hardlink` is the backend on Linux",
-            &[ro("~/.bun/install/cache/").blocked().sets("BUN_INSTALL_CACHE_DIR", "/tmp/bun-cache")],
+            &[ro("~/.bun/install/cache/").blocked()],
+        ),
+    ],
+    variables: &[
+        variables(Set { value: "/tmp/uv-cache", where_exists: None }, "uv", "uv, \"Caching\"", &["UV_CACHE_DIR"]),
+        variables(
+            Set { value: "/tmp/pnpm-store", where_exists: None },
+            "pnpm",
+            "pnpm, \"Settings\": storeDir",
+            &["pnpm_config_store_dir"],
+        ),
+        variables(
+            Set { value: "/tmp/bun-cache", where_exists: None },
+            "Bun",
+            "Bun, \"Global cache\"",
+            &["BUN_INSTALL_CACHE_DIR"],
         ),
     ],
     ..BuiltinPreset::new("caches-apart", "stores that are hard-linked into projects are read-only")

@@ -111,7 +111,6 @@ pub struct PresetEntry {
     pub content: Option<&'static str>,
     pub second_place: Option<&'static str>,
     pub second_place_var: Option<&'static str>,
-    pub sets: Option<(&'static str, &'static str)>,
 }
 
 const fn entry(access: Access, path: &'static str) -> PresetEntry {
@@ -128,7 +127,6 @@ const fn entry(access: Access, path: &'static str) -> PresetEntry {
         content: None,
         second_place: None,
         second_place_var: None,
-        sets: None,
     }
 }
 
@@ -179,11 +177,6 @@ impl PresetEntry {
     const fn except(self, names: &'static [&'static str]) -> Self {
         Self { except: names, ..self }
     }
-
-    /// Sets a variable where this entry counts, unless the caller has it (SPEC P14).
-    const fn sets(self, name: &'static str, value: &'static str) -> Self {
-        Self { sets: Some((name, value)), ..self }
-    }
 }
 
 /// Variables of one program, which rest on one source.
@@ -192,18 +185,20 @@ pub struct VariableGroup {
     pub tool: &'static str,
     pub source: &'static str,
     pub effect: VariableEffect,
-    /// Names to keep; names, or patterns for names (SPEC E2), to drop. A pattern that is no prefix
-    /// or suffix would be compiled at each start.
+    /// Names to keep or to set; names, or patterns for names (SPEC E2), to drop. A pattern that is no
+    /// prefix or suffix would be compiled at each start.
     pub names: &'static [&'static str],
 }
 
-/// The effect of a preset on variables (SPEC E11).
+/// The effect of a preset on variables (SPEC E11, P14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableEffect {
     /// They look like credentials, and do not pass.
     Drop,
     /// They pass although they look like credentials.
     Keep,
+    /// They get a value, unless the caller has them, where this path of the home exists (SPEC P14).
+    Set { value: &'static str, where_exists: Option<&'static str> },
 }
 
 const fn variables(
