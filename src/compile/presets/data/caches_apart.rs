@@ -1,7 +1,8 @@
 //! `@caches-apart`: stores from which package managers hard-link files into projects.
 //!
-//! A file of the store and its links in other projects are one file: who can write the store changes
-//! all of them. The stores are read-only, and what is downloaded inside goes to the private `/tmp`.
+//! A file of the store and its links in other projects are one file: a command that can write the
+//! store changes all of them. The stores are read-only, and downloads inside go to the private
+//! `/tmp`.
 
 use super::VariableEffect::Set;
 use super::{BuiltinPreset, group, ro, variables};

@@ -185,8 +185,8 @@ pub struct VariableGroup {
     pub tool: &'static str,
     pub source: &'static str,
     pub effect: VariableEffect,
-    /// Names to keep or to set; names, or patterns for names (SPEC E2), to drop. A pattern that is no
-    /// prefix or suffix would be compiled at each start.
+    /// Names to keep or to set; names, or patterns for names (SPEC E2), to drop. A pattern that is
+    /// no prefix or suffix would be compiled at each start.
     pub names: &'static [&'static str],
 }
 
