@@ -109,16 +109,19 @@ fn what_leads_to_the_host_is_unset(place: &Place) {
 
 /// Where the store of uv exists, and not over the caller's own value.
 fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
-    policy(place, "presets = []");
+    let presets = |entries: &str| {
+        place.write("home/.config/agent-sandbox/config.toml", format!("[filesystem]\npresets = {entries}\n"));
+    };
+    presets("[]");
     let get = |command: &mut Command, name: &str| inside(command).get(OsStr::new(name)).cloned();
     assert_eq!(get(&mut sandbox(place), "UV_LINK_MODE"), None);
     place.write("home/.cache/uv/CACHEDIR.TAG", "");
     assert_eq!(get(&mut sandbox(place), "UV_LINK_MODE"), Some("copy".into()));
     assert_eq!(get(sandbox(place).env("UV_LINK_MODE", "clone"), "UV_LINK_MODE"), Some("clone".into()));
-    policy(place, "presets = ['@caches-apart']");
+    presets("['@caches-apart']");
     assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), Some("/tmp/uv-cache".into()));
     // Another user may own the folder in a `/tmp` that all share.
-    policy(place, "presets = ['@caches-apart']\ntmp = 'host'");
+    presets("['@caches-apart']\ntmp = 'host'");
     assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), None);
 }
 
