@@ -30,13 +30,17 @@ pub struct PlaceholderItem {
 impl Placeholder {
     /// A content that tools treat like a missing file; `None` for a directory.
     ///
-    /// An empty `commondir` breaks git, one that says `.` breaks libgit2, and an empty file is no
-    /// JSON.
+    /// An empty `commondir` breaks git, one that says `.` breaks libgit2, and an empty file is
+    /// neither JSON nor XML.
     pub fn content(&self) -> Option<&'static [u8]> {
         let name = self.path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
         match self.kind {
             FileKind::Directory => None,
             _ if name == b"commondir" => Some(b"./\n"),
+            // The files of Maven, each with its root element.
+            _ if name == b"settings.xml" => Some(b"<settings/>\n"),
+            _ if name == b"toolchains.xml" => Some(b"<toolchains/>\n"),
+            _ if name == b"extensions.xml" => Some(b"<extensions/>\n"),
             _ if name.ends_with(b".json") || name.ends_with(b".jsonc") => Some(b"{}\n"),
             _ => Some(b""),
         }
@@ -81,4 +85,27 @@ pub fn ignore_line(relative: &Path, kind: FileKind) -> Vec<u8> {
     }
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maven 3.8 stops at a `settings.xml` that is empty, and takes these for no settings.
+    #[test]
+    fn files_that_a_tool_parses_are_valid() {
+        let content = |path: &str| {
+            let (path, origin) = (AbsPath::root().join(path), Origin::BuiltIn("a test"));
+            Placeholder { path, kind: FileKind::File, parents: Vec::new(), layer: LayerKind::Preset, origin }.content()
+        };
+        for (path, expected) in [
+            ("m2/settings.xml", "<settings/>\n"),
+            ("m2/toolchains.xml", "<toolchains/>\n"),
+            ("m2/extensions.xml", "<extensions/>\n"),
+            ("claude/settings.json", "{}\n"),
+            ("cargo/config.toml", ""),
+        ] {
+            assert_eq!(content(path), Some(expected.as_bytes()), "{path}");
+        }
+    }
 }

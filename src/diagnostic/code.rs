@@ -164,6 +164,8 @@ codes! {
     HiddenTracked = "hidden-tracked", Note, "A file is hidden that git tracks, and at which it stops inside.";
     VisibleSocket = "visible-socket", Warning, "A socket that the command can see, and so connect to.";
     WritablePath = "writable-path", Warning, "The command can put programs into a folder that is on PATH.";
+    SharedStore = "shared-store", Note,
+        "The command can write a store from which a package manager links files into other projects.";
 
     // What `init` cannot do.
     AlreadyThere = "already-there", Error, "There is a policy file already.";

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::policy::{AbsPath, Word, escape_for_display};
 
-/// A configuration file, or the data file of a built-in preset.
+/// A configuration file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     /// As shown to people: `.agent-sandbox.toml`, `/etc/agent-sandbox/config.toml`.
@@ -62,9 +62,10 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     File(Place),
+    /// Part of a built-in preset: its entry for this path.
     Preset {
         name: &'static str,
-        place: Place,
+        path: &'static str,
     },
     /// Given as a flag: `--ro src`.
     Flag {
@@ -88,9 +89,9 @@ impl Origin {
 
     pub fn place(&self) -> Option<&Place> {
         match self {
-            Origin::File(place) | Origin::Preset { place, .. } => Some(place),
+            Origin::File(place) => Some(place),
             Origin::Alias { origin, .. } => origin.place(),
-            Origin::Flag { .. } | Origin::BuiltIn(_) => None,
+            Origin::Preset { .. } | Origin::Flag { .. } | Origin::BuiltIn(_) => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::compile::decide::{self, Decisions};
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{self, Base, Plan};
 use crate::compile::policy::{Policy, opens_unsafe_root};
-use crate::compile::resolve::{self, Match, Resolution};
+use crate::compile::resolve::{self, Match, PresetVariable, Resolution};
 use crate::compile::{Compiled, Request, environment};
 use crate::diagnostic::Diagnostics;
 use crate::host::{FileKind, Host, Session};
@@ -24,7 +24,8 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     layers.layers.retain(|layer| !layer.needs_trust);
     let (policy, changed) = policy(session, &layers, full, layer, request);
     let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
-    let (mut decisions, mut plan) = planned(&resolution, &layers, session, optimize);
+    let variables = resolve::preset_variables(host, &layers.project, &policy);
+    let (mut decisions, mut plan) = planned(&resolution, &layers, session, variables.clone(), optimize);
     let refused: BTreeSet<_> = decisions
         .iter()
         .filter(|(path, decision)| plan::is_refused_through_link(&plan, path, decision, &decisions))
@@ -32,10 +33,11 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
         .collect();
     if !refused.is_empty() {
         resolution.matches.retain(|found| found.rule.access != Access::Rw || !refused.contains(&found.path));
-        (decisions, plan) = planned(&resolution, &layers, session, optimize);
+        (decisions, plan) = planned(&resolution, &layers, session, variables, optimize);
     }
     let is_same = layer.config.env == Env::default()
         && layer.config.docker.is_none()
+        && policy.presets.keys().eq(full.policy.presets.keys())
         && environment::is_same(session, &plan, &full.plan);
     let environment = if is_same {
         full.environment.clone()
@@ -45,7 +47,13 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     Compiled { layers, policy, resolution, decisions, plan, environment, guard: false, as_root: full.as_root }
 }
 
-fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize: bool) -> (Decisions, Plan) {
+fn planned(
+    resolution: &Resolution,
+    layers: &Layers,
+    session: &Session,
+    variables: Vec<PresetVariable>,
+    optimize: bool,
+) -> (Decisions, Plan) {
     let decisions = decide::decide(resolution, layers, &mut Diagnostics::default());
     let base = Base {
         uid: session.uid,
@@ -54,6 +62,7 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
         own_files: &layers.own_files,
         git_exclude: resolution.git_exclude.as_ref(),
         second_places: &resolution.second_places,
+        variables,
     };
     let plan = plan::plan(&decisions, &base, optimize);
     (decisions, plan)

@@ -184,3 +184,45 @@ fn without_codes(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |all, part| all + part.split_once('m').map_or("", |(_, rest)| rest))
 }
+
+#[test]
+fn the_fate_of_a_variable_is_explained_without_its_value() {
+    let place = Place::in_tmp();
+    let explain = |words: &[&str]| {
+        let mut command = place.agent_sandbox();
+        command.env("GITHUB_TOKEN", "not-to-be-shown").env("OPENAI_API_KEY", "not-to-be-shown");
+        Ran::of(&command.arg("explain").args(words).output().unwrap())
+    };
+    let names = ["--env", "GITHUB_TOKEN", "--env", "OPENAI_API_KEY", "--env", "DISPLAY", "--env", "HOME"];
+    let text = explain(&names);
+    assert_eq!((text.code, text.err.as_str()), (Some(0), ""));
+    assert_eq!(
+        text.out,
+        "GITHUB_TOKEN: unset (the command does not get it)\n  \
+           rule    *_TOKEN  [@secrets]\n  \
+           source  names by which programs and CI services call tokens, passwords and keys\n  \
+           open    `pass = [\"GITHUB_TOKEN\"]` in `[env]`; in a project's file this needs consent\n\n\
+         OPENAI_API_KEY: passed (the command gets your value)\n  \
+           rule    OPENAI_API_KEY  [@agents]\n  \
+           source  Codex, \"Authentication\" and \"Non-interactive mode\"\n\n\
+         DISPLAY: unset (the command does not get it)\n  \
+           now     you do not have it: this is what would become of it\n  \
+           rule    the display sees your keys and your screen\n  \
+           open    `pass = [\"DISPLAY\"]` in `[env]`; in a project's file this needs consent\n\n\
+         HOME: passed (the command gets your value)\n  \
+           rule    every program needs it\n"
+    );
+    let json = checked("explain", &explain(&[&names[..], &["--json", "."]].concat()));
+    let variables = json["variables"].as_array().unwrap();
+    let fates: Vec<_> = variables.iter().map(|one| one["fate"].as_str().unwrap()).collect();
+    assert_eq!(fates, ["unset", "passed", "unset", "passed"]);
+    assert_eq!(
+        (&variables[0]["preset"]["pattern"], &variables[2]["caller-has-it"]),
+        (&"*_TOKEN".into(), &false.into())
+    );
+    assert_eq!(json["paths"][0]["access"], "rw");
+    assert!(!json.to_string().contains("not-to-be-shown"));
+    let mistake = explain(&["--env", "A=b"]);
+    assert_eq!(mistake.code, Some(125));
+    assert!(mistake.err.contains("error[invalid-value]: `A=b` cannot be the name of a variable"), "{}", mistake.err);
+}

@@ -85,6 +85,7 @@ cases! {
     WritablePath a_writable_folder_on_path_is_pointed_out
         found_as(["home/u/proj/bin/"], "", &with_path("/usr/bin:/home/u/proj/bin"));
     WritablePath a_missing_folder_on_path_is_pointed_out found_as([], "", &with_path("bin"));
+    SharedStore a_store_that_is_linked_into_projects_is_pointed_out found(["home/u/.cache/uv/archive/"], "");
     AlreadyThere a_policy_is_not_overwritten
         init(|place| place.write("home/code/project/.agent-sandbox.toml", ""));
     InitFailed a_policy_cannot_be_written_in_a_folder_of_somebody_else init(close);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use agent_sandbox::audit::explain::{Explained, Explainer};
+use agent_sandbox::audit::explain::{Explained, Explainer, variable};
 use agent_sandbox::audit::show::show;
 use agent_sandbox::cli::{self, Folding, Paint};
 use agent_sandbox::compile::request::Request;
@@ -30,7 +30,7 @@ const HOST: [&str; 12] = [
 
 fn answer(words: &[&str]) -> String {
     let tree = Tree::new(HOST);
-    let env = [("HOME", "/home/ada"), ("PATH", "/usr/bin"), ("SSH_AUTH_SOCK", "/tmp/agent")];
+    let env = [("HOME", "/home/ada"), ("PATH", "/usr/bin"), ("SSH_AUTH_SOCK", "/tmp/agent"), ("GITHUB_TOKEN", "x")];
     let session = Session {
         cwd: abs("/home/ada/shop"),
         uid: 1000,
@@ -40,11 +40,15 @@ fn answer(words: &[&str]) -> String {
     let (compiled, diagnostics) = tree.compile_as(&session, &Request::default());
     let compiled = compiled.filter(|_| !diagnostics.has_errors()).unwrap();
     match words {
+        ["explain", "--env", name] => {
+            let variables = vec![variable(&session, &compiled, name.as_ref())];
+            cli::explained(&Explained { variables, ..Explained::default() }, Paint(false))
+        }
         ["explain", asked @ ..] => {
             let host = tree.host();
             let explainer = Explainer::new(&host, &compiled);
             let paths = asked.iter().map(|asked| explainer.explain(asked.as_ref()).map_err(|d| d.message).unwrap());
-            cli::explained(&Explained { paths: paths.collect() }, Paint(false))
+            cli::explained(&Explained { paths: paths.collect(), ..Explained::default() }, Paint(false))
         }
         ["show", "--depth", depth] => {
             cli::shown(&show(&compiled), Folding { depth: depth.parse().ok(), ..Folding::default() }, Paint(false))
@@ -66,5 +70,5 @@ fn what_the_readme_shows_of_explain_and_show_is_what_they_answer() {
         assert!(shown.trim_end() == answer.trim_end(), "README.md:{}: `{asked}` answers:\n{answer}", block.line);
         count += 1;
     }
-    assert_eq!(count, 2, "one for each");
+    assert_eq!(count, 3, "each of them");
 }

@@ -23,6 +23,7 @@ everywhere!(
     the_json_form_gives_the_environment_of_a_run_and_of_the_model,
     a_library_of_the_policy_is_not_loaded_into_bwrap,
     a_variable_of_the_loader_reaches_the_command_alone,
+    a_preset_sets_variables_for_programs_that_are_here,
 );
 
 /// Writes a policy with these lines in `[env]`.
@@ -104,6 +105,24 @@ fn what_leads_to_the_host_is_unset(place: &Place) {
     for name in OF_THE_HOST {
         assert_eq!(with.get(OsStr::new(name)), Some(&"of-the-caller".into()), "{name} passes on request");
     }
+}
+
+/// Where the store of uv exists, and not over the caller's own value.
+fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
+    let presets = |entries: &str| {
+        place.write("home/.config/agent-sandbox/config.toml", format!("[filesystem]\npresets = {entries}\n"));
+    };
+    presets("[]");
+    let get = |command: &mut Command, name: &str| inside(command).get(OsStr::new(name)).cloned();
+    assert_eq!(get(&mut sandbox(place), "UV_LINK_MODE"), None);
+    place.write("home/.cache/uv/CACHEDIR.TAG", "");
+    assert_eq!(get(&mut sandbox(place), "UV_LINK_MODE"), Some("copy".into()));
+    assert_eq!(get(sandbox(place).env("UV_LINK_MODE", "clone"), "UV_LINK_MODE"), Some("clone".into()));
+    presets("['@caches-apart']");
+    assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), Some("/tmp/uv-cache".into()));
+    // Another user may own the folder in a `/tmp` that all share.
+    presets("['@caches-apart']\ntmp = 'host'");
+    assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), None);
 }
 
 /// The kernel keeps what each process was started with, bwrap's own included.

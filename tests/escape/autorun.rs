@@ -20,6 +20,19 @@ const PROJECT: &[&str] = &[
     ".codex/config.toml",
     ".gitmodules",
     ".husky/pre-commit",
+    ".hg/hgrc",
+    ".jj/repo/config.toml",
+    ".sl/config",
+    ".helix/languages.toml",
+    ".direnv/flake-profile.rc",
+    "team.code-workspace",
+    "mise.toml",
+    "mise.local.toml",
+    "mise.ci.toml",
+    ".Rprofile",
+    ".kiro/hooks/save.kiro.hook",
+    ".qwen/settings.json",
+    "crush.json",
 ];
 
 const HOME: &[&str] = &[
@@ -38,6 +51,9 @@ const CACHES_AND_AGENTS: &[&str] = &[
     ".gradle/init.d/init.gradle",
     ".m2/settings.xml",
     "go/bin/tool",
+    ".cache/node/corepack/v1/pnpm/9.0.0/bin/pnpm.cjs",
+    ".cache/fish/generated_completions/git.fish",
+    ".cache/zsh/zcompdump-5.9",
     ".npm/bin/tool",
     ".claude/settings.json",
     ".claude/hooks/start.sh",
@@ -71,7 +87,7 @@ fn changing_what_is_run_from_caches_and_agents(scene: &Scene) -> Verdict {
     if scene.is_control() {
         scene.policy(
             BASE_ONLY,
-            "rw = ['~/.cargo', '~/.gradle', '~/.m2', '~/go', '~/.npm', '~/.claude', '~/.codex', '~/.pi']",
+            "rw = ['~/.cache', '~/.cargo', '~/.gradle', '~/.m2', '~/go', '~/.npm', '~/.claude', '~/.codex', '~/.pi']",
         );
     } else {
         scene.policy(DEFAULTS, "");
@@ -110,10 +126,14 @@ fn making<'p>(scene: &Scene, flags: &[&str], paths: &[&'p str]) -> Vec<&'p str> 
 /// The default presets let a command make these, and the run reports them.
 fn making_files_that_are_obeyed_without_a_word(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    let script = "echo planted >.envrc; echo planted >.mcp.json; mkdir .husky .devcontainer; echo done";
+    let script = "echo planted >.envrc; echo planted >.mcp.json; echo planted >.Rprofile; echo planted >mise.local.toml; \
+                  mkdir .husky .devcontainer .helix .kiro; echo done";
     let ran = scene.attack("sh", &["-c", script]).completed();
     assert!(scene.bytes(".envrc").is_some(), "{ran:?}");
     let silent: Vec<_> =
-        [".envrc", ".mcp.json", ".husky", ".devcontainer"].into_iter().filter(|name| !ran.err.contains(name)).collect();
+        [".envrc", ".mcp.json", ".husky", ".devcontainer", ".Rprofile", "mise.local.toml", ".helix", ".kiro"]
+            .into_iter()
+            .filter(|name| !ran.err.contains(name))
+            .collect();
     Verdict::broken_if(!silent.is_empty(), format!("not a word about {silent:?}: {}", ran.err))
 }

@@ -1,4 +1,5 @@
 use agent_sandbox::compile::request::Request;
+use agent_sandbox::diagnostic::Diagnostics;
 use agent_sandbox::trust;
 
 use crate::support::{Tree, session};
@@ -387,4 +388,25 @@ fn a_socket_that_shows_can_be_used() {
             "socket `/home/u/.run/agent`: hidden → can be used (.agent-sandbox.toml:1:12)",
         ],
     );
+}
+
+#[test]
+fn a_variable_that_looks_like_a_credential_needs_consent_to_pass() {
+    let opens = |text: &str| {
+        let tree = tree();
+        tree.add(&format!("{FILE} = {text}"));
+        let mut session = session("/home/u/proj");
+        for name in ["GITHUB_TOKEN", "OPENAI_API_KEY", "LANG"] {
+            session.env.insert(name.into(), "x".into());
+        }
+        let mut diagnostics = Diagnostics::default();
+        let judged = trust::compile(&tree.host(), &session, &Request::default(), &mut diagnostics).unwrap();
+        let grants = judged.widening.map(|widening| widening.grants).unwrap_or_default();
+        grants.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let token = |at: &str| format!("variable `GITHUB_TOKEN`: given to the command ({at})");
+    assert_eq!(opens("[env]\npass = ['GITHUB_TOKEN']\n"), [token(".agent-sandbox.toml:2:9")]);
+    assert_eq!(opens("[env]\npass = ['OPENAI_API_KEY', 'LANG']\n"), [""; 0]);
+    let without = opens("[filesystem]\npresets = ['!@secrets']\nexclude = ['.env', '~/.ssh']\n");
+    assert!(without.iter().any(|grant| grant.contains("`GITHUB_TOKEN`")), "{without:?}");
 }

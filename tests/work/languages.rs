@@ -1,7 +1,7 @@
 //! Building and testing.
 
 use crate::sandbox::write;
-use crate::support::{Place, stderr};
+use crate::support::{Place, stderr, stdout};
 use crate::{inside, need, output_inside, outside};
 
 for_both!(
@@ -11,7 +11,11 @@ for_both!(
     a_package_is_installed_with_pip,
 );
 // The toolchain that built the tests may lie in a home that nobody else can enter.
-for_root!(a_crate_is_built_and_tested, a_program_is_not_installed_on_the_path_of_the_host);
+for_root!(
+    a_crate_is_built_and_tested,
+    a_program_is_not_installed_on_the_path_of_the_host,
+    placeholders_do_not_disturb_cargo_and_maven,
+);
 
 fn a_program_in_c_is_made(place: &Place) {
     need("make");
@@ -102,4 +106,23 @@ fn a_program_is_not_installed_on_the_path_of_the_host(place: &Place) {
         assert!(stderr(&installed).contains("Read-only file system"), "{prepare}: {}", stderr(&installed));
         assert_eq!(outside(place, "ls -A ~/.cargo/bin 2>/dev/null || true"), "", "{prepare}");
     }
+}
+
+/// The files that stand in for missing settings are read by the tools themselves.
+fn placeholders_do_not_disturb_cargo_and_maven(place: &Place) {
+    a_crate(place);
+    outside(place, "mkdir -p ~/.cargo ~/.m2; echo '[net]' >~/.cargo/config.toml");
+    let checked = output_inside(place, "cargo check --offline");
+    assert!(checked.status.success() && !stderr(&checked).contains("warning"), "{}", stderr(&checked));
+    outside(place, "rm ~/.cargo/config.toml");
+    let checked =
+        output_inside(place, "touch src/main.rs; cargo check --offline; ls ~/.cargo/config.toml ~/.m2/settings.xml");
+    assert!(checked.status.success() && !stderr(&checked).contains("warning"), "{}", stderr(&checked));
+    let pom = "<project><modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>b</artifactId>\
+               <version>1</version><packaging>pom</packaging></project>\n";
+    write(place, "pom.xml", pom);
+    let maven = "command -v mvn >/dev/null || exit 0; mvn -B -q -o -Duser.home=$HOME validate";
+    let built = output_inside(place, maven);
+    assert!(built.status.success(), "{}{}", stdout(&built), stderr(&built));
+    assert_eq!(outside(place, "ls -A ~/.m2"), "");
 }

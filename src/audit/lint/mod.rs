@@ -12,14 +12,14 @@ pub(super) mod visible;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::presets::Library;
+use crate::compile::presets::builtin;
 use crate::compile::{Compiled, plan};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::{AbsPath, Origin};
 
 /// The codes of `lint` itself, besides those of the stages.
-pub const CODES: [Code; 13] = [
+pub const CODES: [Code; 14] = [
     Code::ShadowedRule,
     Code::UnusedRule,
     Code::UnblockedPath,
@@ -33,6 +33,7 @@ pub const CODES: [Code; 13] = [
     Code::HiddenTracked,
     Code::VisibleSocket,
     Code::WritablePath,
+    Code::SharedStore,
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +78,7 @@ impl Lint {
         visible::hard_links(host, compiled, found);
         self.is_partial = !visible::in_project_and_home(host, compiled, found);
         visible::writable_path(host, compiled, found);
+        visible::shared_stores(host, compiled, found);
         found.sort_by_cached_key(|found| match &found.diagnostic.origin {
             Some(Origin::File(place)) => (false, place.source.name.clone(), place.span.start),
             _ => (true, String::new(), 0),
@@ -136,8 +138,8 @@ pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
 
 /// Names of folders with code of others, which `@secrets` does not enter.
 pub(super) fn third_party() -> Vec<String> {
-    let library = Library::default();
-    library.get("secrets").map(|preset| preset.refinements.skip_directories.clone()).unwrap_or_default()
+    let skipped = builtin::get("secrets").map_or(&[][..], |preset| preset.skip_directories);
+    skipped.iter().map(ToString::to_string).collect()
 }
 
 /// Limit of a walk, third-party code not counted.

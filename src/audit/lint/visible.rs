@@ -9,6 +9,7 @@ use crate::audit::entry::{entry, folder_entry};
 use crate::compile::Compiled;
 use crate::compile::layers::Project;
 use crate::compile::plan::{self, View};
+use crate::compile::presets::builtin;
 use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{FileKind, Host};
@@ -172,4 +173,21 @@ fn writable_folder(project: &Project, path: &AbsPath, exists: bool) -> Diagnosti
         None => "make it read-only, or take it out of PATH".to_owned(),
     };
     Diagnostic::new(Code::WritablePath, message).help(help)
+}
+
+/// Finds stores that `@caches-apart` would close: a file in them is one file with its links in
+/// other projects.
+pub(super) fn shared_stores(host: &Host, compiled: &Compiled, findings: &mut Vec<LintFinding>) {
+    let groups = builtin::get("caches-apart").map_or(&[][..], |preset| preset.groups);
+    let stores = groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group.tool, entry.path)));
+    for (tool, path) in stores {
+        let path = compiled.layers.project.home.join(path.trim_start_matches("~/").trim_end_matches('/'));
+        let exists = host.kind(&path).is_ok_and(|kind| kind == Some(FileKind::Directory));
+        if exists && compiled.plan.view(&path) == View::HostRw {
+            let message = format!("the command can write `{path}`, and {tool} links files of it into other projects");
+            let help = "close it with `presets = [\"@caches-apart\"]` in `[filesystem]`: downloads then go to a \
+                        private folder";
+            findings.push(LintFinding::on(&path, Diagnostic::new(Code::SharedStore, message).help(help)));
+        }
+    }
 }

@@ -10,7 +10,7 @@ mod view;
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
+use crate::compile::resolve::{GitExclude, PresetVariable, Runtime, RuntimeMount, SecondPlace};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
@@ -19,7 +19,7 @@ pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
 pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
-pub use placeholders::{SecondPlaceVar, check_dangling};
+pub use placeholders::check_dangling;
 pub use view::View;
 
 /// What is put at a path, in bwrap's terms but without its spelling.
@@ -139,7 +139,8 @@ pub struct Plan {
     pub redundant: Vec<RedundantRule>,
     /// The placeholders that stand on the host while the sandbox does, parents first.
     pub placeholders: Vec<Placeholder>,
-    pub second_place_vars: Vec<SecondPlaceVar>,
+    /// Variables that presets set.
+    pub variables: Vec<PresetVariable>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
     views: PathMap<View>,
@@ -171,6 +172,7 @@ pub struct Base<'a> {
     pub own_files: &'a [OwnFile],
     pub git_exclude: Option<&'a GitExclude>,
     pub second_places: &'a [SecondPlace],
+    pub variables: Vec<PresetVariable>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
@@ -189,7 +191,8 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     if let Some(exclude) = base.git_exclude {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }
-    let second_place_vars = planner.second_places(base.second_places, decisions, &mut placeholders);
+    let mut variables = planner.second_places(base.second_places, decisions, &mut placeholders);
+    variables.extend_from_slice(&base.variables);
     placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     if base.guard.is_some() {
         planner.mask_source();
@@ -199,7 +202,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         mounts: planner.mounts,
         redundant: planner.redundant,
         placeholders,
-        second_place_vars,
+        variables,
         most_in_argv: MOST_IN_ARGV,
         views: planner.views,
     }

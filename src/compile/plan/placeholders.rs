@@ -5,19 +5,11 @@ use std::sync::Arc;
 
 use crate::compile::decide::Decisions;
 use crate::compile::placeholder::{Placeholder, ignore_line};
-use crate::compile::resolve::{GitExclude, SecondPlace};
+use crate::compile::resolve::{GitExclude, PresetVariable, SecondPlace};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule, escape_for_display};
+use crate::policy::{AbsPath, Access, LayerKind, Rule, escape_for_display};
 
 use super::{Mount, Plan, PlannedMount, Planner, View, view};
-
-/// A variable that names the folder of a second place. The caller has not set it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecondPlaceVar {
-    pub variable: String,
-    pub folder: AbsPath,
-    pub origin: Origin,
-}
 
 impl Planner {
     /// Mounts a copy of `info/exclude` that also names the covered paths of the work tree (SPEC
@@ -63,7 +55,7 @@ impl Planner {
         places: &[SecondPlace],
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
-    ) -> Vec<SecondPlaceVar> {
+    ) -> Vec<PresetVariable> {
         let mut variables = Vec::new();
         for place in places {
             let is_open = |path: &AbsPath| view::at(&self.views, path) == View::HostRw;
@@ -74,9 +66,9 @@ impl Planner {
             let mount = Mount::SecondMount { source: place.source.clone() };
             self.mounts.push(PlannedMount::of_rule(place.path.clone(), mount, Access::Rw, &place.origin));
             self.views.cover(place.path.clone(), View::HostRw);
-            variables.extend(place.env_var.clone().map(|(variable, folder)| SecondPlaceVar {
-                variable,
-                folder,
+            variables.extend(place.env_var.clone().map(|(name, folder)| PresetVariable {
+                name,
+                value: folder.as_os_str().to_owned(),
                 origin: place.origin.clone(),
             }));
         }

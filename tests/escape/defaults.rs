@@ -1,0 +1,191 @@
+//! What the built-in presets protect without a rule of the user.
+
+use crate::outcome::Verdict;
+use crate::scene::{CANARY, DEFAULTS, ORIGINAL, Scene, run, words};
+
+for_everybody!("caches-preset": making_settings_that_build_tools_obey);
+for_everybody!("agents-preset": changing_what_agents_run, making_what_agents_load);
+for_everybody!("caches-apart-preset": changing_another_project_through_a_store);
+for_everybody!("git-preset": making_settings_of_a_program_that_reads_git_folders);
+for_everybody!("secrets-preset":
+    reading_tokens_of_services_on_loopback,
+    reading_copies_of_a_hidden_file,
+    reading_credentials_from_the_environment,
+);
+
+/// Settings that the host's next build obeys. Their folders exist and are writable.
+const SETTINGS: &[&str] = &[
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".gradle/init.d/init.gradle",
+    ".gradle/init.gradle",
+    ".gradle/init.gradle.kts",
+    ".gradle/gradle.properties",
+    ".m2/settings.xml",
+    ".m2/toolchains.xml",
+    ".m2/extensions.xml",
+    ".bun/_bun",
+];
+
+fn making_settings_that_build_tools_obey(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    for folder in [".cargo", ".gradle", ".m2", ".bun"] {
+        scene.write_home(format!("{folder}/cache"), "");
+    }
+    making(scene, SETTINGS)
+}
+
+/// Makes what is missing in the home. What a run puts there itself is gone after it.
+fn making(scene: &Scene, paths: &[&str]) -> Verdict {
+    let paths: Vec<_> = paths.iter().map(|path| scene.home().join(path)).collect();
+    let ran = scene.attack("write.py", &paths).completed();
+    let made: Vec<_> = paths.iter().filter(|path| path.exists()).collect();
+    verdict(scene, made.len(), paths.len(), format!("made: {made:?}\n{}", ran.out))
+}
+
+/// One of many is enough to break the product. The control must reach all of them: a path that no
+/// mitigation is needed for proves nothing.
+fn verdict(scene: &Scene, reached: usize, all: usize, what: String) -> Verdict {
+    Verdict::broken_if(if scene.is_control() { reached == all } else { reached > 0 }, what)
+}
+
+/// Code of agents that the host runs or sources, as it lies there before the run.
+const CODE: &[&str] = &[
+    ".claude/shell-snapshots/snapshot-bash-1700000000000-abc.sh",
+    ".claude/session-env/session/hook-0.sh",
+    ".claude/plugins/market/plugin/hooks.json",
+    ".codex/plugins/cache/plugin/hooks.json",
+    ".codex/packages/standalone/codex",
+    ".pi/agent/npm/package/index.js",
+    ".local/share/opencode/bin/server",
+    ".gemini/extensions/extension/gemini-extension.json",
+    ".cursor/extensions/extension/index.js",
+];
+
+fn changing_what_agents_run(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    for path in CODE {
+        scene.write_home(path, ORIGINAL);
+    }
+    let paths: Vec<_> = CODE.iter().map(|path| scene.home().join(path)).collect();
+    let ran = scene.attack("write.py", &paths).completed();
+    let changed: Vec<_> = paths.iter().filter(|path| scene.changed(path)).collect();
+    verdict(scene, changed.len(), paths.len(), format!("changed: {changed:?}\n{}", ran.out))
+}
+
+/// Code that agents load by themselves, in folders that are missing before the run.
+fn making_what_agents_load(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    for folder in [".claude", ".codex", ".pi/agent", ".gemini", ".cursor"] {
+        scene.write_home(format!("{folder}/history"), "");
+    }
+    making(
+        scene,
+        &[
+            ".claude/plugins/plugin/hooks.json",
+            ".claude/skills/skill/SKILL.md",
+            ".codex/hooks.json",
+            ".codex/plugins/cache/plugin/hooks.json",
+            ".codex/rules/all.rules",
+            ".pi/agent/npm/package/index.js",
+            ".pi/agent/skills/skill/SKILL.md",
+            ".gemini/extensions/extension/gemini-extension.json",
+            ".gemini/skills/skill/SKILL.md",
+            ".cursor/plugins/plugin/index.js",
+            ".cursor/extensions/extension/index.js",
+        ],
+    )
+}
+
+/// A package manager has linked a file of its store into another project, which is read-only.
+fn changing_another_project_through_a_store(scene: &Scene) -> Verdict {
+    scene.policy("presets = [\"@caches-apart\"]", "");
+    let stores = [".cache/uv/archive/module.py", ".local/share/pnpm/store/v10/index.js", ".bun/install/cache/index.js"];
+    let linked: Vec<_> = stores.iter().enumerate().map(|(at, _)| scene.home().join(format!("other/{at}"))).collect();
+    scene.write_home("other/README", "");
+    for (store, linked) in stores.iter().zip(&linked) {
+        scene.write_home(store, ORIGINAL);
+        std::fs::hard_link(scene.home().join(store), linked).unwrap();
+    }
+    let paths: Vec<_> = stores.iter().map(|path| scene.home().join(path)).collect();
+    let ran = scene.attack("write.py", &paths).completed();
+    let changed: Vec<_> = linked.iter().filter(|path| scene.changed(path)).collect();
+    verdict(scene, changed.len(), paths.len(), format!("changed: {changed:?}\n{}", ran.out))
+}
+
+/// lazygit runs the commands that `.git/lazygit.yml` names.
+fn making_settings_of_a_program_that_reads_git_folders(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    scene.write_home(".config/lazygit/config.yml", "");
+    scene.host(&["git", "init", "-q", "."]);
+    let path = scene.project().join(".git/lazygit.yml");
+    let ran = scene.attack("write.py", &[&path]).completed();
+    Verdict::broken_if(path.exists(), ran.out)
+}
+
+/// A command with the network reaches what listens on loopback, so the token must be out of sight.
+fn reading_tokens_of_services_on_loopback(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let tokens = [
+        ".local/share/jupyter/runtime/jpserver-1.json",
+        ".claude/ide/40000.lock",
+        ".config/code-server/config.yaml",
+        ".config/syncthing/config.xml",
+        ".local/state/syncthing/config.xml",
+        ".emacs.d/server/server",
+        ".vscode-server/.abc.token",
+        ".config/JetBrains/IntelliJIdea2025.1/user.web.token",
+        ".Xauthority",
+        ".config/pulse/cookie",
+    ];
+    reading_in_home(scene, &tokens)
+}
+
+fn reading_in_home(scene: &Scene, paths: &[&str]) -> Verdict {
+    for path in paths {
+        scene.write_home(path, format!("{CANARY}\n"));
+    }
+    let paths: Vec<_> = paths.iter().map(|path| scene.home().join(path)).collect();
+    let ran = scene.attack("look.py", &paths).completed();
+    verdict(scene, ran.out.matches(CANARY).count(), paths.len(), ran.out)
+}
+
+/// Editors and people leave copies of `.env` beside it, and editors keep histories in the home.
+fn reading_copies_of_a_hidden_file(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let copies = [".env~", "#.env#", ".env.swp", ".env-old", ".env_2024", ".env.bak", "..env.kate-swp", "sub/.env.un~"];
+    for copy in copies {
+        scene.write(copy, format!("{CANARY}\n"));
+    }
+    let seen = scene.attack("look.py", &["."]).completed().out.matches(CANARY).count();
+    let beside = verdict(scene, seen, copies.len(), format!("{seen} copies in the project"));
+    let histories = [
+        ".config/Code/User/History/1a2b/abcd.env",
+        ".config/Code/Backups/1/file/copy",
+        ".cache/JetBrains/IntelliJIdea2025.1/LocalHistory/changes.storageData",
+        ".local/state/nvim/undo/%home%u%project%.env",
+        ".vim/undo/%home%u%project%.env",
+        ".emacs.d/auto-save-list/.saves-1",
+    ];
+    let is_broken = |verdict: &Verdict| matches!(verdict, Verdict::Broken(_));
+    let in_home = reading_in_home(scene, &histories);
+    let both = [is_broken(&beside), is_broken(&in_home)];
+    let broken = if scene.is_control() { both == [true; 2] } else { both != [false; 2] };
+    Verdict::broken_if(broken, format!("{beside}\n{in_home}"))
+}
+
+/// The environment of a developer or a CI job. The keys of agents pass, by their names.
+fn reading_credentials_from_the_environment(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let mut command = scene.product();
+    for name in
+        ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "STRIPE_API_KEY", "CLIENT_SECRET", "PGPASSWORD"]
+    {
+        command.env(name, CANARY);
+    }
+    command.env("ANTHROPIC_API_KEY", "key-of-the-agent").arg("--");
+    words::<&str>(&mut command, "environment.py", &[]);
+    let ran = run(command).completed();
+    assert!(ran.out.contains("key-of-the-agent"), "{ran:?}");
+    Verdict::broken_if(ran.shows_canary(), ran.out)
+}
