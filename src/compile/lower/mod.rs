@@ -160,8 +160,9 @@ pub struct Machine {
 pub struct Kernel {
     /// Landlock can keep signals and abstract sockets inside (Linux 6.12).
     pub landlock: bool,
-    /// Landlock can restrict in which directories a command creates names (Linux 5.19).
-    pub landlock_dir_rights: bool,
+    /// Landlock can restrict where a command opens files for writing and changes names (Linux
+    /// 5.19).
+    pub landlock_changes: bool,
     /// seccomp can filter system calls.
     pub seccomp: bool,
 }
@@ -221,7 +222,7 @@ pub fn guard_plan(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<
         nested,
         landlock: kernel.landlock,
         // A process with this Landlock ruleset can no longer mount.
-        names: kernel.landlock_dir_rights && !nested,
+        changes: kernel.landlock_changes && !nested,
         seccomp: kernel.seccomp,
     })
 }
