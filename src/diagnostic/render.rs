@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin as Location, Paddin
 use serde::Serialize;
 
 use super::{Diagnostic, Diagnostics, Severity};
-use crate::policy::{AbsPath, Origin, Place};
+use crate::policy::{AbsPath, Origin, Place, escape_json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -211,11 +211,7 @@ fn json(diagnostic: &Diagnostic) -> String {
         paths: &diagnostic.details.paths,
         help: diagnostic.help.as_deref(),
     };
-    // JSON itself leaves U+007F–U+009F as they are, and they can only stand inside of strings.
-    serde_json::to_string(&object).unwrap_or_default().chars().fold(String::new(), |line, c| match c.is_control() {
-        true => line + &format!("\\u{:04x}", u32::from(c)),
-        false => line + c.encode_utf8(&mut [0; 4]),
-    })
+    escape_json(&serde_json::to_string(&object).unwrap_or_default())
 }
 
 fn end_of(place: &Place) -> Place {

@@ -9,7 +9,7 @@ pub mod places;
 pub mod rule;
 
 pub use origin::{Origin, Place, Source, Sourced};
-pub use path::{AbsPath, PathMap, escape_for_display};
+pub use path::{AbsPath, PathMap, escape_for_display, escape_json};
 pub use path_json::Word;
 pub use rule::{
     Access, CreateFor, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule,
