@@ -69,7 +69,7 @@ pub fn source_at(
     let content = git.ask(["cat-file".into(), "blob".into(), OsStr::from_bytes(blob).to_owned()])?;
     let name = format!("{named}:{PROJECT_FILE}");
     let problem = match content.map(String::from_utf8) {
-        Some(Ok(text)) if text.len() as u64 <= MAX_CONFIG_BYTES => return Ok(Some(Source { name, text })),
+        Some(Ok(text)) if text.len() as u64 <= MAX_CONFIG_BYTES => return Ok(Some(Source::new(name, text))),
         Some(Ok(_)) => "it is too large",
         Some(Err(_)) => "it is not UTF-8",
         None => "the repository lacks its content",

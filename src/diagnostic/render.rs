@@ -231,7 +231,7 @@ mod tests {
     /// The place of `marked` in `text`.
     fn place(text: &str, marked: &str) -> Place {
         let start = text.find(marked).unwrap_or_else(|| panic!("{marked:?} is not in {text:?}"));
-        let source = Source { name: ".agent-sandbox.toml".to_owned(), text: text.to_owned() };
+        let source = Source::new(".agent-sandbox.toml".to_owned(), text.to_owned());
         Place { source: Arc::new(source), span: start..start + marked.len() }
     }
 
@@ -269,7 +269,7 @@ error[missing-path]: `~/x` does not exist
     #[test]
     fn a_built_in_preset_is_shown_in_its_data_file() {
         let mut place = place("exclude = ['.env']\n", "'.env'");
-        place.source = Arc::new(Source { name: "presets/secrets.toml".to_owned(), text: place.source.text.clone() });
+        place.source = Arc::new(Source::new("presets/secrets.toml".to_owned(), place.source.text.clone()));
         let expected = r#"
 error[missing-path]: `~/x` does not exist
  --> presets/secrets.toml:1:12
@@ -329,7 +329,7 @@ error[missing-path]: `~/x` does not exist
     fn control_characters_of_an_untrusted_file_are_shown_and_not_sent() {
         let text = "x = 1 # \u{1b}[2J \u{7} \u{7f} \u{9b}2J \u{202e}txt\u{200f}\n";
         let mut place = place(text, "x");
-        place.source = Arc::new(Source { name: "a\u{9b}b".to_owned(), text: text.to_owned() });
+        place.source = Arc::new(Source::new("a\u{9b}b".to_owned(), text.to_owned()));
         let diagnostic = missing(&Origin::File(place)).help("not\u{1b}[2J this\r");
         let expected = "
 error[missing-path]: `~/x` does not exist
@@ -345,7 +345,7 @@ error[missing-path]: `~/x` does not exist
 
     #[test]
     fn a_place_outside_of_its_text_is_shown_at_the_end() {
-        let source = Arc::new(Source { name: "f".to_owned(), text: "é".to_owned() });
+        let source = Arc::new(Source::new("f".to_owned(), "é".to_owned()));
         let origin = Origin::File(Place { source, span: 1..99 });
         let said = rendered([missing(&origin)], PLAIN);
         assert!(said.contains("1 | é\n  | ^\n"), "{said}");

@@ -238,7 +238,7 @@ impl LayerReader<'_> {
         match read_text(self.host, file) {
             Ok(Some(text)) => {
                 self.protect(file);
-                self.add(kind, Arc::new(Source { name, text }), base, Some(file.clone()));
+                self.add(kind, Arc::new(Source::new(name, text)), base, Some(file.clone()));
                 return self.layers.last_mut();
             }
             Ok(None) => self.absent.push(file.clone()),

@@ -24,7 +24,7 @@ pub fn project_source(host: &Host, project: &Project) -> Result<Option<Source>, 
     let file = project.root.child(PROJECT_FILE);
     let name = shown_name(&file, &project.cwd);
     let text = read_text(host, &file).map_err(|problem| unreadable(&name, &problem))?;
-    Ok(text.map(|text| Source { name, text }))
+    Ok(text.map(|text| Source::new(name, text)))
 }
 
 /// The text of a configuration file; `None` if there is no file.

@@ -65,7 +65,7 @@ fn position(name: &str) -> Option<usize> {
 }
 
 fn parse(name: &'static str, text: &str, diagnostics: &mut Diagnostics) -> BuiltinPreset {
-    let source = Arc::new(Source { name: format!("built-in preset @{name}"), text: text.to_owned() });
+    let source = Arc::new(Source::new(format!("built-in preset @{name}"), text.to_owned()));
     config::parse_builtin(name, &source, diagnostics)
 }
 
