@@ -141,20 +141,34 @@ fn finish_mounts(plan: &GuardPlan, verifier: &Verifier) -> Result<(), Report> {
     Ok(())
 }
 
-fn tighten<'p>(mut steps: impl Iterator<Item = &'p Tightening>) -> Result<(), Report> {
+/// Makes the mounts of `steps`, in their order, as many at a time as there may be copies.
+fn tighten<'p>(steps: impl Iterator<Item = &'p Tightening>) -> Result<(), Report> {
+    let steps: Vec<&Tightening> = steps.collect();
+    let at_a_time = fd::raise_file_limit().saturating_sub(OTHER_FILES).max(1);
     let mut parent = LastParent::default();
-    steps.try_for_each(|step| {
-        mounts::tighten(step, &mut parent).map_err(|e| {
-            let why = format!("`{}`: {}", step.path(), reason(&e));
-            match Errno::from_io_error(&e) {
-                Some(Errno::NOSPC) => Report::MountLimit(why),
-                // The path is not what it was when the policy was compiled. Mounting on a file that
-                // was removed after it was opened gives EINVAL or ENOENT.
-                Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL) => Report::Changed(why),
-                _ => Report::Refused(why),
-            }
-        })
-    })
+    for steps in steps.chunks(at_a_time) {
+        let copies = steps.iter().map(|step| mounts::copy(step).map_err(failed(step)));
+        for (step, copy) in steps.iter().zip(copies.collect::<Result<Vec<_>, _>>()?) {
+            mounts::tighten(step, copy, &mut parent).map_err(failed(step))?;
+        }
+    }
+    fd::restore_file_limit().map_err(|e| Report::refused("the limit of open files", reason(&e)))
+}
+
+/// More than the files that the guard has open besides the copies of mounts.
+const OTHER_FILES: usize = 32;
+
+fn failed(step: &Tightening) -> impl FnOnce(io::Error) -> Report {
+    move |e| {
+        let why = format!("`{}`: {}", step.path(), reason(&e));
+        match Errno::from_io_error(&e) {
+            Some(Errno::NOSPC) => Report::MountLimit(why),
+            // The path is not what it was when the policy was compiled. Mounting on a file that was
+            // removed after it was opened gives EINVAL or ENOENT.
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL) => Report::Changed(why),
+            _ => Report::Refused(why),
+        }
+    }
 }
 
 fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {

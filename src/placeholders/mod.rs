@@ -36,6 +36,7 @@ use crate::host::nofollow::look;
 use crate::host::state_dir::StateFiles;
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::fd;
 
 use messages::{cannot_put_up, held, report_left};
 use removal::{Outcomes, sweep_dead};
@@ -63,6 +64,7 @@ pub fn put_up(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePla
     let protective = compiled.decisions.iter().filter(|(_, decision)| decision.access.is_protective());
     let relied_on: BTreeSet<&AbsPath> = protective.map(|(path, _)| path).collect();
     let items = placeholder::items(&argv.placeholders);
+    let _ = fd::raise_file_limit();
     let run = with_owner_rights(|| put_up_items(host, &state, &items, &relied_on, &mut said));
     let run = run.map_err(|error| cannot_put_up(compiled, &error))?;
     ablate::pause(Point::Placeholders("put-up"));
