@@ -34,6 +34,7 @@ class Start:
         self.name, self.argv, self.cwd, self.env = name, argv, cwd, env
         self.descriptors = list(descriptors)
         self.seconds, self.kilobytes = [], None
+        self.may_fail = False
         self.program = shutil.which(argv[0], path=env["PATH"]) or argv[0]
 
     def run(self):
@@ -46,7 +47,7 @@ class Start:
         pid = os.posix_spawn(self.program, self.argv, self.env, file_actions=actions)
         _, status = os.waitpid(pid, 0)
         taken = time.monotonic() - begun
-        if status != 0:
+        if status != 0 and not self.may_fail:
             raise SystemExit(f"bench: {self.name} failed: {self.argv}")
         return taken
 
@@ -243,6 +244,57 @@ class Bench:
             before = now
         self.policy("")
 
+    def growth(self):
+        """What a command or a policy can make many of: the time for n and for 4n. Asserts nothing."""
+        for name, count in (("worktrees", 500), ("modules", 500), ("journal", 500), ("rules", 15000), ("mistakes", 25000), ("braces", 100)):
+            before = None
+            for number in (count, 4 * count):
+                cwd = self.project(f"growth-{name}-{number}")
+                self.policy("")
+                getattr(self, f"many_{name}")(cwd, number)
+                start = self.ours("agent-sandbox", self.project(f"beside-{number}") if name == "journal" else cwd)
+                start.may_fail = name in ("mistakes", "braces")
+                start.seconds = [start.run() for _ in range(3)]
+                grows = f"{start.median / before:.1f} × the one before; linear: ≤ 4" if before else None
+                self.add(f"{number:,} {name}", start, goal=grows)
+                before = start.median
+                shutil.rmtree(cwd)
+        self.policy("")
+
+    def many_worktrees(self, cwd, number):
+        for index in range(number):
+            git_dir = f"{cwd}/.git/worktrees/w{index}"
+            for name, text in (("HEAD", "ref: refs/heads/x"), ("commondir", "../.."), ("gitdir", f"{cwd}/w{index}/.git")):
+                write(git_dir, name, text + "\n")
+            write(cwd, f"w{index}/.git", f"gitdir: {git_dir}\n")
+
+    def many_modules(self, cwd, number):
+        for index in range(number):
+            git_dir = f"{cwd}/.git/modules/m{index}"
+            write(git_dir, "HEAD", "ref: refs/heads/x\n")
+            write(git_dir, "config", "[core]\n")
+            for name in ("objects", "refs", "hooks"):
+                os.mkdir(f"{git_dir}/{name}")
+
+    def many_journal(self, cwd, number):
+        """A run with as many placeholders was killed. The next start is in another project."""
+        self.many_worktrees(cwd, number)
+        argv = [self.binary, "--", "sh", "-c", 'touch ran; sleep 600']
+        killed = subprocess.Popen(argv, cwd=cwd, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(f"{cwd}/ran"):
+            time.sleep(0.01)
+        killed.kill()
+        killed.wait()
+
+    def many_rules(self, cwd, number):
+        self.policy(f"[filesystem]\nro = {json.dumps([f'f{index}' for index in range(number)])}\n")
+
+    def many_mistakes(self, cwd, number):
+        self.policy(f"[filesystem]\nro = {json.dumps(list(range(number)))}\n")
+
+    def many_braces(self, cwd, number):
+        self.policy('[filesystem]\nro = ["' + "{a," * number + "b" + "}" * number + '"]\n')
+
     def mounts(self):
         """The caller has made 100 mounts on the host."""
         self.against_printed("host with 100 mounts of its own", self.project("mounts"), max(5, self.rounds // 2))
@@ -287,7 +339,7 @@ def as_user(words, before=""):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    cases = ["small", "lived_in", "rules", "excluded", "tree", "levels", "mounts"]
+    cases = ["small", "lived_in", "rules", "excluded", "tree", "levels", "mounts", "growth"]
     parser.add_argument("--binary", required=True, help="the agent-sandbox to measure")
     parser.add_argument("--results", help="the folder for table, CSV and plot; needs all cases")
     parser.add_argument("--rounds", type=int, default=40, help="starts of each variant of a short case (default: 40)")

@@ -166,7 +166,7 @@ type Operand = (Source, Option<String>);
 
 /// An empty file and no file give the same policy.
 fn nothing(name: String, note: Option<String>) -> Operand {
-    (Source { name, text: String::new() }, note)
+    (Source::new(name, String::new()), note)
 }
 
 fn current(host: &Host, project: &Project) -> Result<Operand, Diagnostic> {
@@ -218,7 +218,7 @@ fn read(name: &str, from: impl Read) -> Result<Operand, Diagnostic> {
         Err(e) => reason(&e),
         Ok(true) => "too large".to_owned(),
         Ok(false) => match String::from_utf8(content) {
-            Ok(text) => return Ok((Source { name: name.to_owned(), text }, None)),
+            Ok(text) => return Ok((Source::new(name.to_owned(), text), None)),
             Err(_) => "it is not UTF-8".to_owned(),
         },
     };

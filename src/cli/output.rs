@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Limits, reason, render, render_within};
 use crate::host::Host;
+use crate::policy::escape_json;
 use crate::sys::ablate::{self, Mitigation};
 
 use super::answer::Answered;
@@ -105,7 +106,7 @@ impl Output {
             Diagnostic::new(Code::OutputFailed, format!("cannot write the result as JSON: {e}"))
                 .help("ask without `--json`, and report this as a bug")
         })?;
-        self.print((text + "\n").as_bytes())
+        self.print((escape_json(&text) + "\n").as_bytes())
     }
 
     /// Prints diagnostics, with `--quiet` only errors. This ends the progress line, so callers read
@@ -150,7 +151,7 @@ impl Output {
         match self.format {
             Format::Text { .. } => self.print_error(text),
             Format::Json => {
-                let objects = text.lines().map(|line| json!({ "debug": line }).to_string() + "\n");
+                let objects = text.lines().map(|line| escape_json(&json!({ "debug": line }).to_string()) + "\n");
                 self.print_error(&objects.collect::<String>());
             }
         }

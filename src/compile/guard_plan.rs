@@ -26,8 +26,9 @@ pub struct GuardPlan {
     pub nested: bool,
     /// Landlock keeps abstract sockets and signals within the sandbox.
     pub landlock: bool,
-    /// Landlock lets the command create, remove and rename names in writable places only.
-    pub names: bool,
+    /// Landlock lets the command open files for writing, and create, remove and rename names, in
+    /// writable places only.
+    pub changes: bool,
     /// A seccomp filter refuses system calls that reach past the sandbox.
     pub seccomp: bool,
 }

@@ -114,7 +114,7 @@ impl Compiled {
     fn lacking(&self, machine: &Machine) -> Vec<(Protection, String)> {
         let kernel = machine.kernel;
         let has_guard = self.guard || !self.policy.require.contains_key(&Protection::Guard);
-        let has_landlock = kernel.landlock && kernel.landlock_dir_rights;
+        let has_landlock = kernel.landlock && kernel.landlock_changes;
         let all = [
             (has_guard, Protection::Guard, "`--no-guard` is set"),
             (kernel.seccomp, Protection::Seccomp, "this kernel has none"),

@@ -15,10 +15,12 @@ pub(crate) use quoting::{quote, shell_quote};
 pub use render::{Format, Limits, render, render_within};
 pub use wording::{listed, nearest, or_none, reason};
 
+use std::collections::HashSet;
+
 use crate::policy::{AbsPath, Origin};
 
 #[must_use]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     pub code: Code,
     pub message: String,
@@ -30,7 +32,7 @@ pub struct Diagnostic {
 }
 
 /// What would make the message too long.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Details {
     /// One line each.
     pub notes: Vec<String>,
@@ -77,23 +79,32 @@ impl Diagnostic {
 /// The diagnostics of all stages in their order. They are collected, so that one run shows every
 /// mistake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Diagnostics(Vec<Diagnostic>);
+pub struct Diagnostics {
+    all: Vec<Diagnostic>,
+    /// Those of `all`. A policy can have a hundred thousand mistakes.
+    known: HashSet<Diagnostic>,
+}
 
 impl Diagnostics {
     pub fn push(&mut self, diagnostic: Diagnostic) {
         // Several rules may meet one obstacle, such as an unreadable folder.
-        if !self.0.contains(&diagnostic) {
-            self.0.push(diagnostic);
+        if self.known.insert(diagnostic.clone()) {
+            self.all.push(diagnostic);
         }
     }
 
     /// Drops those that have been shown.
     pub(crate) fn forget(&mut self, shown: &Self) {
-        self.0.retain(|diagnostic| !shown.0.contains(diagnostic));
+        self.retain(|diagnostic| !shown.known.contains(diagnostic));
     }
 
     pub(crate) fn keep_errors(&mut self) {
-        self.0.retain(|diagnostic| diagnostic.severity() == Severity::Error);
+        self.retain(|diagnostic| diagnostic.severity() == Severity::Error);
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&Diagnostic) -> bool) {
+        self.all.retain(&is_kept);
+        self.known.retain(is_kept);
     }
 
     pub fn has_errors(&self) -> bool {
@@ -101,15 +112,15 @@ impl Diagnostics {
     }
 
     pub fn first_error(&self) -> Option<&Diagnostic> {
-        self.0.iter().find(|diagnostic| diagnostic.severity() == Severity::Error)
+        self.all.iter().find(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.0.iter()
+        self.all.iter()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 }
 

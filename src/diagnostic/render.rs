@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin as Location, Paddin
 use serde::Serialize;
 
 use super::{Diagnostic, Diagnostics, Severity};
-use crate::policy::{AbsPath, Origin, Place};
+use crate::policy::{AbsPath, Origin, Place, escape_json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -210,11 +210,7 @@ fn json(diagnostic: &Diagnostic) -> String {
         paths: &diagnostic.details.paths,
         help: diagnostic.help.as_deref(),
     };
-    // JSON itself leaves U+007F–U+009F as they are, and they can only stand inside of strings.
-    serde_json::to_string(&object).unwrap_or_default().chars().fold(String::new(), |line, c| match c.is_control() {
-        true => line + &format!("\\u{:04x}", u32::from(c)),
-        false => line + c.encode_utf8(&mut [0; 4]),
-    })
+    escape_json(&serde_json::to_string(&object).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -230,7 +226,7 @@ mod tests {
     /// The place of `marked` in `text`.
     fn place(text: &str, marked: &str) -> Place {
         let start = text.find(marked).unwrap_or_else(|| panic!("{marked:?} is not in {text:?}"));
-        let source = Source { name: ".agent-sandbox.toml".to_owned(), text: text.to_owned() };
+        let source = Source::new(".agent-sandbox.toml".to_owned(), text.to_owned());
         Place { source: Arc::new(source), span: start..start + marked.len() }
     }
 
@@ -311,7 +307,7 @@ error[missing-path]: `~/x` does not exist
     fn control_characters_of_an_untrusted_file_are_shown_and_not_sent() {
         let text = "x = 1 # \u{1b}[2J \u{7} \u{7f} \u{9b}2J \u{202e}txt\u{200f}\n";
         let mut place = place(text, "x");
-        place.source = Arc::new(Source { name: "a\u{9b}b".to_owned(), text: text.to_owned() });
+        place.source = Arc::new(Source::new("a\u{9b}b".to_owned(), text.to_owned()));
         let diagnostic = missing(&Origin::File(place)).help("not\u{1b}[2J this\r");
         let expected = "
 error[missing-path]: `~/x` does not exist
@@ -327,7 +323,7 @@ error[missing-path]: `~/x` does not exist
 
     #[test]
     fn a_place_outside_of_its_text_is_shown_at_the_end() {
-        let source = Arc::new(Source { name: "f".to_owned(), text: "é".to_owned() });
+        let source = Arc::new(Source::new("f".to_owned(), "é".to_owned()));
         let origin = Origin::File(Place { source, span: 1..99 });
         let said = rendered([missing(&origin)], PLAIN);
         assert!(said.contains("1 | é\n  | ^\n"), "{said}");

@@ -19,7 +19,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use ::landlock::RulesetError;
-use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
 use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet, Tightening};
@@ -27,6 +26,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Format, exit_code, reason, rend
 use crate::host::LastParent;
 use crate::policy::{AbsPath, escape_for_display, places, sha256};
 use crate::sys::ablate::{self, Mitigation};
+use crate::sys::landlock::Changes;
 use crate::sys::signals::SignalMask;
 use crate::sys::{capabilities, fd, landlock, namespaces, seccomp};
 use report::{Answer, Report, refusal};
@@ -140,20 +140,34 @@ fn finish_mounts(plan: &GuardPlan, verifier: &Verifier) -> Result<(), Report> {
     Ok(())
 }
 
-fn tighten<'p>(mut steps: impl Iterator<Item = &'p Tightening>) -> Result<(), Report> {
+/// Makes the mounts of `steps`, in their order, as many at a time as there may be copies.
+fn tighten<'p>(steps: impl Iterator<Item = &'p Tightening>) -> Result<(), Report> {
+    let steps: Vec<&Tightening> = steps.collect();
+    let at_a_time = fd::raise_file_limit().saturating_sub(OTHER_FILES).max(1);
     let mut parent = LastParent::default();
-    steps.try_for_each(|step| {
-        mounts::tighten(step, &mut parent).map_err(|e| {
-            let why = format!("`{}`: {}", step.path(), reason(&e));
-            match Errno::from_io_error(&e) {
-                Some(Errno::NOSPC) => Report::MountLimit(why),
-                // The path is not what it was when the policy was compiled. Mounting on a file that
-                // was removed after it was opened gives EINVAL or ENOENT.
-                Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL) => Report::Changed(why),
-                _ => Report::Refused(why),
-            }
-        })
-    })
+    for steps in steps.chunks(at_a_time) {
+        let copies = steps.iter().map(|step| mounts::copy(step).map_err(failed(step)));
+        for (step, copy) in steps.iter().zip(copies.collect::<Result<Vec<_>, _>>()?) {
+            mounts::tighten(step, copy, &mut parent).map_err(failed(step))?;
+        }
+    }
+    fd::restore_file_limit().map_err(|e| Report::refused("the limit of open files", reason(&e)))
+}
+
+/// More than the files that the guard has open besides the copies of mounts.
+const OTHER_FILES: usize = 32;
+
+fn failed(step: &Tightening) -> impl FnOnce(io::Error) -> Report {
+    move |e| {
+        let why = format!("`{}`: {}", step.path(), reason(&e));
+        match Errno::from_io_error(&e) {
+            Some(Errno::NOSPC) => Report::MountLimit(why),
+            // The path is not what it was when the policy was compiled. Mounting on a file that was
+            // removed after it was opened gives EINVAL or ENOENT.
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::INVAL) => Report::Changed(why),
+            _ => Report::Refused(why),
+        }
+    }
 }
 
 fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {
@@ -188,8 +202,10 @@ fn answer(supervisor: Option<&OwnedFd>) -> Result<Answer, Report> {
 
 fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
     let scopes = plan.landlock && !ablate::is_off(Mitigation::LandlockScope);
-    if plan.names && !ablate::is_off(Mitigation::OwnNames) {
-        landlock::restrict_name_changes(writable_dirs(plan), scopes)
+    let of_names = plan.changes && !ablate::is_off(Mitigation::OwnNames);
+    let of_content = plan.changes && !ablate::is_off(Mitigation::OwnWrites);
+    if of_names || of_content {
+        landlock::restrict_changes(writable_places(plan), Changes { of_names, of_content }, scopes)
     } else if scopes {
         landlock::restrict_scopes()
     } else {
@@ -197,19 +213,17 @@ fn restrict(plan: &GuardPlan) -> Result<(), RulesetError> {
     }
 }
 
-/// The directories in and below which the command may create names, as far as mounts let it. One
-/// that lies in another is left out. They are opened one at a time, because a policy may have more
-/// of them than a process may open files.
-fn writable_dirs(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
+/// The files that the command may write, and the directories in and below which it may, as far as
+/// mounts let it. A place that lies in another is left out. They are opened one at a time, because
+/// a policy may have more of them than a process may open files.
+fn writable_places(plan: &GuardPlan) -> impl Iterator<Item = OwnedFd> {
     let mut last: Option<&AbsPath> = None;
     plan.expect.iter().filter_map(move |expected| {
         let is_open = matches!(expected.access, Expectation::Rw | Expectation::Own);
         if !is_open || last.is_some_and(|last| expected.path.is_within(last)) {
             return None;
         }
-        let is_directory =
-            |opened: &OwnedFd| fstat(opened).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
-        let opened = mounts::open(&expected.path).ok().filter(is_directory)?;
+        let opened = mounts::open(&expected.path).ok()?;
         last = Some(&expected.path);
         Some(opened)
     })

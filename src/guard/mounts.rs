@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_bind_recursive,
-    mount_change, mount_remount, move_mount, open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change, mount_remount,
+    move_mount, open_tree,
 };
 use rustix::process::getuid;
 
@@ -23,24 +23,38 @@ pub(super) fn detach_from_host() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// Makes one mount of the overflow list. `parent` is the directory of the last mask.
-pub(super) fn tighten(step: &Tightening, parent: &mut LastParent) -> io::Result<()> {
-    match step {
-        Tightening::Mask(path) => mask(path, parent),
-        Tightening::MaskIfThere(path) => mask(path, parent).or_else(|e| match open(path) {
+/// The mount that `step` puts over its path: a copy of what is there. `None` if the step needs
+/// none. Copying looks at every mount in the file system around the path, so all copies are taken
+/// before the first is attached.
+pub(super) fn copy(step: &Tightening) -> io::Result<Option<OwnedFd>> {
+    let (Tightening::ReadOnly(path) | Tightening::Pin(path)) = step else { return Ok(None) };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(Some(open_tree(&open(path)?, c"", flags)?))
+}
+
+/// Makes one mount of the overflow list, of its [`copy`]. `parent` is the directory of the last
+/// mask.
+pub(super) fn tighten(step: &Tightening, copy: Option<OwnedFd>, parent: &mut LastParent) -> io::Result<()> {
+    match (step, copy) {
+        (Tightening::Mask(path), _) => mask(path, parent),
+        (Tightening::MaskIfThere(path), _) => mask(path, parent).or_else(|e| match open(path) {
             // A socket of a service comes and goes by itself.
             Err(now) if now.kind() == io::ErrorKind::NotFound || is_out_of_reach(&now, path) => Ok(()),
             _ => Err(e),
         }),
-        Tightening::Hide(path) => {
+        (Tightening::Hide(path), _) => {
             let point = open(path)?;
             Ok(mount("tmpfs", by_descriptor(&point), "tmpfs", CLOSED, c"mode=0000,size=4k")?)
         }
         // `verify` makes a read-only mount, and every mount in it, read-only.
-        Tightening::ReadOnly(path) | Tightening::Pin(path) => {
-            let point = open(path)?;
-            Ok(mount_bind_recursive(by_descriptor(&point), by_descriptor(&point))?)
+        (Tightening::ReadOnly(path) | Tightening::Pin(path), Some(copy)) => {
+            let at = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+            Ok(move_mount(&copy, c"", &open(path)?, c"", at)?)
         }
+        (Tightening::ReadOnly(_) | Tightening::Pin(_), None) => Err(io::ErrorKind::InvalidInput.into()),
     }
 }
 

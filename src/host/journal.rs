@@ -21,8 +21,8 @@ pub const RUNS: &str = "runs";
 pub const SUFFIX: &str = ".journal";
 /// The prefix of a temporary name.
 pub const TEMPORARY: &str = ".agent-sandbox-";
-/// Larger than the journal of any run.
-const MAX_BYTES: u64 = 1 << 20;
+/// Larger than the journal of any run: the kernel's number of mounts limits the placeholders.
+const MAX_BYTES: u64 = 1 << 28;
 
 /// A file or directory that a run has made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -91,7 +91,7 @@ pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Ma
 pub fn kernel() -> Kernel {
     Kernel {
         landlock: landlock::is_available(),
-        landlock_dir_rights: landlock::can_restrict_name_changes(),
+        landlock_changes: landlock::can_restrict_changes(),
         seccomp: has_seccomp(),
     }
 }

@@ -189,7 +189,7 @@ mod tests {
             proc_read_only: Vec::new(),
             nested: false,
             landlock: true,
-            names: true,
+            changes: true,
             seccomp: true,
         }
     }

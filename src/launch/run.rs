@@ -245,6 +245,7 @@ impl Sandbox {
         let Prepared { session, judged: Judged { compiled, .. }, machine, argv } = prepared;
         let host = &self.host;
         let placeholders = placeholders::put_up(host, compiled, argv)?;
+        supervisor.refuse_if_asked_to_end()?;
         let looked = look(host, argv)?;
         if let Some(path) = looked.missing() {
             return Ok(Conclusion::Changed(refusal(&format!("`{path}` is gone"))));
@@ -258,6 +259,7 @@ impl Sandbox {
             hooks.while_mounting();
         }
         ablate::pause(Point::BeforeBwrap);
+        supervisor.refuse_if_asked_to_end()?;
         let conclusion = supervisor.run(host, argv, sheet, streams, &mut hooks);
         match self.residue {
             Residue::Requested => reports(host, compiled).finish(hooks.said, front),

@@ -20,7 +20,7 @@ mod temporary;
 mod tests;
 mod trees;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 
 use rustix::fs::{AtFlags, Dir, Mode, unlinkat};
@@ -36,6 +36,7 @@ use crate::host::nofollow::look;
 use crate::host::state_dir::StateFiles;
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::fd;
 
 use messages::{cannot_put_up, held, report_left};
 use removal::{Outcomes, sweep_dead};
@@ -50,6 +51,8 @@ pub struct ActivePlaceholders {
     state: AbsPath,
     /// `None` for a run that has neither placeholders nor a journal.
     run: Option<RunPlaceholders>,
+    /// The paths of the placeholders of `run`.
+    paths: HashSet<AbsPath>,
     said: Diagnostics,
 }
 
@@ -61,10 +64,12 @@ pub fn put_up(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePla
     let protective = compiled.decisions.iter().filter(|(_, decision)| decision.access.is_protective());
     let relied_on: BTreeSet<&AbsPath> = protective.map(|(path, _)| path).collect();
     let items = placeholder::items(&argv.placeholders);
+    let _ = fd::raise_file_limit();
     let run = with_owner_rights(|| put_up_items(host, &state, &items, &relied_on, &mut said));
     let run = run.map_err(|error| cannot_put_up(compiled, &error))?;
     ablate::pause(Point::Placeholders("put-up"));
-    Ok(ActivePlaceholders { host: host.clone(), state, run, said })
+    let paths = run.iter().flat_map(|run| &run.records).map(|record| record.path.clone()).collect();
+    Ok(ActivePlaceholders { host: host.clone(), state, run, paths, said })
 }
 
 /// Runs `work` with a umask that leaves the owner all rights. Without them, the user could not
@@ -108,7 +113,7 @@ impl ActivePlaceholders {
 
     /// Whether a placeholder of this run, or one that it shares with another run, is at `path`.
     pub fn includes(&self, path: &AbsPath) -> bool {
-        self.run.as_ref().is_some_and(|run| run.records.iter().any(|record| record.path == *path))
+        self.run.is_some() && self.paths.contains(path)
     }
 
     fn remove(&mut self) -> Outcomes {
@@ -164,9 +169,8 @@ fn put_up_items(
         locked => locked.map_err(PutUpError::at(state))?,
     };
     let items = &with_missing_parents(host, items)?;
-    let is_new = |record: &&PlaceholderRecord| {
-        relied_on.contains(&record.path) && !items.iter().any(|item| item.path == record.path)
-    };
+    let known: HashSet<&AbsPath> = items.iter().map(|item| &item.path).collect();
+    let is_new = |record: &&PlaceholderRecord| relied_on.contains(&record.path) && !known.contains(&record.path);
     let alive = others.iter().filter(|other| other.is_alive).flat_map(|other| &other.journal.records);
     let mut joined = Vec::new();
     for record in alive.filter(is_new) {
@@ -188,12 +192,13 @@ fn put_up_items(
 /// them has ended. The caller holds the lock of the journals.
 fn with_missing_parents(host: &Host, items: &[PlaceholderItem]) -> Result<Vec<PlaceholderItem>, PutUpError> {
     let mut all = items.to_vec();
+    let mut known: HashSet<AbsPath> = items.iter().map(|item| item.path.clone()).collect();
     for item in items {
         for path in item.path.ancestors().skip(1) {
-            let is_known = all.iter().any(|known| known.path == path);
-            if is_known || look(host, &path).map_err(PutUpError::at(&item.path))?.is_some() {
+            if known.contains(&path) || look(host, &path).map_err(PutUpError::at(&item.path))?.is_some() {
                 break;
             }
+            known.insert(path.clone());
             all.push(PlaceholderItem { path, content: None, is_parent: true });
         }
     }

@@ -1,12 +1,15 @@
 //! Removing the placeholders of this run and of killed runs.
 
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Bound;
+
 use crate::host::Host;
 use crate::host::journal::{Intent, PlaceholderRecord, is_unchanged};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Point};
 
 use super::place::{self, RemovalOutcome};
-use super::runs::OtherRun;
+use super::runs::{OtherRun, RecordsByPath};
 
 pub(crate) type Outcomes = Vec<(AbsPath, RemovalOutcome)>;
 
@@ -40,33 +43,34 @@ pub(crate) fn remove_temporary(host: &Host, intents: &[Intent]) -> bool {
 
 /// The records of placeholders that could not be removed.
 pub(crate) fn unfinished(records: &[PlaceholderRecord], outcomes: &Outcomes) -> Vec<PlaceholderRecord> {
-    let is_stuck = |record: &&PlaceholderRecord| stuck(outcomes).any(|path| *path == record.path);
-    records.iter().filter(is_stuck).cloned().collect()
-}
-
-fn stuck(outcomes: &Outcomes) -> impl Iterator<Item = &AbsPath> {
-    outcomes.iter().filter(|(_, outcome)| matches!(outcome, RemovalOutcome::Stuck(_))).map(|(path, _)| path)
+    let is_stuck = |outcome: &RemovalOutcome| matches!(outcome, RemovalOutcome::Stuck(_));
+    let stuck = outcomes.iter().filter(|(_, outcome)| is_stuck(outcome)).map(|(path, _)| path);
+    let stuck: HashSet<&AbsPath> = stuck.collect();
+    records.iter().filter(|record| stuck.contains(&record.path)).cloned().collect()
 }
 
 /// Removes the placeholders of `records`, children first, except those that a live run or this run
 /// relies on.
-pub(crate) fn remove_all(
+pub(crate) fn remove_all<'a>(
     host: &Host,
     records: &[PlaceholderRecord],
-    others: &[OtherRun],
-    own: &[PlaceholderRecord],
+    others: &'a [OtherRun],
+    own: &'a [PlaceholderRecord],
 ) -> Outcomes {
-    let counts = |other: &&OtherRun| other.is_alive || must_stay(other, others);
-    let used = || others.iter().filter(counts).flat_map(|other| &other.journal.records).chain(own);
+    let a_run_is_alive = others.iter().any(|other| other.is_alive);
+    let counts = |other: &&OtherRun| other.is_alive || other.journal.is_held && a_run_is_alive;
+    let of_others = |other: &'a OtherRun| &other.journal.records;
+    let used = RecordsByPath::new(others.iter().filter(counts).flat_map(of_others).chain(own));
+    let all = RecordsByPath::new(others.iter().flat_map(of_others).chain(own));
     let is_used =
-        |record: &PlaceholderRecord| used().any(|used| used.path == record.path && used.identity == record.identity);
+        |record: &PlaceholderRecord| used.at(&record.path).iter().any(|used| used.identity == record.identity);
     // A killed run may have noted a placeholder that it could not rename, because another run had
     // put up its own.
     let is_of_another = |record: &PlaceholderRecord| {
-        let all = others.iter().flat_map(|other| &other.journal.records).chain(own);
-        let mut others = all.filter(|other| other.path == record.path && other.identity != record.identity);
+        let mut others = all.at(&record.path).iter().filter(|other| other.identity != record.identity);
         others.any(|other| is_unchanged(host, other))
     };
+    let mut stuck: BTreeSet<&AbsPath> = BTreeSet::new();
     let mut outcomes = Vec::new();
     for record in records.iter().rev() {
         let mut outcome = if is_used(record) {
@@ -79,10 +83,20 @@ pub(crate) fn remove_all(
         ablate::pause(Point::Placeholders("first-removed"));
         // The directory is not empty because of the stuck placeholder in it, and goes with that.
         let is_kept = matches!(outcome, RemovalOutcome::Filled | RemovalOutcome::Left(_));
-        if is_kept && stuck(&outcomes).any(|path| path.is_below(&record.path)) {
+        if is_kept && holds_one_of(&record.path, &stuck) {
             outcome = RemovalOutcome::Stuck("something in it could not be removed".to_owned());
+        }
+        if matches!(outcome, RemovalOutcome::Stuck(_)) {
+            stuck.insert(&record.path);
         }
         outcomes.push((record.path.clone(), outcome));
     }
     outcomes
+}
+
+/// Whether one of `paths` lies below `directory`. Those that do follow it directly in the order of
+/// paths.
+pub(crate) fn holds_one_of(directory: &AbsPath, paths: &BTreeSet<&AbsPath>) -> bool {
+    let mut after = paths.range::<AbsPath, _>((Bound::Excluded(directory), Bound::Unbounded));
+    after.next().is_some_and(|next| next.is_below(directory))
 }

@@ -1,5 +1,6 @@
 //! The placeholders of one run.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -13,8 +14,8 @@ use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Point};
 
 use super::place::{self, RemovalOutcome};
-use super::removal::{Outcomes, remove_all, remove_temporary, unfinished};
-use super::runs::{self, OtherRun, RunJournal};
+use super::removal::{Outcomes, holds_one_of, remove_all, remove_temporary, unfinished};
+use super::runs::{self, OtherRun, RecordsByPath, RunJournal};
 use super::trees::{Tree, trees};
 
 /// The path that could not be put up or written, and the reason.
@@ -34,6 +35,8 @@ impl PutUpError {
 pub(crate) struct RunPlaceholders {
     pub journal: RunJournal,
     pub records: Vec<PlaceholderRecord>,
+    /// The identities of those records that this run has made.
+    pub made: HashMap<AbsPath, Identity>,
     /// Everything that was made under a temporary name.
     pub intents: Vec<Intent>,
     /// A descriptor of each placeholder. The kernel gives the inode number of an open file to no
@@ -51,8 +54,9 @@ impl RunPlaceholders {
     ) -> Result<Self, PutUpError> {
         let mut records = joined;
         let mut missing = Vec::new();
+        let of_others = RecordsByPath::new(others.iter().flat_map(|other| &other.journal.records));
         for item in items {
-            match find_in_place(host, &item.path, others).map_err(PutUpError::at(&item.path))? {
+            match find_in_place(host, of_others.at(&item.path)).map_err(PutUpError::at(&item.path))? {
                 Some(record) => records.push(record.joined(item.is_parent)),
                 None => missing.push(item),
             }
@@ -61,7 +65,7 @@ impl RunPlaceholders {
         let journal = RunJournal::create(host, state).map_err(PutUpError::at(state))?;
         ablate::pause(Point::Placeholders("journal-created"));
         let held = records.iter().filter_map(|record| open_itself(host, &record.path).ok()).collect();
-        let mut run = Self { journal, records, intents: Vec::new(), held };
+        let mut run = Self { journal, records, made: HashMap::new(), intents: Vec::new(), held };
         if let Err(error) = run.put_up(host, &missing) {
             let outcomes = remove_all(host, &run.records, others, &[]);
             if remove_temporary(host, &run.intents) {
@@ -106,6 +110,7 @@ impl RunPlaceholders {
     fn make_item(&mut self, host: &Host, item: &PlaceholderItem, at: &AbsPath) -> Result<(), PutUpError> {
         let (identity, held) = place::make(host, at, item.content).map_err(PutUpError::at(&item.path))?;
         self.records.push(PlaceholderRecord::new(&item.path, identity, item.content, item.is_parent));
+        self.made.insert(item.path.clone(), identity);
         self.held.push(held);
         Ok(())
     }
@@ -144,7 +149,7 @@ impl RunPlaceholders {
     /// A command of another run may have replaced the file before or after the rename.
     fn check_placed(&self, host: &Host, top: &AbsPath) -> io::Result<()> {
         let found = look(host, top)?.map(|found| Identity::of_stat(&found));
-        let is_ours = self.records.iter().any(|record| record.path == *top && Some(record.identity) == found);
+        let is_ours = found.is_some() && self.made.get(top).copied() == found;
         if is_ours { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     }
 
@@ -185,11 +190,12 @@ fn join_parents(
     missing: &[&PlaceholderItem],
     others: &[OtherRun],
 ) -> Result<(), PutUpError> {
+    let own: Vec<AbsPath> = records.iter().map(|record| record.path.clone()).collect();
+    let mut paths: BTreeSet<&AbsPath> = own.iter().chain(missing.iter().map(|item| &item.path)).collect();
     for parent in others.iter().flat_map(|other| &other.journal.records).filter(|record| record.is_parent) {
-        let mut paths = records.iter().map(|record| &record.path).chain(missing.iter().map(|item| &item.path));
-        let is_known = paths.clone().any(|path| *path == parent.path);
-        let is_needed = !is_known && paths.any(|path| path.is_below(&parent.path));
+        let is_needed = !paths.contains(&parent.path) && holds_one_of(&parent.path, &paths);
         if is_needed && is_in_place(host, parent).map_err(PutUpError::at(&parent.path))? {
+            paths.insert(&parent.path);
             records.push(parent.clone());
         }
     }
@@ -198,9 +204,9 @@ fn join_parents(
     Ok(())
 }
 
-/// A record of another run whose placeholder is at `path`.
-fn find_in_place<'o>(host: &Host, path: &AbsPath, others: &'o [OtherRun]) -> io::Result<Option<&'o PlaceholderRecord>> {
-    for record in others.iter().flat_map(|other| &other.journal.records).filter(|record| record.path == *path) {
+/// The record of a placeholder that is in its place, of `records` for one path.
+fn find_in_place<'r>(host: &Host, records: &[&'r PlaceholderRecord]) -> io::Result<Option<&'r PlaceholderRecord>> {
+    for record in records {
         if is_in_place(host, record)? {
             return Ok(Some(record));
         }

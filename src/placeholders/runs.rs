@@ -4,6 +4,7 @@
 //! journals or placeholders holds the lock of the folder meanwhile, so no other process sees a
 //! half-made state.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -133,6 +134,22 @@ impl OtherRun {
         if let Some(file) = &self.file {
             let _ = append(file, &JournalLine::Made(unfinished));
         }
+    }
+}
+
+/// Records by their path. A command can cause thousands, by planting worktrees and modules.
+pub(crate) struct RecordsByPath<'r>(HashMap<&'r AbsPath, Vec<&'r PlaceholderRecord>>);
+
+impl<'r> RecordsByPath<'r> {
+    pub(crate) fn new(records: impl Iterator<Item = &'r PlaceholderRecord>) -> Self {
+        let mut by_path: HashMap<&AbsPath, Vec<&PlaceholderRecord>> = HashMap::new();
+        records.for_each(|record| by_path.entry(&record.path).or_default().push(record));
+        Self(by_path)
+    }
+
+    /// The records of `path`, in their order.
+    pub(crate) fn at(&self, path: &AbsPath) -> &[&'r PlaceholderRecord] {
+        self.0.get(path).map_or(&[], Vec::as_slice)
     }
 }
 

@@ -19,11 +19,12 @@ pub(crate) struct Tree<'i> {
     pub items: Vec<&'i PlaceholderItem>,
 }
 
-/// Groups the missing items, which stand parents first, by the outermost that has to be made.
+/// Groups the missing items, which are in the order of their paths, by the outermost that has to be made.
 pub(crate) fn trees<'i>(host: &Host, missing: &[&'i PlaceholderItem], tag: &str) -> Result<Vec<Tree<'i>>, PutUpError> {
     let mut trees: Vec<Tree<'i>> = Vec::new();
     for item in missing {
-        if let Some(tree) = trees.iter_mut().find(|tree| item.path.is_below(tree.top())) {
+        // Everything below a directory follows it directly.
+        if let Some(tree) = trees.last_mut().filter(|tree| item.path.is_below(tree.top())) {
             tree.items.push(item);
             continue;
         }

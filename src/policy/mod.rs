@@ -10,6 +10,6 @@ pub mod rule;
 
 pub use hash::sha256;
 pub use origin::{Origin, Place, Source, Sourced};
-pub use path::{AbsPath, PathMap, escape_for_display};
+pub use path::{AbsPath, PathMap, escape_for_display, escape_json};
 pub use path_json::Word;
 pub use rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule};

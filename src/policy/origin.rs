@@ -19,6 +19,40 @@ pub struct Source {
     /// As shown to people: `.agent-sandbox.toml`, `/etc/agent-sandbox/config.toml`.
     pub name: String,
     pub text: String,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    /// The number of characters before each [`BLOCK`] of bytes.
+    characters: Vec<usize>,
+}
+
+/// The bytes that are read to find a column. A policy may have all its rules on one line, and the
+/// place of each is asked for.
+const BLOCK: usize = 1024;
+
+impl Source {
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let (name, text) = (name.into(), text.into());
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        let blocks = text.as_bytes().chunks(BLOCK).scan(0, |before, block| {
+            *before += characters(block);
+            Some(*before)
+        });
+        let characters = std::iter::once(0).chain(blocks).collect();
+        Self { name, text, lines, characters }
+    }
+
+    /// The number of characters before the byte `at`.
+    fn characters_before(&self, at: usize) -> usize {
+        let block = at / BLOCK;
+        let in_block = self.text.as_bytes().get(block * BLOCK..at).unwrap_or_default();
+        self.characters.get(block).unwrap_or(&0) + characters(in_block)
+    }
+}
+
+/// The number of characters that begin in `text`, which is part of a text in UTF-8.
+fn characters(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
 /// Hashes the name alone: the text may be long, and each of its places would hash it again.
@@ -38,12 +72,11 @@ pub struct Place {
 impl Place {
     /// Line and column, both from 1; the column counts characters.
     pub fn line_column(&self) -> (usize, usize) {
-        let end = self.span.start.min(self.source.text.len());
-        let before = &self.source.text.as_bytes()[..end];
-        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
-        (line, column)
+        let Source { text, lines, .. } = &*self.source;
+        let at = self.span.start.min(text.len());
+        let line = lines.partition_point(|start| *start <= at);
+        let start = lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        (line, self.source.characters_before(at) - self.source.characters_before(start) + 1)
     }
 
     /// The place behind the last character.
@@ -154,5 +187,25 @@ impl JsonSchema for Origin {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         OriginJson::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_of_a_text_has_the_line_and_column_of_a_reader() {
+        let lines = ["", "a\n", "ü🦀\n\n", &"é".repeat(BLOCK), "\n", &"x".repeat(2 * BLOCK - 1), "🦀\nend"];
+        let text = lines.concat();
+        let source = Arc::new(Source::new("f", text.as_str()));
+        let (mut line, mut column) = (1, 1);
+        for (at, c) in text.char_indices() {
+            let place = Place { source: Arc::clone(&source), span: at..at };
+            assert_eq!(place.line_column(), (line, column), "{at}");
+            (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
+        let end = Place { source, span: text.len() + 9..text.len() + 9 };
+        assert_eq!(end.line_column(), (line, column));
     }
 }

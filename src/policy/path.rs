@@ -193,6 +193,20 @@ pub fn escape_for_display(text: &OsStr) -> String {
     out
 }
 
+/// JSON with everything escaped that could drive a terminal or mislead a reader. It means what it
+/// meant, because such characters stand only inside strings. The newlines of a pretty form stay.
+pub fn escape_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && c.is_control() || misleads(c) {
+            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// Whether a character is invisible, breaks a line or changes the reading direction. Two names must
 /// not look alike.
 fn misleads(c: char) -> bool {
@@ -226,6 +240,15 @@ pub(super) mod tests {
         assert_eq!(abs("/a/./b//c/../d/"), abs("/a/b/d"));
         assert_eq!(abs("/../.."), AbsPath::root());
         assert_eq!(AbsPath::normalize("a/b"), None);
+    }
+
+    #[test]
+    fn json_is_escaped_and_means_what_it_meant() {
+        let text = "plain ü 🦀 \n \u{7f}\u{9b}31m \u{202e}\u{200b}\u{e0041}";
+        let pretty = serde_json::to_string_pretty(&[text]).unwrap();
+        let escaped = escape_json(&pretty);
+        assert_eq!(escaped, "[\n  \"plain ü 🦀 \\n \\u007f\\u009b31m \\u202e\\u200b\\udb40\\udc41\"\n]");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&escaped).unwrap(), [text]);
     }
 
     #[test]

@@ -46,6 +46,7 @@ mitigations! {
     LandlockScope = "landlock-scope", "No abstract socket, and no signal, leaves the sandbox.";
     OwnNames = "own-names",
         "Names change only in writable folders, also through the file descriptors of another sandbox.";
+    OwnWrites = "own-writes", "Only writable places have files that can be opened for writing, FIFOs among them.";
     EnvFilter = "env-filter", "Variables that open something do not pass.";
     Seccomp = "seccomp", "System calls that reach the terminal, the keyring, or past other checks are refused.";
     UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";

@@ -4,11 +4,14 @@
 use std::fs;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::sys::ablate::{self, Mitigation};
 
@@ -60,6 +63,32 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Vec<(OwnedFd, RawFd
     mappings.extend(more.into_iter().map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd }));
     bwrap.fd_mappings(mappings).map_err(io::Error::other)?;
     Ok(())
+}
+
+/// The caller's limit of open files, once it has been raised.
+static CALLERS_LIMIT: OnceLock<Rlimit> = OnceLock::new();
+
+/// Lets this process open as many files as the kernel allows. A run holds a descriptor for each
+/// placeholder, and the guard one for each mount that it makes; a command can cause more of them
+/// than the usual 1,024. Returns the number.
+pub(crate) fn raise_file_limit() -> usize {
+    let before = CALLERS_LIMIT.get_or_init(|| getrlimit(Resource::Nofile));
+    // If this fails, opening fails later, which is reported.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
+    before.maximum.and_then(|maximum| maximum.try_into().ok()).unwrap_or(usize::MAX)
+}
+
+/// Sets the limit of open files that the caller had. A program that uses `select` relies on a low
+/// one.
+pub(crate) fn restore_file_limit() -> io::Result<()> {
+    CALLERS_LIMIT.get().map_or(Ok(()), |before| Ok(setrlimit(Resource::Nofile, before.clone())?))
+}
+
+/// Starts `bwrap` with the caller's limit of open files.
+#[allow(unsafe_code)]
+pub(crate) fn keep_file_limit(bwrap: &mut Command) {
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { bwrap.pre_exec(restore_file_limit) };
 }
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);

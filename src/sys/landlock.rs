@@ -1,8 +1,8 @@
-//! Landlock: keeps signals and abstract sockets within the sandbox, and restricts the directories
-//! in which names change.
+//! Landlock: keeps signals and abstract sockets within the sandbox, and restricts the places in
+//! which the command opens files for writing and changes names.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -10,6 +10,8 @@ use landlock::{
     AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
     Scope, make_bitflags,
 };
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::stdio::{stderr, stdin, stdout};
 use rustix::thread::set_no_new_privs;
 
 /// The rights to create, remove and rename anything.
@@ -44,20 +46,61 @@ pub(crate) fn restrict_scopes_of(command: &mut Command) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets names change only in and below `writable_dirs`, on whichever mount a process reaches them.
-/// With `scopes` it also does what [`restrict_scopes`] does. A process with this ruleset can no
-/// longer mount.
+/// Lets the command open files for writing, and change names, only in and below `places`, on
+/// whichever mount it reaches them. With `scopes` it also does what [`restrict_scopes`] does. A
+/// process with this ruleset can no longer mount.
 ///
-/// Mounts do not suffice: another sandbox can hand over a directory by a descriptor, and the kernel
+/// Mounts do not suffice. A FIFO on a read-only mount can be written, and the host may have a
+/// service that reads it. Another sandbox can hand over a directory by a descriptor, and the kernel
 /// keeps a mount point in its place only for processes that see the mount.
-pub(crate) fn restrict_name_changes(
-    writable_dirs: impl Iterator<Item = OwnedFd>,
+///
+/// Truncating is not restricted, because a FIFO has nothing to truncate and a read-only mount
+/// refuses it. Neither are the requests of devices: a device outside of `places` cannot be opened.
+pub(crate) fn restrict_changes(
+    places: impl Iterator<Item = OwnedFd>,
+    handled: Changes,
     scopes: bool,
 ) -> Result<(), RulesetError> {
     let ruleset = if scopes { with_scopes(ruleset())? } else { ruleset() };
-    let rules = writable_dirs.map(|dir| Ok::<_, RulesetError>(PathBeneath::new(dir, name_changes())));
-    ruleset.handle_access(name_changes())?.create()?.add_rules(rules)?.restrict_self()?;
+    let handled = handled.rights();
+    let rules = places.map(|place| Ok::<_, RulesetError>(rule(place, handled)));
+    let ruleset = ruleset.handle_access(handled)?.create()?.add_rules(rules)?;
+    if handled.contains(AccessFs::WriteFile) {
+        // A script that writes to `/dev/stderr` opens the file or terminal of that stream anew.
+        for stream in [stdin(), stdout(), stderr()].into_iter().filter(is_writable) {
+            // The kernel takes no rule for a pipe or socket without a name, and restricts none. The
+            // clone adds to the same ruleset.
+            let _ = ruleset.try_clone().map(|ruleset| ruleset.add_rule(rule(stream, AccessFs::WriteFile.into())));
+        }
+    }
+    ruleset.restrict_self()?;
     Ok(())
+}
+
+/// The changes that [`restrict_changes`] restricts.
+#[derive(Clone, Copy)]
+pub(crate) struct Changes {
+    pub(crate) of_names: bool,
+    pub(crate) of_content: bool,
+}
+
+impl Changes {
+    const ALL: Self = Self { of_names: true, of_content: true };
+
+    fn rights(self) -> BitFlags<AccessFs> {
+        let names = if self.of_names { name_changes() } else { BitFlags::EMPTY };
+        if self.of_content { names | AccessFs::WriteFile } else { names }
+    }
+}
+
+/// A file has no rights on names.
+fn rule<F: AsFd>(place: F, rights: BitFlags<AccessFs>) -> PathBeneath<F> {
+    let is_directory = fstat(&place).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
+    PathBeneath::new(place, if is_directory { rights } else { rights & AccessFs::WriteFile })
+}
+
+fn is_writable(stream: &BorrowedFd) -> bool {
+    fcntl_getfl(stream).is_ok_and(|flags| flags.intersects(OFlags::WRONLY | OFlags::RDWR))
 }
 
 /// Whether this kernel can keep signals and abstract sockets inside (Linux 6.12).
@@ -65,10 +108,10 @@ pub(crate) fn is_available() -> bool {
     with_scopes(ruleset()).and_then(Ruleset::create).is_ok()
 }
 
-/// Whether this kernel can restrict where names change and still lets files move from one directory
-/// to another (Linux 5.19).
-pub(crate) fn can_restrict_name_changes() -> bool {
-    ruleset().handle_access(name_changes()).and_then(Ruleset::create).is_ok()
+/// Whether this kernel can restrict changes and still lets files move from one directory to another
+/// (Linux 5.19).
+pub(crate) fn can_restrict_changes() -> bool {
+    ruleset().handle_access(Changes::ALL.rights()).and_then(Ruleset::create).is_ok()
 }
 
 fn ruleset() -> Ruleset {

@@ -1,6 +1,6 @@
 //! The filter of system calls that reach past every mount and namespace: into the terminal, the
-//! session's keys, the hypervisor, and around this filter. All other calls are allowed, because an
-//! agent runs compilers, debuggers and test suites.
+//! caller's process group, the session's keys, the hypervisor, and around this filter. All other
+//! calls are allowed, because an agent runs compilers, debuggers and test suites.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,16 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch, sock_filter,
 };
 
-/// Put characters into the input of the terminal, where the caller's shell reads them after the
-/// run. `TIOCLINUX` does so by pasting a selection of the console.
-const TERMINAL_INJECTION: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+/// The first two put characters into the input of the terminal, where the caller's shell reads them
+/// after the run; `TIOCLINUX` does so by pasting a selection of the console. The others leave a
+/// terminal that other programs cannot open, or whose input they cannot read. The kernel asks for
+/// capabilities that the command lacks before it obeys `TIOCCONS` and `TIOCVHANGUP`.
+const TERMINAL: [u64; 4] = [libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCEXCL, libc::TIOCSETD];
+
+/// The requests of the Linux console, `KD…` and `VT_…`, but for the last byte. They take its
+/// keyboard and its screen away.
+const CONSOLE: [u64; 2] = [0x4b00, 0x5600];
+const ALL_BUT_THE_LAST_BYTE: u64 = 0xffff_ff00;
 
 /// Sockets of this family reach the hypervisor and its other machines from every network namespace.
 const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
@@ -20,6 +27,24 @@ const AF_VSOCK: u64 = libc::AF_VSOCK as u64;
 /// each of his files, also on a read-only mount, such as the settings that the next start reads.
 /// The second is `F_SETDELEG` (Linux 6.19).
 const LEASES: [u64; 2] = [libc::F_SETLEASE as u64, 1024 + 16];
+
+/// The calls that set priorities, each with its value for "a process group". The group 0 is the one
+/// of the calling process, and processes outside may be in it; it has no other number inside. The
+/// kernel finds single processes, and all of a user, inside alone.
+const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, libc::PRIO_PGRP as u64), (libc::SYS_ioprio_set, 2)];
+
+/// The calls that change the mode of a file, each with the index of the mode. A program with the
+/// bit `S_ISUID` lets every user of the machine act as its owner. A file that is created with this
+/// bit loses it when it is first written. `S_ISGID` is ordinary on directories, and a filter cannot
+/// tell these from files. The last number is `fchmodat2` (Linux 6.6).
+const MODES: &[(i64, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (452, 2),
+];
+const S_ISUID: u64 = libc::S_ISUID as u64;
 
 /// The keys of the user's session, and io_uring, which makes system calls that no filter sees.
 const REFUSED: [i64; 6] = [
@@ -38,12 +63,21 @@ const REFUSED: [i64; 6] = [
 pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     // The kernel uses the low 32 bits of these arguments alone, so the filter compares no more.
-    let argument = |index, value| Rule::new(vec![Condition::new(index, Len::Dword, Op::Eq, value)?]);
-    let injection = TERMINAL_INJECTION.iter().map(|request| argument(1, *request)).collect::<Result<_, _>>()?;
+    let is = |index, value| Condition::new(index, Len::Dword, Op::Eq, value);
+    let masked = |index, mask, value| Condition::new(index, Len::Dword, Op::MaskedEq(mask), value);
+    let one = |condition: Result<Condition, _>| Rule::new(vec![condition?]);
     let mut rules: BTreeMap<i64, Vec<Rule>> = REFUSED.map(|number| (number, Vec::new())).into();
-    rules.insert(libc::SYS_ioctl, injection);
-    rules.insert(libc::SYS_socket, vec![argument(0, AF_VSOCK)?]);
-    rules.insert(libc::SYS_fcntl, LEASES.iter().map(|command| argument(1, *command)).collect::<Result<_, _>>()?);
+    let terminal = TERMINAL.iter().map(|request| one(is(1, *request)));
+    let console = CONSOLE.iter().map(|request| one(masked(1, ALL_BUT_THE_LAST_BYTE, *request)));
+    rules.insert(libc::SYS_ioctl, terminal.chain(console).collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_socket, vec![one(is(0, AF_VSOCK))?]);
+    rules.insert(libc::SYS_fcntl, LEASES.iter().map(|command| one(is(1, *command))).collect::<Result<_, _>>()?);
+    for (number, group) in PRIORITIES {
+        rules.insert(number, vec![Rule::new(vec![is(0, group)?, is(1, 0)?])?]);
+    }
+    for (number, mode) in MODES {
+        rules.insert(*number, vec![one(masked(*mode, S_ISUID, S_ISUID))?]);
+    }
     if !user_namespaces {
         let new_user = libc::CLONE_NEWUSER.unsigned_abs().into();
         let makes_one = || Rule::new(vec![Condition::new(0, Len::Qword, Op::MaskedEq(new_user), new_user)?]);

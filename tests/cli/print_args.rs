@@ -466,6 +466,39 @@ fn what_people_read_cannot_be_forged_by_the_name_of_a_file() {
     }
 }
 
+/// JSON is read by people, too. Programs read the same names from it.
+#[test]
+fn no_form_of_json_drives_a_terminal_or_misleads_a_reader() {
+    const NAME: &str = ".env.\u{9b}31m\u{7f}\u{202e}\u{200b}";
+    let place = Place::in_tmp();
+    place.write(std::path::Path::new("home/code/project").join(NAME), "");
+    let unknown = format!("ro = [\"{NAME}\"]\nkey{NAME:?} = 1");
+    place.write("home/unknown.toml", format!("[filesystem]\n{unknown}\n"));
+    let calls: [&[&str]; 8] = [
+        &["show", "--json"],
+        &["explain", "--json", NAME],
+        &["lint", "--json", "--exclude", NAME],
+        &["lint", "--format", "sarif", "--exclude", NAME],
+        &["diff", "--json", "/dev/null", "/dev/null", "--exclude", NAME],
+        &["--print-args=json", "--", "echo", NAME],
+        &["--message-format=json", "--debug", "--print-args=json", "--", "echo", NAME],
+        &["--message-format=json", "check", "../../unknown.toml"],
+    ];
+    let mut named = 0;
+    for words in calls {
+        let output = place.agent_sandbox().args(words).output().unwrap();
+        for stream in [&output.stdout, &output.stderr] {
+            let text = std::str::from_utf8(stream).unwrap();
+            let drives = |c: char| c.is_control() && c != '\n' || ['\u{202e}', '\u{200b}'].contains(&c);
+            assert!(!text.contains(drives), "{words:?}: {}", text.escape_debug());
+            let values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
+            assert!(values.into_iter().all(|value| value.is_ok()), "{words:?}: {text}");
+            named += usize::from(text.contains(r"\u009b31m\u007f\u202e\u200b"));
+        }
+    }
+    assert!(named >= 4, "{named}");
+}
+
 /// The shells that know `$'…'` read the same bytes back.
 #[test]
 fn an_escaped_word_is_the_word() {

@@ -14,6 +14,8 @@ cases! {
     NoComparison without_git_there_are_no_revisions at(&tree([]), &session("/home/u/proj"), "HEAD");
     NoComparison without_a_repository_there_are_no_revisions in_place(&[], "HEAD");
     NoComparison a_revision_that_is_not_there_is_named in_place(&["git init -q"], "main~3");
+    NoComparison a_repository_with_a_fifo_does_not_let_us_wait in_place(
+        &["git init -q", "mkfifo .git/packed-refs"], "main");
     NoComparison a_folder_is_no_policy in_place(
         &["git init -q", "mkdir .agent-sandbox.toml", "touch .agent-sandbox.toml/x", "git add .", COMMIT], "HEAD");
     NoComparison a_revision_whose_file_is_a_link_is_refused in_place(

@@ -169,7 +169,7 @@ fn lacking(policy: &str) -> String {
         &tree,
         &session,
         &Machine {
-            kernel: Kernel { landlock: false, landlock_dir_rights: true, seccomp: policy.is_empty() },
+            kernel: Kernel { landlock: false, landlock_changes: true, seccomp: policy.is_empty() },
             ..machine()
         },
     )

@@ -15,6 +15,7 @@ for_both!(
     a_large_file_is_read,
     other_streams_pass_as_they_are,
     what_the_caller_writes_to_can_be_written,
+    streams_can_be_opened_anew,
     a_disk_is_no_stream,
 );
 
@@ -95,6 +96,16 @@ fn what_the_caller_writes_to_can_be_written(place: &Place) {
     assert_eq!(script(place, "\"$@\" -- sh -c 'echo out; echo err >&2' >> log 2>&1; cat log"), "before\nout\nerr\n");
     assert_eq!(script(place, "\"$@\" -- sh -c 'echo new' > log; cat log"), "new\n");
     assert_eq!(script(place, "\"$@\" -- sh -c 'cat; echo more >&0' 0<> log >/dev/null; cat log"), "new\nmore\n");
+}
+
+/// Scripts write to `/dev/stdout` and `/dev/stderr`, also if those lead to a read-only place.
+fn streams_can_be_opened_anew(place: &Place) {
+    policy(place, "");
+    let write = "\"$@\" -- sh -c 'echo out >> /dev/stdout; echo err >> /dev/stderr; echo null > /dev/null'";
+    assert_eq!(script(place, &format!("{write} 2>&1 | cat")), "out\nerr\n");
+    assert_eq!(script(place, &format!("{write} >> ~/log 2>&1; cat ~/log")), "out\nerr\n");
+    let fifo = "mkfifo ~/fifo; cat ~/fifo > ~/heard & ";
+    assert_eq!(script(place, &format!("{fifo} {write} > ~/fifo 2>&1; wait; cat ~/heard")), "out\nerr\n");
 }
 
 /// Opened by path alone, so that no device is touched; the kind is what counts.

@@ -1,5 +1,8 @@
 //! System calls: the user's terminal, and what leads past other checks.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, Scene, run, words};
 use crate::support::binary;
@@ -11,7 +14,11 @@ for_everybody!("seccomp":
     talking_to_other_machines_by_vsock,
     handing_work_to_io_uring,
     taking_a_lease_on_a_file_of_the_host,
+    leaving_a_program_that_runs_as_the_user,
 );
+
+// The kernel lets no process without capabilities change one that has them.
+for_user!("seccomp": lowering_the_priority_of_the_callers_group);
 
 #[cfg(target_arch = "x86_64")]
 for_everybody!("seccomp": using_the_numbers_of_x32, using_the_numbers_of_i386);
@@ -29,11 +36,11 @@ fn typing_into_the_users_terminal(scene: &Scene) -> Verdict {
     let ran = run(command);
     assert!(ran.says("done") && scene.project().join("attempted").exists(), "{ran:#?}");
     assert_eq!(ran.value("size"), "ok", "the terminal works: {ran:#?}");
-    // Newer kernels refuse by themselves (EIO), and a terminal that is none of the console's has no TIOCLINUX (ENOTTY).
-    // Only the filter says EPERM to all of them.
+    // Newer kernels refuse by themselves (EIO), and a terminal that is none of the console's does not
+    // know all requests (ENOTTY). Only the filter says EPERM to all of them.
     let answers: Vec<&str> =
         ran.out.lines().filter_map(|line| line.strip_prefix("TIOC")?.split_once(' ')).map(|(_, n)| n).collect();
-    assert_eq!(answers.len(), 6, "{ran:#?}");
+    assert_eq!(answers.len(), 24, "{ran:#?}");
     let typed = ran.value("typed") != "b''";
     Verdict::broken_if(typed || answers.iter().any(|answer| *answer != EPERM), ran.out)
 }
@@ -60,6 +67,30 @@ fn taking_a_lease_on_a_file_of_the_host(scene: &Scene) -> Verdict {
     scene.write_home("settings", "");
     let ran = scene.attack("lease.py", &[scene.home().join("settings")]).completed();
     Verdict::broken_if(ran.value("lease") == "ok", ran.out)
+}
+
+/// A shell without job control has what it starts in its own process group.
+fn lowering_the_priority_of_the_callers_group(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    let mut command = scene.outside("env");
+    words::<&str>(&mut command, "host_priority.py", &[]);
+    command.arg(binary());
+    scene.prepare(&mut command);
+    command.arg("--");
+    words::<&str>(&mut command, "priority.py", &[]);
+    let ran = run(command);
+    assert!(ran.says("done") && ran.value("status") == "0", "{ran:#?}");
+    let lowered = ran.value("nice") != "0" || ran.value("ioprio") == "3";
+    Verdict::broken_if(lowered, ran.out)
+}
+
+fn leaving_a_program_that_runs_as_the_user(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "");
+    let ran = scene.attack::<&str>("setuid.py", &[]).completed();
+    let left = fs::read_dir(scene.project()).unwrap().map(|entry| entry.unwrap());
+    let is_setuid = |entry: &fs::DirEntry| entry.metadata().is_ok_and(|it| it.mode() & 0o4000 != 0 && it.len() > 0);
+    let left: Vec<_> = left.filter(is_setuid).map(|entry| entry.file_name()).collect();
+    Verdict::broken_if(!left.is_empty(), format!("{left:?} {}", ran.out))
 }
 
 fn using_the_keyring(scene: &Scene) -> Verdict {

@@ -4,6 +4,7 @@ use rustix::process::Signal;
 
 use crate::outcome::Verdict;
 use crate::scene::{DEFAULTS, Held, Scene};
+use crate::support::Place;
 
 everywhere!("the sweep": killing_a_run_at_any_step, killing_a_verification_at_any_step);
 
@@ -67,4 +68,24 @@ fn listing(scene: &Scene) -> Vec<String> {
     let found = scene.host(&["find", home.to_str().unwrap()]);
     let counts = |path: &&str| !path.contains("/.local/") || path.ends_with(".journal");
     found.lines().filter(counts).map(str::to_owned).collect()
+}
+
+/// Signals wait while placeholders are put up. One that came meanwhile ends the start before bwrap
+/// runs, and nothing is left.
+#[test]
+fn a_signal_ends_a_start_before_the_command_runs() {
+    let scene = Scene::new(Place::outside_tmp(), None);
+    scene.policy(DEFAULTS, BLOCKED);
+    for signal in [Signal::TERM, Signal::INT] {
+        for point in ["placeholders:put-up", "before-bwrap"] {
+            let mut held = scene.hold(&[point], &[], "touch", &["ran"]);
+            held.stopped();
+            assert!(scene.project().join("hooks").exists());
+            held.running.signal(signal);
+            held.go_on(point);
+            let ran = held.running.wait();
+            assert_eq!((ran.code, ran.err.as_str()), (None, ""), "{signal:?} {point}");
+            assert!(!scene.project().join("ran").exists() && !scene.project().join("hooks").exists());
+        }
+    }
 }

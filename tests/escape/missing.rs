@@ -17,14 +17,14 @@ everywhere!("placeholders":
 
 everywhere!("git-preset": creating_the_missing_hooks_folder);
 
-everywhere!("closed-mounts,own-names":
+everywhere!("closed-mounts,own-names,own-writes":
     creating_what_a_sandbox_that_has_ended_had_blocked,
     creating_that_with_a_file_open_for_writing,
 );
 
-everywhere!("own-names": creating_what_a_sandbox_had_blocked_that_was_killed);
+everywhere!("own-names,own-writes": creating_what_a_sandbox_had_blocked_that_was_killed);
 // Each of the two mitigations holds without the other.
-everywhere!("own-names,closed-mounts": creating_it_from_a_sandbox_that_blocks_nothing);
+everywhere!("own-names,own-writes,closed-mounts": creating_it_from_a_sandbox_that_blocks_nothing);
 
 fn planted(scene: &Scene, path: &str) -> bool {
     fs::read(scene.project().join(path)).is_ok_and(|bytes| bytes == PLANTED.as_bytes())

@@ -5,7 +5,7 @@ use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};
 
 everywhere!("no-user-namespaces": making_a_user_namespace);
 // A process with Landlock rules for names can no longer mount.
-everywhere!("no-user-namespaces,own-names": moving_a_folder_from_a_namespace_without_mounts);
+everywhere!("no-user-namespaces,own-names,own-writes": moving_a_folder_from_a_namespace_without_mounts);
 everywhere!("mount-lock": passing_a_folder_to_another_sandbox);
 
 // Also with user namespaces: the mounts are locked, and process 1 cannot be traced.

@@ -1,10 +1,14 @@
-//! Services of the host, reached through their sockets: a read-only mount does not stop a connection.
+//! Services of the host, reached through their sockets and FIFOs: a read-only mount stops neither a
+//! connection nor a message.
 
 use std::fs;
+use std::io::Read;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use crate::outcome::Verdict;
 use crate::root::in_a_mount_namespace;
@@ -26,6 +30,8 @@ for_user!("socket-masks":
 with_mounts!("private-run,socket-masks": connecting_to_what_listens_in_run);
 
 everywhere!("landlock-scope": connecting_to_an_abstract_socket);
+
+for_everybody!("own-writes": writing_to_a_fifo_that_a_service_reads);
 
 /// A service of the user that waits for commands.
 struct Service(UnixListener);
@@ -133,4 +139,24 @@ fn connecting_to_an_abstract_socket(scene: &Scene) -> Verdict {
     let service = Service::of(UnixListener::bind_addr(&address).unwrap());
     let ran = scene.attack_with(&["--network"], "connect.py", &[format!("@{name}")]).completed();
     Verdict::broken_if(service.was_reached(), ran.out)
+}
+
+fn writing_to_a_fifo_that_a_service_reads(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    fs::create_dir_all(scene.place.path().join("beside")).unwrap();
+    let fifos = [scene.home().join("commands"), scene.place.path().join("beside/commands")];
+    let services: Vec<fs::File> = fifos.iter().map(|path| reader(path)).collect();
+    scene.place.give_away();
+    let ran = scene.attack("fifo.py", &fifos).completed();
+    let heard: Vec<bool> =
+        services.into_iter().map(|mut service| !matches!(service.read(&mut [0]), Ok(0) | Err(_))).collect();
+    Verdict::broken_if(heard.contains(&true), format!("{heard:?} {}", ran.out))
+}
+
+/// Makes a FIFO and waits for commands there. It stays open when a writer leaves.
+fn reader(path: &Path) -> fs::File {
+    mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    fs::File::options().read(true).write(true).custom_flags(flags).open(path).unwrap()
 }

@@ -106,7 +106,7 @@ fn what_a_project_file_changes_is_in_its_snapshot() {
         let case = Case::read(name);
         let project = fs::read_to_string(case.tree.real("home/u/proj/.agent-sandbox.toml")).unwrap();
         let compile = |text: String| {
-            let source = Source { name: ".agent-sandbox.toml".to_owned(), text };
+            let source = Source::new(".agent-sandbox.toml".to_owned(), text);
             let request = Request { supposed: Some(source.into()), ..case.request.clone() };
             let (compiled, diagnostics) = case.tree.compile_as(&case.session, &request);
             assert!(!diagnostics.has_errors(), "{name}");

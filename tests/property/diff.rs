@@ -36,7 +36,7 @@ impl Pair {
         let stage = Scene { own: Own::Found, ..scene.clone() }.build();
         let mut compiled = Vec::new();
         for text in [text_of(scene), text_of(other)] {
-            let source = Arc::new(Source { name: "project".to_owned(), text });
+            let source = Arc::new(Source::new("project".to_owned(), text));
             let request = Request { supposed: Some(source), config: None, no_project_config: false, ..scene.request() };
             let (one, diagnostics) = stage.compile(scene, &request);
             if diagnostics.has_errors() {
@@ -152,7 +152,7 @@ fn every_witness_is_true_and_every_difference_has_one() {
 fn a_rule_that_is_added_is_said_once() {
     let tree = support::Tree::new(["home/u/proj/a/b", "home/u/data/x"]);
     let compile = |document: &Document| {
-        let source = Arc::new(Source { name: "p".to_owned(), text: document.toml() });
+        let source = Arc::new(Source::new("p".to_owned(), document.toml()));
         let request = Request { supposed: Some(source), ..Request::default() };
         let (compiled, diagnostics) = tree.compile("/home/u/proj", &request);
         assert!(!diagnostics.has_errors());

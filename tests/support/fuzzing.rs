@@ -102,7 +102,7 @@ impl Target {
         let argv = compiled.argv(
             &Machine {
                 bwrap: abs("/usr/bin/bwrap"),
-                kernel: Kernel { landlock: true, landlock_dir_rights: true, seccomp: true },
+                kernel: Kernel { landlock: true, landlock_changes: true, seccomp: true },
                 disables_userns: true,
                 own_mounts: false,
                 mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),

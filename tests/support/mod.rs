@@ -125,7 +125,7 @@ pub fn session(cwd: &str) -> Session {
 pub fn machine() -> Machine {
     Machine {
         bwrap: abs("/usr/bin/bwrap"),
-        kernel: Kernel { landlock: true, landlock_dir_rights: true, seccomp: true },
+        kernel: Kernel { landlock: true, landlock_changes: true, seccomp: true },
         disables_userns: true,
         own_mounts: false,
         mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),

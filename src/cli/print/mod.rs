@@ -17,8 +17,8 @@ use crate::compile::lower::{Argv, Data, MountContent, MountFile};
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, listed, quote, shell_quote};
-use crate::policy::AbsPath;
 use crate::policy::path_json::value as json_word;
+use crate::policy::{AbsPath, escape_json};
 
 /// The comments are the help of `--print-args`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -207,5 +207,5 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     if argv.pre_exec.private_mounts {
         all["private-mounts"] = json!(true);
     }
-    format!("{all:#}\n").into_bytes()
+    escape_json(&format!("{all:#}\n")).into_bytes()
 }

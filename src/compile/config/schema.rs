@@ -291,7 +291,7 @@ mod tests {
             take_dates_out(&mut value);
             let by_schema = validator.is_valid(&value);
             let mut diagnostics = Diagnostics::default();
-            super::super::parse(&Arc::new(Source { name: String::new(), text: text.clone() }), &mut diagnostics);
+            super::super::parse(&Arc::new(Source::new(String::new(), text.clone())), &mut diagnostics);
             assert_eq!(diagnostics.is_empty(), by_schema, "{text}\nthe parser says {diagnostics:#?}");
             accepted += usize::from(by_schema);
         }

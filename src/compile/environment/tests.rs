@@ -22,7 +22,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
     let project = Project::plain(&root, AbsPath::root().join("home/u"));
     let layers = written.iter().enumerate().map(|(index, (kind, text))| {
         let text = format!("docker = {docker}\n[env]\n{text}\n");
-        let source = Arc::new(Source { name: kind.name().to_owned(), text });
+        let source = Arc::new(Source::new(kind.name().to_owned(), text));
         let config = config::parse(&source, &mut diagnostics);
         let protective_only = written.get(index + 1).is_some_and(|(next, _)| next == kind);
         Layer { kind: *kind, base: root.clone(), config, protective_only, needs_trust: false, file: None, source: None }

@@ -229,7 +229,7 @@ impl LayerReader<'_> {
         match read_text(self.host, file) {
             Ok(Some(text)) => {
                 self.protect(file);
-                self.add(kind, Arc::new(Source { name, text }), base, Some(file.clone()));
+                self.add(kind, Arc::new(Source::new(name, text)), base, Some(file.clone()));
                 return self.layers.last_mut();
             }
             Ok(None) => self.absent.push(file.clone()),
@@ -340,7 +340,7 @@ pub fn project_source(host: &Host, project: &Project) -> Result<Option<Source>, 
     let file = project.root.child(PROJECT_FILE);
     let name = shown_name(&file, &project.cwd);
     let text = read_text(host, &file).map_err(|problem| unreadable(&name, &problem))?;
-    Ok(text.map(|text| Source { name, text }))
+    Ok(text.map(|text| Source::new(name, text)))
 }
 
 fn read_text(host: &Host, file: &AbsPath) -> Result<Option<String>, TextError> {

@@ -149,8 +149,9 @@ pub struct Machine {
 pub struct Kernel {
     /// Landlock can keep signals and abstract sockets inside (Linux 6.12).
     pub landlock: bool,
-    /// Landlock can restrict in which directories a command creates names (Linux 5.19).
-    pub landlock_dir_rights: bool,
+    /// Landlock can restrict where a command opens files for writing and changes names (Linux
+    /// 5.19).
+    pub landlock_changes: bool,
     /// seccomp can filter system calls.
     pub seccomp: bool,
 }
@@ -202,7 +203,7 @@ pub fn guard(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<Guard
         nested,
         landlock: kernel.landlock,
         // A process with this Landlock ruleset can no longer mount.
-        names: kernel.landlock_dir_rights && !nested,
+        changes: kernel.landlock_changes && !nested,
         seccomp: kernel.seccomp,
     };
     let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();

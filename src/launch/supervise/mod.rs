@@ -20,7 +20,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 
 use crate::compile::guard_plan::RunSheet;
 use crate::compile::lower::Argv;
@@ -71,6 +71,17 @@ impl Supervisor {
     pub(crate) fn new() -> Result<Self, Diagnostic> {
         let signals = Signals::block().map_err(|e| cannot("wait for signals", &e))?;
         Ok(Self { signals })
+    }
+
+    /// An error if a signal waits that ends this process. It does so when the caller drops this
+    /// value, after everything that was put up is gone.
+    pub(crate) fn refuse_if_asked_to_end(&self) -> Result<(), Diagnostic> {
+        let ends = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
+        let ends = ends.into_iter().filter(|signal| !signals::is_ignored(*signal));
+        match signals::is_pending(&ends.collect::<Vec<_>>()) {
+            false => Ok(()),
+            true => Err(Diagnostic::new(Code::StartFailed, "a signal has ended the start").help("start again")),
+        }
     }
 
     /// Runs the command and returns when no process inside is alive any more. `sheet` has the

@@ -23,6 +23,7 @@ use crate::launch::streams::Streams;
 use crate::launch::{RunHooks, availability, bwrap};
 use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Point};
+use crate::sys::fd;
 use crate::sys::namespaces::Namespaces;
 use crate::sys::process::Process;
 use crate::sys::signals::{self, Shield, Signals};
@@ -81,6 +82,7 @@ impl<'a> Run<'a> {
         };
         let mut command = bwrap_command(argv, passed, &streams).map_err(|e| cannot_prepare(&e))?;
         signals::shield(&mut command, shield);
+        fd::keep_file_limit(&mut command);
         let [stdin, stdout, stderr] = given;
         stdin.map(|stream| command.stdin(stream));
         stdout.map(|stream| command.stdout(stream));

@@ -1,6 +1,7 @@
 //! Tests in real directories. A killed run is one whose value is dropped: its journal is not locked
 //! any more, and stays.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -140,7 +141,7 @@ fn killed_after(scene: &Scene, steps: usize) {
     let host = &scene.host;
     let _locked = runs::lock(host, &scene.state).unwrap();
     let journal = RunJournal::create(host, &scene.state).unwrap();
-    let mut run = RunPlaceholders { journal, records: vec![], intents: vec![], held: vec![] };
+    let mut run = RunPlaceholders { journal, records: vec![], made: HashMap::new(), intents: vec![], held: vec![] };
     let trees = trees(host, &items.iter().collect::<Vec<_>>(), &run.journal.tag).unwrap();
     for step in 0..steps {
         let done = match step {

@@ -3,7 +3,7 @@ use super::*;
 use crate::policy::IfMissing;
 
 fn source(text: &str) -> Arc<Source> {
-    Arc::new(Source { name: ".agent-sandbox.toml".to_owned(), text: text.to_owned() })
+    Arc::new(Source::new(".agent-sandbox.toml".to_owned(), text.to_owned()))
 }
 
 fn accepted(text: &str) -> ConfigFile {

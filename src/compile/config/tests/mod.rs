@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostics, Format, render};
 use crate::policy::Source;
 
 fn source(name: &str, text: &str) -> Arc<Source> {
-    Arc::new(Source { name: name.to_owned(), text: text.to_owned() })
+    Arc::new(Source::new(name.to_owned(), text.to_owned()))
 }
 
 /// Both the document and what is said about it start with a line break, for the look of the tests.
