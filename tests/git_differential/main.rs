@@ -163,7 +163,7 @@ impl Stage {
         let user = UserSettings::random(&mut dice, shape, &self.place.project());
         let attacks = Attack::random(&mut dice, shape, &self.place);
         let work = work::random(&mut dice, shape);
-        let is_control = seed % CONTROL == 0;
+        let is_control = seed.is_multiple_of(CONTROL);
 
         self.renew(Some(shape));
         fs::write(self.place.home().join(".gitconfig"), format!("{}{}", settings::IDENTITY, user.global)).unwrap();

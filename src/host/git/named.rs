@@ -85,7 +85,9 @@ impl SettingsSearch<'_> {
         } else if may_name_program(entry) {
             self.command(&entry.value);
             // `url.ext::COMMAND.insteadOf`
-            self.command(entry.subsection.as_deref().unwrap_or_default());
+            if let Some(url) = entry.subsection.as_deref().filter(|name| runs_helper(name)) {
+                self.command(url);
+            }
         }
     }
 
@@ -191,10 +193,13 @@ const NO_PROGRAM: [(&str, &str); 15] = [
 
 fn may_name_program(entry: &ConfigEntry) -> bool {
     let section = entry.section.split('.').next().unwrap_or_default();
-    // `ext::` runs a program, and other transport helpers may.
-    let runs_helper = entry.value.windows(2).any(|part| part == b"::");
     let is_run = !NOT_RUN.iter().any(|known| section.eq_ignore_ascii_case(known));
-    is_run && (runs_helper || !entry.is_listed(section, &NO_PROGRAM))
+    is_run && (runs_helper(&entry.value) || !entry.is_listed(section, &NO_PROGRAM))
+}
+
+/// Whether a URL names a transport helper. `ext::` runs a program, and others may.
+fn runs_helper(url: &[u8]) -> bool {
+    url.windows(2).any(|part| part == b"::")
 }
 
 #[cfg(test)]
