@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::PoisonError;
 
@@ -14,6 +13,8 @@ use rustix::io::Errno;
 use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Point};
 
+use super::nofollow::open_to_read;
+use super::open_dir::read_regular;
 use super::{DirEntry, Directory, Host, is_absent};
 
 pub const MOUNT_TABLE: &str = "/proc/self/mountinfo";
@@ -73,21 +74,8 @@ impl Host {
         if resolved.kind.is_none() {
             return Ok(None);
         }
-        let unfit = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(self.real(&resolved.path))?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return unfit("not a regular file");
-        }
-        // With room to read the end of the file at once.
-        let length = metadata.len().min(limit).saturating_add(64);
-        let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
-        if taken as u64 > limit { unfit("too large") } else { Ok(Some(content)) }
+        let file = open_to_read(self, &resolved.path)?;
+        read_regular(&file, limit).map(Some)
     }
 
     /// Callers treat an unreadable file as absent. This records transient errors, so that the start

@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::compile::Compiled;
 use crate::compile::layers::Project;
@@ -14,8 +15,9 @@ use crate::compile::lower::Argv;
 use crate::compile::plan::Plan;
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::{Host, Session};
+use crate::host::{Host, OpenDir, Session};
 use crate::policy::AbsPath;
+use crate::sys::ablate::{self, Point};
 
 use super::{availability, bwrap, command, is_inside, mount_files, streams};
 
@@ -76,6 +78,7 @@ pub(super) fn ready_to_supervise(
     if let Some(name) = argv.command.first() {
         command::check(host, compiled, &argv.environment, name)?;
     }
+    ablate::pause(Point::BeforeCreate);
     create_directories(host, &argv.create)?;
     create_files(host, &argv.new_files)?;
     write_mount_files(host, compiled, argv)
@@ -132,8 +135,7 @@ fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), 
 /// Makes the directories that rules asked for. Each is made for this user alone.
 fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagnostic> {
     for directory in directories {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(directory));
-        made.map_err(|e| {
+        OpenDir::create_all(host, directory).map_err(|e| {
             Diagnostic::new(Code::CreateFailed, format!("cannot create `{directory}`: {}", reason(&e)))
                 .help("create it yourself, or take `if-missing = \"create\"` out of the rule")
         })?;
@@ -145,7 +147,8 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
 fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
     for NewFile { path, content } in files {
         create_directories(host, path.parent().as_slice())?;
-        let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(host.real(path));
+        let made = OpenDir::parent_of(host, path)
+            .and_then(|(folder, name)| folder.make_file(name, OFlags::WRONLY, Mode::RUSR | Mode::WUSR));
         match made.and_then(|mut file| file.write_all(content.as_bytes())) {
             // Another process has made it.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}

@@ -28,6 +28,7 @@ mod namespaces;
 mod nested;
 mod next_run;
 mod outcome;
+mod outside;
 mod planted;
 mod processes;
 mod progress;

@@ -11,15 +11,14 @@ mod repository;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, accessat, chmodat, lstat, statat};
+use rustix::fs::{Mode, lstat};
 use rustix::io::Errno;
 
 use crate::compile::Compiled;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::host::Host;
+use crate::host::{Host, OpenDir};
 use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
 use crate::placeholders::ActivePlaceholders;
@@ -67,7 +66,7 @@ impl RunWatch {
         let keys = compiled.resolution.matches.iter().filter_map(|found| {
             let keys = &found.rule.refinements.report_keys;
             let is_watched = !keys.is_empty() && can_be_written(&found.path);
-            is_watched.then(|| KeyWatch::start(host, &found.path, keys)).flatten()
+            is_watched.then(|| KeyWatch::start(host, &found.path, keys))
         });
         let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
         let watches_nested = compiled.policy.presets.contains_key("git");
@@ -181,12 +180,8 @@ fn is_there(host: &Host, path: &AbsPath) -> bool {
 
 /// Makes a folder of this user writable. The run may have closed it to keep its changes from being
 /// undone.
-fn make_writable(folder: &OwnedFd) -> io::Result<()> {
-    if accessat(folder, ".", rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK, AtFlags::empty()).is_ok() {
-        return Ok(());
-    }
-    let closed = Mode::from_raw_mode(statat(folder, ".", AtFlags::empty())?.st_mode);
-    Ok(chmodat(folder, ".", closed | Mode::RWXU, AtFlags::empty())?)
+fn make_writable(folder: &OpenDir) -> io::Result<()> {
+    if folder.is_writable() { Ok(()) } else { folder.grant(Mode::RWXU) }
 }
 
 /// A part of a name that the run could not create beforehand.
