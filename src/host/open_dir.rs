@@ -3,6 +3,7 @@
 //! Code that runs outside of the sandbox works in directories where a command may have been, and
 //! another command may change them meanwhile. So every change goes by a descriptor and one name:
 //! no symlink is followed, and a directory that was looked at is the one that is changed.
+#![expect(clippy::disallowed_methods, reason = "each call has a descriptor and one name")]
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,8 +12,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use rustix::fs::{
-    Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, accessat, fchmod, fstat,
-    mkdirat, mknodat, openat, openat2, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
+    Access, AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, accessat, fchmod,
+    fstat, mkdirat, mknodat, openat, openat2, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -118,24 +119,20 @@ impl OpenDir {
 
     /// The names of all entries, in no particular order.
     pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
-        let mut names = Vec::new();
-        for found in Dir::read_from(&self.descriptor)? {
-            let name = found?.file_name().to_bytes().to_owned();
-            if !matches!(name.as_slice(), b"." | b"..") {
-                names.push(OsString::from_vec(name));
-            }
-        }
-        Ok(names)
+        self.entries()?.collect()
     }
 
     /// Whether the directory `name` has no entries.
     pub(crate) fn is_empty(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
-        for found in Dir::read_from(&self.child(name)?.descriptor)? {
-            if !matches!(found?.file_name().to_bytes(), b"." | b"..") {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        self.child(name)?.entries()?.next().map_or(Ok(true), |found| found.map(|_| false))
+    }
+
+    fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let listed = Dir::new(openat(&self.descriptor, ".", flags, Mode::empty())?)?;
+        let name = |found: rustix::io::Result<DirEntry>| Ok(OsString::from_vec(found?.file_name().to_bytes().to_vec()));
+        let is_entry = |name: &io::Result<OsString>| !name.as_ref().is_ok_and(|name| name == "." || name == "..");
+        Ok(listed.map(name).filter(is_entry))
     }
 
     /// The target of a symlink.
@@ -238,7 +235,6 @@ impl OpenDir {
         // A closed directory can only be opened without access, and fchmod wants access. The link
         // in `/proc` leads to this very directory, wherever it is by now.
         let itself = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
-        #[expect(clippy::disallowed_methods, reason = "the path is a descriptor of ours")]
         Ok(rustix::fs::chmod(itself, mode)?)
     }
 }
@@ -264,5 +260,69 @@ fn entry(name: &impl AsRef<OsStr>) -> io::Result<&OsStr> {
         b"" | b"." | b".." => Err(io::ErrorKind::InvalidInput.into()),
         bytes if bytes.contains(&b'/') => Err(io::ErrorKind::InvalidInput.into()),
         _ => Ok(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Command;
+
+    use super::*;
+
+    fn abs(path: &str) -> AbsPath {
+        AbsPath::normalize(path).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_leads_out_of_the_directory_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("in/deep")).unwrap();
+        fs::write(root.path().join("in/deep/file"), "").unwrap();
+        let folder = OpenDir::open(&Host::at(root.path()), &abs("/in")).unwrap();
+        for name in ["", ".", "..", "../in", "deep/file", "/etc"] {
+            assert_eq!(folder.stat(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+            assert_eq!(folder.remove_file(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        assert!(folder.stat("deep").unwrap().is_some());
+        assert!(folder.stat("missing").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_link_is_no_directory_wherever_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let host = Host::at(root.path());
+        fs::create_dir_all(root.path().join("real/below")).unwrap();
+        symlink("real", root.path().join("link")).unwrap();
+        for path in ["/link", "/link/below", "/link/missing/deeper"] {
+            let kind = OpenDir::create_all(&host, &abs(path)).unwrap_err().kind();
+            assert_eq!(kind, io::ErrorKind::NotADirectory, "{path}");
+        }
+        let top = OpenDir::open(&host, &AbsPath::root()).unwrap();
+        assert_eq!(top.child("link").unwrap_err().kind(), io::ErrorKind::NotADirectory);
+        assert!(top.leads_to_directory("link"));
+        assert!(!root.path().join("real/missing").exists());
+    }
+
+    #[test]
+    fn a_fifo_is_neither_waited_for_nor_read() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(Command::new("mkfifo").arg(root.path().join("pipe")).status().unwrap().success());
+        fs::write(root.path().join("large"), "12345").unwrap();
+        let folder = OpenDir::open(&Host::at(root.path()), &AbsPath::root()).unwrap();
+        assert_eq!(folder.read("pipe", 100).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(folder.read("large", 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(folder.read("large", 5).unwrap(), Some(b"12345".to_vec()));
+    }
+
+    #[test]
+    fn a_closed_directory_is_opened_again() {
+        let root = tempfile::tempdir().unwrap();
+        let closed = root.path().join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        OpenDir::open(&Host::at(root.path()), &abs("/closed")).unwrap().grant(Mode::RWXU).unwrap();
+        assert_eq!(fs::metadata(&closed).unwrap().permissions().mode() & 0o7777, 0o700);
     }
 }

@@ -54,8 +54,8 @@ pub(crate) fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
 
 /// A kernel setting; `None` where this kernel does not have it.
 pub(crate) fn setting(host: &Host, path: &str) -> Option<String> {
-    let text = std::fs::read_to_string(host.real(&AbsPath::root().join(path))).ok()?;
-    Some(text.trim().to_owned())
+    let text = host.kernel_file(path).ok()??;
+    Some(String::from_utf8_lossy(&text).trim().to_owned())
 }
 
 pub(crate) fn in_container(host: &Host, session: &Session) -> bool {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
@@ -70,7 +69,7 @@ pub(super) fn ready_to_supervise(
     // Another program that embeds this library is linked with other libraries.
     let is_this_program = |guard: &&AbsPath| env::current_exe().is_ok_and(|own| own == guard.as_path());
     if let Some(guard) = session.executable.as_ref().filter(|_| compiled.guard).filter(is_this_program) {
-        check_libraries(&compiled.plan, guard)?;
+        check_libraries(host, &compiled.plan, guard)?;
     }
     streams::check()?;
     check_owner(host, session, &compiled.layers.project)?;
@@ -93,9 +92,9 @@ pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -
 }
 
 /// Refuses a policy that hides a library which the guard was linked with. A static build has none.
-fn check_libraries(plan: &Plan, executable: &AbsPath) -> Result<(), Diagnostic> {
+fn check_libraries(host: &Host, plan: &Plan, executable: &AbsPath) -> Result<(), Diagnostic> {
     // Without `/proc` there is no sandbox, and bwrap says so.
-    let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
+    let Ok(Some(maps)) = host.kernel_file("/proc/self/maps") else { return Ok(()) };
     let mut needed = mapped(&maps).into_iter().filter(|file| file != executable);
     let Some(file) = needed.find(|file| !plan.view(file).shows_host()) else { return Ok(()) };
     let message = format!("the guard needs `{file}`, which the sandbox does not show");

@@ -27,9 +27,9 @@ use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::host::{Host, OpenDir};
 use crate::host::journal::{self, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::look;
+use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation, Point};
 

@@ -180,7 +180,8 @@ fn pauses() -> &'static [Pause] {
     static PAUSES: OnceLock<Vec<Pause>> = OnceLock::new();
     PAUSES.get_or_init(|| {
         let text = std::env::var(PAUSE).unwrap_or_default();
-        let has_prefix = |point: &str| [READ_FOLDER, PLACEHOLDERS, PUT_BACK].iter().any(|prefix| point.starts_with(prefix));
+        let has_prefix =
+            |point: &str| [READ_FOLDER, PLACEHOLDERS, PUT_BACK].iter().any(|prefix| point.starts_with(prefix));
         let whole = [BEFORE_BWRAP, BEFORE_GO, REPORT_KEPT, BEFORE_CREATE];
         let is_known = |point: &str| has_prefix(point) || whole.contains(&point);
         let read = |line: &str| {

@@ -64,6 +64,11 @@ pub(crate) fn pass(bwrap: &mut Command, data: &[Data], more: Vec<(OwnedFd, RawFd
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
+/// `/dev/null`, for a stream that nobody reads or writes.
+pub(crate) fn null() -> io::Result<OwnedFd> {
+    Ok(fs::File::options().read(true).write(true).open("/dev/null")?.into())
+}
+
 /// Opens this content for reading. `/dev/null` will do for an empty one.
 pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {
     if content.is_empty() { Ok(fs::File::open("/dev/null")?.into()) } else { sealed(content) }
