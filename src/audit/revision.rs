@@ -4,14 +4,18 @@
 //! without hooks, filters and pager, with an environment of our own, and without fetching.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, Source, escape_for_display};
+use crate::sys::process::output_within;
+
+/// How long git may take to read one object.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The project's file at `revision`; `None` if there was none.
 pub fn source_at(
@@ -116,17 +120,11 @@ impl Git<'_> {
         // variable is for git before 2.45.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
         command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut content = Vec::new();
-        let ended = command.spawn().and_then(|mut child| {
-            // One byte past the limit tells that the file is too large.
-            let output = child.stdout.take().map(|output| output.take(MAX_CONFIG_BYTES + 1));
-            output.map_or(Ok(0), |mut output| output.read_to_end(&mut content))?;
-            child.wait()
-        });
-        let status = ended.map_err(|e| {
+        // A FIFO in the repository makes git wait for ever.
+        let most = usize::try_from(MAX_CONFIG_BYTES).unwrap_or(usize::MAX);
+        let output = output_within(&mut command, PATIENCE, most).map_err(|e| {
             failed(format!("cannot run `{}`: {}", self.program, reason(&e)), "name a file instead of a revision")
         })?;
-        Ok((status.success() || content.len() as u64 > MAX_CONFIG_BYTES).then_some(content))
+        Ok((output.status.success() || output.stdout.len() > most).then_some(output.stdout))
     }
 }

@@ -6,13 +6,15 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, escape_for_display};
+use crate::sys::process::output_within;
 
 use super::apparmor;
+use super::bwrap::{LARGEST_ANSWER, PATIENCE};
 
 pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
@@ -71,13 +73,22 @@ pub(crate) fn container_marker(host: &Host) -> Option<AbsPath> {
 /// Starts the smallest sandbox with the namespaces of a real one. Reports the reason that bwrap
 /// gives if it fails.
 pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
-    let output = Command::new(bwrap.as_path())
-        .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])
-        .arg(bwrap.as_path())
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
+    let mut command = Command::new(bwrap.as_path());
+    command.args([
+        "--unshare-all",
+        "--die-with-parent",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--",
+    ]);
+    command.arg(bwrap.as_path()).arg("--version");
+    let output =
+        output_within(&mut command, PATIENCE, LARGEST_ANSWER).map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
     if output.status.success() {
         return Ok(());
     }

@@ -2,7 +2,8 @@
 //! can have planted.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use crate::compile::Compiled;
 use crate::compile::lower::PERMS;
@@ -11,6 +12,12 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{Host, Resolved, Session};
 use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Mitigation};
+use crate::sys::process::output_within;
+
+/// How long bwrap may take to answer, on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// More bytes than its help has.
+pub(super) const LARGEST_ANSWER: usize = 1 << 16;
 
 /// The first program of this name on PATH.
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
@@ -63,7 +70,7 @@ pub(crate) fn version(bwrap: &AbsPath) -> Result<String, Diagnostic> {
 }
 
 fn asked(bwrap: &AbsPath, flag: &str) -> Result<String, Diagnostic> {
-    let said = Command::new(bwrap.as_path()).arg(flag).stdin(Stdio::null()).output();
+    let said = output_within(Command::new(bwrap.as_path()).arg(flag), PATIENCE, LARGEST_ANSWER);
     let said = said.map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }

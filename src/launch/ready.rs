@@ -87,7 +87,7 @@ pub(super) fn ready_to_supervise(
 pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|e| {
         Diagnostic::new(Code::StartFailed, e.to_string())
-            .help("see that the state folder can be written, and that the disk is not full")
+            .help("see that the state folder can be written, that the disk is not full, and that `ulimit -f` allows it")
     })
 }
 
