@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
+use crate::compile::layers::PROJECT_FILE;
 use crate::compile::lower::{Argv, Machine};
 use crate::compile::protection;
 use crate::compile::{Compiled, Request};
@@ -196,6 +197,9 @@ impl Sandbox {
         }
         let Some(judged) = trust::compile(host, session, &request, &mut said) else { return Err(Refusal(said)) };
         let compiled = &judged.compiled;
+        if aim == Aim::Start && self.residue == Residue::Requested {
+            end_consent_to_missing(host, compiled)?;
+        }
         match aim {
             Aim::Show => said.extend(judged.warning(host)),
             Aim::Start if !std::mem::replace(&mut earlier.has_repeated, true) => reports(host, compiled).repeat(front),
@@ -316,8 +320,17 @@ impl<'a> RunHooks<'a> {
     pub(super) fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
         if let Some(watch) = self.watch.as_ref().filter(|_| self.may_have_run) {
-            watch.finish(self.recheck.host, &mut self.said);
+            watch.finish(self.recheck.host, self.compiled, &mut self.said);
         }
+    }
+}
+
+/// Ends the consent to a project file that is missing.
+fn end_consent_to_missing(host: &Host, compiled: &Compiled) -> Result<(), Diagnostic> {
+    let file = compiled.layers.project.root.child(PROJECT_FILE);
+    match host.kind(&file) {
+        Ok(None) => trust::end_consent(host, &compiled.layers, &file),
+        Ok(Some(_)) | Err(_) => Ok(()),
     }
 }
 

@@ -26,6 +26,7 @@ mitigations! {
     Placeholders = "placeholders", "A placeholder covers a protected path that is missing.";
     OwnFiles = "own-files", "Our own configuration and state are read-only.";
     Trust = "trust", "A project's file needs consent before it opens anything.";
+    ConsentEnds = "consent-ends", "Consent ends with the file that it was given to.";
     LinkChecks = "link-checks", "Nothing is opened through a symlink that the command can replace.";
     ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides what it leads to.";
     Descriptors = "descriptors", "No descriptor of the caller passes.";

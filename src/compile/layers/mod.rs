@@ -65,7 +65,8 @@ pub struct Layer {
     pub source: Option<Arc<Source>>,
 }
 
-/// A file or folder of ours that exists, or the state folder, which may not exist yet.
+/// A file or folder of ours that exists, or the folder of our state or settings, which may not exist
+/// yet.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     pub path: AbsPath,
@@ -84,7 +85,7 @@ impl OwnFile {
     pub const CONFIGURATION: &str = "our own configuration and state";
     pub const EXECUTABLE: &str = "our own executable";
 
-    /// A configuration file, or the state folder if nothing is there.
+    /// A configuration file, or the folder of our state or settings if nothing is there.
     fn configuration(Resolved { path, links, kind, names }: Resolved) -> Self {
         let (is_missing, kind) = (kind.is_none(), kind.unwrap_or(FileKind::Directory));
         Self { path, kind, links, names, why: Self::CONFIGURATION, is_missing }
@@ -142,8 +143,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let names_from = request.names_from.as_ref().unwrap_or(&project.cwd);
     let (layers, own_files, absent) = Default::default();
     let mut reader = LayerReader { host, names_from, diagnostics, layers, own_files, absent };
-    reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &project.root);
-    reader.read(LayerKind::User, &configuration.join("agent-sandbox/config.toml"), &project.root);
+    reader.read_settings(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &project.root);
+    reader.read_settings(LayerKind::User, &configuration.join("agent-sandbox/config.toml"), &project.root);
     for folder in search.above_root().iter().rev() {
         if let Some(layer) = reader.read(LayerKind::Project, &folder.child(PROJECT_FILE), folder) {
             layer.protective_only = true;
@@ -245,6 +246,18 @@ impl LayerReader<'_> {
             Err(problem) => self.diagnostics.push(unreadable(&name, &problem)),
         }
         None
+    }
+
+    /// Reads the settings of the user or the system. Where there are none, the folder for them is
+    /// ours: a command that creates them first would choose the policy of the next run.
+    fn read_settings(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) {
+        if self.read(kind, file, base).is_none()
+            && let Some(folder) = file.parent()
+            && self.absent.last() == Some(file)
+        {
+            let found = self.resolve(&folder);
+            self.own_files.extend(found.map(OwnFile::configuration));
+        }
     }
 
     /// Reads the file named with `--config`, which must exist.

@@ -16,6 +16,7 @@ use rustix::fs::{Mode, lstat};
 use rustix::io::Errno;
 
 use crate::compile::Compiled;
+use crate::compile::layers::PROJECT_FILE;
 use crate::compile::plan::{Plan, View};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::identity::FileBirth;
@@ -25,6 +26,7 @@ use crate::placeholders::ActivePlaceholders;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
 use crate::sys::ablate::{self, Mitigation};
+use crate::trust;
 
 use keys::KeyWatch;
 use nested::NestedWatch;
@@ -82,7 +84,8 @@ impl RunWatch {
     }
 
     /// Reports what the command left behind.
-    pub fn finish(&self, host: &Host, said: &mut Diagnostics) {
+    pub fn finish(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+        self.end_consent(host, compiled, said);
         if !ablate::is_off(Mitigation::Reports) {
             self.report_created(host, said);
             self.report_replaced(host, said);
@@ -96,6 +99,17 @@ impl RunWatch {
         // After that, because only a valid repository has an index.
         if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
             nested.finish(host, |path| self.plan.view_around(path) == View::HostRw, said);
+        }
+    }
+
+    /// Ends the consent to a project file that went during the run: the one that is there now may be
+    /// the command's.
+    fn end_consent(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+        let file = self.root.child(PROJECT_FILE);
+        let Some((_, before)) = self.covered.iter().find(|(path, _)| *path == file) else { return };
+        let now = LastParent::default().statx(&host.real(&file), FileBirth::WANTED);
+        if !now.is_ok_and(|now| FileBirth::of(&now) == *before) {
+            said.extend(trust::end_consent(host, &compiled.layers, &file).err());
         }
     }
 
