@@ -51,6 +51,7 @@ mitigations! {
     Seccomp = "seccomp", "System calls that reach the terminal, the keyring, or past other checks are refused.";
     UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";
     GitPreset = "git-preset", "The rules of `@git`.";
+    PasswordHome = "password-home", "Secrets in the home of the password file are hidden, whatever `$HOME` is.";
     AutorunPreset = "autorun-preset", "The rules of `@autorun`.";
     MaskDenied = "mask-denied", "A masked file refuses to be opened, instead of being empty.";
     MaskSealed = "mask-sealed", "A mask takes no writes.";

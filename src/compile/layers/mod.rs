@@ -10,6 +10,7 @@ mod tests;
 mod text;
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,12 +30,15 @@ pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// No policy is this large; a larger file was named by mistake.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
+const PASSWORD_FILE: &str = "/etc/passwd";
 
 /// The working directory of the command, and the project around it.
 #[derive(Clone, Debug)]
 pub struct Project {
     pub cwd: AbsPath,
     pub home: AbsPath,
+    /// The home of the password file, if `$HOME` is another one.
+    pub password_home: Option<AbsPath>,
     pub root: AbsPath,
     /// The outermost folder that the search for the root would accept. Protections start here: a
     /// command can plant a marker in a subfolder, but cannot remove this one.
@@ -134,6 +138,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         git_named: git::named(host, &repositories, &home, &git_settings),
         root: search.root.clone(),
         outermost: search.outermost.clone(),
+        password_home: password_home(host, session, &home),
         cwd,
         home,
         repository,
@@ -202,6 +207,22 @@ fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
     };
     Err(Diagnostic::new(Code::NoHome, format!("the home `{home}` {problem}"))
         .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"))
+}
+
+/// The home that the password file names for this user, if it is another one that the user can
+/// search. Programs that ask for it keep secrets there, too, whatever `$HOME` is.
+fn password_home(host: &Host, session: &Session, home: &AbsPath) -> Option<AbsPath> {
+    let text = host.read_regular(&AbsPath::root().join(PASSWORD_FILE), MAX_CONFIG_BYTES).ok().flatten()?;
+    let named = text.split(|byte| *byte == b'\n').find_map(|line| {
+        let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+        let uid = std::str::from_utf8(fields.get(2)?).ok()?.parse::<u32>().ok()?;
+        (uid == session.uid).then(|| fields.get(5).copied()).flatten()
+    })?;
+    let named = AbsPath::normalize(OsStr::from_bytes(named))?;
+    let found = host.resolve(named.as_path()).ok().filter(|found| found.kind == Some(FileKind::Directory))?;
+    // A rule for a path that cannot be looked at would be an error.
+    let is_searchable = host.resolve(found.path.child("any").as_path()).is_ok();
+    (found.path != *home && !found.path.is_root() && is_searchable).then_some(found.path)
 }
 
 fn working_directory(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
