@@ -25,8 +25,8 @@ pub const MOUNT_TABLE: &str = "/proc/self/mountinfo";
 const PIECE_OF_MOUNTS: usize = 512;
 
 impl Host {
-    /// The content of a file below `/proc` or `/sys`; `None` if it does not exist. Only the kernel writes
-    /// there, so links are followed.
+    /// The content of a file below `/proc` or `/sys`; `None` if it does not exist. Only the kernel
+    /// writes there, so links are followed.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         self.told_by_kernel(path, |file| {
             // The kernel does not report the length, and writes the content anew for each call.

@@ -69,8 +69,8 @@ pub struct Layer {
     pub source: Option<Arc<Source>>,
 }
 
-/// A file or folder of ours that exists, or the folder of our state or settings, which may not exist
-/// yet.
+/// A file or folder of ours that exists, or the folder of our state or settings, which may not
+/// exist yet.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     pub path: AbsPath,
