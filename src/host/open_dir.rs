@@ -321,7 +321,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let closed = root.path().join("closed");
         fs::create_dir(&closed).unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         OpenDir::open(&Host::at(root.path()), &abs("/closed")).unwrap().grant(Mode::RWXU).unwrap();
         assert_eq!(fs::metadata(&closed).unwrap().permissions().mode() & 0o7777, 0o700);
     }

@@ -261,6 +261,9 @@ impl Sandbox {
         let mut hooks = RunHooks::new(compiled, argv, recheck, placeholders);
         if argv.guard.is_none() {
             hooks.while_mounting();
+            if let Some(unclear) = hooks.unclear() {
+                return Ok(Conclusion::Failed(refusal(&unclear)));
+            }
         }
         ablate::pause(Point::BeforeBwrap);
         let conclusion = supervisor.run(host, argv, sheet, streams, &mut hooks);
@@ -299,10 +302,18 @@ impl<'a> RunHooks<'a> {
         self.watch = Some(RunWatch::start(self.recheck.host, self.compiled, self.placeholders.as_ref()));
     }
 
+    /// Why the end of the run could not be compared with its start.
+    fn unclear(&self) -> Option<String> {
+        self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot look at {unclear}"))
+    }
+
     /// After the guard has compared its mounts, before the command starts. With an error nothing
     /// runs. Not called without a guard.
     pub(super) fn before_exec(&mut self) -> Result<Answer, Report> {
         let gone = || Report::Refused("the placeholders have been removed".to_owned());
+        if let Some(unclear) = self.unclear() {
+            return Err(Report::Refused(unclear));
+        }
         let placeholders = self.placeholders.as_ref().ok_or_else(gone)?;
         let answer = self.recheck.after_mounting(self.argv, placeholders)?;
         self.may_have_run |= matches!(answer, Answer::Go);

@@ -18,10 +18,10 @@ use rustix::io::Errno;
 use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
 use crate::compile::plan::{Plan, View};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
-use crate::host::{Host, OpenDir};
+use crate::host::{Host, OpenDir, is_transient};
 use crate::placeholders::ActivePlaceholders;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
@@ -40,6 +40,8 @@ pub struct RunWatch {
     absent: Vec<(AbsPath, String)>,
     /// Paths that a mount covers, in places that the command can write.
     covered: Vec<(AbsPath, FileBirth)>,
+    /// A path that could not be looked at for the moment, and why. Nothing may run then.
+    pub(super) unclear: Option<String>,
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
     nested: Option<NestedWatch>,
@@ -47,7 +49,7 @@ pub struct RunWatch {
 }
 
 impl RunWatch {
-    /// Looks at everything that the reports compare with. Paths that cannot be looked at now are
+    /// Looks at everything that the reports compare with. Paths that are closed to this user are
     /// left out, and so are placeholders, which runs remove and put up again.
     pub fn start(host: &Host, compiled: &Compiled, placeholders: Option<&ActivePlaceholders>) -> Self {
         let (plan, project) = (&compiled.plan, &compiled.layers.project);
@@ -61,10 +63,16 @@ impl RunWatch {
             !is_placeholder && decision.access.is_protective() && is_open(path)
         });
         let mut parent = LastParent::default();
-        let covered = covered.filter_map(|(path, _)| {
-            let found = parent.statx(&host.real(path), FileBirth::WANTED).ok()?;
-            Some((path.clone(), FileBirth::of(&found)))
+        let mut unclear = None;
+        let covered = covered.filter_map(|(path, _)| match parent.statx(&host.real(path), FileBirth::WANTED) {
+            Ok(found) => Some((path.clone(), FileBirth::of(&found))),
+            Err(e) => {
+                let e = io::Error::from(e);
+                unclear = unclear.take().or_else(|| is_transient(&e).then(|| format!("`{path}`: {}", reason(&e))));
+                None
+            }
         });
+        let covered = covered.collect();
         let keys = compiled.resolution.matches.iter().filter_map(|found| {
             let keys = &found.rule.refinements.report_keys;
             let is_watched = !keys.is_empty() && can_be_written(&found.path);
@@ -75,7 +83,8 @@ impl RunWatch {
         Self {
             root: project.root.clone(),
             absent,
-            covered: covered.collect(),
+            covered,
+            unclear,
             keys: keys.collect(),
             repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
             nested: watches_nested.then(|| NestedWatch::start(host, project, can_be_written)),
@@ -133,7 +142,12 @@ impl RunWatch {
         let mut parent = LastParent::default();
         let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
             let found = parent.statx(&host.real(path), FileBirth::WANTED);
-            found.is_ok_and(|now| FileBirth::of(&now) != *before)
+            match found {
+                Ok(now) => FileBirth::of(&now) != *before,
+                Err(Errno::NOENT | Errno::NOTDIR) => false,
+                // A symlink on the way, or a folder that is closed: nobody can tell.
+                Err(_) => true,
+            }
         };
         let replaced: Vec<AbsPath> =
             self.covered.iter().filter(|covered| is_another(covered)).map(|(path, _)| path.clone()).collect();
