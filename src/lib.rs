@@ -9,10 +9,10 @@
 //!
 //! The guard is the program `agent-sandbox`. It is looked for on PATH; [`Sandbox::guard`] names
 //! another one. A process has one run at a time: others wait. A run blocks the signals of the
-//! calling thread, makes the process a subreaper, marks its file descriptors close-on-exec, and
-//! changes the umask for a moment.
+//! calling thread, makes the process a subreaper, and marks its file descriptors close-on-exec.
 
 #![warn(unreachable_pub)]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 // The rooms, in the order of their imports: a room imports only rooms above it. `model` imports
 // `policy` alone. tests/docs/rooms.rs holds this order. They are public for the tests of this
@@ -43,9 +43,7 @@ pub mod sys;
 pub mod trust;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, PipeReader, Read};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -247,7 +245,7 @@ impl Embedding {
     }
 
     fn pipes(&mut self) -> io::Result<GivenStreams> {
-        let stdin = OwnedFd::from(File::open("/dev/null")?);
+        let stdin = sys::fd::null()?;
         let (from_stdout, stdout) = io::pipe()?;
         let (from_stderr, stderr) = io::pipe()?;
         self.readers = [from_stdout, from_stderr].map(|pipe| Some(thread::spawn(move || read_all(pipe))));

@@ -1,5 +1,5 @@
 //! Every diagnostic, as people see it: the whole text, produced by the real pipeline, kept in `snapshots/diagnostics`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! The documents are true: examples compile, quoted help is current, links lead somewhere, named tests exist.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

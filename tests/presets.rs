@@ -1,6 +1,6 @@
 //! The access that the built-in presets promise, path by path. The list is a second one, so that a
 //! test fails if an entry is lost from the data.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

@@ -4,20 +4,18 @@
 //! without hooks, filters and pager, with an environment of our own, and without fetching.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::process::{ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
+use std::process::Command;
+use std::time::Duration;
 
 use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, Source, escape_for_display};
+use crate::sys::process::output_within;
 
-/// The time that one command of git may take.
+/// How long git may take to read one object.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The project's file at `revision`; `None` if there was none.
@@ -123,43 +121,15 @@ impl Git<'_> {
         // variable is for git before 2.45.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
         command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let ended = command.spawn().and_then(|mut child| {
-            let content = child.stdout.take().map_or(Ok(Vec::new()), |output| read_in_time(output, PATIENCE));
-            if content.is_err() {
-                // It may have ended by itself.
-                let _ = child.kill();
-            }
-            let status = child.wait()?;
-            Ok((content?, status))
-        });
-        let (content, status) = ended.map_err(|e| match e.kind() {
+        // A FIFO in the repository makes git wait for ever.
+        let most = usize::try_from(MAX_CONFIG_BYTES).unwrap_or(usize::MAX);
+        let output = output_within(&mut command, PATIENCE, most).map_err(|e| match e.kind() {
             io::ErrorKind::TimedOut => failed(
                 format!("git did not answer within {} seconds", PATIENCE.as_secs()),
                 "see that `.git` holds no FIFO (`find .git -type p`), or name a file instead of a revision",
             ),
             _ => failed(format!("cannot run `{}`: {}", self.program, reason(&e)), "name a file instead of a revision"),
         })?;
-        Ok((status.success() || content.len() as u64 > MAX_CONFIG_BYTES).then_some(content))
+        Ok((output.status.success() || output.stdout.len() > most).then_some(output.stdout))
     }
-}
-
-/// Reads until the end, or until more has come than a file of ours may hold. A FIFO in `.git` lets
-/// git wait for ever.
-fn read_in_time(mut output: ChildStdout, patience: Duration) -> io::Result<Vec<u8>> {
-    let deadline = Instant::now() + patience;
-    let (mut content, mut chunk) = (Vec::new(), [0; 1 << 16]);
-    while content.len() as u64 <= MAX_CONFIG_BYTES {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().try_into().unwrap_or(0), tv_nsec: left.subsec_nanos().into() };
-        let is_ready = retry_on_intr(|| poll(&mut [PollFd::new(&output, PollFlags::IN)], Some(&left)))? > 0;
-        if !is_ready {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        match output.read(&mut chunk)? {
-            0 => break,
-            length => content.extend_from_slice(&chunk[..length]),
-        }
-    }
-    Ok(content)
 }

@@ -105,6 +105,13 @@ pub(super) struct Options {
     /// (`.vscode`) can be made
     #[arg(long, conflicts_with = "print_args")]
     pub exec: bool,
+    /// Put up no placeholders: what presets keep from being created while it is missing can be
+    /// created
+    ///
+    /// For a home that cannot be written: placeholders are noted in the state folder. What the
+    /// command creates is reported.
+    #[arg(long)]
+    pub no_placeholders: bool,
     #[command(flatten)]
     pub mounts: MountArgs,
     /// Say whether this is inside a sandbox (exit code 0) or outside (1)
@@ -208,7 +215,7 @@ impl Options {
             docker: rules.docker,
             no_optimize: self.mounts.no_optimize,
             no_guard: self.mounts.no_guard,
-            no_placeholders: self.exec,
+            no_placeholders: self.exec || self.no_placeholders,
             cwd: self.cwd.clone(),
             ..Request::default()
         }

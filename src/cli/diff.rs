@@ -199,6 +199,7 @@ fn at_revision(
 }
 
 /// Reads any file that the caller names, also the pipe of `<(command)`.
+#[expect(clippy::disallowed_methods, reason = "the caller names the file, and a pipe has to be waited for")]
 fn file(path: &Path) -> Result<Operand, Diagnostic> {
     let name = escape_for_display(path.as_os_str());
     match std::fs::File::open(path) {

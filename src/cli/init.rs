@@ -1,15 +1,14 @@
 //! `agent-sandbox init`.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::audit::init;
 use crate::compile::Request;
 use crate::compile::layers::{PROJECT_FILE, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::Host;
+use crate::host::{Host, OpenDir};
 use crate::launch::is_inside;
 use crate::policy::AbsPath;
 
@@ -54,7 +53,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: 
         return Err(already_there(&file).into());
     }
     let text = init::propose(host, &project);
-    write(&host.real(&file), &text).map_err(|e| match e.kind() {
+    write(host, &file, &text).map_err(|e| match e.kind() {
         io::ErrorKind::AlreadyExists => already_there(&file),
         _ if is_inside(host) => {
             let message = format!("cannot write `{file}` from inside a sandbox: {}", reason(&e));
@@ -66,12 +65,13 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &InitArgs, output: 
     output.print(format!("wrote {file}: read it, and change it\n").as_bytes())
 }
 
-/// O_EXCL neither overwrites a file nor follows a symlink.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+/// Neither overwrites a file nor follows a symlink.
+fn write(host: &Host, path: &AbsPath, text: &str) -> io::Result<()> {
+    let (folder, name) = OpenDir::parent_of(host, path)?;
+    let mut file = folder.make_file(name, OFlags::WRONLY, Mode::from_raw_mode(0o644))?;
     file.write_all(text.as_bytes()).inspect_err(|_| {
         // Half a policy must not apply. If this fails as well, the error names the file.
-        let _ = fs::remove_file(path);
+        let _ = folder.remove_file(name);
     })
 }
 

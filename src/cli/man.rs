@@ -1,4 +1,5 @@
 //! `agent-sandbox man`.
+#![expect(clippy::disallowed_methods, reason = "the caller names the folder")]
 
 use std::fs;
 use std::iter;

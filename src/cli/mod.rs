@@ -27,14 +27,17 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::audit;
 use crate::compile::layers::{self, Project};
 use crate::compile::{Compiled, Request, guard_plan};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, exit_code, render};
 use crate::guard;
 use crate::host::{Host, Session};
 use crate::launch::is_inside;
 use crate::policy::AbsPath;
+use crate::sys::signals;
 use crate::trust::{self as judging, Judged};
 
 use answer::{Answered, CliError};
@@ -43,6 +46,9 @@ pub use explain::text as explained;
 use output::Output;
 pub use show::{Folding, text as shown};
 pub use style::Paint;
+
+/// In bytes. A fourth of it suffices.
+const SMALLEST_STACK: u64 = 1 << 20;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
 fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
@@ -108,6 +114,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     {
         return guard::main(rest);
     }
+    if let Some(refusal) = too_small_stack() {
+        eprint!("{}", render(&Diagnostics::from_iter([refusal]), Format::Text { color: false }));
+        return ExitCode::from(exit_code::OWN_FAILURE);
+    }
+    signals::survive_file_limit();
     let arguments = match args::parse(&args) {
         Ok(arguments) => arguments,
         Err(error) => return answer::usage(&error),
@@ -139,6 +150,18 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Some(Subcommand::Man(arguments)) => man::run(arguments, &output),
     };
     answered.map_or_else(report, answer::exit_code)
+}
+
+/// The refusal of a stack that would overflow, which ends a process without a message that helps.
+fn too_small_stack() -> Option<Diagnostic> {
+    let limit = getrlimit(Resource::Stack).current.filter(|limit| *limit < SMALLEST_STACK)?;
+    let message = format!("the stack is limited to {} KiB (`ulimit -s`)", limit / 1024);
+    let help = format!(
+        "give agent-sandbox {} KiB; `sh -c 'ulimit -s {}; exec COMMAND'` limits the command alone",
+        SMALLEST_STACK / 1024,
+        limit / 1024
+    );
+    Some(Diagnostic::new(Code::StartFailed, message).help(help))
 }
 
 /// `--check`.

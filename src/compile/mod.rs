@@ -129,10 +129,10 @@ fn refuse_blocks(policy: &Policy, diagnostics: &mut Diagnostics) {
     let blocks = |rule: &&Arc<Rule>| rule.if_missing == IfMissing::Block && rule.layer > LayerKind::Preset;
     for rule in policy.rules.iter().filter(blocks) {
         let message = format!(
-            "`{}` is to be blocked, and `--exec` leaves nobody to remove the placeholder",
+            "`{}` cannot be blocked: `--exec` and `--no-placeholders` put up no placeholder",
             escape_for_display(&rule.text)
         );
-        let help = "run without `--exec`, or take `if-missing = \"block\"` out of the rule";
+        let help = "run without that flag, or take `if-missing = \"block\"` out of the rule";
         diagnostics.push(Diagnostic::new(Code::PlaceholderFailed, message).at(&rule.origin).help(help));
     }
 }

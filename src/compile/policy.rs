@@ -2,6 +2,8 @@
 //! setting the layer that decides it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -13,6 +15,7 @@ use crate::compile::presets;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
 use crate::policy::{AbsPath, Access, HardLinks, IfMissing, LayerKind, Origin, Protection, Rule, Sourced, places};
+use crate::sys::ablate::{self, Mitigation};
 
 /// The whole policy, before the host is read: the rules of all layers, and the settings that won.
 #[derive(Clone, Debug)]
@@ -45,6 +48,11 @@ pub struct Setting<T> {
 impl Policy {
     pub fn of(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics) -> Self {
         let (mut rules, presets) = presets::expand(layers, diagnostics);
+        if let Some(home) = layers.project.password_home.as_ref().filter(|_| !ablate::is_off(Mitigation::PasswordHome))
+        {
+            let hidden: Vec<_> = rules.iter().filter_map(|rule| hidden_there_too(rule, home)).map(Arc::new).collect();
+            rules.extend(hidden);
+        }
         rules.extend(layers.layers.iter().flat_map(written_rules).map(Arc::new));
         if session.is_root() {
             rules.extend(password_hashes().map(Arc::new));
@@ -151,6 +159,14 @@ fn socket_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
         // Connecting works through a read-only mount, and changing the socket's mode does not.
         ..Rule::exact(Access::Ro, layer.base.clone(), layer.kind, written.origin.clone())
     })
+}
+
+/// The rule of a built-in preset that hides a path of the home, for the same path of another home.
+fn hidden_there_too(rule: &Rule, home: &AbsPath) -> Option<Rule> {
+    let below_home = rule.text.as_bytes().strip_prefix(b"~/")?;
+    let hides = rule.layer == LayerKind::Preset && rule.access == Access::Exclude;
+    let text = OsStr::from_bytes(below_home).to_owned();
+    hides.then(|| Rule { text, base: home.clone(), ..rule.clone() })
 }
 
 /// Hides from root the password hashes, which no user can read.

@@ -8,11 +8,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, statat};
 use serde::{Deserialize, Serialize};
 
-use crate::host::nofollow::{holds, is_empty, look, open_parent};
-use crate::host::{Host, Identity};
+use crate::host::nofollow::look;
+use crate::host::{Host, Identity, OpenDir};
 use crate::policy::{AbsPath, Word};
 
 /// The folder of the journals, in the state folder.
@@ -22,7 +21,7 @@ pub const SUFFIX: &str = ".journal";
 /// The prefix of a temporary name.
 pub const TEMPORARY: &str = ".agent-sandbox-";
 /// Larger than the journal of any run: the kernel's number of mounts limits the placeholders.
-const MAX_BYTES: u64 = 1 << 28;
+pub const MAX_BYTES: u64 = 1 << 28;
 
 /// A file or directory that a run has made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,12 +153,12 @@ pub fn is_unchanged(host: &Host, record: &PlaceholderRecord) -> bool {
 }
 
 fn check_unchanged(host: &Host, record: &PlaceholderRecord) -> io::Result<bool> {
-    let (folder, name) = open_parent(host, &record.path)?;
-    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (folder, name) = OpenDir::parent_of(host, &record.path)?;
+    let Some(found) = folder.stat(name)? else { return Ok(false) };
     Ok(Identity::of_stat(&found) == record.identity
         && match record.content() {
-            None => record.is_parent || is_empty(&folder, name)?,
-            Some(content) => holds(&folder, name, &found, content)?,
+            None => record.is_parent || folder.is_empty(name)?,
+            Some(content) => folder.holds(name, &found, content)?,
         })
 }
 

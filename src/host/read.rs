@@ -1,4 +1,5 @@
 //! Reads files and folders of the host, and records the ones that could not be read.
+#![expect(clippy::disallowed_methods, reason = "nothing is changed; the files are the kernel's, or directories")]
 
 use std::borrow::Cow;
 use std::fs;
@@ -14,6 +15,8 @@ use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Point};
 
 use super::long_path::Reached;
+use super::nofollow::open_to_read;
+use super::open_dir::read_regular;
 use super::{DirEntry, Directory, Host, is_absent};
 
 pub const MOUNT_TABLE: &str = "/proc/self/mountinfo";
@@ -23,8 +26,8 @@ pub const MOUNT_TABLE: &str = "/proc/self/mountinfo";
 const PIECE_OF_MOUNTS: usize = 512;
 
 impl Host {
-    /// The content of a file below `/proc`; `None` if it does not exist. Only the kernel writes
-    /// there, so links are followed.
+    /// The content of a file below `/proc` or `/sys`; `None` if it does not exist. Only the kernel
+    /// writes there, so links are followed.
     pub fn kernel_file(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         self.told_by_kernel(path, |file| {
             // The kernel does not report the length, and writes the content anew for each call.
@@ -72,19 +75,8 @@ impl Host {
         if resolved.kind.is_none() {
             return Ok(None);
         }
-        let unfit = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let reached = Reached::open(self.reached(resolved.path.as_path()))?;
-        let file = fs::File::from(openat(reached.folder(), &*reached.rest, flags, Mode::empty())?);
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return unfit("not a regular file");
-        }
-        // With room to read the end of the file at once.
-        let length = metadata.len().min(limit).saturating_add(64);
-        let mut content = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        let taken = file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
-        if taken as u64 > limit { unfit("too large") } else { Ok(Some(content)) }
+        let file = open_to_read(self, &resolved.path)?;
+        read_regular(&file, limit).map(Some)
     }
 
     /// Callers treat an unreadable file as absent. This records transient errors, so that the start

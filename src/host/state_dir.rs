@@ -2,16 +2,13 @@
 //! trusted, so a file is read only where no other user can write, and is replaced as a whole.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, renameat, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags, Stat, fstat};
 
-use crate::host::Host;
+use crate::host::open_dir::read_regular;
+use crate::host::{Host, OpenDir};
 use crate::policy::AbsPath;
 
 /// Files of one kind, in a folder of their own in the state folder.
@@ -46,15 +43,9 @@ impl StateFiles {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             folder => folder?,
         };
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&folder)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            // The name of an unfinished file begins with a dot.
-            if name.ends_with(b".json") && !name.starts_with(b".") {
-                names.push(OsStr::from_bytes(name).to_owned());
-            }
-        }
+        let mut names = folder.names()?;
+        // The name of an unfinished file begins with a dot.
+        names.retain(|name| name.as_bytes().ends_with(b".json") && !name.as_bytes().starts_with(b"."));
         names.sort();
         Ok(names)
     }
@@ -62,55 +53,51 @@ impl StateFiles {
     /// Renames a file, in place of another one.
     pub(crate) fn rename(&self, host: &Host, state: &AbsPath, from: &str, to: &str) -> io::Result<()> {
         let folder = self.open_folder(host, state)?;
-        Ok(renameat(&folder, from, &folder, to)?)
+        folder.rename(from, &folder, to)
     }
 
     /// Removes a file. If it is a symlink, its target stays.
     pub(crate) fn remove(&self, host: &Host, state: &AbsPath, name: &str) -> io::Result<()> {
-        Ok(unlinkat(self.open_folder(host, state)?, name, AtFlags::empty())?)
+        self.open_folder(host, state)?.remove_file(name)
     }
 
-    fn content(&self, folder: &OwnedFd, name: &OsStr) -> io::Result<Vec<u8>> {
-        // Opening a FIFO would block without NONBLOCK.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(openat(folder, name, flags, Mode::empty())?);
-        must_be_ours(&file)?;
-        if !file.metadata()?.is_file() {
-            return Err(unfit("it is not a regular file"));
-        }
-        let mut content = Vec::new();
-        file.take(self.max_bytes + 1).read_to_end(&mut content)?;
-        if content.len() as u64 > self.max_bytes { Err(unfit("it is too large")) } else { Ok(content) }
+    fn content(&self, folder: &OpenDir, name: &OsStr) -> io::Result<Vec<u8>> {
+        let file = folder.open_file(name, OFlags::RDONLY)?;
+        must_be_ours(&fstat(&file)?)?;
+        read_regular(&file, self.max_bytes)
     }
 
     /// Replaces a file by a new one with this content.
     pub(crate) fn write(&self, host: &Host, state: &AbsPath, name: &str, content: &[u8]) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(host.real(&state.child(self.folder)))?;
-        let folder = self.open_folder(host, state)?;
+        let folder = self.create_folder(host, state)?;
         let new = format!(".{name}.{}", std::process::id());
         // A killed process with the same id may have left it.
-        match unlinkat(&folder, &new, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(e) => return Err(e.into()),
+        match folder.remove_file(&new) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
         }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&folder, &new, flags, Mode::RUSR | Mode::WUSR)?);
+        let mut file = folder.make_file(&new, OFlags::WRONLY, Mode::RUSR | Mode::WUSR)?;
         let written = file.write_all(content).and_then(|()| file.sync_all());
-        let moved = written.and_then(|()| Ok(renameat(&folder, &new, &folder, name)?));
+        let moved = written.and_then(|()| folder.rename(&new, &folder, name));
         if moved.is_err() {
-            let _ = unlinkat(&folder, &new, AtFlags::empty());
+            let _ = folder.remove_file(&new);
         }
         moved
     }
 
+    /// Opens this folder, and makes it if it is missing.
+    pub(crate) fn create_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OpenDir> {
+        OpenDir::create_all(host, &state.child(self.folder))?;
+        self.open_folder(host, state)
+    }
+
     /// Opens the state folder and this folder in it. A symlink of another user, or a folder that
     /// another user can write, would let that user speak for ours.
-    pub(crate) fn open_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OwnedFd> {
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let state = rustix::fs::open(host.real(state), flags, Mode::empty())?;
-        must_be_ours(&state)?;
-        let folder = openat(&state, self.folder, flags, Mode::empty())?;
-        must_be_ours(&folder)?;
+    pub(crate) fn open_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OpenDir> {
+        let state = OpenDir::open(host, state)?;
+        must_be_ours(&state.status()?)?;
+        let folder = state.child(self.folder)?;
+        must_be_ours(&folder.status()?)?;
         Ok(folder)
     }
 }
@@ -124,8 +111,7 @@ pub(crate) fn unfit(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn must_be_ours(file: impl AsFd) -> io::Result<()> {
-    let found = fstat(file)?;
+fn must_be_ours(found: &Stat) -> io::Result<()> {
     if found.st_uid != rustix::process::geteuid().as_raw() && found.st_uid != 0 {
         Err(unfit("it belongs to somebody else"))
     } else if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {

@@ -69,9 +69,11 @@ fn runs_under_own_profile(host: &Host) -> bool {
 
 fn bwrap_has_profile(host: &Host) -> bool {
     // The kernel shows this list to root alone.
-    match fs::read_to_string(host.real(&AbsPath::root().join("sys/kernel/security/apparmor/profiles"))) {
-        Ok(loaded) => loaded.lines().any(|line| line.split(' ').next() == Some(OF_BWRAP_CHILDREN)),
-        Err(_) => is_installed(host, OF_BWRAP),
+    match host.kernel_file("sys/kernel/security/apparmor/profiles") {
+        Ok(Some(loaded)) => {
+            String::from_utf8_lossy(&loaded).lines().any(|line| line.split(' ').next() == Some(OF_BWRAP_CHILDREN))
+        }
+        Ok(None) | Err(_) => is_installed(host, OF_BWRAP),
     }
 }
 

@@ -6,13 +6,15 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, escape_for_display};
+use crate::sys::process::output_within;
 
 use super::apparmor;
+use super::bwrap::{LARGEST_ANSWER, PATIENCE};
 
 pub(crate) fn check(host: &Host, session: &Session, bwrap: &AbsPath) -> Result<(), Diagnostic> {
     if is_setuid(host, bwrap) {
@@ -54,8 +56,8 @@ pub(crate) fn is_setuid(host: &Host, bwrap: &AbsPath) -> bool {
 
 /// A kernel setting; `None` where this kernel does not have it.
 pub(crate) fn setting(host: &Host, path: &str) -> Option<String> {
-    let text = std::fs::read_to_string(host.real(&AbsPath::root().join(path))).ok()?;
-    Some(text.trim().to_owned())
+    let text = host.kernel_file(path).ok()??;
+    Some(String::from_utf8_lossy(&text).trim().to_owned())
 }
 
 pub(crate) fn in_container(host: &Host, session: &Session) -> bool {
@@ -71,13 +73,22 @@ pub(crate) fn container_marker(host: &Host) -> Option<AbsPath> {
 /// Starts the smallest sandbox with the namespaces of a real one. Reports the reason that bwrap
 /// gives if it fails.
 pub(super) fn trial(host: &Host, bwrap: &AbsPath) -> Result<(), Diagnostic> {
-    let output = Command::new(bwrap.as_path())
-        .args(["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])
-        .arg(bwrap.as_path())
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
+    let mut command = Command::new(bwrap.as_path());
+    command.args([
+        "--unshare-all",
+        "--die-with-parent",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--",
+    ]);
+    command.arg(bwrap.as_path()).arg("--version");
+    let output =
+        output_within(&mut command, PATIENCE, LARGEST_ANSWER).map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
     if output.status.success() {
         return Ok(());
     }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use crate::compile::Compiled;
 use crate::compile::lower::{DISABLE_USERNS, Kernel, Machine, PERMS};
@@ -12,9 +13,15 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{Host, Resolved, Session};
 use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
+use crate::sys::process::output_within;
 use crate::sys::{landlock, seccomp};
 
 use super::mount_files;
+
+/// How long bwrap may take to answer, on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// More bytes than its help has.
+pub(super) const LARGEST_ANSWER: usize = 1 << 16;
 
 pub(super) fn first_on_path(host: &Host, session: &Session, name: &str) -> Option<Resolved> {
     session.path_folders().find_map(|folder| host.program(&folder.join(name)))
@@ -66,7 +73,7 @@ pub(crate) fn version(bwrap: &AbsPath) -> Result<String, Diagnostic> {
 }
 
 fn asked(bwrap: &AbsPath, flag: &str) -> Result<String, Diagnostic> {
-    let said = Command::new(bwrap.as_path()).arg(flag).stdin(Stdio::null()).output();
+    let said = output_within(Command::new(bwrap.as_path()).arg(flag), PATIENCE, LARGEST_ANSWER);
     let said = said.map_err(|e| super::exec::cannot_execute(bwrap, &e))?;
     Ok(String::from_utf8_lossy(&said.stdout).into_owned())
 }

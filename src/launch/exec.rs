@@ -50,6 +50,7 @@ pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &
     if argv.pre_exec.scope {
         landlock::restrict_scopes_of(&mut bwrap)?;
     }
+    signals::give_back_file_limit(&mut bwrap);
     fd::pass(&mut bwrap, &argv.data, more)?;
     streams.give(&mut bwrap)?;
     // The guard has switches, too.
@@ -86,7 +87,7 @@ pub(super) fn exec(argv: &Argv, sheet: RunSheet) -> Diagnostic {
 
 pub(super) fn cannot_prepare(error: &io::Error) -> Diagnostic {
     Diagnostic::new(Code::StartFailed, format!("cannot prepare the descriptors of bwrap: {}", reason(error)))
-        .help("free some descriptors (`ulimit -n`), and see that `/proc` and `/dev/null` are there")
+        .help("see that `/proc` and `/dev/null` are there, and that no limit is in the way (`ulimit -n`, `ulimit -f`)")
 }
 
 pub(super) fn cannot_execute(bwrap: &AbsPath, error: &io::Error) -> Diagnostic {

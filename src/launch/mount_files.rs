@@ -4,24 +4,18 @@
 //! mode and content again.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, mknodat, openat, renameat, statat, unlinkat,
-};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat};
 use rustix::process::geteuid;
 
 use crate::compile::layers::Layers;
 use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::diagnostic::reason;
-use crate::host::Host;
 use crate::host::state_dir::StateFiles;
+use crate::host::{Host, OpenDir};
 use crate::policy::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
@@ -34,13 +28,9 @@ const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether the state folder can hold such files. Makes the folder if it is missing.
 pub(super) fn place(host: &Host, layers: &Layers) -> MountFiles {
-    let folder = layers.mount_files();
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder));
-    let is_writable =
-        |folder: OwnedFd| rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
-    match made.and_then(|()| KIND.open_folder(host, &layers.state)).and_then(|folder| Ok(is_writable(folder)?)) {
-        Ok(()) => MountFiles::In(folder),
-        Err(_) => MountFiles::Descriptors,
+    match KIND.create_folder(host, &layers.state) {
+        Ok(folder) if folder.is_writable() => MountFiles::In(layers.mount_files()),
+        Ok(_) | Err(_) => MountFiles::Descriptors,
     }
 }
 
@@ -73,16 +63,14 @@ pub(super) fn write(host: &Host, state: &AbsPath, files: &[MountFile]) -> Result
 }
 
 /// Returns whether the file had to be made.
-fn provide_content(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    if let Ok(file) = openat(folder, name, flags, Mode::empty())
-        && holds(&file.into(), content)?
+fn provide_content(folder: &OpenDir, name: &OsStr, content: &[u8]) -> io::Result<bool> {
+    if let Ok(file) = folder.open_file(name, OFlags::RDONLY)
+        && holds(&file, content)?
     {
         return Ok(false);
     }
     replace(folder, name, |new| {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(folder, new, flags, MODE)?);
+        let mut file = folder.make_file(new, OFlags::WRONLY, MODE)?;
         file.write_all(content)?;
         // Whatever the caller's umask is.
         Ok(fchmod(&file, MODE)?)
@@ -90,26 +78,23 @@ fn provide_content(folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result
 }
 
 /// Whether this is our file with this content. Notes that it is used.
-fn holds(mut file: &File, content: &[u8]) -> io::Result<bool> {
+fn holds(file: &File, content: &[u8]) -> io::Result<bool> {
     let found = fstat(file)?;
     if !is_ours(&found, FileType::RegularFile, MODE) || usize::try_from(found.st_size) != Ok(content.len()) {
         return Ok(false);
     }
     let mut read = Vec::with_capacity(content.len() + 1);
-    file.read_to_end(&mut read)?;
+    file.take(content.len() as u64 + 1).read_to_end(&mut read)?;
     if age(&found) > NOTED {
         file.set_modified(SystemTime::now())?;
     }
     Ok(read == content)
 }
 
-fn provide_mask(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
-    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) if is_ours(&found, FileType::Socket, Mode::empty()) => Ok(false),
-        Ok(_) | Err(Errno::NOENT) => {
-            replace(folder, name, |new| Ok(mknodat(folder, new, FileType::Socket, Mode::empty(), 0)?))
-        }
-        Err(e) => Err(e.into()),
+fn provide_mask(folder: &OpenDir, name: &OsStr) -> io::Result<bool> {
+    match folder.stat(name)? {
+        Some(found) if is_ours(&found, FileType::Socket, Mode::empty()) => Ok(false),
+        Some(_) | None => replace(folder, name, |new| folder.make_socket(new)),
     }
 }
 
@@ -121,29 +106,27 @@ fn is_ours(found: &Stat, kind: FileType, mode: Mode) -> bool {
 }
 
 /// Makes a file under a name of this process and moves it into place.
-fn replace(folder: &OwnedFd, name: &OsStr, make: impl FnOnce(&str) -> io::Result<()>) -> io::Result<bool> {
+fn replace(folder: &OpenDir, name: &OsStr, make: impl FnOnce(&str) -> io::Result<()>) -> io::Result<bool> {
     let new = format!(".new-{}", std::process::id());
     // A process with the same number may have been killed.
-    match unlinkat(folder, &new, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(e) => return Err(e.into()),
+    match folder.remove_file(&new) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
     }
-    let moved = make(&new).and_then(|()| Ok(renameat(folder, &new, folder, name)?));
+    let moved = make(&new).and_then(|()| folder.rename(&new, folder, name));
     if moved.is_err() {
-        let _ = unlinkat(folder, &new, AtFlags::empty());
+        let _ = folder.remove_file(&new);
     }
     moved.map(|()| true)
 }
 
 /// Removes contents that no start has used for [`KEPT`].
-fn sweep(folder: &OwnedFd, used: &[MountFile]) -> io::Result<()> {
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let is_used = used.iter().any(|file| file.path.file_name() == Some(name));
-        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if !is_used && FileType::from_raw_mode(found.st_mode).is_file() && age(&found) > KEPT {
-            unlinkat(folder, name, AtFlags::empty())?;
+fn sweep(folder: &OpenDir, used: &[MountFile]) -> io::Result<()> {
+    for name in folder.names()? {
+        let is_used = used.iter().any(|file| file.path.file_name() == Some(&name));
+        let is_old = |found: &Stat| FileType::from_raw_mode(found.st_mode).is_file() && age(found) > KEPT;
+        if !is_used && folder.stat(&name)?.is_some_and(|found| is_old(&found)) {
+            folder.remove_file(&name)?;
         }
     }
     Ok(())
@@ -160,7 +143,7 @@ fn age(found: &Stat) -> Duration {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
     use std::path::{Path, PathBuf};
 
     use super::*;
@@ -173,7 +156,7 @@ mod tests {
     impl Scene {
         fn new() -> Self {
             let root = tempfile::tempdir().unwrap();
-            DirBuilder::new().recursive(true).mode(0o700).create(root.path().join("state/mounts")).unwrap();
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(root.path().join("state/mounts")).unwrap();
             Self { root }
         }
 
@@ -227,7 +210,7 @@ mod tests {
             ("a second name", |file| fs::hard_link(file, file.with_file_name("other")).unwrap()),
             ("a socket", |file| {
                 fs::remove_file(file).unwrap();
-                mknodat(rustix::fs::CWD, file, FileType::Socket, MODE, 0).unwrap();
+                rustix::fs::mknodat(rustix::fs::CWD, file, FileType::Socket, MODE, 0).unwrap();
             }),
         ];
         for (name, change) in changes {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+
+use rustix::fs::{Mode, OFlags};
 
 use crate::compile::Compiled;
 use crate::compile::layers::Project;
@@ -14,8 +14,9 @@ use crate::compile::lower::Argv;
 use crate::compile::plan::Plan;
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
-use crate::host::{Host, Session};
+use crate::host::{Host, OpenDir, Session};
 use crate::policy::AbsPath;
+use crate::sys::ablate::{self, Point};
 
 use super::{availability, bwrap, command, is_inside, mount_files, streams};
 
@@ -63,7 +64,7 @@ pub(super) fn ready_to_supervise(
     // Another program that embeds this library is linked with other libraries.
     let is_this_program = |guard: &&AbsPath| env::current_exe().is_ok_and(|own| own == guard.as_path());
     if let Some(guard) = session.executable.as_ref().filter(|_| compiled.guard).filter(is_this_program) {
-        check_libraries(&compiled.plan, guard)?;
+        check_libraries(host, &compiled.plan, guard)?;
     }
     streams::check()?;
     check_owner(host, session, &compiled.layers.project)?;
@@ -71,6 +72,7 @@ pub(super) fn ready_to_supervise(
     if let Some(name) = argv.command.first() {
         command::check(host, compiled, &argv.environment, name)?;
     }
+    ablate::pause(Point::BeforeCreate);
     create_directories(host, &argv.create)?;
     create_files(host, &argv.new_files)?;
     write_mount_files(host, compiled, argv)
@@ -80,14 +82,14 @@ pub(super) fn ready_to_supervise(
 pub(super) fn write_mount_files(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<(), Diagnostic> {
     mount_files::write(host, &compiled.layers.state, &argv.files).map_err(|e| {
         Diagnostic::new(Code::StartFailed, e.to_string())
-            .help("see that the state folder can be written, and that the disk is not full")
+            .help("see that the state folder can be written, that the disk is not full, and that `ulimit -f` allows it")
     })
 }
 
 /// Refuses a policy that hides a library which the guard was linked with. A static build has none.
-fn check_libraries(plan: &Plan, executable: &AbsPath) -> Result<(), Diagnostic> {
+fn check_libraries(host: &Host, plan: &Plan, executable: &AbsPath) -> Result<(), Diagnostic> {
     // Without `/proc` there is no sandbox, and bwrap says so.
-    let Ok(maps) = fs::read("/proc/self/maps") else { return Ok(()) };
+    let Ok(Some(maps)) = host.kernel_file("/proc/self/maps") else { return Ok(()) };
     let mut needed = mapped(&maps).into_iter().filter(|file| file != executable);
     let Some(file) = needed.find(|file| !plan.view(file).shows_host()) else { return Ok(()) };
     Err(Diagnostic::new(Code::GuardUnavailable, format!("the guard needs `{file}`, which the sandbox does not show"))
@@ -126,8 +128,7 @@ fn check_owner(host: &Host, session: &Session, project: &Project) -> Result<(), 
 /// Makes the directories that rules asked for. Each is made for this user alone.
 fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagnostic> {
     for directory in directories {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(directory));
-        made.map_err(|e| {
+        OpenDir::create_all(host, directory).map_err(|e| {
             Diagnostic::new(Code::CreateFailed, format!("cannot create `{directory}`: {}", reason(&e)))
                 .help("create it yourself, or take `if-missing = \"create\"` out of the rule")
         })?;
@@ -139,7 +140,8 @@ fn create_directories(host: &Host, directories: &[AbsPath]) -> Result<(), Diagno
 fn create_files(host: &Host, files: &[NewFile]) -> Result<(), Diagnostic> {
     for NewFile { path, content } in files {
         create_directories(host, path.parent().as_slice())?;
-        let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(host.real(path));
+        let made = OpenDir::parent_of(host, path)
+            .and_then(|(folder, name)| folder.make_file(name, OFlags::WRONLY, Mode::RUSR | Mode::WUSR));
         match made.and_then(|mut file| file.write_all(content.as_bytes())) {
             // Another process has made it.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
+use crate::compile::layers::PROJECT_FILE;
 use crate::compile::lower::{Argv, Machine};
 use crate::compile::protection;
 use crate::compile::{Compiled, Request};
@@ -195,6 +196,9 @@ impl Sandbox {
         }
         let Some(judged) = trust::compile(host, session, &request, &mut said) else { return Err(Refusal(said)) };
         let compiled = &judged.compiled;
+        if aim == Aim::Start && self.residue == Residue::Requested {
+            end_consent_to_missing(host, compiled)?;
+        }
         match aim {
             Aim::Show => said.extend(judged.warning(host)),
             Aim::Start if !std::mem::replace(&mut earlier.has_repeated, true) => reports(host, compiled).repeat(front),
@@ -257,6 +261,9 @@ impl Sandbox {
         let mut hooks = RunHooks::new(compiled, argv, recheck, placeholders);
         if argv.guard.is_none() {
             hooks.while_mounting();
+            if let Some(unclear) = hooks.unclear() {
+                return Ok(Conclusion::Failed(refusal(&unclear)));
+            }
         }
         ablate::pause(Point::BeforeBwrap);
         supervisor.refuse_if_asked_to_end()?;
@@ -296,10 +303,18 @@ impl<'a> RunHooks<'a> {
         self.watch = Some(RunWatch::start(self.recheck.host, self.compiled, self.placeholders.as_ref()));
     }
 
+    /// Why the end of the run could not be compared with its start.
+    fn unclear(&self) -> Option<String> {
+        self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot look at {unclear}"))
+    }
+
     /// After the guard has compared its mounts, before the command starts. With an error nothing
     /// runs. Not called without a guard.
     pub(super) fn before_exec(&mut self) -> Result<Answer, Report> {
         let gone = || Report::Refused("the placeholders have been removed".to_owned());
+        if let Some(unclear) = self.unclear() {
+            return Err(Report::Refused(unclear));
+        }
         let placeholders = self.placeholders.as_ref().ok_or_else(gone)?;
         let answer = self.recheck.after_mounting(self.argv, placeholders)?;
         self.may_have_run |= matches!(answer, Answer::Go);
@@ -317,8 +332,17 @@ impl<'a> RunHooks<'a> {
     pub(super) fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
         if let Some(watch) = self.watch.as_ref().filter(|_| self.may_have_run) {
-            watch.finish(self.recheck.host, &mut self.said);
+            watch.finish(self.recheck.host, self.compiled, &mut self.said);
         }
+    }
+}
+
+/// Ends the consent to a project file that is missing.
+fn end_consent_to_missing(host: &Host, compiled: &Compiled) -> Result<(), Diagnostic> {
+    let file = compiled.layers.project.root.child(PROJECT_FILE);
+    match host.kind(&file) {
+        Ok(None) => trust::end_consent(host, &compiled.layers, &file),
+        Ok(Some(_)) | Err(_) => Ok(()),
     }
 }
 

@@ -23,17 +23,13 @@ mod trees;
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 
-use rustix::fs::{AtFlags, Dir, Mode, unlinkat};
-use rustix::process::umask;
-
 use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::host::Host;
 use crate::host::journal::{self, PlaceholderRecord, is_in_place};
 use crate::host::nofollow::look;
-use crate::host::state_dir::StateFiles;
+use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::sys::fd;
@@ -65,21 +61,11 @@ pub fn put_up(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePla
     let relied_on: BTreeSet<&AbsPath> = protective.map(|(path, _)| path).collect();
     let items = placeholder::items(&argv.placeholders);
     let _ = fd::raise_file_limit();
-    let run = with_owner_rights(|| put_up_items(host, &state, &items, &relied_on, &mut said));
+    let run = put_up_items(host, &state, &items, &relied_on, &mut said);
     let run = run.map_err(|error| cannot_put_up(compiled, &error))?;
     ablate::pause(Point::Placeholders("put-up"));
     let paths = run.iter().flat_map(|run| &run.records).map(|record| record.path.clone()).collect();
     Ok(ActivePlaceholders { host: host.clone(), state, run, paths, said })
-}
-
-/// Runs `work` with a umask that leaves the owner all rights. Without them, the user could not
-/// remove the placeholders, and the user's git could not read them.
-fn with_owner_rights<T>(work: impl FnOnce() -> T) -> T {
-    let before = umask(Mode::empty());
-    umask(before.difference(Mode::RWXU));
-    let done = work();
-    umask(before);
-    done
 }
 
 impl ActivePlaceholders {
@@ -141,14 +127,14 @@ pub fn sweep(host: &Host, state: &AbsPath) -> io::Result<Vec<(AbsPath, RemovalOu
 /// Removes the files that earlier versions kept in the state folder for the next run. A directory
 /// that is not empty stays.
 fn remove_parked(host: &Host, state: &AbsPath) {
-    let _ = std::fs::remove_file(host.real(&state.child(journal::RUNS).child("spare")));
-    const PARKED: StateFiles = StateFiles { folder: "parked", max_bytes: 0 };
-    let Ok(folder) = PARKED.open_folder(host, state) else { return };
-    for entry in Dir::read_from(&folder).into_iter().flatten().flatten() {
-        let remove = |flags| unlinkat(&folder, entry.file_name(), flags);
-        let _ = remove(AtFlags::REMOVEDIR).or_else(|_| remove(AtFlags::empty()));
+    const PARKED: &str = "parked";
+    let Ok(state) = OpenDir::open(host, state) else { return };
+    let _ = state.child(journal::RUNS).and_then(|runs| runs.remove_file("spare"));
+    let Ok(folder) = state.child(PARKED) else { return };
+    for name in folder.names().unwrap_or_default() {
+        let _ = folder.remove_dir(&name).or_else(|_| folder.remove_file(&name));
     }
-    let _ = std::fs::remove_dir(host.real(&state.child(PARKED.folder)));
+    let _ = state.remove_dir(PARKED);
 }
 
 /// Puts up `items`, or joins the placeholders of other runs at these paths. Also joins the

@@ -2,39 +2,33 @@
 //! follow no symlink, and touch only files that a run has made.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, Stat, fstat, mkdirat, openat, renameat_with, statat, unlinkat};
+use rustix::fs::{Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
 use crate::diagnostic::reason;
-use crate::host::Host;
 use crate::host::identity::Identity;
 use crate::host::journal::PlaceholderRecord;
-use crate::host::nofollow::{holds, open_parent};
+use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 
 /// Makes a new directory, or a new file with `content`. The descriptor gives no access to it.
 pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::Result<(Identity, OwnedFd)> {
-    let (folder, name) = open_parent(host, path)?;
+    let (folder, name) = OpenDir::parent_of(host, path)?;
     let made = match content {
-        None => {
-            mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
-            None
-        }
+        None => folder.make_dir(name, Mode::from_raw_mode(0o755))?.status()?,
         Some(content) => {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o644))?);
+            let mut file = folder.make_file(name, OFlags::WRONLY, Mode::from_raw_mode(0o644))?;
             file.write_all(content)?;
-            Some(Identity::of_stat(&fstat(&file)?))
+            fstat(&file)?
         }
     };
-    let held = openat(&folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let held = folder.open_itself(name)?;
     let identity = Identity::of_stat(&fstat(&held)?);
     // A command of another run may have replaced it meanwhile.
-    if made.is_some_and(|made| made != identity) {
+    if Identity::of_stat(&made) != identity {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     Ok((identity, held))
@@ -42,9 +36,8 @@ pub(crate) fn make(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> io::R
 
 /// Renames `from` to `to`, which is in the same directory.
 pub(crate) fn rename_without_replacing(host: &Host, from: &AbsPath, to: &AbsPath) -> io::Result<()> {
-    let (folder, name) = open_parent(host, from)?;
-    let target = to.file_name().unwrap_or_default();
-    Ok(renameat_with(&folder, name, &folder, target, RenameFlags::NOREPLACE)?)
+    let (folder, name) = OpenDir::parent_of(host, from)?;
+    folder.rename_new(name, &folder, to.file_name().unwrap_or_default())
 }
 
 /// Whether the file system lacks RENAME_NOREPLACE.
@@ -60,16 +53,12 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
 pub(crate) fn remove_named(host: &Host, path: &AbsPath, content: Option<&[u8]>) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotFound};
     let remove = || -> io::Result<()> {
-        let (folder, name) = open_parent(host, path)?;
-        match content {
-            None => Ok(unlinkat(&folder, name, AtFlags::REMOVEDIR)?),
-            Some(content) => {
-                let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-                // A killed run may have written only a part.
-                let is_ours = found.st_nlink == 1 && begins(&folder, name, &found, content)?;
-                if is_ours { Ok(unlinkat(&folder, name, AtFlags::empty())?) } else { Ok(()) }
-            }
-        }
+        let (folder, name) = OpenDir::parent_of(host, path)?;
+        let Some(content) = content else { return folder.remove_dir(name) };
+        let Some(found) = folder.stat(name)? else { return Ok(()) };
+        // A killed run may have written only a part.
+        let is_ours = found.st_nlink == 1 && begins(&folder, name, &found, content)?;
+        if is_ours { folder.remove_file(name) } else { Ok(()) }
     };
     match remove() {
         Ok(()) => true,
@@ -78,9 +67,9 @@ pub(crate) fn remove_named(host: &Host, path: &AbsPath, content: Option<&[u8]>) 
 }
 
 /// Whether the file holds the whole content of a placeholder, or a part from its beginning.
-fn begins(folder: &OwnedFd, name: &OsStr, found: &Stat, content: &[u8]) -> io::Result<bool> {
+fn begins(folder: &OpenDir, name: &OsStr, found: &Stat, content: &[u8]) -> io::Result<bool> {
     let written = usize::try_from(found.st_size).ok().and_then(|size| content.get(..size));
-    written.map_or(Ok(false), |written| holds(folder, name, found, written))
+    written.map_or(Ok(false), |written| folder.holds(name, found, written))
 }
 
 /// Whether a directory on the way has become a symlink or a file, so that the path no longer leads
@@ -117,20 +106,21 @@ pub(crate) fn remove(host: &Host, record: &PlaceholderRecord) -> RemovalOutcome 
 
 fn try_remove(host: &Host, record: &PlaceholderRecord) -> io::Result<RemovalOutcome> {
     let left = |why: &str| Ok(RemovalOutcome::Left(why.to_owned()));
-    let (folder, name) = open_parent(host, &record.path)?;
-    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (folder, name) = OpenDir::parent_of(host, &record.path)?;
+    let Some(found) = folder.stat(name)? else { return Ok(RemovalOutcome::Gone) };
     if Identity::of_stat(&found) != record.identity {
         return left("something else stands there now");
     }
-    let flags = match record.content() {
-        None => AtFlags::REMOVEDIR,
-        Some(content) if holds(&folder, name, &found, content)? => AtFlags::empty(),
+    let removed = match record.content() {
+        None => folder.remove_dir(name),
+        Some(content) if folder.holds(name, &found, content)? => folder.remove_file(name),
         Some(_) => return left("its content has changed"),
     };
-    match unlinkat(&folder, name, flags) {
+    let is_filled = |error: &io::Error| matches!(Errno::from_io_error(error), Some(Errno::NOTEMPTY | Errno::EXIST));
+    match removed {
         Ok(()) => Ok(RemovalOutcome::Removed),
-        Err(Errno::NOTEMPTY | Errno::EXIST) if record.is_parent => Ok(RemovalOutcome::Filled),
-        Err(Errno::NOTEMPTY | Errno::EXIST) => left("it is not empty any more"),
-        Err(e) => Err(e.into()),
+        Err(e) if is_filled(&e) && record.is_parent => Ok(RemovalOutcome::Filled),
+        Err(e) if is_filled(&e) => left("it is not empty any more"),
+        Err(e) => Err(e),
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn sweep_dead(host: &Host, others: &[OtherRun], own: &[PlaceholderRec
         let unfinished = unfinished(&dead.journal.records, &removed);
         outcomes.extend(removed);
         if is_clean && unfinished.is_empty() {
-            let _ = std::fs::remove_file(host.real(&dead.path));
+            dead.forget(host);
         } else if unfinished.len() < dead.journal.records.len() {
             dead.note(unfinished);
         }

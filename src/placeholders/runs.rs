@@ -5,24 +5,24 @@
 //! half-made state.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, fstat};
 use rustix::io::Errno;
 
 use crate::host::identity::Identity;
-use crate::host::journal::{self, Journal, JournalLine, PlaceholderRecord, RUNS, SUFFIX};
-use crate::host::{Host, is_transient};
+use crate::host::journal::{self, Journal, JournalLine, MAX_BYTES, PlaceholderRecord, RUNS, SUFFIX};
+use crate::host::open_dir::read_regular;
+use crate::host::{Host, OpenDir, is_transient};
 use crate::policy::path::AbsPath;
 
 pub(crate) const LOCK: &str = "lock";
 
 /// A command inside can see the folder. With the right to read the lock file it could lock it, or
 /// take a lease on it, and make every run wait.
-const LOCK_MODE: u32 = 0o200;
+const LOCK_MODE: Mode = Mode::WUSR;
 
 /// The lock of the folder, until the value is dropped.
 pub(crate) struct Locked {
@@ -31,41 +31,32 @@ pub(crate) struct Locked {
 
 /// Waits for the lock of the folder, which is made if it is missing.
 pub(crate) fn lock(host: &Host, state: &AbsPath) -> io::Result<Locked> {
-    let folder = state.child(RUNS);
-    let path = folder.child(LOCK);
-    let open = || write_options(LOCK_MODE).create(true).open(host.real(&path));
     loop {
-        let lock = match open() {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                fs::DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder))?;
-                open()?
-            }
+        // Another run may have removed the folder, so it is opened anew.
+        let folder = OpenDir::create_all(host, &state.child(RUNS))?;
+        let lock = match folder.open_file(LOCK, OFlags::WRONLY) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => folder.make_file(LOCK, OFlags::WRONLY, LOCK_MODE),
+            lock => lock,
+        };
+        let lock = match lock {
+            // Another run has made or removed it since.
+            Err(e) if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => continue,
             lock => lock?,
         };
-        if lock.metadata()?.mode() & 0o7777 != LOCK_MODE {
-            fchmod(&lock, Mode::from_raw_mode(LOCK_MODE))?;
+        if Mode::from_raw_mode(fstat(&lock)?.st_mode) != LOCK_MODE {
+            fchmod(&lock, LOCK_MODE)?;
         }
         flock(&lock, FlockOperation::LockExclusive)?;
-        if is_at(host, &path, &lock)? {
+        if is_at(&folder, &lock)? {
             return Ok(Locked { _lock: lock });
         }
     }
 }
 
-fn write_options(mode: u32) -> OpenOptions {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    options.write(true).mode(mode).custom_flags(flags.bits().cast_signed());
-    options
-}
-
-/// Whether `path` still names `file`, which may have been removed between opening and locking.
-fn is_at(host: &Host, path: &AbsPath, file: &File) -> io::Result<bool> {
-    match fs::symlink_metadata(host.real(path)) {
-        Ok(found) => Ok(Identity::of(&found) == Identity::of(&file.metadata()?)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(e),
-    }
+/// Whether `lock` still has its name. It may have been removed between opening and locking.
+fn is_at(folder: &OpenDir, lock: &File) -> io::Result<bool> {
+    let found = folder.stat(LOCK)?.map(|found| Identity::of_stat(&found));
+    Ok(found == Some(Identity::of_stat(&fstat(lock)?)))
 }
 
 /// The journal of this run.
@@ -81,17 +72,19 @@ impl RunJournal {
     pub(crate) fn create(host: &Host, state: &AbsPath) -> io::Result<Self> {
         let process = std::process::id();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let folder = OpenDir::open(host, &state.child(RUNS))?;
         for number in 0..u32::MAX {
             let tag = format!("{process}-{now:x}-{number}");
-            let path = state.child(RUNS).child(format!("{tag}{SUFFIX}"));
-            let file = match write_options(0o600).read(true).create_new(true).open(host.real(&path)) {
+            let name = format!("{tag}{SUFFIX}");
+            let path = state.child(RUNS).child(&name);
+            let file = match folder.make_file(&name, OFlags::RDWR, Mode::RUSR | Mode::WUSR) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self { path, tag, file }),
                 // A command inside can see the folder, and can lock a file that it can read.
-                Err(Errno::WOULDBLOCK) => fs::remove_file(host.real(&path))?,
+                Err(Errno::WOULDBLOCK) => folder.remove_file(&name)?,
                 Err(e) => return Err(e.into()),
             }
         }
@@ -106,12 +99,16 @@ impl RunJournal {
     /// stays, and counts as the journal of a killed run.
     pub(crate) fn close(self, host: &Host, unfinished: Vec<PlaceholderRecord>) {
         if unfinished.is_empty() {
-            let _ = fs::remove_file(host.real(&self.path));
+            remove(host, &self.path);
         } else {
             // If this fails, the next sweep finds out which placeholders are gone.
             let _ = self.write(&JournalLine::Made(unfinished));
         }
     }
+}
+
+fn remove(host: &Host, journal: &AbsPath) {
+    let _ = OpenDir::parent_of(host, journal).and_then(|(folder, name)| folder.remove_file(name));
 }
 
 /// Writes `line` after the present end, which may be a torn line.
@@ -134,6 +131,11 @@ impl OtherRun {
         if let Some(file) = &self.file {
             let _ = append(file, &JournalLine::Made(unfinished));
         }
+    }
+
+    /// Removes the journal, of which nothing is left on the host.
+    pub(crate) fn forget(&self, host: &Host) {
+        remove(host, &self.path);
     }
 }
 
@@ -165,18 +167,17 @@ pub(crate) fn others(host: &Host, state: &AbsPath, own: Option<&AbsPath>) -> io:
 /// `None` for a journal that has gone meanwhile. A journal of another user counts as one of a live
 /// run.
 fn other(host: &Host, path: AbsPath) -> io::Result<Option<OtherRun>> {
+    let (folder, name) = OpenDir::parent_of(host, &path)?;
     let read = || -> io::Result<_> {
-        let mut file = write_options(0).read(true).open(host.real(&path))?;
+        let file = folder.open_file(name, OFlags::RDWR)?;
         let is_alive = flock(&file, FlockOperation::NonBlockingLockExclusive).is_err();
-        let mut text = Vec::new();
-        file.read_to_end(&mut text)?;
-        Ok((text, is_alive, Some(file)))
+        Ok((read_regular(&file, MAX_BYTES)?, is_alive, Some(file)))
     };
     let (text, is_alive, file) = match read() {
         Ok(read) => read,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) if is_transient(&e) => return Err(e),
-        Err(_) => (fs::read(host.real(&path)).unwrap_or_default(), true, None),
+        Err(_) => (folder.read(name, MAX_BYTES).ok().flatten().unwrap_or_default(), true, None),
     };
     Ok(Some(OtherRun { path, journal: Journal::parse(&text), is_alive, file }))
 }

@@ -1,13 +1,12 @@
 //! Runs that must leave nothing behind. An ordinary run makes directories and files that stay
 //! (`if-missing = "create"`, folders of agents, the state folder); here they are removed as well.
 
-use std::fs;
-
 use crate::compile::lower::Argv;
 use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::NewFile;
 use crate::host::journal::{self, RUNS};
-use crate::host::{FileKind, Host};
+use crate::host::nofollow::look;
+use crate::host::{FileKind, Host, OpenDir};
 use crate::policy::origin::Origin;
 use crate::policy::path::AbsPath;
 use crate::policy::rule::LayerKind;
@@ -45,16 +44,16 @@ impl Drop for Traces {
     fn drop(&mut self) {
         let host = &self.host;
         let lock = lock_file(&self.state);
-        if self.missing.contains(&lock) && fs::symlink_metadata(host.real(&lock)).is_ok() {
+        if self.missing.contains(&lock) && matches!(look(host, &lock), Ok(Some(_))) {
             // A process that waits for this lock sees that its file is gone, and makes another.
             let Ok(_locked) = runs::lock(host, &self.state) else { return };
             if journal::journals(host, &self.state).is_ok_and(|journals| !journals.is_empty()) {
                 return;
             }
-            let _ = fs::remove_file(host.real(&lock));
+            let _ = OpenDir::parent_of(host, &lock).and_then(|(folder, name)| folder.remove_file(name));
         }
         for folder in self.missing.iter().filter(|path| **path != lock).rev() {
-            let _ = fs::remove_dir(host.real(folder));
+            let _ = OpenDir::parent_of(host, folder).and_then(|(parent, name)| parent.remove_dir(name));
         }
     }
 }

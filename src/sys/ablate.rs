@@ -26,6 +26,7 @@ mitigations! {
     Placeholders = "placeholders", "A placeholder covers a protected path that is missing.";
     OwnFiles = "own-files", "Our own configuration and state are read-only.";
     Trust = "trust", "A project's file needs consent before it opens anything.";
+    ConsentEnds = "consent-ends", "Consent ends with the file that it was given to.";
     LinkChecks = "link-checks", "Nothing is opened through a symlink that the command can replace.";
     ExcludeThroughLink = "exclude-through-link", "Excluding a symlink hides what it leads to.";
     Descriptors = "descriptors", "No descriptor of the caller passes.";
@@ -51,6 +52,7 @@ mitigations! {
     Seccomp = "seccomp", "System calls that reach the terminal, the keyring, or past other checks are refused.";
     UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";
     GitPreset = "git-preset", "The rules of `@git`.";
+    PasswordHome = "password-home", "Secrets in the home of the password file are hidden, whatever `$HOME` is.";
     AutorunPreset = "autorun-preset", "The rules of `@autorun`.";
     SecretsPreset = "secrets-preset", "The rules and variables of `@secrets`.";
     AgentsPreset = "agents-preset", "The `ro` rules of `@agents`.";
@@ -69,6 +71,7 @@ mitigations! {
     KeptReports = "kept-reports", "A report is kept until the user has seen it.";
     BoundedReports = "bounded-reports", "The number and length of the lines of a report are limited.";
     TerminalReset = "terminal-reset", "The terminal has its settings again before the report is shown.";
+    NoFollow = "no-follow", "Code outside follows no symlink on the way to a file that it changes.";
     Foreground = "foreground", "A sandbox in the background cannot take the foreground of the terminal.";
 }
 
@@ -111,10 +114,15 @@ pub(crate) enum Point<'a> {
     BeforeGo,
     /// The run has ended, and its report is kept and not yet shown.
     ReportKept,
+    /// Before the directories that rules ask for are made.
+    BeforeCreate,
+    /// This directory of the project's repository is none for git, and is about to be put back.
+    PutBack(&'a str),
 }
 
 /// The pauses that a test asks for: on each line a point, a space, and a file. The points are
-/// `read-folder:PATH`, `placeholders:STEP`, `before-bwrap`, `before-go` and `report-kept`.
+/// `read-folder:PATH`, `placeholders:STEP`, `put-back:NAME`, `before-create`, `before-bwrap`,
+/// `before-go` and `report-kept`.
 #[cfg(feature = "ablate")]
 const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
 
@@ -132,6 +140,8 @@ pub(crate) fn pause(point: Point<'_>) {
         Point::BeforeBwrap => BEFORE_BWRAP.to_owned(),
         Point::BeforeGo => BEFORE_GO.to_owned(),
         Point::ReportKept => REPORT_KEPT.to_owned(),
+        Point::BeforeCreate => BEFORE_CREATE.to_owned(),
+        Point::PutBack(name) => format!("{PUT_BACK}{name}"),
     };
     let Some(pause) = pauses().iter().find(|pause| pause.point == name) else { return };
     if pause.is_over.swap(true, Ordering::Relaxed) {
@@ -159,6 +169,10 @@ const BEFORE_BWRAP: &str = "before-bwrap";
 const BEFORE_GO: &str = "before-go";
 #[cfg(feature = "ablate")]
 const REPORT_KEPT: &str = "report-kept";
+#[cfg(feature = "ablate")]
+const BEFORE_CREATE: &str = "before-create";
+#[cfg(feature = "ablate")]
+const PUT_BACK: &str = "put-back:";
 
 #[cfg(feature = "ablate")]
 struct Pause {
@@ -173,8 +187,10 @@ fn pauses() -> &'static [Pause] {
     static PAUSES: OnceLock<Vec<Pause>> = OnceLock::new();
     PAUSES.get_or_init(|| {
         let text = std::env::var(PAUSE).unwrap_or_default();
-        let has_prefix = |point: &str| [READ_FOLDER, PLACEHOLDERS].iter().any(|prefix| point.starts_with(prefix));
-        let is_known = |point: &str| has_prefix(point) || [BEFORE_BWRAP, BEFORE_GO, REPORT_KEPT].contains(&point);
+        let has_prefix =
+            |point: &str| [READ_FOLDER, PLACEHOLDERS, PUT_BACK].iter().any(|prefix| point.starts_with(prefix));
+        let whole = [BEFORE_BWRAP, BEFORE_GO, REPORT_KEPT, BEFORE_CREATE];
+        let is_known = |point: &str| has_prefix(point) || whole.contains(&point);
         let read = |line: &str| {
             let Some((point, file)) = line.split_once(' ').filter(|(point, _)| is_known(point)) else {
                 eprintln!("{PAUSE}: no pause is written like `{line}`");

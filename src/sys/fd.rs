@@ -81,7 +81,7 @@ pub(crate) fn raise_file_limit() -> usize {
 /// Sets the limit of open files that the caller had. A program that uses `select` relies on a low
 /// one.
 pub(crate) fn restore_file_limit() -> io::Result<()> {
-    CALLERS_LIMIT.get().map_or(Ok(()), |before| Ok(setrlimit(Resource::Nofile, before.clone())?))
+    CALLERS_LIMIT.get().map_or(Ok(()), |before| Ok(setrlimit(Resource::Nofile, *before)?))
 }
 
 /// Starts `bwrap` with the caller's limit of open files.
@@ -92,6 +92,11 @@ pub(crate) fn keep_file_limit(bwrap: &mut Command) {
 }
 
 const SEALS: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// `/dev/null`, for a stream that nobody reads or writes.
+pub(crate) fn null() -> io::Result<OwnedFd> {
+    Ok(fs::File::options().read(true).write(true).open("/dev/null")?.into())
+}
 
 /// Opens this content for reading. `/dev/null` will do for an empty one.
 pub(crate) fn holding(content: &[u8]) -> io::Result<OwnedFd> {

@@ -5,10 +5,11 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, pidfd_open, pidfd_send_signal, waitid, waitpid,
 };
@@ -104,6 +105,53 @@ impl Process {
     }
 }
 
+/// The output of `command`, which reads nothing. It is killed after `time`, which is an error, and
+/// after `most` bytes: then the output is longer than that.
+pub(crate) fn output_within(command: &mut Command, time: Duration, most: usize) -> io::Result<Output> {
+    let deadline = Instant::now() + time;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut read = || -> io::Result<(Vec<u8>, Vec<u8>)> {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        let process = Process::open(pid)?;
+        let mut streams = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+        let mut texts = [Vec::new(), Vec::new()];
+        loop {
+            // A child that has closed its streams is waited for.
+            let mut waiting: Vec<PollFd> =
+                streams.iter().flatten().map(|stream| PollFd::new(stream, PollFlags::IN)).collect();
+            let has_closed = waiting.is_empty();
+            if has_closed {
+                waiting.push(PollFd::new(&process.descriptor, PollFlags::IN));
+            }
+            let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok();
+            if retry_on_intr(|| poll(&mut waiting, left.as_ref()))? == 0 {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let ready: Vec<bool> = waiting.iter().map(|waited| !waited.revents().is_empty()).collect();
+            if has_closed || texts.iter().any(|text| text.len() > most) {
+                let [out, err] = texts;
+                return Ok((out, err));
+            }
+            let mut ready = ready.into_iter();
+            for (stream, text) in streams.iter_mut().zip(&mut texts) {
+                let mut piece = [0; 4096];
+                let Some(open) = stream.as_ref().filter(|_| ready.next() == Some(true)) else { continue };
+                match retry_on_intr(|| rustix::io::read(open, &mut piece))? {
+                    0 => *stream = None,
+                    length => text.extend_from_slice(&piece[..length]),
+                }
+            }
+        }
+    };
+    let texts = read();
+    // Of no consequence if it has ended.
+    let _ = child.kill();
+    let status = child.wait()?;
+    let (stdout, stderr) = texts?;
+    Ok(Output { status, stdout, stderr })
+}
+
+/// The numbers of this thread's children.
 pub(crate) fn children() -> Vec<Pid> {
     let text = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     text.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
@@ -139,5 +187,32 @@ pub(super) unsafe fn in_child(work: impl FnOnce() -> io::Result<()>) -> io::Resu
         Some(0) => Ok(()),
         Some(errno) => Err(io::Error::from_raw_os_error(errno)),
         None => Err(io::ErrorKind::Interrupted.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn said(script: &str, time: Duration, most: usize) -> io::Result<Output> {
+        output_within(Command::new("sh").args(["-c", script]), time, most)
+    }
+
+    #[test]
+    fn the_output_of_a_program_is_had_with_its_status() {
+        let output = said("echo out; echo err >&2; exit 3", LONG, 100).unwrap();
+        assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
+        assert_eq!(output.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_program_that_hangs_or_never_stops_is_killed() {
+        for script in ["exec sleep 1000", "exec >&- 2>&-; exec sleep 1000"] {
+            let error = said(script, Duration::from_millis(50), 100).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{script}");
+        }
+        assert!(said("exec yes", LONG, 100).unwrap().stdout.len() > 100);
     }
 }

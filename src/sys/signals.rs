@@ -16,6 +16,7 @@ use std::mem::zeroed;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGSYS, SIGTRAP, SIGXCPU, SIGXFSZ, c_int};
 use rustix::io::Errno;
@@ -192,6 +193,31 @@ pub(crate) fn shield(bwrap: &mut Command, shield: Shield) {
     unsafe { bwrap.pre_exec(move || mask.change(how).map(drop)) };
 }
 
+/// This process ignores SIGXFSZ, and its caller does not.
+static SURVIVES_FILE_LIMIT: AtomicBool = AtomicBool::new(false);
+
+/// Makes a write beyond the caller's limit on file sizes (`ulimit -f`) an error, which can be
+/// reported, instead of the end of this process.
+pub(crate) fn survive_file_limit() {
+    if !is_ignored(Signal::XFSZ) {
+        set_action(SIGXFSZ, libc::SIG_IGN);
+        SURVIVES_FILE_LIMIT.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts `command` with the disposition of SIGXFSZ that the caller had.
+pub(crate) fn give_back_file_limit(command: &mut Command) {
+    if SURVIVES_FILE_LIMIT.load(Ordering::Relaxed) {
+        // SAFETY: the closure makes one system call and allocates nothing.
+        unsafe {
+            command.pre_exec(|| {
+                set_default(SIGXFSZ);
+                Ok(())
+            })
+        };
+    }
+}
+
 /// Takes the default action of `signal` on this process. Returns if the process goes on, such as
 /// after it was stopped and continued.
 pub(crate) fn act_by_default(signal: Signal) {
@@ -211,11 +237,17 @@ pub(crate) fn is_pending(signals: &[Signal]) -> bool {
 }
 
 fn set_default(number: c_int) {
-    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask. No
-    // handler of ours is replaced, because there is none.
+    set_action(number, libc::SIG_DFL);
+}
+
+/// `action` is SIG_DFL or SIG_IGN.
+fn set_action(number: c_int, action: libc::sighandler_t) {
+    // SAFETY: all zeros is a valid `sigaction`: no flags, an empty mask. No handler of ours is
+    // replaced, because there is none.
     unsafe {
-        let action: libc::sigaction = zeroed();
-        libc::sigaction(number, &raw const action, std::ptr::null_mut());
+        let mut new: libc::sigaction = zeroed();
+        new.sa_sigaction = action;
+        libc::sigaction(number, &raw const new, std::ptr::null_mut());
     }
 }
 

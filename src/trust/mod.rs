@@ -23,7 +23,7 @@ use crate::policy::{AbsPath, sha256};
 
 pub use grant::{Grant, Granted};
 pub use openings::Openness;
-pub use record::{ConsentRecord, record, records, revoke};
+pub use record::{ConsentRecord, end_consent, record, records, revoke};
 
 /// A compiled policy, and what the project's own file opens in it.
 #[must_use]

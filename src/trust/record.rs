@@ -12,6 +12,7 @@ use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
 use crate::policy::{AbsPath, sha256};
+use crate::sys::ablate::{self, Mitigation};
 
 use super::Widening;
 use super::grant::Grant;
@@ -97,6 +98,15 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
         Err(e) => Err(Diagnostic::new(Code::TrustFailed, format!("cannot remove `{at}`: {}", reason(&e)))
             .help(format!("`{state}` must be a folder that you own and that nobody else can write"))),
     }
+}
+
+/// Ends the consent to `file`, which is gone: a command could write it again. A record that cannot
+/// be used is no consent, and stays.
+pub fn end_consent(host: &Host, layers: &Layers, file: &AbsPath) -> Result<(), Diagnostic> {
+    if ablate::is_off(Mitigation::ConsentEnds) || !matches!(read(host, layers, file), Ok(Some(_))) {
+        return Ok(());
+    }
+    revoke(host, &layers.state, file).map(drop)
 }
 
 /// Where the record for `file` is.

@@ -1,5 +1,5 @@
 //! What `lint` finds in policies on real trees, and what `init` proposes for real projects.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/mod.rs"]
 mod support;

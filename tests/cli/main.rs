@@ -1,6 +1,6 @@
 //! The command line as a caller sees it: the built binary, as an ordinary user, in a project of its
 //! own.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -192,7 +192,7 @@ fn what_the_stages_came_to_is_json_where_messages_are() {
 }
 
 /// Every flag, as it is written before a word that we take for a subcommand.
-const FLAGS: [&[&str]; 14] = [
+const FLAGS: [&[&str]; 15] = [
     &["--config", "x.toml"],
     &["--no-project-config"],
     &["--ro", "x"],
@@ -207,6 +207,7 @@ const FLAGS: [&[&str]; 14] = [
     &["--check"],
     &["--allow-root"],
     &["--exec"],
+    &["--no-placeholders"],
 ];
 /// Those that say what the policy is, and those that among these choose the file.
 const OF_THE_POLICY: usize = 8;

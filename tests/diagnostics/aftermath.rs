@@ -172,6 +172,6 @@ fn after(tree: &Tree, text: &str, change: impl FnOnce(&Tree)) -> String {
     let watch = RunWatch::start(&host, &compiled, None);
     change(tree);
     let mut said = active.finish();
-    watch.finish(&host, &mut said);
+    watch.finish(&host, &compiled, &mut said);
     rendered(&said)
 }

@@ -44,7 +44,7 @@ cases! {
         ["home/u/.local/state"],
         "[filesystem]\npresets = [\"!@autorun\"]\nro = [{ path = \"a\", if-missing = \"block\" }]\n",
     );
-    PlaceholdersOff without_a_state_folder_presets_block_nothing project_with(
+    PlaceholdersOff without_a_state_folder_presets_cannot_block project_with(
         ["home/u/.local/state", "home/u/.config/Code/"],
         "",
     );

@@ -2,7 +2,7 @@
 //!
 //! Most tests run in four situations: as an ordinary user and as root with `--allow-root`, each with the project below
 //! `/tmp`, which is private inside, and elsewhere.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[macro_use]
 mod situations;

@@ -3,11 +3,16 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::Path;
+use std::process::Output;
+
+use rustix::process::Signal;
 
 use crate::sandbox::{failed, marked, policy, probe, run, sandbox, shell, succeeded, with_markers, write};
 use crate::support::{Place, USER, binary, stderr, stdout, write_program};
 
 everywhere!(
+    a_fresh_home_is_usable_whatever_the_umask_is,
+    a_limit_that_is_too_small_is_named,
     a_planted_bwrap_is_not_run,
     a_machine_without_user_namespaces_is_named_as_the_cause,
     a_mask_cannot_be_unmounted,
@@ -21,6 +26,31 @@ for_root!(
     root_sees_no_password_hashes,
     a_foreign_project_is_refused
 );
+
+/// The product, with a shell in front that takes something away from itself first.
+fn after(place: &Place, limit: &str, words: &[&str]) -> Output {
+    let started = sandbox(place);
+    let mut command = place.command("sh");
+    command.args(["-c", &format!("{limit} && exec \"$@\""), "sh"]).arg(started.get_program());
+    command.args(started.get_args()).args(words).output().unwrap()
+}
+
+fn a_fresh_home_is_usable_whatever_the_umask_is(place: &Place) {
+    assert_eq!(succeeded(after(place, "umask 0777", &["--", "echo", "ran"])), "ran\n");
+    let mode = |path: &str| fs::metadata(place.home().join(path)).unwrap().permissions().mode() & 0o777;
+    let made = [".local", ".local/state", ".local/state/agent-sandbox"];
+    assert_eq!(made.map(mode), [0o700; 3]);
+    assert_eq!(succeeded(run(place, &["--", "echo", "again"])), "again\n");
+}
+
+fn a_limit_that_is_too_small_is_named(place: &Place) {
+    policy(place, "");
+    failed(&after(place, "ulimit -s 64", &["--", "echo", "x"]), 125, "the stack is limited to 64 KiB (`ulimit -s`)");
+    failed(&after(place, "ulimit -f 0", &["--", "echo", "x"]), 125, "file too large");
+    // The command has the disposition that the caller had.
+    let script = ["--", "sh", "-c", "head -c 20000000 /dev/zero >large; echo $?"];
+    assert_eq!(succeeded(after(place, "ulimit -f 10000", &script)), format!("{}\n", 128 + Signal::XFSZ.as_raw()));
+}
 
 fn a_planted_bwrap_is_not_run(place: &Place) {
     policy(place, "rw = ['~/tools']");

@@ -30,7 +30,7 @@ everywhere!(
     changed_commands_in_mixed_state_are_reported,
     a_mask_that_the_host_lost_is_reported,
     a_folder_that_the_host_replaced_is_reported,
-    without_a_state_folder_presets_warn_and_users_rules_stop,
+    without_a_state_folder_nothing_runs_that_needs_placeholders,
 );
 
 const BLOCKED: &str = "ro = [{ path = 'a/.mcp.json', if-missing = 'block' }, { path = 'hooks/', if-missing = 'block' }]
@@ -497,18 +497,21 @@ fn a_folder_that_the_host_replaced_is_reported(place: &Place) {
     assert!(said.starts_with("warning[replaced-during-run]: `folder` was replaced on the host"), "{said}");
 }
 
-fn without_a_state_folder_presets_warn_and_users_rules_stop(place: &Place) {
+fn without_a_state_folder_nothing_runs_that_needs_placeholders(place: &Place) {
     // A file where the folder should be, so that root cannot make it either.
     write(place, place.home().join(".local/state"), "");
     fs::create_dir_all(place.home().join(".config/Code")).unwrap();
     place.give_away();
-    let output = run(place, &["--", "sh", "-c", "touch .vscode && echo ran"]);
+    failed(&run(place, &["--", "sh", "-c", "touch .vscode && echo ran"]), 125, "error[placeholders-off]: `");
+    assert!(!place.project().join(".vscode").exists());
+    let output = run(place, &["--no-placeholders", "--", "sh", "-c", "touch .vscode && echo ran"]);
     let said = stderr(&output);
     assert_eq!(stdout(&output), "ran\n", "{said}");
-    assert!(said.contains("warning[placeholders-off]: `"), "{said}");
     assert!(said.contains("warning[created-during-run]: created during the run: `.vscode` (@autorun)"), "{said}");
     policy(place, BLOCKED);
-    failed(&run(place, &["--", "true"]), 125, "error[placeholder-failed]");
+    for flags in [&["--", "true"][..], &["--no-placeholders", "--", "true"]] {
+        failed(&run(place, flags), 125, "error[placeholder-failed]");
+    }
     let mut command = place.command(binary());
     command.env("XDG_STATE_HOME", place.home().join("state")).args(["--allow-root", "--", "true"]);
     succeeded(command.output().unwrap());

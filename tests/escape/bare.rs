@@ -32,10 +32,12 @@ for_user!("head-restore":
     with_a_head_that_cannot_be_read,
     with_objects_closed,
     with_refs_closed,
-    with_all_of_it_closed,
     with_the_head_removed_for_good,
     with_refs_removed_for_good,
 );
+
+// Moving the index aside opens the repository again, too.
+for_user!("head-restore,nested-repositories": with_all_of_it_closed);
 
 ways!(
     planting_a_bare_repository = "removed",

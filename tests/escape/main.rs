@@ -7,7 +7,7 @@
 //!
 //! An attack that needs a certain moment holds the product at a point (`scene::Held`). No test
 //! hopes to win a race.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[macro_use]
 mod situations;
@@ -29,6 +29,7 @@ mod namespaces;
 mod nested;
 mod next_run;
 mod outcome;
+mod outside;
 mod planted;
 mod processes;
 mod progress;

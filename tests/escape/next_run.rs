@@ -4,13 +4,20 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::outcome::Verdict;
-use crate::scene::{BASE_ONLY, DEFAULTS, ORIGINAL, PLANTED, Scene};
+use crate::scene::{BASE_ONLY, DEFAULTS, ORIGINAL, PLANTED, Scene, run, words};
 use crate::support::{Place, require_bwrap};
 
 everywhere!("own-files":
     editing_the_projects_policy,
     editing_the_users_policy_in_an_open_folder,
+    creating_the_users_policy_in_an_open_folder,
+    creating_the_users_policy_in_a_cache,
     writing_into_our_own_state,
+);
+
+everywhere!("consent-ends":
+    writing_a_policy_again_that_the_user_deleted,
+    writing_a_policy_again_that_the_user_deletes_meanwhile,
 );
 
 everywhere!("pins": moving_the_folder_of_the_users_policy);
@@ -47,6 +54,65 @@ fn editing_the_users_policy_in_an_open_folder(scene: &Scene) -> Verdict {
     let before = fs::read(&file).unwrap();
     let ran = scene.attack("write.py", &[&file]).completed();
     Verdict::broken_if(fs::read(&file).ok() != Some(before), ran.out)
+}
+
+fn creating_the_users_policy_in_an_open_folder(scene: &Scene) -> Verdict {
+    create_the_users_policy(scene, ".config", &["--rw", "~/.config"])
+}
+
+fn creating_the_users_policy_in_a_cache(scene: &Scene) -> Verdict {
+    create_the_users_policy(scene, ".cache/config", &[])
+}
+
+fn create_the_users_policy(scene: &Scene, folder: &str, flags: &[&str]) -> Verdict {
+    let folder = scene.home().join(folder);
+    fs::create_dir_all(&folder).unwrap();
+    scene.place.give_away();
+    let file = folder.join("agent-sandbox/config.toml");
+    let mut command = scene.product();
+    command.env("XDG_CONFIG_HOME", &folder).args(flags).arg("--");
+    words(&mut command, "write.py", &[&file]);
+    let ran = run(command).completed();
+    Verdict::broken_if(file.exists(), ran.out)
+}
+
+/// A policy that the user has agreed to.
+const AGREED: &str = "[filesystem]\nrw = [\"~/.ssh\"]\n";
+
+fn agree(scene: &Scene) {
+    scene.policy(DEFAULTS, "");
+    scene.write(".agent-sandbox.toml", AGREED);
+    let mut command = scene.place.agent_sandbox();
+    command.arg("trust");
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+}
+
+fn then_look_at_the_keys(scene: &Scene) -> Verdict {
+    assert_eq!(scene.bytes(".agent-sandbox.toml"), Some(AGREED.into()));
+    let ran = scene.attack("look.py", &[scene.home().join(".ssh/id_ed25519")]);
+    ran.refused_or_completed("trust");
+    Verdict::broken_if(ran.shows_canary(), ran.err)
+}
+
+fn writing_a_policy_again_that_the_user_deleted(scene: &Scene) -> Verdict {
+    agree(scene);
+    fs::remove_file(scene.project().join(".agent-sandbox.toml")).unwrap();
+    let plant = "printf '[filesystem]\\nrw = [\"~/.ssh\"]\\n' >.agent-sandbox.toml; echo done";
+    scene.attack("sh", &["-c", plant]).completed();
+    then_look_at_the_keys(scene)
+}
+
+fn writing_a_policy_again_that_the_user_deletes_meanwhile(scene: &Scene) -> Verdict {
+    agree(scene);
+    let plant = "until [ -e deleted ]; do sleep 0.01; done
+        printf '[filesystem]\\nrw = [\"~/.ssh\"]\\n' >.agent-sandbox.toml; echo done";
+    let mut attack = scene.start("sh", &["-c", &format!("touch started; {plant}")]);
+    attack.until("started", || scene.project().join("started").exists());
+    fs::remove_file(scene.project().join(".agent-sandbox.toml")).unwrap();
+    scene.write("deleted", "");
+    attack.wait().completed();
+    then_look_at_the_keys(scene)
 }
 
 fn writing_into_our_own_state(scene: &Scene) -> Verdict {

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::outcome::{Verdict, is_real_root, judge};
-use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Ran, Scene, run, words};
+use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, ORIGINAL, Ran, Scene, run, words};
 use crate::support::{Place, binary};
 
 // Who may make names only in some folders cannot make or unmake mounts either.
@@ -17,6 +17,7 @@ fn writing_the_kernels_settings_as_root() {
     }
 }
 
+with_mounts!("password-home": reading_the_keys_of_the_home_in_the_password_file);
 with_mounts!("private-propagation": using_what_the_host_mounts_later);
 with_mounts!("bind-aliases": reading_an_excluded_folder_through_another_mount, reading_an_excluded_file_through_another_mount);
 
@@ -69,6 +70,17 @@ pub fn in_a_mount_namespace(
     command.envs(user.get_envs().filter_map(|(name, value)| Some((name, value?))));
     scene.switch_off(&mut command);
     run(command)
+}
+
+/// `$HOME` is another folder, as in a wrapper that keeps an agent's state apart.
+fn reading_the_keys_of_the_home_in_the_password_file(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "");
+    let at = |path: &str| scene.place.path().join(path).to_str().unwrap().to_owned();
+    let (home, passwd) = (at("of-the-password-file"), at("passwd"));
+    scene.place.write(format!("{home}/.ssh/id_ed25519"), CANARY);
+    scene.place.write(&passwd, format!("u:x:{uid}:{uid}::{home}:/bin/sh\n", uid = scene.place.uid));
+    let ran = in_a_mount_namespace(scene, "host_alias.sh", &[&passwd, "/etc/passwd"], "look.py", &[&home]).completed();
+    Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
 fn using_what_the_host_mounts_later(scene: &Scene) -> Verdict {

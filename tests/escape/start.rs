@@ -3,12 +3,32 @@
 use std::fs;
 use std::process::Command;
 
+use rustix::process::Signal;
+
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, DEFAULTS, Scene, run, words};
-use crate::support::{Place, binary, write_program};
+use crate::support::{Place, binary, require_bwrap, write_program};
 
 everywhere!("bwrap-path": planting_a_bwrap_in_the_project, planting_a_bwrap_in_an_open_folder);
 everywhere!("own-executable": replacing_the_program_itself);
+
+/// The process ends by the signal, and neither it nor bwrap says anything. No control: nothing is
+/// attacked.
+#[test]
+fn a_signal_during_the_start_ends_it_without_a_word() {
+    require_bwrap();
+    for point in ["before-create", "placeholders:put-up", "before-bwrap", "before-go"] {
+        let scene = Scene::new(Place::outside_tmp(), None);
+        scene.policy(DEFAULTS, "");
+        let mut held = scene.hold(&[point], &[], "sleep", &["1000"]);
+        held.stopped();
+        held.running.signal(Signal::TERM);
+        // At the later points the signal waits.
+        held.go_on(point);
+        let ran = held.running.wait();
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (None, "", ""), "{point}");
+    }
+}
 
 /// The first `bwrap` on PATH says that it ran.
 fn with_planted_bwrap(scene: &Scene, folder: &str) -> Verdict {

@@ -8,7 +8,7 @@
 //!
 //! The suite stops after a minute. `GIT_DIFFERENTIAL_CASES=2000` runs that many cases instead. A
 //! failure prints its seed; `GIT_DIFFERENTIAL_SEED=N` begins with that one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod attacks;
 mod dice;

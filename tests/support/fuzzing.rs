@@ -1,7 +1,7 @@
 //! Any bytes as a policy: it may be refused, but never panic, hang, or come to an argv that nobody understands.
 //!
 //! The fuzz target and the bounded test share this file.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -1,6 +1,6 @@
 //! Ordinary work passes inside, with the policy that holds without a file: what people and agents do all day, done by a process inside
 //! and judged on the host.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unused_macros)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unused_macros)]
 
 #[macro_use]
 #[path = "../e2e/situations.rs"]

@@ -1,5 +1,6 @@
 //! The steps that only a process can try that ends afterwards: it enters namespaces, mounts, and
 //! confines itself.
+#![expect(clippy::disallowed_methods, reason = "a file system of its own, in a mount namespace of its own")]
 
 use std::fs;
 use std::io;

@@ -107,7 +107,7 @@ pub(super) fn state_folder(host: &Host, session: &Session) -> DoctorFinding {
     }
     DoctorFinding::limited(
         format!("{folder} cannot be written"),
-        "presets block no missing paths, consent cannot be recorded, and a rule with `if-missing = \"block\"` stops the run",
+        "a policy that blocks missing paths does not run without `--no-placeholders`, and consent cannot be recorded",
         "make it writable for you, or name another with XDG_STATE_HOME",
     )
 }

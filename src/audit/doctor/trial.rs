@@ -2,8 +2,6 @@
 //! work.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::fd::OwnedFd;
 
 use crate::compile::lower::Machine;
 use crate::compile::{self, Compiled, Request, layers};
@@ -11,6 +9,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::{Host, Session};
 use crate::launch::{self, Ending, FrontEnd, GivenStreams, Prepared, Ran, Refusal, Residue, Sandbox};
 use crate::policy::{AbsPath, places};
+use crate::sys::fd;
 
 /// A policy that only looks, for this machine, and what there is to carry it out with.
 pub(super) struct Trial {
@@ -95,7 +94,7 @@ impl FrontEnd for Silent {
     }
 
     fn streams(&mut self, _: &Prepared) -> Result<GivenStreams, Diagnostic> {
-        let null = || File::options().read(true).write(true).open("/dev/null").ok().map(OwnedFd::from);
+        let null = || fd::null().ok();
         Ok([null(), null(), null()])
     }
 }

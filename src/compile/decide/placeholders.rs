@@ -53,7 +53,8 @@ pub(super) fn settle(
             1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
-        let message = format!("`{first}`{more} can be created inside: `{state}` cannot be written");
-        diagnostics.push(Diagnostic::new(Code::PlaceholdersOff, message).help(HELP));
+        let message = format!("`{first}`{more} cannot be blocked: `{state}` cannot be written");
+        let help = format!("{HELP}; `--no-placeholders` gives this protection up");
+        diagnostics.push(Diagnostic::new(Code::PlaceholdersOff, message).help(help));
     }
 }

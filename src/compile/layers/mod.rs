@@ -11,6 +11,7 @@ mod tests;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,12 +28,15 @@ pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// No policy is this large; a larger file was named by mistake.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
+const PASSWORD_FILE: &str = "/etc/passwd";
 
 /// The working directory of the command, and the project around it.
 #[derive(Clone, Debug)]
 pub struct Project {
     pub cwd: AbsPath,
     pub home: AbsPath,
+    /// The home of the password file, if `$HOME` is another one.
+    pub password_home: Option<AbsPath>,
     pub root: AbsPath,
     /// The outermost folder that the search for the root would accept. Protections start here: a
     /// command can plant a marker in a subfolder, but cannot remove this one.
@@ -62,7 +66,8 @@ pub struct Layer {
     pub source: Option<Arc<Source>>,
 }
 
-/// A file or folder of ours that exists, or the state folder, which may not exist yet.
+/// A file or folder of ours that exists, or the folder of our state or settings, which may not
+/// exist yet.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
     pub path: AbsPath,
@@ -81,7 +86,7 @@ impl OwnFile {
     pub const CONFIGURATION: &str = "our own configuration and state";
     pub const EXECUTABLE: &str = "our own executable";
 
-    /// A configuration file, or the state folder if nothing is there.
+    /// A configuration file, or the folder of our state or settings if nothing is there.
     fn configuration(Resolved { path, links, kind, names }: Resolved) -> Self {
         let (is_missing, kind) = (kind.is_none(), kind.unwrap_or(FileKind::Directory));
         Self { path, kind, links, names, why: Self::CONFIGURATION, is_missing }
@@ -132,6 +137,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
         git_named: git::named(host, &repositories, &git::Scopes::of(host, session, &home, &configuration)),
         root: search.root.clone(),
         outermost: search.outermost.clone(),
+        password_home: password_home(host, session, &home),
         cwd,
         home,
         repository,
@@ -141,8 +147,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let names_from = request.names_from.as_ref().unwrap_or(&project.cwd);
     let (layers, own_files, absent) = Default::default();
     let mut reader = LayerReader { host, names_from, diagnostics, layers, own_files, absent };
-    reader.read(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &project.root);
-    reader.read(LayerKind::User, &configuration.join("agent-sandbox/config.toml"), &project.root);
+    reader.read_settings(LayerKind::System, &AbsPath::root().join(SYSTEM_FILE), &project.root);
+    reader.read_settings(LayerKind::User, &configuration.join("agent-sandbox/config.toml"), &project.root);
     for folder in search.root_and_above.iter().skip(1).rev() {
         if let Some(layer) = reader.read(LayerKind::Project, &folder.child(PROJECT_FILE), folder) {
             layer.protective_only = true;
@@ -194,6 +200,22 @@ fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
         .help("set HOME to your home: rules that start with `~` would otherwise protect nothing"))
 }
 
+/// The home that the password file names for this user, if it is another one that the user can
+/// search. Programs that ask for it keep secrets there, too, whatever `$HOME` is.
+fn password_home(host: &Host, session: &Session, home: &AbsPath) -> Option<AbsPath> {
+    let text = host.read_regular(&AbsPath::root().join(PASSWORD_FILE), MAX_CONFIG_BYTES).ok().flatten()?;
+    let named = text.split(|byte| *byte == b'\n').find_map(|line| {
+        let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+        let uid = std::str::from_utf8(fields.get(2)?).ok()?.parse::<u32>().ok()?;
+        (uid == session.uid).then(|| fields.get(5).copied()).flatten()
+    })?;
+    let named = AbsPath::normalize(OsStr::from_bytes(named))?;
+    let found = host.resolve(named.as_path()).ok().filter(|found| found.kind == Some(FileKind::Directory))?;
+    // A rule for a path that cannot be looked at would be an error.
+    let is_searchable = host.resolve(found.path.child("any").as_path()).is_ok();
+    (found.path != *home && !found.path.is_root() && is_searchable).then_some(found.path)
+}
+
 fn working_directory(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
     let problem = match host.resolve(session.cwd.as_path()) {
         Ok(resolved) if resolved.kind == Some(FileKind::Directory) => return Ok(resolved.path),
@@ -236,6 +258,18 @@ impl LayerReader<'_> {
             Err(problem) => self.diagnostics.push(unreadable(&name, &problem)),
         }
         None
+    }
+
+    /// Reads the settings of the user or the system. Where there are none, the folder for them is
+    /// ours: a command that creates them first would choose the policy of the next run.
+    fn read_settings(&mut self, kind: LayerKind, file: &AbsPath, base: &AbsPath) {
+        if self.read(kind, file, base).is_none()
+            && let Some(folder) = file.parent()
+            && self.absent.last() == Some(file)
+        {
+            let found = self.resolve(&folder);
+            self.own_files.extend(found.map(OwnFile::configuration));
+        }
     }
 
     /// Reads the file named with `--config`, which must exist.

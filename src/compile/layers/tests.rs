@@ -8,6 +8,16 @@ impl Project {
     pub(crate) fn plain(root: &AbsPath, home: AbsPath) -> Self {
         let (cwd, outermost, root) = (root.clone(), root.clone(), root.clone());
         let (git_named, git_nested) = Default::default();
-        Self { cwd, home, root, outermost, repository: None, git_pointer: None, git_named, git_nested }
+        Self {
+            password_home: None,
+            cwd,
+            home,
+            root,
+            outermost,
+            repository: None,
+            git_pointer: None,
+            git_named,
+            git_nested,
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::Host;
+use crate::host::{FileKind, Host};
 use crate::policy::{AbsPath, places};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -67,9 +67,9 @@ fn name_resolution(host: &Host, diagnostics: &mut Diagnostics) -> Vec<RuntimeMou
 /// All directories of the host's `/run`, for the tests that switch the private `/run` off.
 fn everything(host: &Host) -> Vec<RuntimeMount> {
     let run = places::at(places::RUN);
-    let entries = fs::read_dir(host.real(&run)).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let shown = folders.map(|entry| entry.file_name()).filter(|name| name != "user" && name != "agent-sandbox");
+    let entries = host.read_dir(&run).unwrap_or_default();
+    let folders = entries.into_iter().filter(|entry| entry.kind == FileKind::Directory);
+    let shown = folders.map(|entry| entry.name).filter(|name| name != "user" && name != "agent-sandbox");
     shown.map(|name| RuntimeMount { path: run.child(name), symlink: None, why: "not private" }).collect()
 }
 

@@ -3,11 +3,8 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use rustix::fs::{AtFlags, renameat, statat};
-
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
-use crate::host::Host;
-use crate::host::nofollow::{open_folder, open_parent};
+use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
 
 /// The remedy if a repository cannot be moved aside.
@@ -54,13 +51,16 @@ impl Held<'_> {
 
 /// Renames `place` and returns the new path. Nothing is deleted, because it may be the user's work.
 fn move_aside(host: &Host, place: &AbsPath, folder: &AbsPath, name: &str) -> io::Result<AbsPath> {
-    let ((from, old_name), aside) = (open_parent(host, place)?, open_folder(host, folder)?);
-    let plain = format!("{name}.held");
-    let is_free = statat(&aside, &plain, AtFlags::SYMLINK_NOFOLLOW).is_err();
-    let free = if is_free { plain } else { format!("{plain}-{}", super::unpredictable_suffix()) };
+    let ((from, old_name), aside) = (OpenDir::parent_of(host, place)?, OpenDir::open(host, folder)?);
     super::make_writable(&from)?;
     super::make_writable(&aside)?;
-    renameat(&from, old_name, &aside, &free)?;
+    let plain = format!("{name}.held");
+    if from.rename_new(old_name, &aside, &plain).is_ok() {
+        return Ok(folder.child(plain));
+    }
+    // That name is taken, or the file system cannot tell.
+    let free = format!("{plain}-{}", super::unpredictable_suffix());
+    from.rename(old_name, &aside, &free)?;
     Ok(folder.child(free))
 }
 

@@ -21,23 +21,23 @@ pub(super) struct KeyWatch {
 }
 
 impl KeyWatch {
-    /// Reads the file and does not parse it, because most runs change nothing. `None` if there is
-    /// no file.
-    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &[String]) -> Option<Self> {
-        let before = host.read_regular(path, LARGEST).ok().flatten()?;
-        Some(Self { path: path.clone(), patterns: patterns.to_vec(), before })
+    /// Reads the file and does not parse it, because most runs change nothing. A file that cannot
+    /// be read counts as empty, so that all that it says later is new.
+    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &[String]) -> Self {
+        let before = host.read_regular(path, LARGEST).ok().flatten().unwrap_or_default();
+        Self { path: path.clone(), patterns: patterns.to_vec(), before }
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let after = host.read_regular(&self.path, LARGEST).ok().flatten().unwrap_or_default();
-        if self.before == after {
+        let after = host.read_regular(&self.path, LARGEST).map(Option::unwrap_or_default);
+        if after.as_ref().is_ok_and(|after| self.before == *after) {
             return;
         }
         let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
         // Other parsers accept more than ours: numbers beyond all bounds, or half a character.
-        let (message, notes) = match parse(&after) {
-            Err(_) => (format!("the run changed `{}`, which cannot be understood any more", self.path), Vec::new()),
-            Ok(after) => {
+        let (message, notes) = match after.ok().and_then(|after| parse(&after).ok()) {
+            None => (format!("the run changed `{}`, which cannot be understood any more", self.path), Vec::new()),
+            Some(after) => {
                 let changed = changed(&self.patterns, &parse(&self.before).unwrap_or(Value::Null), &after);
                 if changed.is_empty() {
                     return;

@@ -4,13 +4,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 
-use rustix::fs::{AtFlags, FileType, readlinkat, statat, symlinkat};
+use rustix::fs::FileType;
 
 use crate::compile::layers::Project;
-use crate::host::nofollow::open_parent;
-use crate::host::{Host, is_absent};
+use crate::host::{Host, OpenDir, is_absent};
 use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::held::{Held, HeldReport, REMOVE_IT};
@@ -58,8 +56,8 @@ impl LinksWatch {
             };
             held.hold(link, report);
             // If it could not be moved, the report has said so.
-            if let Ok((folder, name)) = open_parent(held.host, link) {
-                let _ = symlinkat(target, folder, name);
+            if let Ok((folder, name)) = OpenDir::parent_of(held.host, link) {
+                let _ = folder.make_link(name, target);
             }
         }
     }
@@ -67,10 +65,8 @@ impl LinksWatch {
 
 /// The target of the symlink at `link`; `None` if something else is there.
 fn target_of(host: &Host, link: &AbsPath) -> io::Result<Option<OsString>> {
-    let (folder, name) = open_parent(host, link)?;
-    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if !FileType::from_raw_mode(found.st_mode).is_symlink() {
-        return Ok(None);
-    }
-    Ok(Some(OsString::from_vec(readlinkat(&folder, name, Vec::new())?.into_bytes())))
+    let (folder, name) = OpenDir::parent_of(host, link)?;
+    let found = folder.stat(name)?.ok_or(io::ErrorKind::NotFound)?;
+    let is_link = FileType::from_raw_mode(found.st_mode).is_symlink();
+    is_link.then(|| folder.link_target(name)).transpose()
 }

@@ -13,21 +13,22 @@ mod subfolders;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, accessat, chmodat, lstat, statat};
+use rustix::fs::{Mode, lstat};
 use rustix::io::Errno;
 
 use crate::compile::Compiled;
+use crate::compile::layers::PROJECT_FILE;
 use crate::compile::plan::{Plan, View};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::host::Host;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
+use crate::host::{Host, OpenDir, is_transient};
 use crate::placeholders::ActivePlaceholders;
 use crate::policy::path::{AbsPath, escape_for_display};
 use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
 use crate::sys::ablate::{self, Mitigation};
+use crate::trust;
 
 use keys::KeyWatch;
 use nested::NestedWatch;
@@ -41,6 +42,8 @@ pub struct RunWatch {
     absent: Vec<(AbsPath, String)>,
     /// Paths that a mount covers, in places that the command can write.
     covered: Vec<(AbsPath, FileBirth)>,
+    /// A path that could not be looked at for the moment, and why. Nothing may run then.
+    pub(super) unclear: Option<String>,
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
     nested: Option<NestedWatch>,
@@ -48,7 +51,7 @@ pub struct RunWatch {
 }
 
 impl RunWatch {
-    /// Looks at everything that the reports compare with. Paths that cannot be looked at now are
+    /// Looks at everything that the reports compare with. Paths that are closed to this user are
     /// left out, and so are placeholders, which runs remove and put up again.
     pub fn start(host: &Host, compiled: &Compiled, placeholders: Option<&ActivePlaceholders>) -> Self {
         let (plan, project) = (&compiled.plan, &compiled.layers.project);
@@ -62,21 +65,28 @@ impl RunWatch {
             !is_placeholder && decision.access.is_protective() && is_open(path)
         });
         let mut parent = LastParent::default();
-        let covered = covered.filter_map(|(path, _)| {
-            let found = parent.statx(&host.real(path), FileBirth::WANTED).ok()?;
-            Some((path.clone(), FileBirth::of(&found)))
+        let mut unclear = None;
+        let covered = covered.filter_map(|(path, _)| match parent.statx(&host.real(path), FileBirth::WANTED) {
+            Ok(found) => Some((path.clone(), FileBirth::of(&found))),
+            Err(e) => {
+                let e = io::Error::from(e);
+                unclear = unclear.take().or_else(|| is_transient(&e).then(|| format!("`{path}`: {}", reason(&e))));
+                None
+            }
         });
+        let covered = covered.collect();
         let keys = compiled.resolution.matches.iter().filter_map(|found| {
             let keys = &found.rule.refinements.report_keys;
             let is_watched = !keys.is_empty() && can_be_written(&found.path);
-            is_watched.then(|| KeyWatch::start(host, &found.path, keys)).flatten()
+            is_watched.then(|| KeyWatch::start(host, &found.path, keys))
         });
         let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
         let watches_nested = compiled.policy.presets.contains_key("git");
         Self {
             root: project.root.clone(),
             absent,
-            covered: covered.collect(),
+            covered,
+            unclear,
             keys: keys.collect(),
             repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
             nested: watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open)),
@@ -85,7 +95,8 @@ impl RunWatch {
     }
 
     /// Reports what the command left behind.
-    pub fn finish(&self, host: &Host, said: &mut Diagnostics) {
+    pub fn finish(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+        self.end_consent(host, compiled, said);
         if !ablate::is_off(Mitigation::Reports) {
             self.report_created(host, said);
             self.report_replaced(host, said);
@@ -99,6 +110,17 @@ impl RunWatch {
         // After that, because only a valid repository has an index.
         if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
             nested.finish(host, |path| self.plan.view_around(path) == View::HostRw, said);
+        }
+    }
+
+    /// Ends the consent to a project file that went during the run: the one that is there now may
+    /// be the command's.
+    fn end_consent(&self, host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+        let file = self.root.child(PROJECT_FILE);
+        let Some((_, before)) = self.covered.iter().find(|(path, _)| *path == file) else { return };
+        let now = LastParent::default().statx(&host.real(&file), FileBirth::WANTED);
+        if !now.is_ok_and(|now| FileBirth::of(&now) == *before) {
+            said.extend(trust::end_consent(host, &compiled.layers, &file).err());
         }
     }
 
@@ -122,7 +144,12 @@ impl RunWatch {
         let mut parent = LastParent::default();
         let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
             let found = parent.statx(&host.real(path), FileBirth::WANTED);
-            found.is_ok_and(|now| FileBirth::of(&now) != *before)
+            match found {
+                Ok(now) => FileBirth::of(&now) != *before,
+                Err(Errno::NOENT | Errno::NOTDIR) => false,
+                // A symlink on the way, or a folder that is closed: nobody can tell.
+                Err(_) => true,
+            }
         };
         let replaced: Vec<AbsPath> =
             self.covered.iter().filter(|covered| is_another(covered)).map(|(path, _)| path.clone()).collect();
@@ -183,12 +210,8 @@ fn is_there(host: &Host, path: &AbsPath) -> bool {
 
 /// Makes a folder of this user writable. The run may have closed it to keep its changes from being
 /// undone.
-fn make_writable(folder: &OwnedFd) -> io::Result<()> {
-    if accessat(folder, ".", rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK, AtFlags::empty()).is_ok() {
-        return Ok(());
-    }
-    let closed = Mode::from_raw_mode(statat(folder, ".", AtFlags::empty())?.st_mode);
-    Ok(chmodat(folder, ".", closed | Mode::RWXU, AtFlags::empty())?)
+fn make_writable(folder: &OpenDir) -> io::Result<()> {
+    if folder.is_writable() { Ok(()) } else { folder.grant(Mode::RWXU) }
 }
 
 /// A part of a name that the run could not create beforehand.

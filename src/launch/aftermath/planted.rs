@@ -3,12 +3,9 @@
 
 use std::io;
 
-use rustix::fs::{Access, AtFlags, accessat};
-
 use crate::host::git::nested;
 use crate::host::git::{Nested, NestedRepositories};
-use crate::host::nofollow::open_folder;
-use crate::host::{Host, is_absent};
+use crate::host::{Host, OpenDir, is_absent};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
@@ -67,18 +64,17 @@ impl PlantedWatch {
 /// Whether git takes a folder without a `.git` for a repository (`is_git_directory` in git). It
 /// asks neither for directories nor where a `commondir` leads.
 fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
-    let common_dir = nested::common_dir_of(host, folder)?;
-    let has = |name: &str| {
-        let place = open_folder(host, &common_dir)?;
-        Ok::<_, io::Error>(accessat(place, name, Access::EXEC_OK, AtFlags::empty()).is_ok())
-    };
-    Ok(has_head(host, folder)? && has("objects")? && has("refs")?)
+    if !has_head(host, folder)? {
+        return Ok(false);
+    }
+    let common_dir = OpenDir::open(host, &nested::common_dir_of(host, folder)?)?;
+    Ok(["objects", "refs"].iter().all(|name| common_dir.may_execute(name)))
 }
 
 /// Whether `folder` has a `HEAD` that git accepts. After a run nothing else is asked for: a
 /// variable can lead git to other objects.
 pub(super) fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
-    match open_folder(host, folder) {
+    match OpenDir::open(host, folder) {
         Ok(folder) => valid_head(&folder),
         Err(e) if is_absent(&e) => Ok(None),
         Err(e) => Err(e),

@@ -2,22 +2,17 @@
 //! then take the work tree for a bare repository, if the command made it look like one, with hooks
 //! and settings of the command's choice.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{
-    Access, AtFlags, FileType, Mode, OFlags, accessat, chmodat, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat,
-};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, reason};
-use crate::host::Host;
 use crate::host::git::Repository;
-use crate::host::nofollow::{open_folder, open_parent};
+use crate::host::{Host, OpenDir};
 use crate::policy::path::AbsPath;
+use crate::sys::ablate::{self, Point};
 
 /// More than any name of a branch.
 const LARGEST_HEAD: u64 = 1 << 16;
@@ -46,10 +41,10 @@ impl RepositoryWatch {
         let mut git_dirs = vec![&repository.git_dir, &repository.common_dir];
         git_dirs.dedup();
         for git_dir in git_dirs {
-            let Ok(folder) = open_folder(host, git_dir) else { continue };
+            let Ok(folder) = OpenDir::open(host, git_dir) else { continue };
             parts.extend(valid_head(&folder).ok().flatten().map(|head| (git_dir.clone(), head)));
             let names = ["objects", "refs"].into_iter().filter(|_| *git_dir == repository.common_dir);
-            let names = names.filter(|name| is_directory(&folder, name));
+            let names = names.filter(|name| folder.leads_to_directory(name));
             parts.extend(names.map(|name| (git_dir.clone(), Part::Directory(name))));
         }
         Self { parts }
@@ -86,84 +81,75 @@ impl Part {
     }
 
     /// Makes the part anew where git does not accept it. Returns whether that was necessary.
-    fn put_back(&self, folder: &OwnedFd) -> io::Result<bool> {
+    fn put_back(&self, folder: &OpenDir) -> io::Result<bool> {
         let temporary = format!("HEAD.agent-sandbox-{}", super::unpredictable_suffix());
         match self {
             Part::Directory(name) => return put_back_directory(folder, name),
             Part::Head(_) | Part::HeadLink(_) if matches!(valid_head(folder), Ok(Some(_))) => return Ok(false),
             Part::HeadLink(target) => {
                 super::make_writable(folder)?;
-                symlinkat(target, folder, &temporary)?;
+                folder.make_link(&temporary, target)?;
             }
             Part::Head(content) => {
                 super::make_writable(folder)?;
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
-                std::fs::File::from(file).write_all(content)?;
+                let mode = Mode::from_raw_mode(0o644);
+                folder.make_file(&temporary, OFlags::WRONLY, mode)?.write_all(content)?;
             }
         }
         make_room(folder, HEAD)?;
-        renameat(folder, &temporary, folder, HEAD)?;
+        folder.rename(&temporary, folder, HEAD)?;
         Ok(true)
     }
 }
 
-fn put_back_directory(folder: &OwnedFd, name: &str) -> io::Result<bool> {
-    if is_directory(folder, name) {
+fn put_back_directory(folder: &OpenDir, name: &str) -> io::Result<bool> {
+    // Like git, this follows symlinks: some layouts share objects by one.
+    if folder.leads_to_directory(name) {
         return Ok(false);
     }
-    // If it is only closed, its content is the repository.
-    let exists = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    if !exists || !reopen(folder, OsStr::new(name))? {
-        super::make_writable(folder)?;
-        make_room(folder, name)?;
-        mkdirat(folder, name, OPEN_MODE)?;
+    ablate::pause(Point::PutBack(name));
+    match folder.child(name) {
+        // If it is only closed, its content is the repository.
+        Ok(closed) => closed.set_mode(OPEN_MODE)?,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            super::make_writable(folder)?;
+            make_room(folder, name)?;
+            folder.make_dir(name, OPEN_MODE)?;
+        }
+        Err(e) => return Err(e),
     }
     Ok(true)
 }
 
 /// Opens a git directory, which the run may have closed to make git look elsewhere.
-fn open_again(host: &Host, path: &AbsPath) -> io::Result<OwnedFd> {
-    if let Ok(folder) = open_folder(host, path)
-        && is_directory(&folder, ".")
-    {
-        return Ok(folder);
+fn open_again(host: &Host, path: &AbsPath) -> io::Result<OpenDir> {
+    let folder = OpenDir::open(host, path)?;
+    if !folder.is_searchable() {
+        folder.set_mode(OPEN_MODE)?;
     }
-    let (parent, name) = open_parent(host, path)?;
-    reopen(&parent, name)?;
-    open_folder(host, path)
+    Ok(folder)
 }
 
 /// Moves aside what a rename cannot replace. Nothing is deleted, because it may be the user's work.
-fn make_room(folder: &OwnedFd, name: &str) -> io::Result<()> {
-    if statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-        renameat(folder, name, folder, format!("{name}.broken-{}", super::unpredictable_suffix()))?;
+fn make_room(folder: &OpenDir, name: &str) -> io::Result<()> {
+    match folder.rename(name, folder, format!("{name}.broken-{}", super::unpredictable_suffix())) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        moved => moved,
     }
-    Ok(())
 }
 
 /// `HEAD`, if git accepts it (`validate_headref` in git). A `HEAD` that cannot be read is an error.
-pub(super) fn valid_head(folder: &OwnedFd) -> io::Result<Option<Part>> {
-    let found = match statat(folder, HEAD, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => FileType::from_raw_mode(found.st_mode),
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-        Err(e) => return Err(e.into()),
-    };
-    if found.is_symlink() {
-        let target = readlinkat(folder, HEAD, Vec::new())?.into_bytes();
-        return Ok(target.starts_with(b"refs/").then(|| Part::HeadLink(OsString::from_vec(target))));
+pub(super) fn valid_head(folder: &OpenDir) -> io::Result<Option<Part>> {
+    let Some(found) = folder.stat(HEAD)? else { return Ok(None) };
+    let kind = FileType::from_raw_mode(found.st_mode);
+    if kind.is_symlink() {
+        let target = folder.link_target(HEAD)?;
+        return Ok(target.as_bytes().starts_with(b"refs/").then_some(Part::HeadLink(target)));
     }
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match openat(folder, HEAD, flags, Mode::empty()) {
-        Ok(file) => std::fs::File::from(file),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-        Err(e) => return Err(e.into()),
-    };
-    if !file.metadata()?.is_file() {
+    if !kind.is_file() {
         return Ok(None);
     }
-    let mut content = Vec::new();
-    file.take(LARGEST_HEAD).read_to_end(&mut content)?;
+    let Some(content) = folder.read(HEAD, LARGEST_HEAD)? else { return Ok(None) };
     Ok(is_valid(&content[..content.len().min(READ_BY_GIT)]).then_some(Part::Head(content)))
 }
 
@@ -174,25 +160,6 @@ fn is_valid(head: &[u8]) -> bool {
         return start.is_some_and(|start| target[start..].starts_with(b"refs/"));
     }
     head.iter().take_while(|byte| byte.is_ascii_hexdigit()).count() >= 40
-}
-
-/// Whether git can use `name` as a directory. Like git, this follows symlinks: some layouts share
-/// objects by one. git cannot use a directory that cannot be searched.
-fn is_directory(folder: &OwnedFd, name: &str) -> bool {
-    let is_directory =
-        statat(folder, name, AtFlags::empty()).is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
-    is_directory && accessat(folder, name, Access::EXEC_OK, AtFlags::empty()).is_ok()
-}
-
-/// Gives a closed directory its usual mode. Returns whether `name` is a directory itself: `chmod`
-/// follows a symlink.
-fn reopen(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
-    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
-    if is_directory {
-        chmodat(folder, name, OPEN_MODE, AtFlags::empty())?;
-    }
-    Ok(is_directory)
 }
 
 #[cfg(test)]
