@@ -33,7 +33,7 @@ use settings::UserSettings;
 use shapes::Shape;
 use support::{Place, require_bwrap, stderr, stdout};
 
-const LIMIT: Duration = Duration::from_secs(50);
+const LIMIT: Duration = Duration::from_secs(45);
 const THREADS: usize = 2;
 /// One case in this many is attacked without a sandbox, to show that the attacks work.
 const CONTROL: u64 = 12;

@@ -2,6 +2,7 @@
 //! included settings, and programs.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::config::{self, ConfigEntry};
 use super::scopes::Scopes;
@@ -33,14 +34,16 @@ pub fn named(host: &Host, repositories: &[Repository], scopes: &Scopes) -> Named
     let mut named = Named::default();
     for repository in repositories {
         let top = &repository.work_tree;
-        let mut search = SettingsSearch { host, top, scopes, named: &mut named, read: BTreeSet::new() };
+        let (read, waiting) = Default::default();
+        let mut search = SettingsSearch { host, top, scopes, named: &mut named, read, waiting };
         let own = [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")];
         for file in scopes.files.iter().chain(&own) {
-            search.read(file);
+            search.waiting.push((file.clone(), file.parent().unwrap_or_else(AbsPath::root)));
         }
         for entry in &scopes.entries {
             search.entry(entry, &AbsPath::root());
         }
+        search.read();
         for command in &scopes.commands {
             search.command(command);
         }
@@ -56,31 +59,38 @@ struct SettingsSearch<'a> {
     top: &'a AbsPath,
     scopes: &'a Scopes,
     named: &'a mut Named,
-    /// Files that were read for this work tree.
-    read: BTreeSet<AbsPath>,
+    /// Files that were read for this work tree, and the folders of their spelled paths.
+    read: BTreeSet<(AbsPath, AbsPath)>,
+    /// Files that are still to be read.
+    waiting: Vec<(AbsPath, AbsPath)>,
 }
 
 impl SettingsSearch<'_> {
-    /// Settings that cannot be read or parsed name nothing: git refuses them as well.
-    fn read(&mut self, file: &AbsPath) {
-        if !self.read.insert(file.clone()) {
-            return;
-        }
-        let text = read_settings(self.host, file).ok().flatten().unwrap_or_default();
-        let folder = file.parent().unwrap_or_else(AbsPath::root);
-        for entry in config::entries(&text).unwrap_or_default() {
-            self.entry(&entry, &folder);
+    /// Reads all files that wait. Settings that cannot be read or parsed name nothing: git refuses
+    /// them as well.
+    fn read(&mut self) {
+        while let Some((file, folder)) = self.waiting.pop() {
+            if !self.read.insert((file.clone(), folder.clone())) {
+                continue;
+            }
+            let text = read_settings(self.host, &file).ok().flatten().unwrap_or_default();
+            for entry in config::entries(&text).unwrap_or_default() {
+                self.entry(&entry, &folder);
+            }
         }
     }
 
-    /// `folder` is where a relative path of an include starts.
+    /// A relative path of an include starts at `folder`, where the file was found, and not where a
+    /// symlink led from there.
     fn entry(&mut self, entry: &ConfigEntry, folder: &AbsPath) {
         if entry.is("core", "hookspath") || entry.is("init", "templatedir") {
             self.folder(&entry.value);
         } else if entry.is_listed(&entry.section, &[("include", "path"), ("includeif", "path")]) {
-            for included in self.paths(&entry.value, folder) {
+            for place in self.scopes.places(self.host, &entry.value, folder) {
+                let Some(included) = self.resolve(&place) else { continue };
+                let around = place.parent().and_then(|around| self.resolve(around));
                 self.named.included.insert(included.clone());
-                self.read(&included);
+                self.waiting.push((included, around.unwrap_or_else(AbsPath::root)));
             }
         } else if may_name_program(entry) {
             self.command(&entry.value);
@@ -125,14 +135,14 @@ impl SettingsSearch<'_> {
 
     /// The resolved paths that a value can mean.
     fn paths(&mut self, value: &[u8], from: &AbsPath) -> Vec<AbsPath> {
-        let mut paths = Vec::new();
-        for place in self.scopes.places(self.host, value, from) {
-            if let Ok(found) = self.host.noting_closed(&place, self.host.resolve(&place)) {
-                self.named.links.extend(found.links);
-                paths.push(found.path);
-            }
-        }
-        paths
+        let places = self.scopes.places(self.host, value, from);
+        places.iter().filter_map(|place| self.resolve(place)).collect()
+    }
+
+    fn resolve(&mut self, place: &Path) -> Option<AbsPath> {
+        let found = self.host.noting_closed(place, self.host.resolve(place)).ok()?;
+        self.named.links.extend(found.links);
+        Some(found.path)
     }
 }
 
