@@ -81,7 +81,7 @@ pub(crate) fn raise_file_limit() -> usize {
 /// Sets the limit of open files that the caller had. A program that uses `select` relies on a low
 /// one.
 pub(crate) fn restore_file_limit() -> io::Result<()> {
-    CALLERS_LIMIT.get().map_or(Ok(()), |before| Ok(setrlimit(Resource::Nofile, before.clone())?))
+    CALLERS_LIMIT.get().map_or(Ok(()), |before| Ok(setrlimit(Resource::Nofile, *before)?))
 }
 
 /// Starts `bwrap` with the caller's limit of open files.
