@@ -246,7 +246,7 @@ class Bench:
 
     def growth(self):
         """What a command or a policy can make many of: the time for n and for 4n. Asserts nothing."""
-        for name, count in (("worktrees", 500), ("modules", 500), ("journal", 500), ("rules", 15000), ("mistakes", 25000), ("braces", 100)):
+        for name, count in (("worktrees", 250), ("modules", 250), ("journal", 250), ("rules", 5000), ("mistakes", 10000), ("braces", 50)):
             before = None
             for number in (count, 4 * count):
                 cwd = self.project(f"growth-{name}-{number}")

@@ -12,7 +12,11 @@ use crate::support::{Place, stdout};
 
 everywhere!(masks_and_read_only_binds_beyond_the_limit_hold, directories_beyond_the_limit_stay_in_their_place);
 
-for_both!(more_writable_paths_than_bwrap_can_carry_are_an_error, a_directory_that_keeps_changing_does_not_stop_a_start,);
+for_both!(
+    more_writable_paths_than_bwrap_can_carry_are_an_error,
+    a_directory_that_keeps_changing_does_not_stop_a_start,
+    more_worktrees_than_open_files_do_not_stop_a_start,
+);
 
 const MANY: usize = 120;
 
@@ -101,4 +105,27 @@ fn a_directory_that_keeps_changing_does_not_stop_a_start(place: &Place) {
             assert_eq!(succeeded(output), "hidden\n");
         }
     });
+}
+
+/// A command can plant as many as it likes. The supervisor holds a descriptor for each placeholder.
+fn more_worktrees_than_open_files_do_not_stop_a_start(place: &Place) {
+    const LIMIT: usize = 256;
+    let project = place.project();
+    assert!(place.command("git").args(["init", "-q"]).current_dir(&project).status().unwrap().success());
+    for number in 0..LIMIT + 50 {
+        let (git_dir, work_tree) =
+            (project.join(format!(".git/worktrees/w{number}")), project.join(format!("w{number}")));
+        fs::create_dir_all(&git_dir).unwrap();
+        fs::create_dir(&work_tree).unwrap();
+        fs::write(git_dir.join("HEAD"), "ref: refs/heads/x\n").unwrap();
+        fs::write(git_dir.join("commondir"), "../..\n").unwrap();
+        fs::write(git_dir.join("gitdir"), format!("{}/.git\n", work_tree.display())).unwrap();
+        fs::write(work_tree.join(".git"), format!("gitdir: {}\n", git_dir.display())).unwrap();
+    }
+    place.give_away();
+    let sandbox = sandbox(place);
+    let mut command = place.command("sh");
+    command.args(["-c", &format!("ulimit -Sn {LIMIT}; exec \"$@\""), "sh"]).arg(sandbox.get_program());
+    command.args(sandbox.get_args()).args(["--", "sh", "-c", "ulimit -n"]).current_dir(project);
+    assert_eq!(succeeded(command.output().unwrap()), format!("{LIMIT}\n"));
 }

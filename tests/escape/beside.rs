@@ -12,7 +12,7 @@ for_everybody!("look-again":
     ending_a_sandbox_whose_placeholder_another_one_mounts_on,
 );
 
-everywhere!("own-names": renaming_what_another_sandbox_protects);
+everywhere!("own-names,own-writes": renaming_what_another_sandbox_protects);
 
 /// The search of the second sandbox lists both ends of the project, one after the other. The folder
 /// is always at the end that is not being listed, so the search does not find it.

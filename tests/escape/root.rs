@@ -8,7 +8,7 @@ use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, ORIGINAL, Ran, Scene, run, words
 use crate::support::{Place, binary};
 
 // Who may make names only in some folders cannot make or unmake mounts either.
-for_root!("root-capabilities,own-names,mount-lock": taking_masks_off_as_root);
+for_root!("root-capabilities,own-names,own-writes,mount-lock": taking_masks_off_as_root);
 
 #[test]
 fn writing_the_kernels_settings_as_root() {
