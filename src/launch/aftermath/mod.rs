@@ -146,8 +146,9 @@ impl RunWatch {
             let found = parent.statx(&host.real(path), FileBirth::WANTED);
             match found {
                 Ok(now) => FileBirth::of(&now) != *before,
-                Err(Errno::NOENT | Errno::NOTDIR) => false,
-                // A symlink on the way, or a folder that is closed: nobody can tell.
+                // A symlink on the way means that the path is no longer there.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => false,
+                // Nobody can tell, for example in a directory that is closed.
                 Err(_) => true,
             }
         };
