@@ -113,24 +113,45 @@ impl SettingsSearch<'_> {
     /// as well, and each folder that a word names is one in which the other words are looked for.
     /// A missing file counts if its name has a slash or is an argument.
     fn command(&mut self, command: &[u8]) {
-        let mut folders = vec![self.top.clone()];
         let words = words_of(command);
+        let folders = self.folders(&words);
         for (number, word) in words.iter().enumerate() {
             for (name, is_whole) in rests(word) {
-                for folder in folders.clone() {
-                    for path in self.paths(name, &folder).into_iter().filter(|path| path.is_below(self.top)) {
-                        let kind = self.host.noting_closed(path.as_path(), self.host.kind(&path));
-                        let is_path = name.contains(&b'/') || is_whole && number > 0;
-                        match kind {
-                            Ok(Some(FileKind::Directory)) if folders.len() < MOST_FOLDERS => folders.push(path),
-                            Ok(Some(FileKind::File)) => drop(self.named.programs.insert(path)),
-                            Ok(None) if is_path && is_plain(name) => drop(self.named.programs.insert(path)),
-                            _ => {}
-                        }
+                let is_path = is_plain(name) && (name.contains(&b'/') || is_whole && number > 0);
+                let found: Vec<_> = folders.iter().flat_map(|folder| self.found(name, folder)).collect();
+                for (path, kind) in found {
+                    if kind == Some(FileKind::File) || kind.is_none() && is_path {
+                        self.named.programs.insert(path);
                     }
                 }
             }
         }
+    }
+
+    /// The top of the work tree, and the folders in it that `words` name. A folder may be named
+    /// behind a file that is in it, so all of them are found first.
+    fn folders(&mut self, words: &[Vec<u8>]) -> Vec<AbsPath> {
+        let mut folders = vec![self.top.clone()];
+        let mut next = 0;
+        while let Some(folder) = folders.get(next).cloned() {
+            next += 1;
+            for (name, _) in words.iter().flat_map(|word| rests(word)) {
+                for (path, kind) in self.found(name, &folder) {
+                    let is_new = kind == Some(FileKind::Directory) && !folders.contains(&path);
+                    if is_new && folders.len() < MOST_FOLDERS {
+                        folders.push(path);
+                    }
+                }
+            }
+        }
+        folders
+    }
+
+    /// The paths below the work tree that `name` can mean from `folder`, and what is there.
+    fn found(&mut self, name: &[u8], folder: &AbsPath) -> Vec<(AbsPath, Option<FileKind>)> {
+        let paths = self.paths(name, folder).into_iter().filter(|path| path.is_below(self.top));
+        let kind = |path: &AbsPath| self.host.noting_closed(path.as_path(), self.host.kind(path));
+        paths.filter_map(|path| kind(&path).ok().map(|kind| (path.clone(), kind))).collect()
     }
 
     /// The resolved paths that a value can mean.
