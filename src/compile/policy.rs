@@ -1,7 +1,7 @@
 //! The layers become one policy: the rules of the presets, the rules that users wrote, and for each
 //! setting the layer that decides it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::compile::config::{Entry, Filesystem, Tmp};
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
-use crate::compile::presets;
+use crate::compile::presets::{self, Expanded};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
 use crate::policy::{AbsPath, Access, HardLinks, IfMissing, LayerKind, Origin, Protection, Rule, Sourced, places};
@@ -33,6 +33,8 @@ pub struct Policy {
     pub inherit: Setting<bool>,
     /// The presets in force and the layer that named each, for `--debug`.
     pub presets: BTreeMap<String, LayerKind>,
+    /// Those of `presets` that open nothing, because only files above the root name them.
+    pub protective_presets: BTreeSet<String>,
 }
 
 /// A setting and the layer that decided it.
@@ -47,7 +49,7 @@ pub struct Setting<T> {
 
 impl Policy {
     pub fn of(layers: &Layers, session: &Session, diagnostics: &mut Diagnostics) -> Self {
-        let (mut rules, presets) = presets::expand(layers, diagnostics);
+        let Expanded { mut rules, layers: presets, protective_only } = presets::expand(layers, diagnostics);
         if let Some(home) = layers.project.password_home.as_ref().filter(|_| !ablate::is_off(Mitigation::PasswordHome))
         {
             let hidden: Vec<_> = rules.iter().filter_map(|rule| hidden_there_too(rule, home)).map(Arc::new).collect();
@@ -63,7 +65,7 @@ impl Policy {
             let origin = settings.tmp.origin.clone();
             rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
         }
-        Self { rules, presets, ..settings }
+        Self { rules, presets, protective_presets: protective_only, ..settings }
     }
 
     /// A policy without rules and presets.
@@ -83,6 +85,7 @@ impl Policy {
                 l.config.env.inherit.as_ref()
             }),
             presets: BTreeMap::new(),
+            protective_presets: BTreeSet::new(),
         }
     }
 
@@ -90,7 +93,8 @@ impl Policy {
     /// of that file, which must name and define no preset and leave `tmp` alone.
     pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
         let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
-        Self { rules, presets: self.presets.clone(), ..Self::settings(layers) }
+        let (presets, protective_presets) = (self.presets.clone(), self.protective_presets.clone());
+        Self { rules, presets, protective_presets, ..Self::settings(layers) }
     }
 
     /// Drops everything that needs a placeholder: blocks of missing paths, and second places.

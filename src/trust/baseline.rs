@@ -38,6 +38,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     let is_same = layer.config.env == Env::default()
         && layer.config.docker.is_none()
         && policy.presets.keys().eq(full.policy.presets.keys())
+        && policy.protective_presets == full.policy.protective_presets
         && environment::is_same(session, &plan, &full.plan);
     let environment = if is_same {
         full.environment.clone()

@@ -168,10 +168,12 @@ impl<'a> EnvLayer<'a> {
     }
 
     /// Names that look like credentials, which `@secrets` drops, but for those that `@agents` keeps
-    /// (SPEC E11). Kept ones pass as all others do: with `inherit = false` they need a `pass`.
+    /// (SPEC E11). Kept ones pass as all others do: with `inherit = false` they need a `pass`. A
+    /// preset that only a file above the root names keeps nothing (SPEC L4).
     fn of_presets(policy: &Policy) -> Self {
         let mut layer = Self::empty(LayerKind::Preset);
         for preset in policy.presets.keys().filter_map(|name| builtin::get(name)) {
+            let opens = !policy.protective_presets.contains(preset.name);
             for group in preset.variables {
                 let origin = |name: &'static str| Origin::Preset { name: preset.name, path: name };
                 match group.effect {
@@ -180,9 +182,9 @@ impl<'a> EnvLayer<'a> {
                     VariableEffect::Drop => layer
                         .unset
                         .extend(group.names.iter().filter_map(|name| Some((built_in_pattern(name)?, origin(name))))),
-                    VariableEffect::Keep => layer.kept.extend(group.names),
-                    // `plan.variables` has them.
-                    VariableEffect::Set { .. } => {}
+                    VariableEffect::Keep if opens => layer.kept.extend(group.names),
+                    // `plan.variables` has those that are set.
+                    VariableEffect::Keep | VariableEffect::Set { .. } => {}
                 }
             }
         }

@@ -235,3 +235,17 @@ fn every_name_of_a_preset_is_a_valid_pattern_and_cheap() {
         }
     }
 }
+
+/// The first of two texts on the project layer is that of a file above the root, which cannot allow
+/// what the user took away.
+#[test]
+fn a_file_above_the_root_keeps_no_variable() {
+    let above = "inherit = true\n[filesystem]\npresets = ['@agents']";
+    let user = "inherit = true\n[filesystem]\npresets = ['!@agents']";
+    let (environment, diagnostics) =
+        filtered(&[(USER, user), (PROJECT, above), (PROJECT, "")], &[("OPENAI_API_KEY", "x")], false);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    assert_eq!(environment.var("OPENAI_API_KEY"), None);
+    let (environment, _) = filtered(&[(USER, user), (PROJECT, above)], &[("OPENAI_API_KEY", "x")], false);
+    assert_eq!(environment.var("OPENAI_API_KEY"), Some(OsStr::new("x")));
+}

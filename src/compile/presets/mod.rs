@@ -17,13 +17,25 @@ use crate::sys::ablate::{self, Mitigation};
 
 use data::{BuiltinPreset, PresetEntry, RelativeTo};
 
-/// The rules of all presets that are on, and the highest layer that names each preset.
-pub(super) fn expand(layers: &Layers, diagnostics: &mut Diagnostics) -> (Vec<Arc<Rule>>, BTreeMap<String, LayerKind>) {
+/// The presets that are on.
+pub(super) struct Expanded {
+    pub rules: Vec<Arc<Rule>>,
+    /// The highest layer that names each preset.
+    pub layers: BTreeMap<String, LayerKind>,
+    /// Presets that only files above the root name: they open nothing (SPEC L4).
+    pub protective_only: BTreeSet<String>,
+}
+
+pub(super) fn expand(layers: &Layers, diagnostics: &mut Diagnostics) -> Expanded {
     let mut selection = Selection::new(diagnostics);
     for layer in &layers.layers {
         selection.apply(layer, diagnostics);
     }
-    (selection.rules(&layers.project), selection.layers())
+    Expanded {
+        rules: selection.rules(&layers.project),
+        layers: selection.layers(),
+        protective_only: selection.protective_only(),
+    }
 }
 
 /// Which presets are on.
@@ -162,6 +174,11 @@ impl Selection {
     fn layers(&self) -> BTreeMap<String, LayerKind> {
         let highest = |ways: &[On]| ways.iter().map(|on| on.layer).max();
         self.on.iter().filter_map(|(name, ways)| Some((name.clone(), highest(ways)?))).collect()
+    }
+
+    fn protective_only(&self) -> BTreeSet<String> {
+        let of_files_above = self.on.iter().filter(|(_, ways)| ways.iter().all(|on| on.protective_only));
+        of_files_above.map(|(name, _)| name.clone()).collect()
     }
 
     fn rules(&self, project: &Project) -> Vec<Arc<Rule>> {
