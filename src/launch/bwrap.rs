@@ -1,5 +1,5 @@
-//! The means of this machine: bwrap, and the protections of its kernel. Everything depends on bwrap,
-//! so it must not be one that a sandboxed command can have planted.
+//! The means of this machine: bwrap, and the protections of its kernel. Everything depends on
+//! bwrap, so it must not be one that a sandboxed command can have planted.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -12,8 +12,10 @@ use super::{display_args, display_step, environment};
 /// A text and its reason, which may be empty.
 pub(super) type Annotated = (String, String);
 
-/// Headings, and which operations stand below each.
-const GROUPS: [(&str, fn(&Purpose) -> bool); 5] = [
+/// A heading, and which operations stand below it.
+type Grouping = (&'static str, fn(&Purpose) -> bool);
+
+const GROUPS: [Grouping; 5] = [
     ("plumbing", |purpose| *purpose == Purpose::Base),
     ("kept in place", |purpose| matches!(purpose, Purpose::Pin { .. })),
     ("writable", |purpose| *purpose == Purpose::Rule(Access::Rw)),
