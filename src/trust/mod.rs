@@ -91,7 +91,7 @@ pub fn widening(host: &Host, session: &Session, full: &Compiled, request: &Reque
     })
 }
 
-/// Why a run needs the consent of the user, and the grants without it. `None` if the user has
+/// Says why a run needs the user's consent, and lists the grants without it. `None` if the user has
 /// agreed to everything that the project's file opens.
 fn missing_consent(code: Code, host: &Host, layers: &Layers, widening: &Widening) -> Option<Diagnostic> {
     let (why, grants) = missing(host, layers, widening)?;

@@ -34,7 +34,7 @@ pub(super) struct Claim {
     pub because: Origin,
     /// The access of the rule, if a rule asks.
     pub access: Option<Access>,
-    /// The path is none of the host's, so that the answer there tells nothing.
+    /// The path is none of the host's, so the host's answer proves nothing.
     pub is_own: bool,
     /// It gets no line where it cannot be tested, because no rule asks for it.
     pub optional: bool,
