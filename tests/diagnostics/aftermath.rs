@@ -39,9 +39,8 @@ cases! {
     });
     RepositoryRepaired what_cannot_be_put_back_is_said after(&repository(), "", |tree| {
         fs::rename(tree.real("home/u/proj/.git"), tree.real("home/u/proj/x")).unwrap();
-        symlink("nowhere", tree.real("home/u/proj/.git")).unwrap();
         // The placeholders are out of reach as well, and that is another matter.
-        fs::remove_file(tree.real("home/u/proj/x/HEAD")).unwrap();
+        fs::write(tree.real("home/u/proj/.git"), "").unwrap();
     });
 
     PlantedRepository a_repository_that_names_programs_is_moved_aside after(&repository(), "", |tree| {
@@ -59,6 +58,14 @@ cases! {
         tree.add("home/u/proj/.git/index = DIRC, or so");
     });
 
+    ReplacedDuringRun a_link_on_the_way_hides_no_replacement after(
+        &tree(["home/u/proj/kept/secret"]),
+        "[filesystem]\nexclude = [\"kept/secret\"]\n",
+        |tree| {
+            fs::rename(tree.real("home/u/proj/kept"), tree.real("home/u/proj/away")).unwrap();
+            symlink("away", tree.real("home/u/proj/kept")).unwrap();
+        },
+    );
     ReplacedDuringRun a_file_that_the_host_replaced_was_open after(&tree(["home/u/proj/.env = A=1"]), "", |tree| {
         tree.add("home/u/proj/new = A=2");
         fs::rename(tree.real("home/u/proj/new"), tree.real("home/u/proj/.env")).unwrap();

@@ -146,9 +146,8 @@ impl RunWatch {
             let found = parent.statx(&host.real(path), FileBirth::WANTED);
             match found {
                 Ok(now) => FileBirth::of(&now) != *before,
-                // A symlink on the way means that the path is no longer there.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => false,
-                // Nobody can tell, for example in a directory that is closed.
+                Err(Errno::NOENT | Errno::NOTDIR) => false,
+                // A symlink on the way, or a directory that is closed: nobody can tell.
                 Err(_) => true,
             }
         };
