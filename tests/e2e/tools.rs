@@ -35,6 +35,9 @@ fn tools_work_with_their_credentials_hidden(place: &Place) {
         write(place, place.home().join(file), content);
     }
     std::fs::remove_dir_all(place.home().join(".cargo/registry")).unwrap();
+    // The token looks like a credential, so it passes only by its name (SPEC E11).
+    let pass = "[env]\npass = [\"CARGO_REGISTRIES_PRIVATE_TOKEN\"]\n";
+    place.write("home/.config/agent-sandbox/config.toml", pass);
     for script in scripts {
         succeeded(with_tools(&mut sandbox(place), "a-token").args(["--", "sh", "-ec", script]).output().unwrap());
     }

@@ -124,5 +124,5 @@ fn placeholders_do_not_disturb_cargo_and_maven(place: &Place) {
     let maven = "command -v mvn >/dev/null || exit 0; mvn -B -q -o -Duser.home=$HOME validate";
     let built = output_inside(place, maven);
     assert!(built.status.success(), "{}{}", stdout(&built), stderr(&built));
-    assert_eq!(outside(place, "ls -A ~/.m2"), "");
+    assert_eq!(outside(place, "ls -A ~/.m2 | grep -v \"^repository$\" || true"), "", "no placeholder is left");
 }
