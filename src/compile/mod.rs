@@ -77,6 +77,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
             .as_ref()
             .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
+        variables: resolution.variables(),
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);

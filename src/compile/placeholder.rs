@@ -31,13 +31,17 @@ pub struct PlaceholderItem {
 impl Placeholder {
     /// A content that tools treat like a missing file; `None` for a directory.
     ///
-    /// An empty `commondir` breaks git, one that says `.` breaks libgit2, and an empty file is no
-    /// JSON.
+    /// An empty `commondir` breaks git, one that says `.` breaks libgit2, and an empty file is
+    /// neither JSON nor XML.
     pub fn content(&self) -> Option<&'static [u8]> {
         let name = self.path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
         match self.kind {
             FileKind::Directory => None,
             _ if name == b"commondir" => Some(b"./\n"),
+            // The files of Maven, each with its root element.
+            _ if name == b"settings.xml" => Some(b"<settings/>\n"),
+            _ if name == b"toolchains.xml" => Some(b"<toolchains/>\n"),
+            _ if name == b"extensions.xml" => Some(b"<extensions/>\n"),
             _ if name.ends_with(b".json") || name.ends_with(b".jsonc") => Some(b"{}\n"),
             _ => Some(b""),
         }

@@ -172,7 +172,7 @@ pub enum Mask {
     Empty,
 }
 
-/// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, M6, R3).
+/// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, P14, M6, R3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
@@ -203,6 +203,8 @@ pub struct Refinements {
     pub second_place: Option<String>,
     /// The variable that names the folder of the second place.
     pub second_place_var: Option<String>,
+    /// A variable and its value, where the rule applies to something (SPEC P14).
+    pub sets: Option<(String, String)>,
 }
 
 impl Refinements {

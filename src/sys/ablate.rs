@@ -51,6 +51,10 @@ mitigations! {
     UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";
     GitPreset = "git-preset", "The rules of `@git`.";
     AutorunPreset = "autorun-preset", "The rules of `@autorun`.";
+    SecretsPreset = "secrets-preset", "The rules and variables of `@secrets`.";
+    AgentsPreset = "agents-preset", "The `ro` rules of `@agents`.";
+    CachesPreset = "caches-preset", "The `ro` rules of `@caches`.";
+    CachesApartPreset = "caches-apart-preset", "The rules of `@caches-apart`.";
     MaskDenied = "mask-denied", "A masked file refuses to be opened, instead of being empty.";
     MaskSealed = "mask-sealed", "A mask takes no writes.";
     HardLinks = "hard-links", "A protected file with another name is refused.";

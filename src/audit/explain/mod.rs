@@ -1,8 +1,9 @@
 //! The answer of `agent-sandbox explain`: the access at one path, the rule that decides, and the
-//! reason why the others do not.
+//! reason why the others do not; or the fate of one variable.
 
 mod durability;
 mod losers;
+mod variable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -28,12 +29,16 @@ use super::rule_json::{RuleJson, decided};
 
 pub use durability::{Durability, WhenReplaced};
 pub use losers::{Loser, LoserReason};
+pub use variable::{NamedByPreset, VariableExplanation, VariableFate, variable};
 
-/// The answer to `agent-sandbox explain PATH…`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+/// The answer to `agent-sandbox explain PATH…` and `--env NAME`.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Explained {
     /// One for each PATH, in their order.
     pub paths: Vec<Explanation>,
+    /// One for each NAME, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub variables: Vec<VariableExplanation>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]

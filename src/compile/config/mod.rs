@@ -15,9 +15,9 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Refinements, Sourced};
+use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Sourced};
 
-pub use parse::{parse, parse_builtin};
+pub use parse::parse;
 pub use schema::schema;
 
 /// The policy of agent-sandbox: what a sandboxed command may read, write, and reach.
@@ -143,10 +143,6 @@ pub struct Entry {
     #[schemars(default, extend("default" = "refuse"))]
     pub hard_links: HardLinks,
 
-    // Only the data files of built-in presets fill these.
-    #[schemars(skip)]
-    pub refinements: Option<Box<Refinements>>,
-
     #[schemars(skip)]
     pub origin: Origin,
 }
@@ -154,7 +150,7 @@ pub struct Entry {
 impl Entry {
     /// A path and nothing else.
     pub fn new(path: OsString, origin: Origin) -> Self {
-        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), refinements: None, origin }
+        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), origin }
     }
 }
 
@@ -192,28 +188,6 @@ impl PresetDefinition {
     pub fn empty(origin: Origin) -> Self {
         Self { ro: Vec::new(), rw: Vec::new(), exclude: Vec::new(), include: Vec::new(), origin }
     }
-}
-
-/// A built-in preset: the keys of a [`PresetDefinition`] at the top of a data file, and a few more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuiltinPreset {
-    pub definition: PresetDefinition,
-    /// One line for people who list the presets.
-    pub description: String,
-    /// The refinements of all its entries.
-    pub refinements: Refinements,
-    pub relative_to: RelativeTo,
-}
-
-/// Where the relative paths of a built-in preset start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelativeTo {
-    /// The project root.
-    #[default]
-    Project,
-    /// The outermost folder that could be the project root.
-    OutermostRepository,
 }
 
 /// Whether `name` can be written as `@name`: `[a-z0-9][a-z0-9_/-]*`.

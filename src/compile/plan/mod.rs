@@ -13,7 +13,7 @@ mod view;
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
+use crate::compile::resolve::{GitExclude, RuleVariable, Runtime, RuntimeMount, SecondPlace};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
@@ -25,7 +25,6 @@ pub use links::{check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pin;
 pub use placeholders::check_dangling;
-pub use second_places::SecondPlaceVar;
 pub use view::View;
 
 /// What is put at a path, in bwrap's terms but without its spelling.
@@ -125,8 +124,8 @@ pub struct Plan {
     pub redundant: Vec<RedundantRule>,
     /// The placeholders that stand on the host while the sandbox does, parents first.
     pub placeholders: Vec<Placeholder>,
-    /// Variables that name the folders of second places.
-    pub second_place_vars: Vec<SecondPlaceVar>,
+    /// Variables that rules of presets set.
+    pub variables: Vec<RuleVariable>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
     views: PathMap<View>,
@@ -158,6 +157,7 @@ pub struct Base<'a> {
     pub own_files: &'a [OwnFile],
     pub git_exclude: Option<&'a GitExclude>,
     pub second_places: &'a [SecondPlace],
+    pub variables: Vec<RuleVariable>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
@@ -176,7 +176,8 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     if let Some(exclude) = base.git_exclude {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }
-    let second_place_vars = planner.second_places(base.second_places, decisions, &mut placeholders);
+    let mut variables = planner.second_places(base.second_places, decisions, &mut placeholders);
+    variables.extend_from_slice(&base.variables);
     placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     if base.guard.is_some() {
         planner.mask_source();
@@ -186,7 +187,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         mounts: planner.mounts,
         redundant: planner.redundant,
         placeholders,
-        second_place_vars,
+        variables,
         most_in_argv: MOST_IN_ARGV,
         views: planner.views,
     }
