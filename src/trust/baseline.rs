@@ -58,6 +58,7 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
         git_exclude: resolution.git_exclude.as_ref(),
         second_places: &resolution.second_places,
         variables: resolution.variables(),
+        private: None,
     };
     let plan = plan::plan(&decisions, &base, optimize);
     (decisions, plan)

@@ -46,7 +46,7 @@ struct On {
 impl On {
     fn rules_of(&self, definition: &PresetDefinition, base: &AbsPath) -> impl Iterator<Item = Rule> {
         let by_access = definition.by_access().into_iter();
-        by_access.flat_map(|(access, entries)| rules_of(access, entries, self.layer, base))
+        by_access.flat_map(|(kind, entries)| rules_of(kind, entries, self.layer, base))
     }
 }
 
