@@ -38,6 +38,8 @@ pub mod placeholders;
 #[doc(hidden)]
 pub mod policy;
 #[doc(hidden)]
+pub mod private;
+#[doc(hidden)]
 pub mod sys;
 #[doc(hidden)]
 pub mod trust;
