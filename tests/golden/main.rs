@@ -87,7 +87,7 @@ fn every_snapshot_belongs_to_a_case() {
 }
 
 /// What the project's file of a case changes beside the policy without it, as `diff --json` has it.
-const COMPARED: [&str; 9] = [
+const COMPARED: [&str; 10] = [
     "nesting",
     "tmp-host",
     "env-layers",
@@ -97,6 +97,7 @@ const COMPARED: [&str; 9] = [
     "preset-all-removed-in-part",
     "device",
     "odd-names",
+    "private-in-the-projects-file",
 ];
 
 #[test]

@@ -27,6 +27,7 @@ pub const CODES: [Code; 14] = [
     Code::GlobAsName,
     Code::UnusedPreset,
     Code::ReplaceableLink,
+    Code::PrivateUnavailable,
     Code::HardLink,
     Code::VisibleSecret,
     Code::TrackedSecret,
