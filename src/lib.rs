@@ -38,6 +38,8 @@ pub mod placeholders;
 #[doc(hidden)]
 pub mod policy;
 #[doc(hidden)]
+pub mod private;
+#[doc(hidden)]
 pub mod sys;
 #[doc(hidden)]
 pub mod trust;
@@ -225,7 +227,9 @@ impl SandboxedCommand<'_> {
         let failure = match self.sandbox.run(&mut front)?.conclusion {
             Conclusion::Ended(ending) => Ok(ending),
             Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => Err(diagnostic),
-            Conclusion::Unavailable(why) => Err(Diagnostic::new(Code::StartFailed, why)),
+            Conclusion::Unavailable(why) | Conclusion::PrivateRefused(why) => {
+                Err(Diagnostic::new(Code::StartFailed, why))
+            }
         };
         let ending = match failure {
             Ok(ending) => ending,

@@ -4,12 +4,13 @@
 
 mod support;
 
-use std::fs;
 use std::path::Path;
 
+use agent_sandbox::compile::presets::data::{BuiltinPreset, Group, PRESETS, PresetEntry, VariableEffect};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::ModelView as View;
-use support::{Tree, abs, model};
+use agent_sandbox::policy::{Access, IfMissing};
+use support::{Tree, abs, leads_to_copy, model};
 
 /// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a
 /// directory.
@@ -174,7 +175,21 @@ fn what_work_needs_is_writable_by_default() {
 
 #[test]
 fn what_the_host_obeys_later_is_read_only_by_default() {
-    assert_all(READ_ONLY, &Request::default(), "read-only", |view| matches!(view, View::Host { writable: false, .. }));
+    // A private file is read-only on the host, and the command finds a link to its copy.
+    let is_private = |view: &View| matches!(view, View::Symlink { target, .. } if leads_to_copy(target));
+    assert_all(READ_ONLY, &Request::default(), "read-only", |view| {
+        matches!(view, View::Host { writable: false, .. }) || is_private(view)
+    });
+    for path in [".git/config", "~/.codex/config.toml", "~/.claude/settings.json", "~/.gemini/settings.json"] {
+        assert!(READ_ONLY.contains(&path), "{path}");
+    }
+    let without = Request { no_guard: true, ..Request::default() };
+    let (compiled, _) = tree().compile("/home/u/proj", &without);
+    let model = model(&compiled.unwrap());
+    for path in READ_ONLY {
+        let view = model.view(&abs(written(path)));
+        assert!(matches!(view, View::Host { writable: false, .. }), "{path}: {view:?}");
+    }
 }
 
 #[test]
@@ -188,20 +203,54 @@ fn lint_settings_are_read_only_on_request() {
 /// excludes would be wrong.
 #[test]
 fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compile/presets/data");
-    let data: Vec<toml::Table> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap().parse().unwrap())
-        .collect();
-    let paths = |key: &str| -> Vec<String> {
-        let lists = data.iter().filter_map(|preset| preset.get(key)?.as_array());
-        let text = |entry: &toml::Value| entry.get("path").unwrap_or(entry).as_str().unwrap().to_owned();
-        lists.flatten().map(text).collect()
-    };
-    let (shown, hidden) = (paths("ro"), paths("exclude"));
-    assert!(shown.len() > 200 && hidden.len() > 40, "{} and {}", shown.len(), hidden.len());
-    for path in &shown {
-        let around = hidden.iter().find(|hidden| Path::new(path).starts_with(hidden));
-        assert_eq!(around, None, "`ro` on {path}");
+    let of = |access: Access| entries().filter(move |(_, _, entry)| entry.access == access);
+    assert!(of(Access::Ro).count() > 300 && of(Access::Exclude).count() > 80);
+    for (_, _, shown) in of(Access::Ro) {
+        let around = of(Access::Exclude).find(|(_, _, hidden)| Path::new(shown.path).starts_with(hidden.path));
+        assert!(around.is_none(), "`ro` on {}", shown.path);
     }
+}
+
+fn entries() -> impl Iterator<Item = (&'static BuiltinPreset, &'static Group, &'static PresetEntry)> {
+    let groups = PRESETS.iter().flat_map(|preset| preset.groups.iter().map(move |group| (preset, group)));
+    groups.flat_map(|(preset, group)| group.entries.iter().map(move |entry| (preset, group, entry)))
+}
+
+/// One table of all defaults, for whoever reviews them.
+#[test]
+fn every_entry_names_its_tool_and_its_source() {
+    let mut rows = Vec::new();
+    for (preset, group, entry) in entries() {
+        let access = match entry.if_missing {
+            IfMissing::Block if !entry.in_use.is_empty() => format!("{}, blocked if in use", entry.access),
+            IfMissing::Block => format!("{}, blocked", entry.access),
+            _ => entry.access.to_string(),
+        };
+        rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
+        if let Some((name, value)) = entry.sets {
+            let set = format!("{name}={value}");
+            rows.push([preset.name, "set", &set, group.tool, group.source].map(str::to_owned));
+        }
+    }
+    for (preset, group) in PRESETS.iter().flat_map(|preset| preset.variables.iter().map(move |group| (preset, group))) {
+        let effect = match group.effect {
+            VariableEffect::Drop => "drop variable",
+            VariableEffect::Keep => "keep variable",
+        };
+        rows.extend(
+            group.names.iter().map(|name| [preset.name, effect, name, group.tool, group.source].map(str::to_owned)),
+        );
+    }
+    rows.sort();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap();
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    let mut table = String::new();
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        table.push_str(cells.join("  ").trim_end());
+        table.push('\n');
+    }
+    insta::with_settings!({ snapshot_path => "../snapshots/presets", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("table", table);
+    });
 }

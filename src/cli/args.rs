@@ -167,6 +167,7 @@ impl Options {
             no_optimize: self.mounts.no_optimize,
             no_guard: self.mounts.no_guard,
             no_placeholders: self.exec,
+            no_private: false,
             cwd: self.cwd.clone(),
         }
     }

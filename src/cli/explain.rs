@@ -1,15 +1,17 @@
-//! `agent-sandbox explain PATH…`.
+//! `agent-sandbox explain PATH…` and `--env NAME`.
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::audit::effective_access::EffectiveAccess;
 use crate::audit::explain::{
-    Below, Durability, Explained, Explainer, Explanation, HostKind, Loser, MountStep, WhenReplaced,
+    Below, Durability, Explained, Explainer, Explanation, HostKind, Loser, MountStep, VariableExplanation,
+    VariableFate, WhenReplaced, variable,
 };
 use crate::audit::rule_json::RuleJson;
-use crate::cli::print::{display_args, display_step};
-use crate::diagnostic::{Diagnostics, listed};
+use crate::cli::print::{display_args, display_link, display_step};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
 use crate::policy::{Exactness, escape_for_display};
 
@@ -22,14 +24,18 @@ use super::style::Paint;
 ///
 /// PATH is relative to the working directory. Symlinks are followed as rules follow them. It need
 /// not exist: then it is said what would govern it, and whether the command can make it. Flags of a
-/// policy (`--rw`, `--preset`, …) count as in a run, before the subcommand or behind it. Nothing is
+/// policy (`--rw`, `--preset`, …) count as in a run, before the subcommand or behind it. With
+/// `--env`, say whether the command gets a variable, and why; values are not shown. Nothing is
 /// started, and nothing on the host is changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
     /// What to look at
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "env")]
     paths: Vec<OsString>,
+    /// A variable of the environment to look at; may be repeated
+    #[arg(long, value_name = "NAME")]
+    env: Vec<OsString>,
     /// Print one JSON object: see `agent-sandbox schema explain`
     #[arg(long)]
     json: bool,
@@ -45,10 +51,12 @@ Examples:
   agent-sandbox explain ~/.ssh .env /tmp
   agent-sandbox --exclude secrets explain secrets/a  what would this flag change?
   agent-sandbox explain --json .env | jq -r '.paths[0].access'
+  agent-sandbox explain --env GITHUB_TOKEN           does the agent get it?
 
 Exit codes: 0 whatever the access is; 125 where a PATH cannot be looked at, or the policy has mistakes.";
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, output: &Output) -> Answered {
+    let session = super::session(options.cwd.as_deref())?;
     let compiled = super::compile(host, options, output)?;
     let mut diagnostics = Diagnostics::default();
     let explainer = Explainer::new(host, &compiled);
@@ -59,14 +67,54 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, outpu
             Err(diagnostic) => diagnostics.push(diagnostic),
         }
     }
+    let mut variables = Vec::new();
+    for name in &arguments.env {
+        if name.is_empty() || name.as_bytes().contains(&b'=') {
+            let message = format!("`{}` cannot be the name of a variable", escape_for_display(name));
+            diagnostics.push(Diagnostic::new(Code::InvalidValue, message).help("write the name alone"));
+        } else {
+            variables.push(variable(&session, &compiled, name));
+        }
+    }
     output.report(&diagnostics);
-    output.print_value(&Explained { paths }, arguments.json, text)?;
+    output.print_value(&Explained { paths, variables }, arguments.json, text)?;
     if diagnostics.has_errors() { Err(CliError::Reported) } else { Ok(true) }
 }
 
 pub fn text(explained: &Explained, paint: Paint) -> String {
-    let parts: Vec<String> = explained.paths.iter().map(|explanation| one(explanation, paint)).collect();
-    parts.join("\n")
+    let paths = explained.paths.iter().map(|explanation| one(explanation, paint));
+    let variables = explained.variables.iter().map(|variable| one_variable(variable, paint));
+    paths.chain(variables).collect::<Vec<String>>().join("\n")
+}
+
+fn one_variable(variable: &VariableExplanation, paint: Paint) -> String {
+    let name = escape_for_display(&variable.name.0);
+    let fate = match variable.fate {
+        VariableFate::Passed => paint.good("passed (the command gets your value)"),
+        VariableFate::Unset => paint.bad("unset (the command does not get it)"),
+        VariableFate::Set => paint.good("set (the command gets a value of the policy)"),
+    };
+    let mut out = format!("{}: {fate}\n", paint.heading(&name));
+    let mut line = |title: &str, text: String| {
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(out, "  {} {text}", paint.aside(format!("{title:<7}")));
+    };
+    if !variable.caller_has_it && variable.fate != VariableFate::Set {
+        line("now", "you do not have it: this is what would become of it".to_owned());
+    }
+    match &variable.preset {
+        Some(by) => {
+            line("rule", format!("{}  [@{}]", by.pattern, by.preset));
+            let is_named = by.tool == "all" || by.source.starts_with(by.tool);
+            let tool = if is_named { String::new() } else { format!("{}: ", by.tool) };
+            line("source", format!("{tool}{}", by.source));
+        }
+        None => line("rule", variable.origin.to_string()),
+    }
+    if variable.fate == VariableFate::Unset {
+        line("open", format!("`pass = [\"{name}\"]` in `[env]`; in a project's file this needs consent"));
+    }
+    out
 }
 
 fn one(explanation: &Explanation, paint: Paint) -> String {
@@ -131,6 +179,7 @@ fn step(step: &MountStep) -> String {
     match step {
         MountStep::Bwrap(args) => display_args(&args.iter().map(|arg| arg.0.clone()).collect::<Vec<_>>()),
         MountStep::Guard(mount) => display_step(mount),
+        MountStep::Link(link) => display_link(link),
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn run(host: &Host, arguments: &Arguments, output: &Output) -> Result
     let failure = match conclusion {
         Conclusion::Ended(ending) => return Ok(supervisor.conclude(ending)),
         Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => diagnostic,
-        Conclusion::Unavailable(why) => Diagnostic::new(Code::StartFailed, why),
+        Conclusion::Unavailable(why) | Conclusion::PrivateRefused(why) => Diagnostic::new(Code::StartFailed, why),
     };
     Err(with_tips(failure.into()).into())
 }

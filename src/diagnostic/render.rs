@@ -271,23 +271,6 @@ error[missing-path]: `~/x` does not exist
     }
 
     #[test]
-    fn a_built_in_preset_is_shown_in_its_data_file() {
-        let mut place = place("exclude = ['.env']\n", "'.env'");
-        place.source = Arc::new(Source { name: "presets/secrets.toml".to_owned(), text: place.source.text.clone() });
-        let expected = r#"
-error[missing-path]: `~/x` does not exist
- --> presets/secrets.toml:1:12
-  |
-1 | exclude = ['.env']
-  |            ^^^^^^
-  |
-  = help: create it
-"#;
-        let origin = Origin::Preset { name: "secrets", place };
-        assert_eq!(rendered([missing(&origin)], PLAIN), expected[1..]);
-    }
-
-    #[test]
     fn what_has_no_line_looks_the_same_without_it() {
         let flag = Origin::Flag { flag: "--ro", value: "~/x".into() };
         let diagnostics = [

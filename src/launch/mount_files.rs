@@ -17,6 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use crate::compile::Compiled;
 use crate::compile::layers::Layers;
 use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::diagnostic::reason;
@@ -32,10 +33,17 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The time of the last use is noted this exactly.
 const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether the state folder can hold such files. Makes the folder if it is missing.
-pub(super) fn place(host: &Host, layers: &Layers) -> MountFiles {
+/// Whether the state folder can hold such files. Makes the folder if it is missing, and the one of
+/// private files, which is hidden inside (SPEC Q6).
+pub(super) fn place(host: &Host, compiled: &Compiled) -> MountFiles {
+    let layers = &compiled.layers;
+    let private = layers.state.child(Layers::PRIVATE);
     let folder = layers.mount_files();
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(host.real(&folder));
+    let make = |folder: &AbsPath| DirBuilder::new().recursive(true).mode(0o700).create(host.real(folder));
+    let made = make(&folder).and_then(|()| match layers.has_private {
+        false if compiled.decisions.get(&private).is_some() => make(&private),
+        _ => Ok(()),
+    });
     let is_writable =
         |folder: OwnedFd| rustix::fs::accessat(&folder, ".", rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
     match made.and_then(|()| KIND.open_folder(host, &layers.state)).and_then(|folder| Ok(is_writable(folder)?)) {

@@ -13,10 +13,14 @@ pub(super) const PLAN: &str = "/run/agent-sandbox/plan";
 const PROGRAM: &str = "/run/agent-sandbox/guard";
 
 pub(super) enum GuardMount {
-    Mask { if_there: bool },
+    Mask {
+        if_there: bool,
+    },
     Hide,
     ReadOnly,
     Pin,
+    /// A symlink to this path.
+    Link(AbsPath),
 }
 
 /// The user's command, if `command` calls the guard.
@@ -29,7 +33,16 @@ pub(super) fn call(command: &[OsString]) -> Option<&[OsString]> {
 pub(super) fn mounts(plan: &[u8]) -> Result<Vec<(AbsPath, GuardMount)>, ModelError> {
     let plan: Value = serde_json::from_slice(plan).map_err(|_| invalid("it is not JSON"))?;
     let overflow = plan.get("overflow").and_then(Value::as_array);
-    overflow.ok_or(invalid("it has no list of mounts"))?.iter().map(mount).collect()
+    let overflow = overflow.ok_or(invalid("it has no list of mounts"))?;
+    // The guard mounts links after everything else.
+    let links = plan.get("links").map_or(Some(&[][..]), |links| links.as_array().map(Vec::as_slice));
+    let links = links.ok_or(invalid("its links are no list"))?;
+    overflow.iter().map(mount).chain(links.iter().map(link)).collect()
+}
+
+fn link(written: &Value) -> Result<(AbsPath, GuardMount), ModelError> {
+    let at = |key: &str| written.get(key).and_then(path).ok_or(invalid("a link has no absolute path"));
+    Ok((at("path")?, GuardMount::Link(at("copy")?)))
 }
 
 fn mount(written: &Value) -> Result<(AbsPath, GuardMount), ModelError> {

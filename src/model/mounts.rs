@@ -34,6 +34,8 @@ enum ModelMount {
     Data(DataSource),
     /// A read-only file that no process inside can open.
     Masked,
+    /// A symlink, which leads to the copy of a private file.
+    Link { target: OsString },
 }
 
 /// Where the content of a file of ours comes from.
@@ -117,6 +119,7 @@ impl MountTree {
         };
         let mount = match mount {
             GuardMount::Mask { .. } => ModelMount::Masked,
+            GuardMount::Link(copy) => ModelMount::Link { target: copy.as_os_str().to_owned() },
             GuardMount::Hide => ModelMount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(&path, 0o000) }),
             GuardMount::ReadOnly => ModelMount::Bind { source, access: BindAccess::ReadOnly },
             // The bind takes along the mounts below it, so only the directory itself changes.
@@ -173,6 +176,7 @@ impl MountTree {
             Some((_, ModelMount::Proc)) => ModelView::Proc,
             Some((at, ModelMount::Data(_))) if at == path => ModelView::Data,
             Some((at, ModelMount::Masked)) if at == path => ModelView::MaskedFile,
+            Some((at, ModelMount::Link { target })) => ModelView::Symlink { at: at.clone(), target: target.clone() },
             // `None` never happens: something is mounted at the root from the start.
             Some((_, ModelMount::Data(_) | ModelMount::Masked)) | None => ModelView::Absent { creatable: false },
         }

@@ -7,12 +7,14 @@ pub mod path;
 pub mod path_json;
 mod path_map;
 pub mod places;
+pub mod private;
 pub mod rule;
 
 pub use hash::sha256;
 pub use origin::{Origin, Place, Source, Sourced};
 pub use path::{AbsPath, PathMap, escape_for_display};
 pub use path_json::Word;
+pub use private::PrivateFile;
 pub use rule::{
     Access, CreateFor, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule,
 };

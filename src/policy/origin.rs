@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::policy::{AbsPath, escape_for_display};
 
-/// A configuration file, or the data file of a built-in preset.
+/// A configuration file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     /// As shown to people: `.agent-sandbox.toml`, `/etc/agent-sandbox/config.toml`.
@@ -54,8 +54,8 @@ impl fmt::Display for Place {
 pub enum Origin {
     /// Written in a configuration file.
     File(Place),
-    /// Part of a built-in preset.
-    Preset { name: &'static str, place: Place },
+    /// Part of a built-in preset: its entry for this path.
+    Preset { name: &'static str, path: &'static str },
     /// Given as a flag: `--ro src`.
     Flag { flag: &'static str, value: OsString },
     /// Part of every policy; the text says why.
@@ -72,9 +72,9 @@ impl Origin {
 
     pub fn place(&self) -> Option<&Place> {
         match self {
-            Origin::File(place) | Origin::Preset { place, .. } => Some(place),
+            Origin::File(place) => Some(place),
             Origin::Alias { origin, .. } => origin.place(),
-            Origin::Flag { .. } | Origin::BuiltIn(_) => None,
+            Origin::Preset { .. } | Origin::Flag { .. } | Origin::BuiltIn(_) => None,
         }
     }
 }

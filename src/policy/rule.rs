@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{AbsPath, Origin};
+use crate::policy::{AbsPath, Origin, PrivateFile};
 
 /// The access that a rule gives, from least to most restrictive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -112,6 +112,8 @@ pub struct Rule {
     pub hard_links: HardLinks,
     /// Written in `sockets`: it shows a socket, and so it opens something although it is read-only.
     pub shows_socket: bool,
+    /// The command gets a writable copy of the file, and the host's file is read-only (SPEC Q1).
+    pub private: Option<&'static PrivateFile>,
     pub layer: LayerKind,
     pub origin: Origin,
     /// Refinements from the data of built-in presets; empty for every rule that a user writes.
@@ -142,6 +144,7 @@ impl Rule {
             if_missing: IfMissing::Skip,
             hard_links: HardLinks::default(),
             shows_socket: false,
+            private: None,
             layer,
             origin,
             refinements: Refinements::none(),
@@ -172,7 +175,7 @@ pub enum Mask {
     Empty,
 }
 
-/// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, M6, R3).
+/// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, P14, M6, R3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
@@ -203,6 +206,8 @@ pub struct Refinements {
     pub second_place: Option<String>,
     /// The variable that names the folder of the second place.
     pub second_place_var: Option<String>,
+    /// A variable and its value, where the rule applies to something (SPEC P14).
+    pub sets: Option<(String, String)>,
 }
 
 impl Refinements {

@@ -51,6 +51,10 @@ mitigations! {
     UnreadableStops = "unreadable-stops", "An unreadable file that may name a path to protect stops the start.";
     GitPreset = "git-preset", "The rules of `@git`.";
     AutorunPreset = "autorun-preset", "The rules of `@autorun`.";
+    SecretsPreset = "secrets-preset", "The rules and variables of `@secrets`.";
+    AgentsPreset = "agents-preset", "The `ro` rules of `@agents`.";
+    CachesPreset = "caches-preset", "The `ro` rules of `@caches`.";
+    CachesApartPreset = "caches-apart-preset", "The rules of `@caches-apart`.";
     MaskDenied = "mask-denied", "A masked file refuses to be opened, instead of being empty.";
     MaskSealed = "mask-sealed", "A mask takes no writes.";
     HardLinks = "hard-links", "A protected file with another name is refused.";
@@ -60,6 +64,8 @@ mitigations! {
     HeadRestore = "head-restore", "A removed `.git/HEAD` is put back.";
     NestedRepositories = "nested-repositories",
         "A repository that was planted where git enters by itself is moved aside.";
+    PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
+    PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name is not read.";
     Reports = "reports", "Changes that matter are reported at the end.";
     KeptReports = "kept-reports", "A report is kept until the user has seen it.";
     BoundedReports = "bounded-reports", "The number and length of the lines of a report are limited.";

@@ -38,6 +38,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     }
     let is_same = layer.config.env == Env::default()
         && layer.config.docker.is_none()
+        && policy.presets.keys().eq(full.policy.presets.keys())
         && environment::is_same(session, &plan, &full.plan);
     let environment = if is_same {
         full.environment.clone()
@@ -56,6 +57,8 @@ fn planned(resolution: &Resolution, layers: &Layers, session: &Session, optimize
         own_files: &layers.own_files,
         git_exclude: resolution.git_exclude.as_ref(),
         second_places: &resolution.second_places,
+        variables: resolution.variables(),
+        private: None,
     };
     let plan = plan::plan(&decisions, &base, optimize);
     (decisions, plan)

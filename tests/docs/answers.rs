@@ -44,7 +44,7 @@ fn answer(words: &[&str]) -> String {
             let host = tree.host();
             let explainer = Explainer::new(&host, &compiled);
             let paths = asked.iter().map(|asked| explainer.explain(asked.as_ref()).map_err(|d| d.message).unwrap());
-            cli::explained(&Explained { paths: paths.collect() }, Paint(false))
+            cli::explained(&Explained { paths: paths.collect(), ..Explained::default() }, Paint(false))
         }
         ["show", "--depth", depth] => {
             cli::shown(&show(&compiled), Folding { depth: depth.parse().ok(), ..Folding::default() }, Paint(false))

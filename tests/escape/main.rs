@@ -29,6 +29,7 @@ mod nested;
 mod next_run;
 mod outcome;
 mod planted;
+mod private;
 mod processes;
 mod progress;
 mod random;

@@ -71,7 +71,7 @@ fn explained(case: &Case, compiled: &Compiled, asked: &[OsString]) -> Explained 
     let host = case.tree.host();
     let explainer = Explainer::new(&host, compiled);
     let explain = |asked: &OsString| explainer.explain(asked).unwrap_or_else(|d| panic!("{asked:?}: {}", d.message));
-    Explained { paths: asked.iter().map(explain).collect() }
+    Explained { paths: asked.iter().map(explain).collect(), ..Explained::default() }
 }
 
 fn in_case(name: &str, asked: &[&str]) -> Explained {

@@ -77,7 +77,7 @@ impl Trial {
         let why = match conclusion {
             Conclusion::Ended(Ending::Exited(0)) => return Ok(without_guard),
             Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => return Err(diagnostic),
-            Conclusion::Unavailable(why) => why,
+            Conclusion::Unavailable(why) | Conclusion::PrivateRefused(why) => why,
             Conclusion::Ended(ending) => format!("a sandbox was started, and {ending}"),
         };
         Err(Diagnostic::new(Code::StartFailed, why))

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use crate::audit::lint::visible::has_other_names;
 use crate::audit::lint::{secrets, third_party, walk};
-use crate::compile::config::BuiltinPreset;
 use crate::compile::layers::Project;
-use crate::compile::presets::Library;
+use crate::compile::presets::builtin;
 use crate::compile::resolve::{NamePattern, TrackedFiles};
 use crate::host::{FileKind, Host};
 use crate::policy::AbsPath;
@@ -81,8 +80,7 @@ impl Facts {
     }
 
     fn look_at_files(&mut self, host: &Host, root: &AbsPath) {
-        let library = Library::default();
-        let mut linters: Vec<Linter> = KINDS.iter().filter_map(|kind| Linter::of(kind, &library)).collect();
+        let mut linters: Vec<Linter> = KINDS.iter().filter_map(|kind| Linter::of(kind)).collect();
         let mut tracked = TrackedFiles::new(host);
         let mut nearest: [Option<(usize, AbsPath)>; KINDS.len()] = Default::default();
         let is_whole = walk(
@@ -122,25 +120,25 @@ impl Facts {
 struct Linter {
     preset: &'static str,
     names: Vec<NamePattern>,
-    skip: Vec<String>,
+    skip: &'static [&'static str],
     files: Vec<AbsPath>,
 }
 
 impl Linter {
-    fn of(kind: &ProjectKind, library: &Library) -> Option<Self> {
+    fn of(kind: &ProjectKind) -> Option<Self> {
         let preset = kind.lint?;
-        let BuiltinPreset { definition, refinements, .. } = library.get(preset)?;
+        let data = builtin::get(preset)?;
         // Each entry is a name in any folder.
-        let names = definition.ro.iter().filter_map(|entry| {
-            let name = entry.path.to_str()?.strip_prefix("**/")?;
+        let names = data.entries().filter_map(|entry| {
+            let name = entry.path.strip_prefix("**/")?;
             NamePattern::parse(OsStr::new(name)).ok()
         });
-        Some(Self { preset, names: names.collect(), skip: refinements.skip_directories.clone(), files: Vec::new() })
+        Some(Self { preset, names: names.collect(), skip: data.skip_directories, files: Vec::new() })
     }
 
     fn covers(&self, path: &AbsPath, root: &AbsPath) -> bool {
         let folder = path.relative_to(root).and_then(Path::parent).unwrap_or(Path::new(""));
-        let is_skipped = folder.iter().any(|name| self.skip.iter().any(|skip| name == skip.as_str()));
+        let is_skipped = folder.iter().any(|name| self.skip.iter().any(|skip| name == *skip));
         let matches = |name: &OsStr| name != EDITORCONFIG && self.names.iter().any(|pattern| pattern.matches(name));
         !is_skipped && path.file_name().is_some_and(matches)
     }

@@ -12,7 +12,7 @@ pub(super) mod visible;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::presets::Library;
+use crate::compile::presets::builtin;
 use crate::compile::{Compiled, plan};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::{DirEntry, FileKind, Host};
@@ -137,8 +137,8 @@ pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
 
 /// Names of folders with code of others, which `@secrets` does not enter.
 pub(super) fn third_party() -> Vec<String> {
-    let library = Library::default();
-    library.get("secrets").map(|preset| preset.refinements.skip_directories.clone()).unwrap_or_default()
+    let skipped = builtin::get("secrets").map_or(&[][..], |preset| preset.skip_directories);
+    skipped.iter().map(ToString::to_string).collect()
 }
 
 /// Limit of a walk, third-party code not counted.

@@ -36,6 +36,8 @@ fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
         line("a run unsets the variables", &mut environment.with(Fate::Dropped).map(|(name, _)| name));
     }
     line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
+    let mut links = argv.guard.iter().flat_map(|guard| &guard.plan.links).map(|link| link.path.as_os_str());
+    line("private files, over which the guard mounts a link to their copy", &mut links);
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow).count();
     if overflow > 0 {
         lines.push(("mounts that the guard makes, as its plan lists them", overflow.to_string()));

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::compile::guard_plan::Tightening;
+use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::compile::lower::{Argv, Data, MountContent, MountFile};
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::compile::resolve::NewFile;
@@ -129,6 +129,11 @@ pub fn display_args(args: &[OsString]) -> String {
 /// A mount of the guard on one line, for people.
 pub fn display_step(step: &Tightening) -> String {
     format!("guard: {} {}", step.name(), shell_quote(step.path().as_os_str()))
+}
+
+/// A link to a private copy, which the guard mounts, on one line, for people.
+pub fn display_link(link: &PrivateLink) -> String {
+    format!("guard: link {} {}", shell_quote(link.copy.as_os_str()), shell_quote(link.path.as_os_str()))
 }
 
 impl Argv {

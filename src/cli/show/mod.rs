@@ -8,6 +8,7 @@ use crate::audit::show::{self, Shown};
 use crate::compile::config::Tmp;
 use crate::compile::policy::Setting;
 use crate::host::Host;
+use crate::policy::escape_for_display;
 
 use super::answer::Answered;
 use super::args::{MountArgs, Options, PolicyArgs};
@@ -88,6 +89,11 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     let (passed, unset, set) = (variables.passed.len(), variables.unset.len(), variables.set.len());
     let others = if variables.inherit.value { "others pass" } else { "others do not pass" };
     line("environment", format!("{passed} pass, {unset} unset, {set} set; {others} ({})", variables.inherit.origin));
+    if !variables.unset.is_empty() {
+        let unset = variables.unset.iter();
+        let unset = unset.map(|one| format!("{} ({})", escape_for_display(&one.name.0), one.origin));
+        line("unset", or_none(unset.collect()));
+    }
     if !shown.created.is_empty() {
         line("created", or_none(shown.created.iter().map(ToString::to_string).collect()));
     }

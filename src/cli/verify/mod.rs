@@ -83,7 +83,9 @@ pub(super) fn run(
             return Err(cannot_verify(&format!("the probe ended with the exit code {code}")).into());
         }
         Conclusion::Ended(killed) => return Ok(supervisor.conclude(killed)),
-        Conclusion::Unavailable(why) => return Err(Diagnostic::new(Code::StartFailed, why).into()),
+        Conclusion::Unavailable(why) | Conclusion::PrivateRefused(why) => {
+            return Err(Diagnostic::new(Code::StartFailed, why).into());
+        }
         Conclusion::Failed(diagnostic) | Conclusion::Changed(diagnostic) => {
             if diagnostic.code != Code::GuardRefused {
                 return Err(diagnostic.into());

@@ -2,9 +2,9 @@
 //! unknown keys from them; the tests of `schema` compare them with the schema.
 
 use super::parse::{TomlValue, Walk};
-use super::{BuiltinPreset, ConfigFile, Env, Filesystem, PresetDefinition};
+use super::{ConfigFile, Env, Filesystem, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
-use crate::policy::{CreateFor, HardLinks, IfMissing, Refinements, Sourced};
+use crate::policy::{HardLinks, IfMissing, Sourced};
 
 /// The keys of a table that fills a `T`.
 pub(super) type KeyTable<T> = &'static [KeyReader<T>];
@@ -28,6 +28,7 @@ pub(super) const FILESYSTEM: KeyTable<Filesystem> = &[
     ("ro", |walk, key, value, it| it.ro = walk.entries(key, value)),
     ("rw", |walk, key, value, it| it.rw = walk.entries(key, value)),
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
+    ("private", |walk, key, value, it| it.private = walk.entries(key, value)),
     ("tmp", |walk, key, value, it| it.tmp = walk.choice(key, value)),
 ];
 
@@ -42,19 +43,8 @@ pub(super) const PRESET: KeyTable<PresetDefinition> = &[
     ("ro", |walk, key, value, it| it.ro = walk.entries(key, value)),
     ("rw", |walk, key, value, it| it.rw = walk.entries(key, value)),
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
+    ("private", |walk, key, value, it| it.private = walk.entries(key, value)),
     ("include", |walk, key, value, it| it.include = walk.preset_names(key, value)),
-];
-
-pub(super) const BUILTIN: KeyTable<BuiltinPreset> = &[
-    ("description", |walk, key, value, it| it.description = walk.text(key, value).unwrap_or_default()),
-    ("skip-directories", |walk, key, value, it| it.refinements.skip_directories = walk.texts(key, value)),
-    ("skip-beside", |walk, key, value, it| it.refinements.skip_beside = walk.text(key, value)),
-    ("leave-tracked", |walk, key, value, it| it.refinements.leave_tracked = walk.flag(key, value)),
-    ("relative-to", |walk, key, value, it| it.relative_to = walk.choice_or_default(key, value)),
-    ("ro", |walk, key, value, it| it.definition.ro = walk.entries(key, value)),
-    ("rw", |walk, key, value, it| it.definition.rw = walk.entries(key, value)),
-    ("exclude", |walk, key, value, it| it.definition.exclude = walk.entries(key, value)),
-    ("include", |walk, key, value, it| it.definition.include = walk.preset_names(key, value)),
 ];
 
 /// The table form of an entry, while it is read.
@@ -65,29 +55,10 @@ pub(super) struct EntryTable {
     pub bad_path: bool,
     pub if_missing: IfMissing,
     pub hard_links: HardLinks,
-    pub refinements: Refinements,
 }
 
 pub(super) const ENTRY: KeyTable<EntryTable> =
     &[PATH, IF_MISSING, ("hard-links", |walk, key, value, it| it.hard_links = walk.choice_or_default(key, value))];
-
-pub(super) const BUILTIN_ENTRY: KeyTable<EntryTable> = &[
-    PATH,
-    IF_MISSING,
-    ("except", |walk, key, value, it| {
-        it.refinements.except = walk.texts(key, value).into_iter().map(Into::into).collect();
-    }),
-    ("mask", |walk, key, value, it| it.refinements.mask = walk.choice_or_default(key, value)),
-    ("needs-parent", |walk, key, value, it| it.refinements.needs_parent = walk.flag(key, value)),
-    ("in-use", |walk, key, value, it| it.refinements.in_use = walk.texts(key, value)),
-    ("report-keys", |walk, key, value, it| it.refinements.report_keys = walk.texts(key, value)),
-    ("create-for", |walk, key, value, it| {
-        it.refinements.create_for = walk.text(key, value).map(CreateFor::from);
-    }),
-    ("content", |walk, key, value, it| it.refinements.content = walk.text(key, value)),
-    ("also-at", |walk, key, value, it| it.refinements.second_place = walk.text(key, value)),
-    ("told-by", |walk, key, value, it| it.refinements.second_place_var = walk.text(key, value)),
-];
 
 const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| {
     it.path = walk.text(key, value).and_then(|text| walk.path(text, value));

@@ -15,9 +15,9 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Refinements, Sourced};
+use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Sourced};
 
-pub use parse::{parse, parse_builtin};
+pub use parse::parse;
 pub use schema::schema;
 
 /// The policy of agent-sandbox: what a sandboxed command may read, write, and reach.
@@ -82,6 +82,10 @@ pub struct Filesystem {
     /// Paths and globs whose contents are hidden. Default: none besides those of the presets.
     pub exclude: Vec<Entry>,
 
+    /// Files of which the command changes a copy, which is kept for this project. The host's file
+    /// is read-only, and nothing of the copy reaches it. Default: none besides those of the presets.
+    pub private: Vec<Entry>,
+
     /// Which `/tmp` the command sees. Default: `"private"`.
     #[schemars(with = "Tmp", extend("default" = "private"))]
     pub tmp: Option<Sourced<Tmp>>,
@@ -143,10 +147,6 @@ pub struct Entry {
     #[schemars(default, extend("default" = "refuse"))]
     pub hard_links: HardLinks,
 
-    // Only the data files of built-in presets fill these.
-    #[schemars(skip)]
-    pub refinements: Option<Box<Refinements>>,
-
     #[schemars(skip)]
     pub origin: Origin,
 }
@@ -154,8 +154,17 @@ pub struct Entry {
 impl Entry {
     /// A path and nothing else.
     pub fn new(path: OsString, origin: Origin) -> Self {
-        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), refinements: None, origin }
+        Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), origin }
     }
+}
+
+/// The list that an entry stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleKind {
+    /// The list of this access.
+    Plain(Access),
+    /// `private`.
+    Private,
 }
 
 /// A preset of your own: rules under one name.
@@ -174,6 +183,10 @@ pub struct PresetDefinition {
     #[schemars(default)]
     pub exclude: Vec<Entry>,
 
+    /// Files of which the command changes a copy, which is kept for the project. Default: none.
+    #[schemars(default)]
+    pub private: Vec<Entry>,
+
     /// Other presets that this one stands for as well: `["@git", "@my-tools"]`. Default: none.
     #[schemars(schema_with = "schema::preset_names", default)]
     pub include: Vec<Sourced<String>>,
@@ -184,36 +197,16 @@ pub struct PresetDefinition {
 }
 
 impl PresetDefinition {
-    /// The entries, by the access that they give.
-    pub fn by_access(&self) -> [(Access, &[Entry]); 3] {
-        [(Access::Rw, &self.rw), (Access::Ro, &self.ro), (Access::Exclude, &self.exclude)]
+    /// The entries, by the access that they give, and whether they make files private.
+    pub fn by_access(&self) -> [(RuleKind, &[Entry]); 4] {
+        let [rw, ro, exclude] = [Access::Rw, Access::Ro, Access::Exclude].map(RuleKind::Plain);
+        [(rw, &self.rw), (ro, &self.ro), (exclude, &self.exclude), (RuleKind::Private, &self.private)]
     }
 
     pub fn empty(origin: Origin) -> Self {
-        Self { ro: Vec::new(), rw: Vec::new(), exclude: Vec::new(), include: Vec::new(), origin }
+        let (ro, rw, exclude, private, include) = Default::default();
+        Self { ro, rw, exclude, private, include, origin }
     }
-}
-
-/// A built-in preset: the keys of a [`PresetDefinition`] at the top of a data file, and a few more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuiltinPreset {
-    pub definition: PresetDefinition,
-    /// One line for people who list the presets.
-    pub description: String,
-    /// The refinements of all its entries.
-    pub refinements: Refinements,
-    pub relative_to: RelativeTo,
-}
-
-/// Where the relative paths of a built-in preset start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RelativeTo {
-    /// The project root.
-    #[default]
-    Project,
-    /// The outermost folder that could be the project root.
-    OutermostRepository,
 }
 
 /// Whether `name` can be written as `@name`: `[a-z0-9][a-z0-9_/-]*`.

@@ -9,11 +9,14 @@ mod defaults;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use crate::compile::layers::{Layer, Layers};
-use crate::compile::plan::{Plan, SecondPlaceVar, View};
+use crate::compile::plan::{Plan, View};
 use crate::compile::policy::Policy;
-use crate::compile::resolve::NamePattern;
+use crate::compile::presets::builtin;
+use crate::compile::presets::data::VariableEffect;
+use crate::compile::resolve::{NamePattern, RuleVariable};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::session::Session;
 use crate::policy::origin::{Origin, Sourced};
@@ -92,7 +95,7 @@ pub fn filter(
     plan: &Plan,
     diagnostics: &mut Diagnostics,
 ) -> Environment {
-    let mut env_layers = vec![EnvLayer::built_in(session, policy, plan)];
+    let mut env_layers = vec![EnvLayer::of_presets(policy), EnvLayer::built_in(session, policy, plan)];
     for layer in &layers.layers {
         // Files above the root share the layer of the project's own file (SPEC L4), so their
         // `unset` entries hold.
@@ -134,7 +137,7 @@ pub fn filter(
 /// Whether [`filter`] has the same result for two plans, with the same session, files and policy.
 pub(crate) fn is_same(session: &Session, one: &Plan, other: &Plan) -> bool {
     let is_same_at = |path: &AbsPath| exists_writable(one, path) == exists_writable(other, path);
-    one.second_place_vars == other.second_place_vars
+    one.variables == other.variables
         && is_same_at(&places::at(places::TMP))
         && session.path_var("TMPDIR").is_none_or(|path| is_same_at(&path))
 }
@@ -155,11 +158,33 @@ struct EnvLayer<'a> {
     set: BTreeMap<&'a OsStr, (&'a OsStr, &'a Origin)>,
     unset: Vec<(NamePattern, Origin)>,
     pass: Vec<(NamePattern, Origin)>,
+    /// Names that `unset` does not mean, although it matches them.
+    kept: Vec<&'static str>,
 }
 
 impl<'a> EnvLayer<'a> {
     fn empty(kind: LayerKind) -> Self {
-        Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new() }
+        Self { kind, set: BTreeMap::new(), unset: Vec::new(), pass: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Names that look like credentials, which `@secrets` drops, but for those that `@agents` keeps
+    /// (SPEC E11). Kept ones pass as all others do: with `inherit = false` they need a `pass`.
+    fn of_presets(policy: &Policy) -> Self {
+        let mut layer = Self::empty(LayerKind::Preset);
+        for preset in policy.presets.keys().filter_map(|name| builtin::get(name)) {
+            for group in preset.variables {
+                let origin = |name: &'static str| Origin::Preset { name: preset.name, path: name };
+                match group.effect {
+                    VariableEffect::Drop if ablate::is_off(Mitigation::SecretsPreset) => {}
+                    // All of them can be parsed; a test holds it.
+                    VariableEffect::Drop => layer
+                        .unset
+                        .extend(group.names.iter().filter_map(|name| Some((built_in_pattern(name)?, origin(name))))),
+                    VariableEffect::Keep => layer.kept.extend(group.names),
+                }
+            }
+        }
+        layer
     }
 
     fn built_in(session: &Session, policy: &Policy, plan: &'a Plan) -> Self {
@@ -175,11 +200,15 @@ impl<'a> EnvLayer<'a> {
             each.filter_map(|(name, why)| Some((built_in_pattern(name)?, Origin::BuiltIn(why)))).collect()
         };
         let (unset, pass) = (patterns(defaults::UNSET), patterns(defaults::PASS));
-        let set = plan
-            .second_place_vars
-            .iter()
-            .map(|SecondPlaceVar { variable, folder, origin }| (OsStr::new(variable), (folder.as_os_str(), origin)));
-        Self { kind: LayerKind::Preset, set: set.collect(), unset, pass }
+        // A folder in the host's `/tmp` could be another user's.
+        let is_private = plan.view(&places::at(places::TMP)) == View::Fresh;
+        let is_safe = |value: &OsStr| is_private || !Path::new(value).starts_with(places::TMP);
+        let counts = |variable: &&RuleVariable| {
+            !session.env.contains_key(OsStr::new(&variable.name)) && is_safe(&variable.value)
+        };
+        let set = plan.variables.iter().filter(counts);
+        let set = set.map(|RuleVariable { name, value, origin }| (OsStr::new(name), (value.as_os_str(), origin)));
+        Self { kind: LayerKind::Preset, set: set.collect(), unset, pass, kept: Vec::new() }
     }
 
     /// Adds the entries of a file. A file above the root can only forbid.
@@ -209,7 +238,9 @@ impl<'a> EnvLayer<'a> {
     /// caller's value: a `pass` of a variable that the caller lacks does not count.
     fn fate<'v>(&'v self, name: &OsStr, own: Option<&'v OsStr>) -> Option<(Fate, Option<&'v OsStr>, &'v Origin)> {
         let set = self.set.get(name).map(|(value, because)| (Fate::Set, Some(*value), *because));
+        let is_kept = || self.kept.iter().any(|kept| name == *kept);
         let unset = || naming(&self.unset, name).map(|because| (Fate::Dropped, None, because));
+        let unset = || unset().filter(|_| !is_kept());
         let pass = || naming(&self.pass, name).filter(|_| own.is_some()).map(|because| (Fate::Passed, own, because));
         set.or_else(unset).or_else(pass)
     }

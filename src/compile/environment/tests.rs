@@ -28,7 +28,14 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         Layer { kind: *kind, base: root.clone(), config, protective_only, needs_trust: false, file: None, source: None }
     });
     let layers = layers.collect();
-    let layers = Layers { project, layers, own_files: Vec::new(), absent: Vec::new(), state: AbsPath::root() };
+    let layers = Layers {
+        project,
+        layers,
+        own_files: Vec::new(),
+        absent: Vec::new(),
+        state: AbsPath::root(),
+        has_private: false,
+    };
     let env = caller.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
     let session = Session { cwd: root, uid: 1000, env, executable: None };
     let policy = Policy::of(&layers, &session, &mut diagnostics);
@@ -36,9 +43,11 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         uid: 1000,
         guard: None,
         runtime: &Runtime::default(),
+        private: None,
         own_files: &[],
         git_exclude: None,
         second_places: &[],
+        variables: Vec::new(),
     };
     let plan = plan::plan(&Decisions::default(), &base, true);
     let environment = filter(&session, &layers, &policy, &plan, &mut diagnostics);
@@ -191,6 +200,46 @@ fn every_built_in_name_can_be_parsed_and_none_is_both_unset_and_passed() {
             let example = pass.replace('*', "HOME");
             let both = unset.names.iter().find(|name| built_in_pattern(name).unwrap().matches(OsStr::new(&example)));
             assert_eq!(both, None, "{pass}");
+        }
+    }
+}
+
+#[test]
+fn names_that_look_like_credentials_are_dropped_but_for_those_of_agents() {
+    let dropped = [
+        "GITHUB_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "DB_PASSWORD",
+        "STRIPE_API_KEY",
+        "CLIENT_SECRET",
+        "PGPASSWORD",
+        "npm_config_//registry.example/:_authToken",
+    ];
+    let kept =
+        ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "MAX_THINKING_TOKENS", "TOKENIZERS_PARALLELISM"];
+    let caller: Vec<(&str, &str)> = dropped.iter().chain(&kept).map(|name| (*name, "x")).collect();
+    let is_there = |environment: &Environment, name: &&&str| environment.var(name).is_some();
+    let (environment, _) = filtered(&[], &caller, false);
+    assert_eq!(dropped.iter().filter(|name| is_there(&environment, name)).count(), 0);
+    assert_eq!(kept.iter().filter(|name| is_there(&environment, name)).count(), kept.len());
+    let (environment, _) = filtered(&[(USER, "pass = ['GITHUB_TOKEN']")], &caller, false);
+    assert_eq!(environment.var("GITHUB_TOKEN"), Some(OsStr::new("x")));
+    // A strict user names what passes.
+    let (environment, _) = filtered(&[(USER, "inherit = false")], &caller, false);
+    assert_eq!(environment.var("ANTHROPIC_API_KEY"), None);
+}
+
+#[test]
+fn every_name_of_a_preset_is_a_valid_pattern_and_cheap() {
+    for preset in crate::compile::presets::data::PRESETS {
+        for group in preset.variables {
+            for name in group.names {
+                assert!(built_in_pattern(name).is_some(), "{name}");
+                let inner = name.trim_start_matches('*').trim_end_matches('*');
+                assert!(!inner.contains(['*', '?', '[', '{', '\\']), "{name} is no prefix, suffix or name");
+                assert!(group.effect == VariableEffect::Drop || inner == *name, "{name} is no name");
+            }
         }
     }
 }

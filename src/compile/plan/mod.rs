@@ -7,13 +7,14 @@ mod links;
 mod overflow;
 mod pins;
 mod placeholders;
+mod private;
 mod second_places;
 mod view;
 
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{GitExclude, Runtime, RuntimeMount, SecondPlace};
+use crate::compile::resolve::{GitExclude, RuleVariable, Runtime, RuntimeMount, SecondPlace};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
@@ -25,7 +26,7 @@ pub use links::{check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pin;
 pub use placeholders::check_dangling;
-pub use second_places::SecondPlaceVar;
+pub use private::{PlannedLink, check_private};
 pub use view::View;
 
 /// What is put at a path, in bwrap's terms but without its spelling.
@@ -41,6 +42,8 @@ pub enum Mount {
     MaskSource,
     /// A file of the host that also appears here, writable.
     SecondMount { source: AbsPath },
+    /// The folder with the copies of this project's private files, writable.
+    PrivateCopies { source: AbsPath },
     /// An empty file system.
     Tmpfs { mode: u32 },
     /// An empty directory in a file system of ours.
@@ -125,8 +128,10 @@ pub struct Plan {
     pub redundant: Vec<RedundantRule>,
     /// The placeholders that stand on the host while the sandbox does, parents first.
     pub placeholders: Vec<Placeholder>,
-    /// Variables that name the folders of second places.
-    pub second_place_vars: Vec<SecondPlaceVar>,
+    /// Variables that rules of presets set.
+    pub variables: Vec<RuleVariable>,
+    /// The private files: the guard mounts a link over each.
+    pub links: Vec<PlannedLink>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
     views: PathMap<View>,
@@ -158,11 +163,21 @@ pub struct Base<'a> {
     pub own_files: &'a [OwnFile],
     pub git_exclude: Option<&'a GitExclude>,
     pub second_places: &'a [SecondPlace],
+    pub variables: Vec<RuleVariable>,
+    /// The folder with the copies of private files; `None` where private files are read-only.
+    pub private: Option<AbsPath>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
-    let mut planner =
-        Planner { mounts: Vec::new(), redundant: Vec::new(), views: PathMap::default(), open: Vec::new(), optimize };
+    let mut planner = Planner {
+        mounts: Vec::new(),
+        redundant: Vec::new(),
+        links: Vec::new(),
+        views: PathMap::default(),
+        open: Vec::new(),
+        optimize,
+        has_private: base.private.is_some(),
+    };
     planner.root();
     planner.pins(decisions, base);
     planner.base(base, decisions);
@@ -176,17 +191,22 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     if let Some(exclude) = base.git_exclude {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }
-    let second_place_vars = planner.second_places(base.second_places, decisions, &mut placeholders);
+    let mut variables = planner.second_places(base.second_places, decisions, &mut placeholders);
+    variables.extend_from_slice(&base.variables);
     placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     if base.guard.is_some() {
         planner.mask_source();
+    }
+    if let Some(copies) = &base.private {
+        planner.private_copies(copies);
     }
     planner.always(places::at(places::RUN), Mount::RemountReadOnly, "`/run` is read-only");
     Plan {
         mounts: planner.mounts,
         redundant: planner.redundant,
         placeholders,
-        second_place_vars,
+        variables,
+        links: planner.links,
         most_in_argv: MOST_IN_ARGV,
         views: planner.views,
     }
@@ -195,11 +215,14 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
 struct Planner {
     mounts: Vec<PlannedMount>,
     redundant: Vec<RedundantRule>,
+    links: Vec<PlannedLink>,
     views: PathMap<View>,
     /// Masked directories whose subtree is being planned. They become read-only after the last
     /// mount below them.
     open: Vec<OpenMask>,
     optimize: bool,
+    /// Private files get copies.
+    has_private: bool,
 }
 
 struct OpenMask {
@@ -289,7 +312,8 @@ impl Planner {
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
-        let changes_nothing = || inherited.gives(decision.access) && !leads_on();
+        let is_link = self.has_private && private::may_be_linked(decision) && self.links.len() < private::MOST_LINKS;
+        let changes_nothing = || inherited.gives(decision.access) && !leads_on() && !is_link;
         // The base mount of `/` is the rule on `/`: once more would cover all that came between.
         if path.is_root() || (self.optimize && changes_nothing()) {
             self.redundant.push(RedundantRule {
@@ -305,13 +329,21 @@ impl Planner {
             self.open_the_way();
         }
         let at = self.mounts.len();
-        self.mounts.push(PlannedMount {
-            path: path.clone(),
-            mount: mount(decision, inherited),
-            purpose: Purpose::Rule(decision.access),
-            because: decision.origin.clone(),
-        });
+        // The link of the guard covers the host's file. Elsewhere it needs a file to be mounted on.
+        if !is_link || !inherited.shows_host() {
+            self.mounts.push(PlannedMount {
+                path: path.clone(),
+                mount: mount(decision, inherited),
+                purpose: Purpose::Rule(decision.access),
+                because: decision.origin.clone(),
+            });
+        }
         self.views.cover(path.clone(), view);
+        if let Some(file) = decision.private.filter(|_| is_link) {
+            let is_missing = decision.placeholder.is_some();
+            let because = decision.origin.clone();
+            self.links.push(PlannedLink { path: path.clone(), file, is_missing, because });
+        }
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }

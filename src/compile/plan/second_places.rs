@@ -2,18 +2,10 @@
 
 use crate::compile::decide::Decisions;
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::SecondPlace;
-use crate::policy::{AbsPath, Access, Origin};
+use crate::compile::resolve::{RuleVariable, SecondPlace};
+use crate::policy::{AbsPath, Access};
 
 use super::{Mount, PlannedMount, Planner, Purpose, View, view};
-
-/// A variable that names the folder of a second place. The caller has not set it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecondPlaceVar {
-    pub variable: String,
-    pub folder: AbsPath,
-    pub origin: Origin,
-}
 
 impl Planner {
     /// Mounts second places. Both places must be writable without it: a second place opens nothing.
@@ -22,7 +14,7 @@ impl Planner {
         places: &[SecondPlace],
         decisions: &Decisions,
         placeholders: &mut Vec<Placeholder>,
-    ) -> Vec<SecondPlaceVar> {
+    ) -> Vec<RuleVariable> {
         let mut variables = Vec::new();
         for place in places {
             let is_open = |path: &AbsPath| view::at(&self.views, path) == View::HostRw;
@@ -37,9 +29,9 @@ impl Planner {
                 because: place.origin.clone(),
             });
             self.views.cover(place.path.clone(), View::HostRw);
-            variables.extend(place.env_var.clone().map(|(variable, folder)| SecondPlaceVar {
-                variable,
-                folder,
+            variables.extend(place.env_var.clone().map(|(name, folder)| RuleVariable {
+                name,
+                value: folder.as_os_str().to_owned(),
                 origin: place.origin.clone(),
             }));
         }

@@ -1,36 +1,33 @@
 //! Which presets are on (SPEC P1–P4), and their rules. The contents of the built-in presets are
-//! data (`data/*.toml`).
+//! data (`data/`).
 
-mod builtin;
+pub mod builtin;
+pub mod data;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::compile::config::{BuiltinPreset, PresetDefinition, RelativeTo};
+use crate::compile::config::PresetDefinition;
 use crate::compile::layers::{Layer, Layers, Project};
 use crate::compile::policy::{forbidding, rules_of};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
-use crate::policy::{AbsPath, LayerKind, Origin, Refinements, Rule, Sourced};
+use crate::policy::{AbsPath, CreateFor, LayerKind, Mask, Origin, Refinements, Rule};
 use crate::sys::ablate::{self, Mitigation};
 
-pub use builtin::Library;
+use data::{BuiltinPreset, PresetEntry, RelativeTo};
 
 /// The rules of all presets that are on, and the highest layer that names each preset.
 pub(super) fn expand(layers: &Layers, diagnostics: &mut Diagnostics) -> (Vec<Arc<Rule>>, BTreeMap<String, LayerKind>) {
-    let library = Library::default();
-    let mut selection = Selection::new(&library, diagnostics);
+    let mut selection = Selection::new(diagnostics);
     for layer in &layers.layers {
         selection.apply(layer, diagnostics);
     }
-    let expanded = (selection.rules(&layers.project), selection.layers());
-    library.mistakes().iter().for_each(|mistake| diagnostics.push(mistake.clone()));
-    expanded
+    (selection.rules(&layers.project), selection.layers())
 }
 
 /// Which presets are on.
-struct Selection<'a> {
-    library: &'a Library,
+struct Selection {
     /// Definitions of users so far, with the folder that their relative paths start from.
     defined: BTreeMap<String, Vec<(PresetDefinition, AbsPath)>>,
     /// How each preset is on: in several ways if files above the root name it, too.
@@ -49,13 +46,13 @@ struct On {
 impl On {
     fn rules_of(&self, definition: &PresetDefinition, base: &AbsPath) -> impl Iterator<Item = Rule> {
         let by_access = definition.by_access().into_iter();
-        by_access.flat_map(|(access, entries)| rules_of(access, entries, self.layer, base))
+        by_access.flat_map(|(kind, entries)| rules_of(kind, entries, self.layer, base))
     }
 }
 
-impl<'a> Selection<'a> {
-    fn new(library: &'a Library, diagnostics: &mut Diagnostics) -> Self {
-        let mut selection = Self { library, defined: BTreeMap::new(), on: BTreeMap::new() };
+impl Selection {
+    fn new(diagnostics: &mut Diagnostics) -> Self {
+        let mut selection = Self { defined: BTreeMap::new(), on: BTreeMap::new() };
         for name in selection.closure("all", diagnostics, &Origin::BuiltIn("@all is on by default")) {
             selection.turn_on(name, LayerKind::Preset, false);
         }
@@ -64,7 +61,7 @@ impl<'a> Selection<'a> {
 
     fn apply(&mut self, layer: &Layer, diagnostics: &mut Diagnostics) {
         for (name, definition) in &layer.config.presets {
-            if self.library.contains(name) {
+            if builtin::get(name).is_some() {
                 let message = format!("`@{name}` is a built-in preset");
                 let help =
                     "choose another name; to change a built-in one, remove it with `!` and write rules of your own";
@@ -109,10 +106,10 @@ impl<'a> Selection<'a> {
     fn known(&self, reference: &str, origin: &Origin, diagnostics: &mut Diagnostics) -> Option<String> {
         // The parser refuses every other spelling, and flags are converted to this one.
         let name = reference.strip_prefix('@').unwrap_or(reference);
-        if self.library.contains(name) || self.defined.contains_key(name) {
+        if builtin::get(name).is_some() || self.defined.contains_key(name) {
             return Some(name.to_owned());
         }
-        let names = || self.library.names().chain(self.defined.keys().map(String::as_str));
+        let names = || builtin::names().chain(self.defined.keys().map(String::as_str));
         let help = match nearest(name, names()) {
             Some(nearest) => format!("did you mean `@{nearest}`?"),
             None => format!("the presets are {}", listed(names().map(|name| format!("`@{name}`")), "and")),
@@ -147,19 +144,17 @@ impl<'a> Selection<'a> {
             return;
         }
         above.push(name.to_owned());
-        for reference in self.includes(name) {
-            if let Some(name) = self.known(&reference.value, &reference.origin, diagnostics) {
-                self.include(&name, above, found, diagnostics, &reference.origin);
+        for included in builtin::get(name).map_or(&[][..], |preset| preset.include) {
+            self.include(included, above, found, diagnostics, origin);
+        }
+        for (definition, _) in self.defined.get(name).into_iter().flatten() {
+            for reference in &definition.include {
+                if let Some(name) = self.known(&reference.value, &reference.origin, diagnostics) {
+                    self.include(&name, above, found, diagnostics, &reference.origin);
+                }
             }
         }
         above.pop();
-    }
-
-    fn includes(&self, name: &str) -> Vec<&Sourced<String>> {
-        match self.library.get(name) {
-            Some(preset) => preset.definition.include.iter().collect(),
-            None => self.defined.get(name).into_iter().flatten().flat_map(|(d, _)| &d.include).collect(),
-        }
     }
 
     fn turn_on(&mut self, name: String, layer: LayerKind, protective_only: bool) {
@@ -180,7 +175,7 @@ impl<'a> Selection<'a> {
     fn rules(&self, project: &Project) -> Vec<Arc<Rule>> {
         let mut all = Vec::new();
         for (name, on) in self.on.iter().flat_map(|(name, ways)| ways.iter().map(move |on| (name, on))) {
-            let mut rules: Vec<Rule> = match self.library.get(name) {
+            let mut rules: Vec<Rule> = match builtin::get(name) {
                 Some(preset) => builtin_rules(preset, project),
                 None => on.definitions.iter().flat_map(|(definition, base)| on.rules_of(definition, base)).collect(),
             };
@@ -200,6 +195,10 @@ fn is_switched_off(preset: &str) -> bool {
     match preset {
         "git" => ablate::is_off(Mitigation::GitPreset),
         "autorun" => ablate::is_off(Mitigation::AutorunPreset),
+        "secrets" => ablate::is_off(Mitigation::SecretsPreset),
+        "agents" => ablate::is_off(Mitigation::AgentsPreset),
+        "caches" => ablate::is_off(Mitigation::CachesPreset),
+        "caches-apart" => ablate::is_off(Mitigation::CachesApartPreset),
         _ => false,
     }
 }
@@ -209,21 +208,46 @@ fn builtin_rules(preset: &BuiltinPreset, project: &Project) -> Vec<Rule> {
         RelativeTo::Project => &project.root,
         RelativeTo::OutermostRepository => &project.outermost,
     };
-    let of_all = Arc::new(preset.refinements.clone());
+    let of_all = Refinements {
+        skip_directories: preset.skip_directories.iter().map(ToString::to_string).collect(),
+        skip_beside: preset.skip_beside.map(str::to_owned),
+        leave_tracked: preset.leave_tracked,
+        ..Refinements::default()
+    };
+    let shared = Arc::new(of_all.clone());
     let mut rules = Vec::new();
-    for (access, entries) in preset.definition.by_access() {
-        for entry in entries {
-            let refinements = match &entry.refinements {
-                None => Arc::clone(&of_all),
-                Some(own) => Arc::new(Refinements {
-                    skip_directories: of_all.skip_directories.clone(),
-                    skip_beside: of_all.skip_beside.clone(),
-                    leave_tracked: of_all.leave_tracked,
-                    ..Refinements::clone(own)
-                }),
-            };
-            variables::add_rules(access, entry, base, &refinements, project, &mut rules);
-        }
+    for entry in preset.entries() {
+        let refinements = match is_refined(entry) {
+            false => Arc::clone(&shared),
+            true => Arc::new(refined(entry, of_all.clone())),
+        };
+        variables::add_rules(preset.name, entry, base, &refinements, project, &mut rules);
     }
     rules
+}
+
+/// Whether the entry says more than a path, an access, and whether it is blocked.
+fn is_refined(entry: &PresetEntry) -> bool {
+    let PresetEntry { access: _, path: _, if_missing: _, except, mask, needs_parent, in_use, .. } = entry;
+    let PresetEntry { report_keys, create_for, content, second_place, second_place_var, sets, .. } = entry;
+    let has_texts = [except, in_use, report_keys].iter().any(|texts| !texts.is_empty());
+    let has_text = [create_for, content, second_place, second_place_var].iter().any(|text| text.is_some());
+    has_texts || has_text || *mask != Mask::Denied || *needs_parent || sets.is_some()
+}
+
+fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+    Refinements {
+        except: entry.except.iter().map(Into::into).collect(),
+        mask: entry.mask,
+        needs_parent: entry.needs_parent,
+        in_use: texts(entry.in_use),
+        report_keys: texts(entry.report_keys),
+        create_for: entry.create_for.map(|program| CreateFor::from(program.to_owned())),
+        content: entry.content.map(str::to_owned),
+        second_place: entry.second_place.map(str::to_owned),
+        second_place_var: entry.second_place_var.map(str::to_owned),
+        sets: entry.sets.map(|(name, value)| (name.to_owned(), value.to_owned())),
+        ..of_all
+    }
 }

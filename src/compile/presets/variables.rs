@@ -1,33 +1,41 @@
-//! The variables of built-in data files for places that discovery finds.
+//! The variables in the data of built-in presets, for places that discovery finds.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use crate::compile::config::Entry;
 use crate::compile::layers::Project;
 use crate::host::git::nested::{DotGit, FoundBy};
 use crate::host::git::{Nested, NestedRepositories, Repository};
-use crate::policy::{AbsPath, Access, LayerKind, Refinements, Rule};
+use crate::policy::{AbsPath, Access, LayerKind, Origin, Refinements, Rule};
+
+use super::data::PresetEntry;
 
 /// Adds the rules of one entry of a built-in preset: one, several, or none if it needs a repository
 /// and there is none.
 pub(super) fn add_rules(
-    access: Access,
-    entry: &Entry,
+    preset: &'static str,
+    entry: &'static PresetEntry,
     base: &AbsPath,
     refinements: &Arc<Refinements>,
     project: &Project,
     rules: &mut Vec<Rule>,
 ) {
+    let access = entry.access;
     let rule = |base: &AbsPath, text: OsString, refinements: Arc<Refinements>| Rule {
         if_missing: entry.if_missing,
+        private: entry.private,
         refinements,
-        ..Rule::written(access, text, base.clone(), LayerKind::Preset, entry.origin.clone())
+        ..Rule::written(
+            access,
+            text,
+            base.clone(),
+            LayerKind::Preset,
+            Origin::Preset { name: preset, path: entry.path },
+        )
     };
-    if !entry.path.as_bytes().starts_with(b"$") {
-        rules.push(rule(base, entry.path.clone(), Arc::clone(refinements)));
+    if !entry.path.starts_with('$') {
+        rules.push(rule(base, entry.path.into(), Arc::clone(refinements)));
         return;
     }
     let refinements = Arc::clone(refinements);
@@ -39,8 +47,7 @@ pub(super) fn add_rules(
         let paths = paths.iter().filter(|path| path.is_below(&project.root));
         paths.map(|path| rule(path, text.into(), tightening(&refinements))).collect()
     };
-    let text = entry.path.to_str().unwrap_or_default();
-    let (name, rest) = text.split_once('/').unwrap_or((text, "."));
+    let (name, rest) = entry.path.split_once('/').unwrap_or((entry.path, "."));
     rules.extend(match (name, &project.repository) {
         // In an ordinary repository both are one directory, which has the rules of the shared one.
         ("$GIT_DIR", Some(Repository { git_dir, common_dir, .. })) if git_dir == common_dir => Vec::new(),
@@ -66,7 +73,7 @@ pub(super) fn add_rules(
             .into_iter()
             .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
             .collect(),
-        _ => vec![rule(base, entry.path.clone(), refinements.clone())],
+        _ => vec![rule(base, entry.path.into(), refinements.clone())],
     });
 }
 

@@ -20,7 +20,7 @@ mod walk_snapshot;
 mod written;
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,6 +85,15 @@ impl Match {
         let is_doubtful = !self.links.is_empty() || self.rule.refinements.only_tightens;
         is_doubtful && self.rule.access.is_protective() && !self.rule.shows_socket
     }
+}
+
+/// A variable that a rule of a preset sets: it names the folder of a second place (SPEC P10), or it
+/// is for the program whose path the rule found (SPEC P14).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleVariable {
+    pub name: String,
+    pub value: OsString,
+    pub origin: Origin,
 }
 
 /// The matches of the policy on this host, and everything else that the stages after this one need.
@@ -184,6 +193,22 @@ pub(crate) fn resolve_hidden(
 }
 
 impl Resolution {
+    /// The variables of rules that apply to something here, each once.
+    pub fn variables(&self) -> Vec<RuleVariable> {
+        let rules = self.matches.iter().map(|found| &found.rule);
+        let sets = rules.filter_map(|rule| Some((rule.refinements.sets.as_ref()?, &rule.origin)));
+        let mut variables: Vec<RuleVariable> = sets
+            .map(|((name, value), origin)| RuleVariable {
+                name: name.clone(),
+                value: value.into(),
+                origin: origin.clone(),
+            })
+            .collect();
+        variables.sort_by(|a, b| a.name.cmp(&b.name));
+        variables.dedup_by(|next, kept| next.name == kept.name);
+        variables
+    }
+
     fn new(host: &Host, state: &AbsPath) -> Self {
         let can_journal = host.can_create(&state.child(journal::RUNS).child("any"));
         Self { walk_snapshot: WalkSnapshot::begin(), can_journal, ..Self::default() }

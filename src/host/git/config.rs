@@ -8,6 +8,8 @@ pub(crate) struct ConfigEntry {
     /// Without the quoted subsection. `[a.b]`, an older form of `[a "b"]`, is the section `a.b`.
     pub section: String,
     pub has_subsection: bool,
+    /// The quoted subsection; empty without one.
+    pub subsection: Vec<u8>,
     pub name: String,
     /// A key without `=` means true and reads as `true`.
     pub value: Vec<u8>,
@@ -58,16 +60,17 @@ impl ConfigText<'_> {
     }
 
     fn entries(&mut self) -> Option<Vec<ConfigEntry>> {
-        let (mut section, mut has_subsection) = (String::new(), false);
+        let (mut section, mut quoted) = (String::new(), None);
         let mut entries = Vec::new();
         while let Some(byte) = self.next() {
             match byte {
                 b'#' | b';' => self.skip_line(),
-                b'[' => (section, has_subsection) = self.section()?,
+                b'[' => (section, quoted) = self.section()?,
                 _ if is_space(byte) => {}
                 _ if byte.is_ascii_alphabetic() => {
                     let (name, value) = self.entry(byte)?;
-                    entries.push(ConfigEntry { section: section.clone(), has_subsection, name, value });
+                    let (has_subsection, subsection) = (quoted.is_some(), quoted.clone().unwrap_or_default());
+                    entries.push(ConfigEntry { section: section.clone(), has_subsection, subsection, name, value });
                 }
                 _ => return None,
             }
@@ -75,15 +78,15 @@ impl ConfigText<'_> {
         Some(entries)
     }
 
-    /// The name after `[`, and whether a subsection follows it.
-    fn section(&mut self) -> Option<(String, bool)> {
+    /// The name after `[`, and the subsection that follows it.
+    fn section(&mut self) -> Option<(String, Option<Vec<u8>>)> {
         let mut name = String::new();
         loop {
             match self.next()? {
-                b']' => return (!name.is_empty()).then_some((name, false)),
+                b']' => return (!name.is_empty()).then_some((name, None)),
                 byte if is_space(byte) => {
-                    self.skip_subsection(byte)?;
-                    return Some((name, true));
+                    let subsection = self.subsection(byte)?;
+                    return Some((name, Some(subsection)));
                 }
                 byte if is_key(byte) || byte == b'.' => name.push(byte.into()),
                 _ => return None,
@@ -91,8 +94,9 @@ impl ConfigText<'_> {
         }
     }
 
-    /// Skips the subsection after the blank `byte`, and the `]`.
-    fn skip_subsection(&mut self, mut byte: u8) -> Option<()> {
+    /// The subsection after the blank `byte`, up to the `]`.
+    fn subsection(&mut self, mut byte: u8) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
         while is_space(byte) && byte != b'\n' {
             byte = self.next()?;
         }
@@ -106,8 +110,11 @@ impl ConfigText<'_> {
             if byte == b'\n' {
                 return None;
             }
+            if is_quoted {
+                text.push(byte);
+            }
         }
-        (byte == b'"' && self.next()? == b']').then_some(())
+        (byte == b'"' && self.next()? == b']').then_some(text)
     }
 
     /// The key that starts with `first`, and its value.

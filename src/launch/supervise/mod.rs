@@ -45,6 +45,8 @@ pub(crate) enum Conclusion {
     Changed(Diagnostic),
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),
+    /// This machine refuses the mounts of private files, for this reason. Nothing ran.
+    PrivateRefused(String),
 }
 
 /// Streams that replace the caller's standard streams for the command.

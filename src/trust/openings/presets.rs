@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::compile::Compiled;
 use crate::compile::config::PresetDefinition;
 use crate::compile::layers::{Layer, Layers};
-use crate::compile::presets::Library;
+use crate::compile::presets::builtin;
 use crate::policy::{AbsPath, Origin, Sourced};
 
 use super::{Comparison, DiffState, OpenedPaths, PolicyChange, Subject, change, origin_of};
@@ -53,22 +53,20 @@ pub(crate) fn is_of_preset(compiled: &Compiled, origin: &Origin, name: &str) -> 
 /// default.
 fn named(compiled: &Compiled, sign: &str, name: &str) -> Option<Origin> {
     let written = compiled.layers.layers.iter().rev().find_map(|layer| reference(&compiled.layers, layer, sign, name));
-    let library = Library::default();
-    let by_default = || sign.is_empty() && includes(&compiled.layers, &library, "all", name, &mut BTreeSet::new());
+    let by_default = || sign.is_empty() && includes(&compiled.layers, "all", name, &mut BTreeSet::new());
     written.or_else(|| by_default().then_some(Origin::BuiltIn("`@all` is on by default")))
 }
 
 /// Where `layer` names (or removes) the preset `name`, itself or by one that includes it.
 pub(crate) fn reference(layers: &Layers, layer: &Layer, sign: &str, name: &str) -> Option<Origin> {
-    let library = Library::default();
     let stands_for = |reference: &&Sourced<String>| {
         let named = reference.value.strip_prefix(sign).and_then(|rest| rest.strip_prefix('@'));
-        named.is_some_and(|named| includes(layers, &library, named, name, &mut BTreeSet::new()))
+        named.is_some_and(|named| includes(layers, named, name, &mut BTreeSet::new()))
     };
     layer.config.filesystem.presets.iter().find(stands_for).map(|reference| reference.origin.clone())
 }
 
-fn includes(layers: &Layers, library: &Library, outer: &str, inner: &str, seen: &mut BTreeSet<String>) -> bool {
+fn includes(layers: &Layers, outer: &str, inner: &str, seen: &mut BTreeSet<String>) -> bool {
     if outer == inner {
         return true;
     }
@@ -76,7 +74,7 @@ fn includes(layers: &Layers, library: &Library, outer: &str, inner: &str, seen: 
         return false;
     }
     let own = layers.layers.iter().filter_map(|layer| layer.config.presets.get(outer));
-    let definitions = library.get(outer).map(|preset| &preset.definition).into_iter().chain(own);
-    let mut included = definitions.flat_map(|definition| &definition.include);
-    included.any(|next| includes(layers, library, next.value.trim_start_matches('@'), inner, seen))
+    let own = own.flat_map(|definition| &definition.include).map(|next| next.value.trim_start_matches('@'));
+    let built_in = builtin::get(outer).map_or(&[][..], |preset| preset.include).iter().copied();
+    built_in.chain(own).any(|next| includes(layers, next, inner, seen))
 }

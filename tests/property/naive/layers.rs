@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+
+use agent_sandbox::compile::presets::data::PRESETS;
+use agent_sandbox::policy::IfMissing;
 
 use crate::scene::{
     Access, Definition, Document, Entry, HOME, Missing, Own, PROJECT_FILE, STATE, SYSTEM_FILE, Scene, Stage, USER_FILE,
@@ -136,8 +138,8 @@ impl<'a> Reader<'a> {
             let own = self.defined.iter().filter(|(definition, _)| all.contains(definition.name));
             let mut more: BTreeSet<String> =
                 own.flat_map(|(definition, _)| definition.include.iter().map(|name| (*name).to_owned())).collect();
-            for data in all.iter().filter_map(|name| BUILT_IN.get(name.as_str())) {
-                more.extend(strings(data, "include").iter().map(|name| name.trim_start_matches('@').to_owned()));
+            for data in PRESETS.iter().filter(|preset| all.contains(preset.name)) {
+                more.extend(data.include.iter().map(ToString::to_string));
             }
             if more.is_subset(&all) {
                 return all;
@@ -149,43 +151,38 @@ impl<'a> Reader<'a> {
     fn presets(&mut self, root: &Path, outermost: &Path, exists: impl Fn(&Path) -> bool) {
         for (name, rules) in std::mem::take(&mut self.on) {
             self.written.rules.extend(rules);
-            let Some(data) = BUILT_IN.get(name.as_str()) else { continue };
+            let Some(data) = PRESETS.iter().find(|preset| preset.name == name) else { continue };
             let base = if name == "secrets" { outermost } else { root };
-            for (key, access) in [("rw", Access::Rw), ("ro", Access::Ro), ("exclude", Access::Exclude)] {
-                for value in data.get(key).and_then(|list| list.as_array()).into_iter().flatten() {
-                    let table = value.as_table();
-                    let text = value.as_str().or_else(|| table.and_then(|table| table["path"].as_str())).unwrap();
-                    // These stand for a repository, and there is none where built-in presets are on.
-                    if text.starts_with("$GIT") {
-                        continue;
-                    }
-                    let says = |key: &str| table.and_then(|table| table.get(key));
-                    let needs_parent = says("needs-parent").is_some_and(|value| value.as_bool() == Some(true));
-                    let parent = base.join(text);
-                    let in_use = table.map(|table| strings(table, "in-use")).unwrap_or_default();
-                    let in_use: Vec<_> =
-                        in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/"))).collect();
+            let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+            // Paths with `$GIT…` stand for a repository, and there is none where built-in presets are on.
+            for entry in data.entries().filter(|entry| !entry.path.starts_with("$GIT")) {
+                let parent = base.join(entry.path);
+                let signs = entry.in_use.iter().map(|sign| Path::new(HOME).join(sign.trim_start_matches("~/")));
+                let is_in_use = entry.in_use.is_empty() || signs.into_iter().any(|sign| exists(&sign));
+                let missing = match entry.if_missing {
                     // No program is on PATH here.
-                    let for_everybody = says("create-for").is_some_and(|it| it.as_str() == Some("*"));
-                    let missing = match says("if-missing").and_then(|value| value.as_str()) {
-                        None | Some("skip") if for_everybody => Missing::Create,
-                        None | Some("skip") => Missing::Skip,
-                        // SPEC M6.
-                        Some("block") if needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,
-                        Some("block") if !in_use.is_empty() && !in_use.iter().any(|sign| exists(sign)) => Missing::Skip,
-                        Some("block") => Missing::Block,
-                        Some(other) => panic!("{name}: {text} says `{other}`, and nothing here reads that"),
-                    };
-                    self.written.rules.push(Rule {
-                        access,
-                        text: text.as_bytes().to_vec(),
-                        missing,
-                        layer: Layer::Preset,
-                        base: base.to_path_buf(),
-                        skips: strings(data, "skip-directories"),
-                        except: table.map(|table| strings(table, "except")).unwrap_or_default(),
-                    });
-                }
+                    IfMissing::Skip if entry.create_for == Some("*") => Missing::Create,
+                    IfMissing::Skip => Missing::Skip,
+                    // SPEC M6.
+                    IfMissing::Block if entry.needs_parent && !exists(parent.parent().unwrap()) => Missing::Skip,
+                    IfMissing::Block if !is_in_use => Missing::Skip,
+                    IfMissing::Block => Missing::Block,
+                    other => panic!("{name}: {} says `{other:?}`, and nothing here reads that", entry.path),
+                };
+                let access = match entry.access {
+                    agent_sandbox::policy::Access::Rw => Access::Rw,
+                    agent_sandbox::policy::Access::Ro => Access::Ro,
+                    agent_sandbox::policy::Access::Exclude => Access::Exclude,
+                };
+                self.written.rules.push(Rule {
+                    access,
+                    text: entry.path.as_bytes().to_vec(),
+                    missing,
+                    layer: Layer::Preset,
+                    base: base.to_path_buf(),
+                    skips: texts(data.skip_directories),
+                    except: texts(entry.except),
+                });
             }
         }
     }
@@ -194,23 +191,4 @@ impl<'a> Reader<'a> {
 fn rule(entry: &Entry, layer: Layer, base: &Path) -> Rule {
     let Entry { access, text, missing } = entry.clone();
     Rule { access, text, missing, layer, base: base.to_path_buf(), skips: Vec::new(), except: Vec::new() }
-}
-
-/// What the built-in presets hold is data, and no part of the semantics.
-static BUILT_IN: LazyLock<BTreeMap<&str, toml::Table>> = LazyLock::new(|| {
-    let files = [
-        ("all", include_str!("../../../src/compile/presets/data/all.toml")),
-        ("base", include_str!("../../../src/compile/presets/data/base.toml")),
-        ("secrets", include_str!("../../../src/compile/presets/data/secrets.toml")),
-        ("caches", include_str!("../../../src/compile/presets/data/caches.toml")),
-        ("agents", include_str!("../../../src/compile/presets/data/agents.toml")),
-        ("git", include_str!("../../../src/compile/presets/data/git.toml")),
-        ("autorun", include_str!("../../../src/compile/presets/data/autorun.toml")),
-    ];
-    files.into_iter().map(|(name, text)| (name, text.parse().unwrap())).collect()
-});
-
-fn strings(table: &toml::Table, key: &str) -> Vec<String> {
-    let list = table.get(key).and_then(|list| list.as_array());
-    list.into_iter().flatten().filter_map(|value| value.as_str()).map(str::to_owned).collect()
 }

@@ -16,52 +16,30 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::{BUILTIN, BUILTIN_ENTRY, ENTRY, EntryTable, KeyTable, PRESET, TOP_LEVEL, meant, names};
-use super::{BuiltinPreset, ConfigFile, Entry, PresetDefinition, RelativeTo, is_preset_name};
+use super::keys::{ENTRY, EntryTable, KeyTable, PRESET, TOP_LEVEL, meant, names};
+use super::{ConfigFile, Entry, PresetDefinition, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
-use crate::policy::{Origin, Place, Refinements, Source, Sourced, escape_for_display};
+use crate::policy::{Origin, Place, Source, Sourced, escape_for_display};
 
 pub(super) type TomlValue<'t> = Spanned<DeValue<'t>>;
 
 /// Reads a configuration file.
 pub fn parse(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> ConfigFile {
     let mut file = ConfigFile::default();
-    Walk::run(source, None, diagnostics, |walk, table| {
+    Walk::run(source, diagnostics, |walk, table| {
         walk.keys(TOP_LEVEL, format_args!("at the top level"), table, &mut file)
     });
     file
 }
 
-/// Reads the data file of the built-in preset `@name`.
-pub fn parse_builtin(name: &'static str, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> BuiltinPreset {
-    let start = Place { source: Arc::clone(source), span: 0..0 };
-    let mut preset = BuiltinPreset {
-        definition: PresetDefinition::empty(Origin::Preset { name, place: start }),
-        description: String::new(),
-        refinements: Refinements::default(),
-        relative_to: RelativeTo::default(),
-    };
-    Walk::run(source, Some(name), diagnostics, |walk, table| {
-        walk.keys(BUILTIN, format_args!("in a built-in preset"), table, &mut preset)
-    });
-    preset
-}
-
 pub(super) struct Walk<'a> {
     source: &'a Arc<Source>,
-    /// The built-in preset whose data file this is.
-    builtin: Option<&'static str>,
     found: Vec<(Range<usize>, Diagnostic)>,
 }
 
 impl<'a> Walk<'a> {
-    fn run(
-        source: &'a Arc<Source>,
-        builtin: Option<&'static str>,
-        diagnostics: &mut Diagnostics,
-        read: impl FnOnce(&mut Self, &DeTable<'_>),
-    ) {
-        let mut walk = Self { source, builtin, found: Vec::new() };
+    fn run(source: &'a Arc<Source>, diagnostics: &mut Diagnostics, read: impl FnOnce(&mut Self, &DeTable<'_>)) {
+        let mut walk = Self { source, found: Vec::new() };
         match DeTable::parse(&source.text) {
             Ok(table) => read(&mut walk, table.get_ref()),
             Err(error) => {
@@ -77,11 +55,7 @@ impl<'a> Walk<'a> {
     }
 
     fn origin(&self, span: &Range<usize>) -> Origin {
-        let place = Place { source: Arc::clone(self.source), span: span.clone() };
-        match self.builtin {
-            Some(name) => Origin::Preset { name, place },
-            None => Origin::File(place),
-        }
+        Origin::File(Place { source: Arc::clone(self.source), span: span.clone() })
     }
 
     fn note(&mut self, span: &Range<usize>, code: Code, message: impl Into<String>, help: Option<String>) {
@@ -132,10 +106,6 @@ impl<'a> Walk<'a> {
                 None
             }
         }
-    }
-
-    pub(super) fn flag(&mut self, key: &str, value: &TomlValue<'_>) -> bool {
-        self.boolean(key, value).is_some_and(|given| given.value)
     }
 
     pub(super) fn text(&mut self, key: &str, value: &TomlValue<'_>) -> Option<String> {
@@ -195,10 +165,6 @@ impl<'a> Walk<'a> {
         strings
     }
 
-    pub(super) fn texts(&mut self, key: &str, value: &TomlValue<'_>) -> Vec<String> {
-        self.strings(key, value).into_iter().map(|string| string.value).collect()
-    }
-
     fn wrong_element(&mut self, key: &str, expected: &str, element: &TomlValue<'_>, help: Option<String>) {
         let message = format!("`{key}` holds {expected}, not {}", kind(element));
         self.note(&element.span(), Code::WrongType, message, help);
@@ -216,20 +182,17 @@ impl<'a> Walk<'a> {
             }
             DeValue::Table(table) => {
                 let mut entry = EntryTable::default();
-                let known = if self.builtin.is_some() { BUILTIN_ENTRY } else { ENTRY };
-                self.keys(known, format_args!("in an entry of `{key}`"), table, &mut entry);
+                self.keys(ENTRY, format_args!("in an entry of `{key}`"), table, &mut entry);
                 // A misspelt `path` has had its own diagnostic.
-                let all_known = || table.keys().all(|key| names(known).contains(&key.get_ref().as_ref()));
+                let all_known = || table.keys().all(|key| names(ENTRY).contains(&key.get_ref().as_ref()));
                 if entry.path.is_none() && !entry.bad_path && all_known() {
                     let help = Some("add `path = \"PATH\"`".to_owned());
                     self.note(&value.span(), Code::InvalidValue, format!("this entry of `{key}` has no `path`"), help);
                 }
                 let path = entry.path?;
-                let is_refined = entry.refinements != Refinements::default();
                 Some(Entry {
                     if_missing: entry.if_missing,
                     hard_links: entry.hard_links,
-                    refinements: is_refined.then(|| Box::new(entry.refinements)),
                     ..Entry::new(path.value.into(), path.origin)
                 })
             }

@@ -1,5 +1,3 @@
-use std::ffi::OsString;
-
 use super::super::Tmp;
 use super::*;
 use crate::policy::IfMissing;
@@ -90,36 +88,4 @@ fn what_is_right_is_kept_beside_what_is_wrong() {
     assert_eq!(diagnostics.iter().count(), 3);
     assert_eq!(file.network.map(|given| given.value), Some(true));
     assert_eq!(paths(&file.filesystem.ro), [("a", IfMissing::Skip, "'a'")]);
-}
-
-#[test]
-fn a_data_file_gives_a_preset_with_its_limits() {
-    let text = source(
-        r#"
-        description = "Files that hold secrets"
-        relative-to = "outermost-repository"
-        leave-tracked = true
-        skip-directories = ["node_modules", "target"]
-        exclude = ["~/.ssh", { path = "**/.env*", except = [".env.example"] }]
-        include = ["@other"]
-        "#,
-    );
-    let mut diagnostics = Diagnostics::default();
-    let preset = parse_builtin("secrets", &text, &mut diagnostics);
-    assert_eq!(diagnostics, Diagnostics::default());
-    assert_eq!(preset.description, "Files that hold secrets");
-    assert_eq!(preset.relative_to, RelativeTo::OutermostRepository);
-    assert!(preset.refinements.leave_tracked);
-    assert_eq!(preset.refinements.skip_directories, ["node_modules", "target"]);
-    assert_eq!(strings(&preset.definition.include), [("@other", r#""@other""#)]);
-    let [ssh, env] = preset.definition.exclude.as_slice() else {
-        panic!("two entries: {:?}", preset.definition.exclude)
-    };
-    assert_eq!(ssh.origin.to_string(), "@secrets");
-    assert_eq!(written(&ssh.origin), r#""~/.ssh""#);
-    assert_eq!(
-        (env.path.to_str().unwrap_or_default(), env.refinements.as_ref().map_or(&[][..], |own| own.except.as_slice())),
-        ("**/.env*", [OsString::from(".env.example")].as_slice())
-    );
-    assert_eq!(preset.definition.origin.to_string(), "@secrets");
 }

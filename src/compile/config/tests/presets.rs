@@ -1,8 +1,6 @@
 //! Names and definitions of presets.
 
-use super::super::parse_builtin;
-use super::{said_about, source};
-use crate::diagnostic::{Diagnostics, Format, render};
+use super::said_about;
 
 #[test]
 fn names_that_cannot_be_written_after_an_at_sign_are_reported() {
@@ -117,53 +115,6 @@ error[invalid-value]: `git` does not name a preset
   |                     ^^^^^
   |
   = help: write `@git`
-"#
-    );
-}
-
-#[test]
-fn mistakes_in_the_data_file_of_a_preset_are_shown_in_that_file() {
-    let document = r#"
-description = 1
-relative-to = "projct"
-leave-trackd = true
-exclude = [{ path = "*.pem", exept = [] }]
-"#;
-    let mut diagnostics = Diagnostics::default();
-    parse_builtin("secrets", &source("presets/secrets.toml", &document[1..]), &mut diagnostics);
-    let said = format!("\n{}", render(&diagnostics, Format::Text { color: false }));
-    assert_eq!(
-        said,
-        r#"
-error[wrong-type]: `description` must be a string, not an integer
- --> presets/secrets.toml:1:15
-  |
-1 | description = 1
-  |               ^
-
-error[invalid-value]: `projct` is not a value of `relative-to`
- --> presets/secrets.toml:2:15
-  |
-2 | relative-to = "projct"
-  |               ^^^^^^^^
-  |
-  = help: did you mean "project"?
-
-error[unknown-key]: unknown key `leave-trackd` in a built-in preset
- --> presets/secrets.toml:3:1
-  |
-3 | leave-trackd = true
-  | ^^^^^^^^^^^^
-  |
-  = help: did you mean `leave-tracked`?
-
-error[unknown-key]: unknown key `exept` in an entry of `exclude`
- --> presets/secrets.toml:4:30
-  |
-4 | exclude = [{ path = "*.pem", exept = [] }]
-  |                              ^^^^^
-  |
-  = help: did you mean `except`?
 "#
     );
 }

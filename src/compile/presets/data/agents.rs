@@ -1,0 +1,311 @@
+//! `@agents`.
+//!
+//! An agent that starts outside the sandbox tomorrow obeys the hooks, MCP servers, plugins and
+//! settings that it finds. Where state has a folder of its own, only that is open. Claude Code,
+//! Codex, Gemini CLI, pi and Cursor put both in one folder, so that one is open with read-only
+//! places in it. Of places that are missing when the sandbox starts, folders that the agent would
+//! load code or commands from are blocked, and the files that say which; others that come to exist
+//! are reported. In a new home an agent could not make its folder, and would stop or keep nothing:
+//! it is made for those that are on PATH.
+//!
+//! Claude Code 2.1 and Codex 0.166 were tried with theirs blocked, and work (`scripts/test-agents`);
+//! the folders of Gemini CLI, pi and Cursor are blocked without such a trial.
+
+use super::VariableEffect::Keep;
+use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS};
+use super::{BuiltinPreset, PresetEntry, group, ro, rw, variables};
+
+/// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
+/// closed without losing state. 1.0 writes it in place; 2.1 makes a new file beside it and renames
+/// that, which the read-only home refuses, and then goes on without saving. In its configuration
+/// folder it can: the rename over the mount is refused with EBUSY, and then it writes in place.
+const CLAUDE_JSON: PresetEntry = PresetEntry {
+    second_place: Some("~/.claude/.claude.json"),
+    second_place_var: Some("CLAUDE_CONFIG_DIR"),
+    // Each with the reason to report a change.
+    report_keys: &[
+        "mcpServers: programs that it starts",
+        "hooks: programs that it starts",
+        "env: variables of the programs that it starts",
+        "apiKeyHelper: a program that it starts",
+        "hasTrustDialogAccepted: it asks no more before it obeys the settings of a folder",
+        "bypassPermissionsModeAccepted: it warns no more before it runs everything unasked",
+        "skipDangerousModePermissionPrompt: it warns no more before it runs everything unasked",
+        "enableAllProjectMcpServers: it starts every server that a project's .mcp.json names",
+        "projects.*.mcpServers: programs that it starts",
+        "projects.*.hooks: programs that it starts",
+        "projects.*.allowedTools: it asks no more before it uses these",
+        "projects.*.hasTrustDialogAccepted: it asks no more before it obeys the settings of this folder",
+        "projects.*.hasTrustDialogHooksAccepted: it asks no more before it runs the hooks of this folder",
+        "projects.*.hasClaudeMdExternalIncludesApproved: it reads instructions outside of this folder",
+        "projects.*.enableAllProjectMcpServers: it starts every server that .mcp.json names",
+        "projects.*.enabledMcpjsonServers: it starts these servers of .mcp.json",
+        "projects.*.disabledMcpjsonServers: it no longer refuses these servers of .mcp.json",
+    ],
+    ..rw("~/.claude.json").create_for("claude").content("{}\n")
+};
+
+pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
+    groups: &[
+        group(
+            "Claude Code",
+            "Claude Code, \"Settings\" and \"Data usage\": sessions, history, todos",
+            &[rw("~/.claude").create_for("claude"), CLAUDE_JSON, rw("~/.local/state/claude")],
+        ),
+        group(
+            "Claude Code",
+            "Claude Code, \"Settings\": hooks, a status line, helpers that print keys",
+            &[
+                ro("~/.claude/settings.json").blocked().private(&CLAUDE_SETTINGS),
+                ro("~/.claude/settings.local.json").blocked(),
+                ro("~/.claude/remote-settings.json"),
+                ro("~/.claude/statusline*"),
+            ],
+        ),
+        // Only settings name what is in it, and these are read-only.
+        group("Claude Code", "Claude Code, \"Hooks\": settings name the scripts", &[ro("~/.claude/hooks")]),
+        group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").blocked()]),
+        group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").blocked()]),
+        group(
+            "Claude Code",
+            "Claude Code, \"Slash commands\": they may run a shell",
+            &[ro("~/.claude/commands/").blocked()],
+        ),
+        group("Claude Code", "Claude Code, \"Subagents\": with hooks", &[ro("~/.claude/agents/").blocked()]),
+        // A session makes a new one under a name of its own, and sources only that.
+        group(
+            "Claude Code",
+            "Claude Code: the Bash tool sources the snapshot and the variables of its session",
+            &[ro("~/.claude/shell-snapshots/*.sh"), ro("~/.claude/session-env/*")],
+        ),
+        group(
+            "Claude Code",
+            "Claude Code, \"Memory\", \"Output styles\", \"Keybindings\": instructions",
+            &[
+                ro("~/.claude/workflows"),
+                ro("~/.claude/routines"),
+                ro("~/.claude/output-styles"),
+                ro("~/.claude/rules"),
+                ro("~/.claude/CLAUDE.md"),
+                ro("~/.claude/keybindings.json"),
+            ],
+        ),
+        group("Claude Code", "Claude Code: `local` holds the program of older installers", &[ro("~/.claude/local")]),
+        group(
+            "Claude Code",
+            "Claude Code: jobs that a daemon outside picks up",
+            &[
+                ro("~/.claude/scheduled_tasks.json"),
+                ro("~/.claude/daemon.json"),
+                ro("~/.claude/daemon"),
+                ro("~/.claude/jobs"),
+            ],
+        ),
+        group("Codex", "Codex, \"Config basics\": CODEX_HOME", &[rw("~/.codex").create_for("codex")]),
+        group(
+            "Codex",
+            "Codex, \"Configuration Reference\": MCP servers, notify, profiles",
+            &[
+                ro("~/.codex/config.toml").blocked().private(&CODEX_CONFIG),
+                ro("~/.codex/*.config.toml"),
+                ro("~/.codex/managed_config.toml"),
+                ro("~/.codex/requirements.toml"),
+                ro("~/.codex/.env"),
+            ],
+        ),
+        // Only `hooks.json` and `config.toml` name what is in the folder, and these are read-only.
+        group(
+            "Codex",
+            "Codex, \"Hooks\": hooks.json and config.toml name the scripts",
+            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks")],
+        ),
+        group("Codex", "Codex, \"Rules\": commands that need no question", &[ro("~/.codex/rules/").blocked()]),
+        group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").blocked()]),
+        // Text, which counts when the user types its name.
+        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts")]),
+        // Codex fills `skills` at each start, with four lines of errors where it cannot.
+        group("Codex", "Codex, \"Agent Skills\"", &[ro("~/.codex/skills")]),
+        group("Codex", "Codex, \"Plugins\": config.toml says which are on", &[ro("~/.codex/plugins")]),
+        group(
+            "Codex",
+            "Codex, \"AGENTS.md\": instructions",
+            &[ro("~/.codex/AGENTS.md"), ro("~/.codex/AGENTS.override.md")],
+        ),
+        group(
+            "Codex",
+            "Codex: the standalone installer keeps the program in `packages`",
+            &[ro("~/.codex/bin"), ro("~/.codex/packages")],
+        ),
+        group("pi", "pi, README, \"Sessions\"", &[rw("~/.pi"), rw("~/.pi/agent").create_for("pi")]),
+        group(
+            "pi",
+            "pi, README, \"Settings\" and \"Custom models\": a command may print a key",
+            &[ro("~/.pi/agent/settings.json"), ro("~/.pi/agent/models.json")],
+        ),
+        group(
+            "pi",
+            "pi, README, \"Extensions\", \"Skills\", \"Packages\": code from npm and git",
+            &[
+                ro("~/.pi/agent/extensions/").blocked(),
+                ro("~/.pi/agent/skills/").blocked(),
+                ro("~/.pi/agent/tools/").blocked(),
+                ro("~/.pi/agent/npm/").blocked(),
+                ro("~/.pi/agent/git/").blocked(),
+                ro("~/.pi/agent/prompts"),
+            ],
+        ),
+        group("pi", "pi: programs that it downloads at its first start", &[ro("~/.pi/agent/bin")]),
+        group("pi", "pi, README, \"Context files\"", &[ro("~/.pi/agent/AGENTS.md"), ro("~/.pi/agent/SYSTEM.md")]),
+        group(
+            "opencode",
+            "opencode, \"Troubleshooting\": storage and logs",
+            &[
+                rw("~/.local/share/opencode").create_for("opencode"),
+                rw("~/.local/state/opencode").create_for("opencode"),
+            ],
+        ),
+        group(
+            "opencode",
+            "opencode, \"Config\", \"Plugins\", \"Commands\"",
+            &[
+                ro("~/.config/opencode"),
+                // It stops where it cannot write this one; the content is its own.
+                ro("~/.config/opencode/.gitignore")
+                    .create_for("opencode")
+                    .content("node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore"),
+                ro("~/.opencode"),
+            ],
+        ),
+        // Blocked, it could not install them.
+        group(
+            "opencode",
+            "opencode, \"LSP Servers\" and \"Plugins\": it runs again what it downloaded",
+            &[
+                ro("~/.local/share/opencode/bin"),
+                ro("~/.cache/opencode/bin"),
+                ro("~/.cache/opencode/node_modules"),
+                ro("~/.cache/opencode/packages"),
+            ],
+        ),
+        group("Gemini CLI", "Gemini CLI, \"Configuration\": `~/.gemini`", &[rw("~/.gemini").create_for("gemini")]),
+        // `GEMINI.md` is open: its memory tool writes there.
+        group(
+            "Gemini CLI",
+            "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
+            &[
+                ro("~/.gemini/settings.json").blocked().private(&GEMINI_SETTINGS),
+                ro("~/.gemini/.env"),
+                ro("~/.gemini/mcp-server-enablement.json"),
+                ro("~/.gemini/antigravity/mcp_config.json"),
+            ],
+        ),
+        group(
+            "Gemini CLI",
+            "Gemini CLI, \"Extensions\", \"Custom commands\", \"Agent Skills\", \"Hooks\"",
+            &[
+                ro("~/.gemini/extensions/").blocked(),
+                ro("~/.gemini/commands/").blocked(),
+                ro("~/.gemini/skills/").blocked(),
+                ro("~/.gemini/agents/").blocked(),
+                ro("~/.gemini/hooks/").blocked(),
+            ],
+        ),
+        group(
+            "Gemini CLI",
+            "Gemini CLI, \"Policy engine\" and \"Trusted folders\": what needs no question",
+            &[
+                ro("~/.gemini/policies/").blocked(),
+                ro("~/.gemini/policy_integrity.json"),
+                ro("~/.gemini/extension_integrity.json"),
+                ro("~/.gemini/trustedFolders.json"),
+                ro("~/.gemini/trusted_hooks.json"),
+                ro("~/.gemini/acknowledgments"),
+            ],
+        ),
+        group("Gemini CLI", "Gemini CLI: tools that it downloaded", &[ro("~/.gemini/tmp/bin")]),
+        group("Amp", "Amp, \"Owner's Manual\": threads", &[rw("~/.local/share/amp")]),
+        group(
+            "Amp",
+            "Amp, \"Owner's Manual\": settings and plugins; the program",
+            &[ro("~/.config/amp"), ro("~/.amp")],
+        ),
+        // `cli-config.json` mixes the login and the model with permissions, and is repaired at
+        // every start.
+        group("Cursor", "Cursor, \"CLI Configuration\"", &[rw("~/.cursor"), rw("~/.config/cursor")]),
+        group(
+            "Cursor",
+            "Cursor, \"Hooks\" and \"MCP\"",
+            &[ro("~/.cursor/mcp.json"), ro("~/.cursor/hooks.json"), ro("~/.cursor/hooks/").blocked()],
+        ),
+        group(
+            "Cursor",
+            "Cursor, \"Commands\", \"Rules\", \"Skills\", \"Subagents\", \"Plugins\"",
+            &[
+                ro("~/.cursor/commands/").blocked(),
+                ro("~/.cursor/rules/").blocked(),
+                ro("~/.cursor/skills/").blocked(),
+                ro("~/.cursor/skills-cursor"),
+                ro("~/.cursor/agents/").blocked(),
+                ro("~/.cursor/plugins/").blocked(),
+            ],
+        ),
+        group(
+            "Cursor",
+            "Cursor: the editor shares the folder",
+            &[ro("~/.cursor/extensions/").blocked(), ro("~/.cursor/argv.json")],
+        ),
+        group(
+            "Goose",
+            "Goose, \"Configuration Files\": sessions, logs, memory",
+            &[rw("~/.local/share/goose"), rw("~/.local/state/goose"), rw("~/.config/goose/memory")],
+        ),
+        group(
+            "Goose",
+            "Goose, \"Configuration Files\": extensions with their commands",
+            &[ro("~/.config/goose/config.yaml"), ro("~/.config/goose/permission.yaml"), ro("~/.config/goose/recipes")],
+        ),
+        group("aider", "aider, \"Config with .env\": analytics and caches", &[rw("~/.aider")]),
+        group(
+            "aider",
+            "aider, \"YAML config file\": lint-cmd, test-cmd",
+            &[ro("~/.aider.conf.yml"), ro("~/.aider.model.settings.yml")],
+        ),
+        group("several agents", "Agent Skills: skills, plugins, subagents", &[ro("~/.agents")]),
+    ],
+    variables: &[
+        variables(
+            Keep,
+            "Claude Code",
+            "Claude Code, \"Environment variables\"",
+            &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_FOUNDRY_API_KEY"],
+        ),
+        variables(
+            Keep,
+            "Codex",
+            "Codex, \"Authentication\" and \"Non-interactive mode\"",
+            &["OPENAI_API_KEY", "CODEX_API_KEY", "AZURE_OPENAI_API_KEY"],
+        ),
+        variables(Keep, "Gemini CLI", "Gemini CLI, \"Authentication\"", &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
+        variables(Keep, "Amp", "Amp, \"Owner's Manual\"", &["AMP_API_KEY"]),
+        variables(Keep, "Cursor", "Cursor, \"CLI Authentication\"", &["CURSOR_API_KEY"]),
+        variables(
+            Keep,
+            "opencode, pi, Goose, aider",
+            "opencode, \"Providers\"; pi, \"Providers\"; Goose, \"LLM Providers\"; aider, \"API Keys\"",
+            &[
+                "AI_GATEWAY_API_KEY",
+                "CEREBRAS_API_KEY",
+                "DEEPSEEK_API_KEY",
+                "FIREWORKS_API_KEY",
+                "GROQ_API_KEY",
+                "MISTRAL_API_KEY",
+                "OPENCODE_API_KEY",
+                "OPENROUTER_API_KEY",
+                "TOGETHER_API_KEY",
+                "XAI_API_KEY",
+                "ZAI_API_KEY",
+            ],
+        ),
+    ],
+    ..BuiltinPreset::new("agents", "coding agents keep their state, but cannot change what they run on the host")
+};

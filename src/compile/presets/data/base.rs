@@ -1,0 +1,20 @@
+//! `@all` and `@base`.
+
+use super::{BuiltinPreset, group, ro, rw};
+
+// Not here: `@git-strict`, `@autorun-strict`, `@caches-apart` and `@lint/*` get in the way of
+// ordinary work, so somebody has to want them.
+pub(super) const ALL: BuiltinPreset = BuiltinPreset {
+    include: &["base", "secrets", "caches", "agents", "git", "autorun"],
+    ..BuiltinPreset::new("all", "what is on unless a layer says `!@all`")
+};
+
+pub(super) const BASE: BuiltinPreset = BuiltinPreset {
+    groups: &[
+        group("all", "the project is what the command works on", &[rw(".")]),
+        // The whole file system is read-only already. Naming the home keeps it so when a rule
+        // opens a folder above it.
+        group("all", "the home is read, and changed only where a preset says so", &[ro("~")]),
+    ],
+    ..BuiltinPreset::new("base", "the project is writable, the home is readable")
+};

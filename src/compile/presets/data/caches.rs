@@ -1,0 +1,117 @@
+//! `@caches`.
+//!
+//! What stays open, because the tools must write it in ordinary use, although the host runs it
+//! later: `~/.npm/_npx` (packages that `npx` keeps), `~/.cache/pre-commit` (hook environments, run
+//! by `git commit`), `~/.cache/ms-playwright` and the like (browsers), `~/.gradle/wrapper` and
+//! `~/.m2/wrapper` (build tools), and sources and jars in `~/go/pkg/mod`, `~/.cargo/registry`,
+//! `~/.gradle/caches` and `~/.m2/repository`, which are checked against a hash when they are
+//! downloaded, not when they are used.
+//!
+//! Settings that a tool obeys and folders on PATH are blocked where they are missing: nobody sees a
+//! placeholder in these folders.
+
+use super::{BuiltinPreset, group, ro, rw};
+
+pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
+    groups: &[
+        // Many take it for granted that they can make it: go, pip, pre-commit.
+        group("all", "XDG Base Directory Specification, XDG_CACHE_HOME", &[rw("~/.cache").create_for("*")]),
+        group("npm", "npm-config(7), cache", &[rw("~/.npm").create_for("npm")]),
+        group("Bun", "Bun, \"Global cache\": files of the store are hard-linked into projects", &[rw("~/.bun")]),
+        group("Go", "go(1), `go help gopath`, `go help modules`", &[rw("~/go")]),
+        group("Cargo", "The Cargo Book, \"Cargo Home\"", &[rw("~/.cargo")]),
+        group("rustup", "The rustup book, \"Environment variables\": RUSTUP_HOME", &[rw("~/.rustup")]),
+        group("Gradle", "Gradle User Manual, \"Gradle-managed Directories\"", &[rw("~/.gradle")]),
+        group("Maven", "Maven, \"Settings Reference\": localRepository", &[rw("~/.m2")]),
+        // Not the folder above it: that one is on PATH, so any new file in it would be a command.
+        // Links between two mounts fail, and then both tools copy, uv with a warning.
+        group(
+            "pnpm",
+            "pnpm, \"Settings\": storeDir and packageImportMethod",
+            &[rw("~/.local/share/pnpm/store").sets("pnpm_config_package_import_method", "copy")],
+        ),
+        group("uv", "uv, \"Environment variables\": UV_LINK_MODE", &[rw("~/.cache/uv").sets("UV_LINK_MODE", "copy")]),
+        group(
+            "Cargo",
+            "The Cargo Book, \"Configuration\": build.rustc-wrapper, target runners; `config` is the old name",
+            &[ro("~/.cargo/config.toml").blocked(), ro("~/.cargo/config").blocked()],
+        ),
+        group(
+            "rustup",
+            "rustup: the installer has shells source `env` at each start",
+            &[
+                ro("~/.cargo/env").blocked(),
+                ro("~/.cargo/env.fish").in_use(&["~/.config/fish/conf.d/rustup.fish"]),
+                ro("~/.cargo/env.*"),
+            ],
+        ),
+        group("Cargo", "The Cargo Book, \"Cargo Home\": `bin` is on PATH", &[ro("~/.cargo/bin/").blocked()]),
+        // Builds, `rustup show` and the proxies only read these; `rustup default` and `install`
+        // belong outside.
+        group(
+            "rustup",
+            "The rustup book, \"Overrides\": the proxies run the toolchain that these name",
+            &[ro("~/.rustup/toolchains/").blocked(), ro("~/.rustup/settings.toml")],
+        ),
+        group("Go", "go(1), `go help install`: GOPATH/bin, which is on PATH", &[ro("~/go/bin/").blocked()]),
+        group("Go", "go(1), `go help gopath`: `src` holds other projects, with their git hooks", &[ro("~/go/src")]),
+        group("Bun", "Bun, \"Installation\": `~/.bun/bin` is on PATH", &[ro("~/.bun/bin/").blocked()]),
+        group("Bun", "Bun, bunfig.toml, install.globalDir", &[ro("~/.bun/install/global/").blocked()]),
+        group("Bun", "Bun: its installer has zsh source the completions in `_bun`", &[ro("~/.bun/_bun").blocked()]),
+        group("npm", "npm-config(7), prefix: where it is `~/.npm`", &[ro("~/.npm/bin"), ro("~/.npm/lib")]),
+        group(
+            "Gradle",
+            "Gradle User Manual, \"Initialization Scripts\"",
+            &[
+                ro("~/.gradle/init.d/").blocked(),
+                ro("~/.gradle/init.gradle").blocked(),
+                ro("~/.gradle/init.gradle.kts").blocked(),
+            ],
+        ),
+        group(
+            "Gradle",
+            "Gradle User Manual, \"Gradle properties\": org.gradle.jvmargs, org.gradle.java.home",
+            &[ro("~/.gradle/gradle.properties").blocked()],
+        ),
+        group("Gradle", "Gradle User Manual, \"Toolchains\": downloaded JDKs", &[ro("~/.gradle/jdks")]),
+        group(
+            "Maven",
+            "Maven, \"Settings Reference\": profiles and mirrors of each build",
+            &[ro("~/.m2/settings.xml").blocked(), ro("~/.m2/settings-security.xml")],
+        ),
+        group("Maven", "Maven, \"Using Toolchains\": which JDK is run", &[ro("~/.m2/toolchains.xml").blocked()]),
+        group(
+            "Maven",
+            "Maven 4: extensions and properties of the user",
+            &[
+                ro("~/.m2/extensions.xml").blocked(),
+                ro("~/.m2/maven.properties").blocked(),
+                ro("~/.m2/maven-user.properties").blocked(),
+            ],
+        ),
+        group(
+            "Corepack",
+            "Corepack, README, COREPACK_HOME: package managers that its shims on PATH run",
+            &[ro("~/.cache/node/corepack")],
+        ),
+        group(
+            "fish",
+            "fish(1), fish_update_completions: completions are sourced",
+            &[ro("~/.cache/fish/").in_use(&["~/.config/fish"])],
+        ),
+        group(
+            "zsh",
+            "zshcompsys(1), compinit: the dump file is sourced",
+            &[ro("~/.cache/zsh/").in_use(&["~/.zshrc", "~/.config/zsh"]), ro("~/.cache/zcompdump*")],
+        ),
+        group(
+            "Powerlevel10k, gitstatus",
+            "Powerlevel10k, README: instant prompt is sourced; gitstatusd is run",
+            &[ro("~/.cache/p10k-*"), ro("~/.cache/gitstatus")],
+        ),
+        group("Oh My Zsh", "Oh My Zsh, ZSH_CACHE_DIR: completions are sourced", &[ro("~/.cache/oh-my-zsh")]),
+        group("pywal", "pywal: shells source `sequences` and `colors.sh`", &[ro("~/.cache/wal")]),
+        group("Neovim", "Neovim, `:help vim.loader`: compiled Lua in the cache is run", &[ro("~/.cache/nvim")]),
+    ],
+    ..BuiltinPreset::new("caches", "package managers' caches are writable, what the host runs from them is not")
+};

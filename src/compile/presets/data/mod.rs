@@ -1,0 +1,224 @@
+//! The contents of the built-in presets, as constants: nothing is read or parsed at a start.
+//!
+//! Each entry stands below the program that it is about and the source that it rests on: a
+//! document, a manual page, or a behaviour that was seen. `snapshots/presets/table.snap` lists all
+//! of them.
+
+mod agents;
+mod autorun;
+mod autorun_strict;
+mod base;
+mod caches;
+mod caches_apart;
+mod git;
+mod lint;
+mod private;
+mod secrets;
+
+use crate::policy::{Access, IfMissing, Mask, PrivateFile};
+
+/// The built-in presets, sorted by name.
+pub const PRESETS: &[BuiltinPreset] = &[
+    agents::AGENTS,
+    base::ALL,
+    autorun::AUTORUN,
+    autorun_strict::AUTORUN_STRICT,
+    base::BASE,
+    caches::CACHES,
+    caches_apart::CACHES_APART,
+    git::GIT,
+    git::GIT_STRICT,
+    lint::ALL,
+    lint::GO,
+    lint::PYTHON,
+    lint::RUST,
+    lint::TS,
+    secrets::SECRETS,
+];
+
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltinPreset {
+    pub name: &'static str,
+    /// One line for people who list the presets.
+    pub description: &'static str,
+    /// Names of the presets that this one stands for as well.
+    pub include: &'static [&'static str],
+    pub relative_to: RelativeTo,
+    /// Globs leave alone what the git index holds with the same content (SPEC P6).
+    pub leave_tracked: bool,
+    /// Names of directories that globs do not enter (SPEC P5).
+    pub skip_directories: &'static [&'static str],
+    /// Only where a file of this name lies beside them.
+    pub skip_beside: Option<&'static str>,
+    pub groups: &'static [Group],
+    pub variables: &'static [VariableGroup],
+}
+
+impl BuiltinPreset {
+    const fn new(name: &'static str, description: &'static str) -> Self {
+        Self {
+            name,
+            description,
+            include: &[],
+            relative_to: RelativeTo::Project,
+            leave_tracked: false,
+            skip_directories: &[],
+            skip_beside: None,
+            groups: &[],
+            variables: &[],
+        }
+    }
+
+    /// All entries of the preset.
+    pub fn entries(&self) -> impl Iterator<Item = &'static PresetEntry> + use<> {
+        self.groups.iter().flat_map(|group| group.entries)
+    }
+}
+
+/// Where the relative paths of a built-in preset start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelativeTo {
+    /// The project root.
+    Project,
+    /// The outermost folder that could be the project root.
+    OutermostRepository,
+}
+
+/// Entries about one program, which rest on one source.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    pub tool: &'static str,
+    pub source: &'static str,
+    pub entries: &'static [PresetEntry],
+}
+
+const fn group(tool: &'static str, source: &'static str, entries: &'static [PresetEntry]) -> Group {
+    Group { tool, source, entries }
+}
+
+/// One path or glob with its access. The other fields are those of `policy::Refinements`.
+#[derive(Clone, Copy, Debug)]
+pub struct PresetEntry {
+    pub access: Access,
+    pub path: &'static str,
+    pub if_missing: IfMissing,
+    pub except: &'static [&'static str],
+    pub mask: Mask,
+    pub needs_parent: bool,
+    pub in_use: &'static [&'static str],
+    pub report_keys: &'static [&'static str],
+    /// The program that needs the path to exist; `*` stands for every program.
+    pub create_for: Option<&'static str>,
+    pub content: Option<&'static str>,
+    pub second_place: Option<&'static str>,
+    pub second_place_var: Option<&'static str>,
+    pub sets: Option<(&'static str, &'static str)>,
+    pub private: Option<&'static PrivateFile>,
+}
+
+const fn entry(access: Access, path: &'static str) -> PresetEntry {
+    PresetEntry {
+        access,
+        path,
+        if_missing: IfMissing::Skip,
+        except: &[],
+        mask: Mask::Denied,
+        needs_parent: false,
+        in_use: &[],
+        report_keys: &[],
+        create_for: None,
+        content: None,
+        second_place: None,
+        second_place_var: None,
+        sets: None,
+        private: None,
+    }
+}
+
+const fn rw(path: &'static str) -> PresetEntry {
+    entry(Access::Rw, path)
+}
+
+const fn ro(path: &'static str) -> PresetEntry {
+    entry(Access::Ro, path)
+}
+
+const fn exclude(path: &'static str) -> PresetEntry {
+    entry(Access::Exclude, path)
+}
+
+impl PresetEntry {
+    /// The command cannot create the path while it is missing (SPEC M4).
+    const fn blocked(self) -> Self {
+        Self { if_missing: IfMissing::Block, ..self }
+    }
+
+    /// Blocked only where one of these paths of the home exists (SPEC M6).
+    const fn in_use(self, signs: &'static [&'static str]) -> Self {
+        Self { in_use: signs, ..self.blocked() }
+    }
+
+    /// Blocked only where the folder around it exists (SPEC M6).
+    const fn blocked_in_parent(self) -> Self {
+        Self { needs_parent: true, ..self.blocked() }
+    }
+
+    /// The command writes a copy, of which only listed keys reach the host (SPEC Q1).
+    const fn private(self, file: &'static PrivateFile) -> Self {
+        Self { private: Some(file), ..self }
+    }
+
+    /// Created before the start if `program` is on PATH (SPEC P9).
+    const fn create_for(self, program: &'static str) -> Self {
+        Self { create_for: Some(program), ..self }
+    }
+
+    /// Created as a file with this content.
+    const fn content(self, content: &'static str) -> Self {
+        Self { content: Some(content), ..self }
+    }
+
+    /// Reads as empty inside (SPEC P7).
+    const fn reads_as_empty(self) -> Self {
+        Self { mask: Mask::Empty, ..self }
+    }
+
+    /// Names that the pattern matches and the entry does not mean.
+    const fn except(self, names: &'static [&'static str]) -> Self {
+        Self { except: names, ..self }
+    }
+
+    /// Sets a variable where this entry counts, unless the caller has it (SPEC P14).
+    const fn sets(self, name: &'static str, value: &'static str) -> Self {
+        Self { sets: Some((name, value)), ..self }
+    }
+}
+
+/// Variables of one program, which rest on one source.
+#[derive(Clone, Copy, Debug)]
+pub struct VariableGroup {
+    pub tool: &'static str,
+    pub source: &'static str,
+    pub effect: VariableEffect,
+    /// Names to keep; names, or patterns for names (SPEC E2), to drop. A pattern that is no prefix
+    /// or suffix would be compiled at each start.
+    pub names: &'static [&'static str],
+}
+
+/// The effect of a preset on variables (SPEC E11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableEffect {
+    /// They look like credentials, and do not pass.
+    Drop,
+    /// They pass although they look like credentials.
+    Keep,
+}
+
+const fn variables(
+    effect: VariableEffect,
+    tool: &'static str,
+    source: &'static str,
+    names: &'static [&'static str],
+) -> VariableGroup {
+    VariableGroup { tool, source, effect, names }
+}
