@@ -146,6 +146,7 @@ codes! {
         "A key of a private file changed on the host and in the sandbox's copy.";
     PrivateSetAside = "private-set-aside", Warning, "The sandbox's copy of a private file cannot be used.";
     PrivateNotWritten = "private-not-written", Warning, "Keys of a private file could not be written to the host.";
+    PrivateFailed = "private-failed", Error, "The copies of private files cannot be read or removed.";
     PrivateUnavailable = "private-unavailable", Warning, "A file that would be private is read-only instead.";
     PlaceholderLeft = "placeholder-left", Warning, "What stood at a blocked path is no longer ours to remove.";
     UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";

@@ -23,6 +23,7 @@ use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::diagnostic::reason;
 use crate::host::Host;
 use crate::host::state_dir::StateFiles;
+use crate::placeholders::with_owner_rights;
 use crate::policy::AbsPath;
 
 const KIND: StateFiles = StateFiles { folder: Layers::MOUNT_FILES, max_bytes: 0 };
@@ -41,7 +42,7 @@ pub(super) fn place(host: &Host, compiled: &Compiled) -> MountFiles {
     let folder = layers.mount_files();
     let make = |folder: &AbsPath| DirBuilder::new().recursive(true).mode(0o700).create(host.real(folder));
     let made = make(&folder).and_then(|()| match layers.has_private {
-        false if compiled.decisions.get(&private).is_some() => make(&private),
+        false if compiled.decisions.get(&private).is_some() => with_owner_rights(|| make(&private)),
         _ => Ok(()),
     });
     let is_writable =

@@ -69,7 +69,7 @@ pub fn put_up(host: &Host, compiled: &Compiled, argv: &Argv) -> Result<ActivePla
 
 /// Runs `work` with a umask that leaves the owner all rights. Without them, the user could not
 /// remove the placeholders, and the user's git could not read them.
-fn with_owner_rights<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn with_owner_rights<T>(work: impl FnOnce() -> T) -> T {
     let before = umask(Mode::empty());
     umask(before.difference(Mode::RWXU));
     let done = work();

@@ -5,6 +5,7 @@
 
 mod formats;
 mod host_file;
+mod kept;
 mod keys;
 mod merge;
 mod report;
@@ -17,11 +18,13 @@ use crate::compile::placeholder::content_of_missing;
 use crate::compile::plan::{PlannedLink, View};
 use crate::diagnostic::{Diagnostics, reason};
 use crate::host::{Host, Session};
+use crate::placeholders::with_owner_rights;
 use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
 use formats::{Changes, Entries, Format, FormatError, GitProgram, Key, Values};
 use host_file::HostFile;
+pub use kept::{KeptChange, KeptCopy, forget, kept_copies};
 use store::{About, Copy, HeldFile, Store};
 
 /// At most so many keys of one file reach the host at the end of a run: git is started for each.
@@ -45,6 +48,10 @@ pub struct PrivateRun {
 
 /// Brings the copies of all private files up to date with the host.
 pub fn prepare(host: &Host, session: &Session, compiled: &Compiled) -> Result<PrivateRun, PrivateError> {
+    with_owner_rights(|| prepare_copies(host, session, compiled))
+}
+
+fn prepare_copies(host: &Host, session: &Session, compiled: &Compiled) -> Result<PrivateRun, PrivateError> {
     let links = &compiled.plan.links;
     let mut run = PrivateRun::default();
     let Some(first) = links.first() else { return Ok(run) };
@@ -67,6 +74,10 @@ pub fn prepare(host: &Host, session: &Session, compiled: &Compiled) -> Result<Pr
 impl PrivateRun {
     /// Takes the listed keys over to the host, and reports the other changes.
     pub fn finish(&mut self, host: &Host, session: &Session, compiled: &Compiled, said: &mut Diagnostics) {
+        with_owner_rights(|| self.finish_copies(host, session, compiled, said));
+    }
+
+    fn finish_copies(&mut self, host: &Host, session: &Session, compiled: &Compiled, said: &mut Diagnostics) {
         let Some(first) = compiled.plan.links.first() else { return };
         let store = match Store::open(host, &compiled.layers) {
             Ok(store) => store,
@@ -155,14 +166,16 @@ impl Sync<'_> {
             self.store.write(path, &text)?;
         }
         if base.as_deref() != Some(host) {
-            self.store.note(&self.about(path), host)?;
+            self.store.note(&self.about(link), host)?;
         }
         Ok(())
     }
 
-    fn about(&self, path: &AbsPath) -> About {
-        let project = self.compiled.layers.project.root.clone();
-        self.store.about(path).unwrap_or(About { path: path.clone(), project, reported: Vec::new() })
+    fn about(&self, link: &PlannedLink) -> About {
+        let (path, project) = (link.path.clone(), self.compiled.layers.project.root.clone());
+        let format = Format::of(link.file.format, &path);
+        let reported = self.store.about(&path).map(|about| about.reported).unwrap_or_default();
+        About { path, project, format, reported }
     }
 
     /// A text of the host that cannot be parsed is one value.
@@ -182,7 +195,10 @@ impl Sync<'_> {
         let copy = match self.store.read(path)? {
             Copy::Text(copy) => copy,
             Copy::Missing => return Ok(()),
-            Copy::Unfit(why) => return Ok(self.set_aside(path, why, said)),
+            Copy::Unfit(why) => {
+                self.set_aside(path, why, said);
+                return Ok(());
+            }
         };
         let Some(base) = self.store.base(path)?.filter(|base| *base != copy) else { return Ok(()) };
         let file = self.host_file(link)?;
@@ -190,7 +206,8 @@ impl Sync<'_> {
         let host = file.as_ref().map_or(missing, |file| &file.text);
         let format = self.format(link, &[&base, host]);
         let Ok(inside) = format.read(&copy) else {
-            return Ok(self.set_aside(path, &FormatError::Syntax.to_string(), said));
+            self.set_aside(path, &FormatError::Syntax.to_string(), said);
+            return Ok(());
         };
         let entries = |text| format.read(text).unwrap_or_default();
         let (was, outside) = (entries(&base), entries(host));
@@ -204,7 +221,7 @@ impl Sync<'_> {
                 Err(e) => said.push(report::not_written(path, &e)),
             }
         }
-        self.report(path, format, kept, said)
+        self.report(link, format, kept, said)
     }
 
     /// Replaces the host's file by one with these changes.
@@ -233,8 +250,9 @@ impl Sync<'_> {
     }
 
     /// Reports each change once.
-    fn report(&self, path: &AbsPath, format: Format, kept: Changes, said: &mut Diagnostics) -> io::Result<()> {
-        let mut about = self.about(path);
+    fn report(&self, link: &PlannedLink, format: Format, kept: Changes, said: &mut Diagnostics) -> io::Result<()> {
+        let path = &link.path;
+        let mut about = self.about(link);
         let hashes: Vec<String> = kept.iter().map(hash).collect();
         let fresh = kept.into_iter().zip(&hashes).filter(|(_, hash)| !about.reported.contains(hash));
         let fresh: Changes = fresh.map(|(change, _)| change).collect();

@@ -28,6 +28,8 @@ use crate::policy::AbsPath;
 use crate::policy::private::copy_id;
 use crate::sys::ablate::{self, Mitigation};
 
+use super::formats::Format;
+
 /// The largest private file, on the host and as a copy.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
 
@@ -53,6 +55,7 @@ pub(super) struct Store {
 pub(super) struct About {
     pub path: AbsPath,
     pub project: AbsPath,
+    pub format: Format,
     /// Changes that were reported, each as the SHA-256 of key and values.
     #[serde(default)]
     pub reported: Vec<String>,
@@ -72,6 +75,27 @@ impl Store {
         let folder = host.real(&layers.private_folder());
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         KIND.open_folder(host, &layers.state)?;
+        Self::at(folder)
+    }
+
+    /// Opens the folders of all projects. Without any there are none.
+    pub(super) fn all(host: &Host, state: &AbsPath) -> io::Result<Vec<Self>> {
+        match KIND.open_folder(host, state) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        let mut folders = Vec::new();
+        for entry in fs::read_dir(host.real(&state.child(KIND.folder)))? {
+            let folder = entry?.path();
+            if folder.join("lock").exists() {
+                folders.push(folder);
+            }
+        }
+        folders.sort();
+        folders.into_iter().map(Self::at).collect()
+    }
+
+    fn at(folder: PathBuf) -> io::Result<Self> {
         let lock = open_lock(&folder.join("lock"))?;
         flock(&lock, FlockOperation::LockExclusive)?;
         let copies = folder.join("copies");
@@ -99,6 +123,31 @@ impl Store {
 
     pub(super) fn about(&self, path: &AbsPath) -> Option<About> {
         serde_json::from_slice(&fs::read(self.folder.join(copy_id(path)).join(ABOUT)).ok()?).ok()
+    }
+
+    /// Our notes on all private files, sorted by path.
+    pub(super) fn all_about(&self) -> io::Result<Vec<About>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let text = fs::read(entry?.path().join(ABOUT));
+            all.extend(text.ok().and_then(|text| serde_json::from_slice::<About>(&text).ok()));
+        }
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(all)
+    }
+
+    /// Drops a copy and our notes on it. What the command left in its place is moved out of its
+    /// sight first.
+    pub(super) fn forget(&self, path: &AbsPath) -> io::Result<()> {
+        let gone = |removed: io::Result<()>| match removed {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        // Without the notes, the next run starts with the host's file whatever is left here.
+        gone(fs::remove_dir_all(self.folder.join(copy_id(path))))?;
+        gone(self.set_aside(path).map(|_| ()))?;
+        let aside = self.folder.join(ASIDE).join(copy_id(path));
+        gone(fs::remove_file(&aside).or_else(|_| fs::remove_dir_all(&aside)))
     }
 
     /// Notes the host's file, once the copy has its changes.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use agent_sandbox::compile::request::Request;
@@ -9,7 +10,7 @@ use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::policy::sha256;
 use agent_sandbox::private;
 
-use crate::support::{Tree, abs, session};
+use crate::support::{Place, Tree, abs, session, stderr};
 use crate::{compiled, rendered, tree};
 
 cases! {
@@ -33,6 +34,16 @@ cases! {
         None,
         "[core]\n\tbare = false\n[branch \"x\"]\n\tdescription = y\n",
     );
+
+    PrivateFailed copies_in_a_folder_of_others_are_not_read {
+        let place = Place::in_tmp();
+        let folder = place.home().join(".local/state/agent-sandbox/private");
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        place.give_away();
+        let output = place.agent_sandbox().args(["private", "list"]).output().unwrap();
+        stderr(&output).replace(place.path().to_str().unwrap(), "/PLACE")
+    };
 
     PrivateUnavailable without_the_guard_it_is_read_only {
         let request = Request { no_guard: true, ..Request::default() };

@@ -80,7 +80,7 @@ impl Facts {
     }
 
     fn look_at_files(&mut self, host: &Host, root: &AbsPath) {
-        let mut linters: Vec<Linter> = KINDS.iter().filter_map(|kind| Linter::of(kind)).collect();
+        let mut linters: Vec<Linter> = KINDS.iter().filter_map(Linter::of).collect();
         let mut tracked = TrackedFiles::new(host);
         let mut nearest: [Option<(usize, AbsPath)>; KINDS.len()] = Default::default();
         let is_whole = walk(

@@ -83,7 +83,8 @@ pub struct Filesystem {
     pub exclude: Vec<Entry>,
 
     /// Files of which the command changes a copy, which is kept for this project. The host's file
-    /// is read-only, and nothing of the copy reaches it. Default: none besides those of the presets.
+    /// is read-only, and nothing of the copy reaches it. Default: none besides those of the
+    /// presets.
     pub private: Vec<Entry>,
 
     /// Which `/tmp` the command sees. Default: `"private"`.

@@ -50,7 +50,7 @@ impl GitProgram {
             match values.as_slice() {
                 [one] => self.run(file, "--replace-all", &[key, value(one)])?,
                 all => {
-                    self.run(file, "--unset-all", &[key.clone()])?;
+                    self.run(file, "--unset-all", std::slice::from_ref(&key))?;
                     all.iter().try_for_each(|one| self.run(file, "--add", &[key.clone(), value(one)]))?;
                 }
             }

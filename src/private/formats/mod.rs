@@ -10,6 +10,8 @@ use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::policy::private::FileFormat;
 use crate::policy::{AbsPath, escape_for_display};
 
@@ -45,7 +47,8 @@ pub(crate) type Entries = BTreeMap<Key, Values>;
 /// Keys with their new values.
 pub(crate) type Changes = Vec<(Key, Values)>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
     Git,
     Toml,
