@@ -30,6 +30,7 @@ pub(crate) mod long_path;
 pub mod mountinfo;
 pub(crate) mod nofollow;
 pub(crate) mod open_dir;
+pub(crate) mod passwd;
 mod read;
 pub mod session;
 pub(crate) mod state_dir;
