@@ -118,7 +118,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         eprint!("{}", render(&Diagnostics::from_iter([refusal]), Format::Text { color: false }));
         return ExitCode::from(exit_code::OWN_FAILURE);
     }
-    signals::survive_file_limit();
+    signals::ignore_sigxfsz();
     let arguments = match args::parse(&args) {
         Ok(arguments) => arguments,
         Err(error) => return answer::usage(&error),
