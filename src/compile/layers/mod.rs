@@ -48,6 +48,13 @@ pub struct Project {
     pub git_nested: git::NestedRepositories,
 }
 
+impl Project {
+    /// The path that a built-in preset writes as `~/…`.
+    pub(crate) fn in_home(&self, written: &str) -> AbsPath {
+        self.home.join(written.trim_start_matches("~/"))
+    }
+}
+
 /// One source of rules and settings.
 #[derive(Clone, Debug)]
 pub struct Layer {
