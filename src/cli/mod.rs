@@ -47,7 +47,7 @@ use output::Output;
 pub use show::{Folding, text as shown};
 pub use style::Paint;
 
-/// In bytes. A fourth of it suffices.
+/// The smallest stack to start with, in bytes. A fourth of it suffices.
 const SMALLEST_STACK: u64 = 1 << 20;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.

@@ -189,8 +189,8 @@ impl OpenDir {
         Ok(made)
     }
 
-    /// Makes a new file, open for writing and for `access`. The owner has the rights of `mode`,
-    /// whatever the umask is.
+    /// Makes a new file, open for `access`. The owner has the rights of `mode`, whatever the umask
+    /// is.
     pub(crate) fn make_file(&self, name: impl AsRef<OsStr>, access: OFlags, mode: Mode) -> io::Result<File> {
         let flags = FILE | OFlags::CREATE | OFlags::EXCL | access;
         let made = openat(&self.descriptor, entry(&name)?, flags, mode)?;
