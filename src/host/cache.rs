@@ -40,7 +40,7 @@ pub(crate) struct Found {
 }
 
 impl Folder {
-    /// The known answer for `name`, or else that of `look`, which is then known. Errors are not kept.
+    /// The known answer for `name`, or else that of `look`, which is kept. Errors are not kept.
     pub(crate) fn answer(
         &mut self,
         name: &OsStr,
