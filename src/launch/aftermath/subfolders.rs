@@ -2,8 +2,9 @@
 //! by itself, but editors look for repositories there, and people go there.
 
 use std::collections::BTreeSet;
+use std::io;
 
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::git::nested;
 use crate::host::{FileKind, Host};
 use crate::policy::path::AbsPath;
@@ -24,13 +25,23 @@ impl SubfoldersWatch {
             nested::repository_in(host, folder).is_ok_and(|found| found.is_some())
                 || has_head(host, folder).unwrap_or(false)
         };
-        Self { root: root.clone(), known: subfolders(host, root).filter(is_repository).collect() }
+        let known = subfolders(host, root).unwrap_or_default().into_iter().filter(is_repository).collect();
+        Self { root: root.clone(), known }
     }
 
     /// Reports each new one that could make git run something, unless it was moved aside.
     pub(super) fn finish(&self, held: &mut Held) {
         let host = held.host;
-        for folder in subfolders(host, &self.root).filter(|folder| !self.known.contains(folder)) {
+        let folders = match subfolders(host, &self.root) {
+            Ok(folders) => folders,
+            Err(e) => {
+                let message =
+                    format!("repositories that this run made in `{}` are not known: {}", self.root, reason(&e));
+                let help = "make the folder readable again, and look for new repositories before you enter it";
+                return held.said.push(Diagnostic::new(Code::PlantedRepository, message).help(help));
+            }
+        };
+        for folder in folders.into_iter().filter(|folder| !self.known.contains(folder)) {
             let doubts = match nested::repository_in(host, &folder) {
                 Ok(Some(found)) => doubts_about(host, &found),
                 Ok(None) if has_head(host, &folder).unwrap_or(true) => doubts_about_settings(host, &folder, &folder),
@@ -48,7 +59,7 @@ impl SubfoldersWatch {
     }
 }
 
-fn subfolders(host: &Host, root: &AbsPath) -> impl Iterator<Item = AbsPath> {
-    let entries = host.read_dir(root).unwrap_or_default().into_iter();
-    entries.filter(|entry| entry.kind == FileKind::Directory).map(|entry| root.child(&entry.name))
+fn subfolders(host: &Host, root: &AbsPath) -> io::Result<Vec<AbsPath>> {
+    let entries = host.read_dir(root)?.into_iter();
+    Ok(entries.filter(|entry| entry.kind == FileKind::Directory).map(|entry| root.child(&entry.name)).collect())
 }

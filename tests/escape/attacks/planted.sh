@@ -125,9 +125,11 @@ bare-commondir)
     printf '[core]\n\tbare = false\n\tworktree = %s\n' "$PWD" >config.worktree
     ;;
 beside) evil new ;;
+beside-closed) evil new && chmod 300 . ;;
 assumed) git update-index --assume-unchanged file && echo evil >file ;;
 skipped) git update-index --skip-worktree file && echo evil >file ;;
 hooks-link) rm -f .git/hooks && mkdir .git/hooks && cp evil.sh .git/hooks/pre-commit ;;
+folder-of-hooks-link) mv tools old && mkdir -p evil/hooks && cp evil.sh evil/hooks/pre-commit && ln -s evil tools ;;
 program-link) rm -f tool && cp evil.sh tool ;;
 module)
     git clone -q --bare "$(git config -f .gitmodules submodule.sub.url)" .git/modules/sub
