@@ -60,7 +60,7 @@ fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
 fn project(host: &Host, session: &Session, request: &Request) -> Result<Project, Diagnostic> {
     let request = Request { no_project_config: true, ..request.clone() };
     let mut diagnostics = Diagnostics::default();
-    let layers = layers::discover(host, session, &request, &mut diagnostics);
+    let layers = layers::discover(&host.with_cache(), session, &request, &mut diagnostics);
     layers.map(|layers| layers.project).ok_or_else(|| {
         diagnostics
             .first_error()

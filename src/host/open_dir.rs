@@ -101,12 +101,13 @@ impl OpenDir {
         }
     }
 
-    /// Whether an entry is, or leads to, a directory that this process may search.
+    /// Whether an entry is, or leads to, a directory that this process may search. A link in
+    /// `/proc` leads each process elsewhere, and is not followed.
     pub(crate) fn leads_to_directory(&self, name: impl AsRef<OsStr>) -> bool {
         let Ok(name) = entry(&name) else { return false };
-        let is_directory = statat(&self.descriptor, name, AtFlags::empty())
-            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
-        is_directory && self.may_execute(name)
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat2(&self.descriptor, name, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
+        opened.is_ok_and(|descriptor| Self { descriptor }.is_searchable())
     }
 
     /// Whether this process may execute an entry, or search it. A symlink is followed.

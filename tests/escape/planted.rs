@@ -37,6 +37,8 @@ for_everybody!("nested-repositories":
     replacing_the_link_to_the_hooks,
     replacing_the_link_to_a_program,
     replacing_the_folder_of_the_link_to_the_hooks,
+    planting_one_that_each_process_finds_elsewhere,
+    changing_one_that_an_earlier_run_made,
 );
 for_user!("nested-repositories": planting_one_in_a_project_that_cannot_be_listed);
 for_everybody!("git-preset,nested-repositories": replacing_a_link_to_hooks_that_are_not_there);
@@ -178,6 +180,18 @@ fn replacing_the_link_to_a_program(scene: &Scene) -> Verdict {
     scene.host(&["sh", "-c", "chmod 755 tools/program; ln -s tools/program tool"]);
     scene.host(&["git", "config", "core.fsmonitor", "./tool"]);
     judged(scene, &[], &["program-link"], &COMMIT)
+}
+
+fn planting_one_that_each_process_finds_elsewhere(scene: &Scene) -> Verdict {
+    repository(scene);
+    judged(scene, &[], &["by-proc"], &COMMIT)
+}
+
+fn changing_one_that_an_earlier_run_made(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.attack("planted.sh", &["clean-beside"]).completed();
+    let said = scene.attack("planted.sh", &["evil-beside"]).completed().err;
+    Verdict::broken_if(!said.contains("the repository `new` has, since this run, `core.fsmonitor`"), said)
 }
 
 fn replacing_the_folder_of_the_link_to_the_hooks(scene: &Scene) -> Verdict {
