@@ -9,40 +9,52 @@
 //!
 //! The guard is the program `agent-sandbox`. It is looked for on PATH; [`Sandbox::guard`] names
 //! another one. A process has one run at a time: others wait. A run blocks the signals of the
-//! calling thread, makes the process a subreaper, and marks its file descriptors close-on-exec.
+//! calling thread, makes the process a subreaper, marks its file descriptors close-on-exec, and
+//! raises its limit of open files.
 
 #![warn(unreachable_pub)]
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 // The rooms, in the order of their imports: a room imports only rooms above it. `model` imports
-// `policy` alone. tests/docs/rooms.rs holds this order. They are public for the tests of this
-// repository alone.
-#[doc(hidden)]
-pub mod audit;
-#[doc(hidden)]
-pub mod cli;
-#[doc(hidden)]
-pub mod compile;
-#[doc(hidden)]
-pub mod diagnostic;
-#[doc(hidden)]
-pub mod guard;
-#[doc(hidden)]
-pub mod host;
-#[doc(hidden)]
-pub mod launch;
-#[doc(hidden)]
-pub mod model;
-#[doc(hidden)]
-pub mod placeholders;
+// `policy` alone. tests/docs/rooms.rs holds this order. Blank lines keep rustfmt from sorting them.
+// They are public for the tests of this repository alone.
 #[doc(hidden)]
 pub mod policy;
+
+#[doc(hidden)]
+pub mod diagnostic;
+
 #[doc(hidden)]
 pub mod private;
 #[doc(hidden)]
 pub mod sys;
+
+#[doc(hidden)]
+pub mod host;
+
+#[doc(hidden)]
+pub mod compile;
+
 #[doc(hidden)]
 pub mod trust;
+
+#[doc(hidden)]
+pub mod placeholders;
+
+#[doc(hidden)]
+pub mod guard;
+
+#[doc(hidden)]
+pub mod launch;
+
+#[doc(hidden)]
+pub mod model;
+
+#[doc(hidden)]
+pub mod audit;
+
+#[doc(hidden)]
+pub mod cli;
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};

@@ -48,7 +48,7 @@ use output::Output;
 pub use show::{Folding, text as shown};
 pub use style::Paint;
 
-/// In bytes. A fourth of it suffices.
+/// The smallest stack to start with, in bytes. A fourth of it suffices.
 const SMALLEST_STACK: u64 = 1 << 20;
 
 /// The calling process, as if it had been started in `cwd`. This executable is agent-sandbox.
@@ -61,7 +61,7 @@ fn session(cwd: Option<&Path>) -> Result<Session, Diagnostic> {
 fn project(host: &Host, session: &Session, request: &Request) -> Result<Project, Diagnostic> {
     let request = Request { no_project_config: true, ..request.clone() };
     let mut diagnostics = Diagnostics::default();
-    let layers = layers::discover(host, session, &request, &mut diagnostics);
+    let layers = layers::discover(&host.with_cache(), session, &request, &mut diagnostics);
     layers.map(|layers| layers.project).ok_or_else(|| {
         diagnostics
             .first_error()
@@ -119,7 +119,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         eprint!("{}", render(&Diagnostics::from_iter([refusal]), Format::Text { color: false }));
         return ExitCode::from(exit_code::OWN_FAILURE);
     }
-    signals::survive_file_limit();
+    signals::ignore_sigxfsz();
     let arguments = match args::parse(&args) {
         Ok(arguments) => arguments,
         Err(error) => return answer::usage(&error),

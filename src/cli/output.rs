@@ -25,7 +25,7 @@ use super::style::Paint;
 /// The number of findings of a report on a terminal, and of their details together.
 const MOST_FINDINGS: usize = 20;
 const MOST_DETAILS: usize = 100;
-/// Of a line. A path alone may have four thousand bytes.
+/// The number of characters of a line. A path alone may have four thousand bytes.
 const MOST_CHARACTERS: usize = 400;
 
 /// The time that a reader may take for each [`PIECE`].
@@ -138,7 +138,7 @@ impl Output {
         };
         let limits = if ablate::is_off(Mitigation::BoundedReports) { Limits::NONE } else { limits };
         let text = render_within(said, self.format, &limits);
-        let may_be_hidden = !self.is_json() && is_clever_terminal() && !ablate::is_off(Mitigation::TerminalReset);
+        let may_be_hidden = !self.is_json() && stderr_takes_escapes() && !ablate::is_off(Mitigation::TerminalReset);
         write_bounded(if may_be_hidden { VISIBLE.to_owned() + &text } else { text })
     }
 
@@ -171,7 +171,7 @@ impl Output {
 }
 
 /// Whether standard error is a terminal that understands escape sequences.
-fn is_clever_terminal() -> bool {
+fn stderr_takes_escapes() -> bool {
     let understands = |term: std::ffi::OsString| !term.is_empty() && term != "dumb";
     io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(understands)
 }

@@ -88,7 +88,7 @@ codes! {
     UnplacedSocket = "unplaced-socket", Warning, "A service listens on a name that only its own process can place.";
     WritableExecutable = "writable-executable", Warning, "We ourselves lie where the command can write.";
     DanglingLink = "dangling-link", Warning, "A preset blocks a path at which a symlink leads to nothing.";
-    PlaceholdersOff = "placeholders-off", Error,
+    PlaceholdersOff = "placeholders-off", Warning,
         "Placeholders of presets cannot be put up, because our state folder cannot be written.";
     PlaceholderFailed = "placeholder-failed", Error, "A path that a rule blocks cannot be blocked.";
     ExcludedCwd = "excluded-cwd", Error, "The working directory would be hidden.";

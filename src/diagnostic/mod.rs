@@ -31,7 +31,7 @@ pub struct Diagnostic {
     pub is_note: bool,
 }
 
-/// What would make the message too long.
+/// Lines and paths that would make the message too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Details {
     /// One line each.

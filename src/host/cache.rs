@@ -40,7 +40,7 @@ pub(crate) struct Found {
 }
 
 impl Folder {
-    /// The answer that was given for `name`, or else that of `look`. An error is no answer.
+    /// The known answer for `name`, or else that of `look`, which is kept. Errors are not kept.
     pub(crate) fn answer(
         &mut self,
         name: &OsStr,

@@ -18,7 +18,7 @@ use rustix::fs::{Access, AtFlags, FileType, access, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, places};
 
 mod cache;
 mod dir;
@@ -30,6 +30,7 @@ pub(crate) mod long_path;
 pub mod mountinfo;
 pub(crate) mod nofollow;
 pub(crate) mod open_dir;
+pub(crate) mod passwd;
 mod read;
 pub mod session;
 pub(crate) mod state_dir;
@@ -179,7 +180,8 @@ impl Host {
                 names = found.names;
                 continue;
             }
-            if links.len() == MAX_LINKS {
+            // A link in `/proc` leads each process elsewhere, such as `/proc/self/cwd`.
+            if links.len() == MAX_LINKS || at.starts_with(places::PROC) {
                 return Err(Errno::LOOP.into());
             }
             let reached = Reached::open(self.reached(at))?;

@@ -101,12 +101,13 @@ impl OpenDir {
         }
     }
 
-    /// Whether an entry is, or leads to, a directory that this process may search.
+    /// Whether an entry is, or leads to, a directory that this process may search. A link in
+    /// `/proc` leads each process elsewhere, and is not followed.
     pub(crate) fn leads_to_directory(&self, name: impl AsRef<OsStr>) -> bool {
         let Ok(name) = entry(&name) else { return false };
-        let is_directory = statat(&self.descriptor, name, AtFlags::empty())
-            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir());
-        is_directory && self.may_execute(name)
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat2(&self.descriptor, name, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
+        opened.is_ok_and(|descriptor| Self { descriptor }.is_searchable())
     }
 
     /// Whether this process may execute an entry, or search it. A symlink is followed.
@@ -189,8 +190,8 @@ impl OpenDir {
         Ok(made)
     }
 
-    /// Makes a new file, open for writing and for `access`. The owner has the rights of `mode`,
-    /// whatever the umask is.
+    /// Makes a new file, open for `access`. The owner has the rights of `mode`, whatever the umask
+    /// is.
     pub(crate) fn make_file(&self, name: impl AsRef<OsStr>, access: OFlags, mode: Mode) -> io::Result<File> {
         let flags = FILE | OFlags::CREATE | OFlags::EXCL | access;
         let made = openat(&self.descriptor, entry(&name)?, flags, mode)?;

@@ -1,5 +1,5 @@
-//! The means of this machine: bwrap, and the protections of its kernel. Everything depends on
-//! bwrap, so it must not be one that a sandboxed command can have planted.
+//! Finds bwrap and the protections of the kernel. Everything depends on bwrap, so it must not be
+//! one that a sandboxed command can have planted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -83,7 +83,7 @@ pub fn is_inside(host: &Host) -> bool {
     fs::symlink_metadata(host.real(&places::at(places::MARKER))).is_ok()
 }
 
-/// Looks what this machine has to carry out the policy.
+/// Finds bwrap and all that this machine has to carry out the policy.
 pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Machine, Diagnostic> {
     let bwrap = find(host, session, compiled)?;
     // A start with the guard does not need this flag, and the supervisor explains a failure.

@@ -50,7 +50,7 @@ pub(super) fn bwrap_command(argv: &Argv, more: Vec<(OwnedFd, RawFd)>, streams: &
     if argv.pre_exec.scope {
         landlock::restrict_scopes_of(&mut bwrap)?;
     }
-    signals::give_back_file_limit(&mut bwrap);
+    signals::restore_sigxfsz(&mut bwrap);
     fd::pass(&mut bwrap, &argv.data, more)?;
     streams.give(&mut bwrap)?;
     // The guard has switches, too.

@@ -110,8 +110,7 @@ impl KeptReport {
 impl KeptFinding {
     fn without_details(diagnostic: &Diagnostic) -> Self {
         let Diagnostic { code, message, help, .. } = diagnostic.clone();
-        let (notes, paths) = Default::default();
-        Self { code: code.name().to_owned(), message, notes, paths, help, left_out: 0 }
+        Self { code: code.name().to_owned(), message, notes: Vec::new(), paths: Vec::new(), help, left_out: 0 }
     }
 
     /// `None` for a code that this version does not know.

@@ -242,6 +242,10 @@ impl Sandbox {
         if said.has_errors() {
             return Err(Refusal(said));
         }
+        let is_off = |said: &&Diagnostic| said.code == Code::PlaceholdersOff;
+        if let Some(off) = said.iter().find(is_off).filter(|_| aim == Aim::Start) {
+            return Err(Diagnostic { code: Code::PlaceholderFailed, ..off.clone() }.into());
+        }
         front.tell(&said);
         earlier.told.extend(said.iter().cloned());
         let prepared = Prepared { session: session.clone(), judged, machine, argv };

@@ -10,7 +10,7 @@ use crate::policy::AbsPath;
 /// `MAX_ARGS` in bwrap's source.
 const MAX_ARGS: usize = 9_000;
 
-/// What bwrap does at a path.
+/// An operation of bwrap at a path.
 pub(super) enum BwrapOperation {
     /// `optional`: bwrap skips it if the source does not exist.
     Bind {

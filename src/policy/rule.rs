@@ -202,9 +202,8 @@ pub struct Refinements {
     /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
     /// Without any, always.
     pub in_use: Vec<String>,
-    /// Keys in this JSON file, each with a reason (`KEY: REASON`): a change is reported after the
-    /// run (SPEC R3).
-    pub report_keys: Vec<String>,
+    /// Keys in this JSON file, each with the reason to report a change after the run (SPEC R3).
+    pub report_keys: Vec<(String, String)>,
     /// A missing path is created if this program is on the caller's PATH, with `*` always (SPEC
     /// P9).
     pub create_for: Option<String>,

@@ -194,20 +194,20 @@ pub(crate) fn shield(bwrap: &mut Command, shield: Shield) {
 }
 
 /// This process ignores SIGXFSZ, and its caller does not.
-static SURVIVES_FILE_LIMIT: AtomicBool = AtomicBool::new(false);
+static IGNORES_SIGXFSZ: AtomicBool = AtomicBool::new(false);
 
 /// Makes a write beyond the caller's limit on file sizes (`ulimit -f`) an error, which can be
 /// reported, instead of the end of this process.
-pub(crate) fn survive_file_limit() {
+pub(crate) fn ignore_sigxfsz() {
     if !is_ignored(Signal::XFSZ) {
         set_action(SIGXFSZ, libc::SIG_IGN);
-        SURVIVES_FILE_LIMIT.store(true, Ordering::Relaxed);
+        IGNORES_SIGXFSZ.store(true, Ordering::Relaxed);
     }
 }
 
 /// Starts `command` with the disposition of SIGXFSZ that the caller had.
-pub(crate) fn give_back_file_limit(command: &mut Command) {
-    if SURVIVES_FILE_LIMIT.load(Ordering::Relaxed) {
+pub(crate) fn restore_sigxfsz(command: &mut Command) {
+    if IGNORES_SIGXFSZ.load(Ordering::Relaxed) {
         // SAFETY: the closure makes one system call and allocates nothing.
         unsafe {
             command.pre_exec(|| {

@@ -502,7 +502,8 @@ fn without_a_state_folder_nothing_runs_that_needs_placeholders(place: &Place) {
     write(place, place.home().join(".local/state"), "");
     fs::create_dir_all(place.home().join(".config/Code")).unwrap();
     place.give_away();
-    failed(&run(place, &["--", "sh", "-c", "touch .vscode && echo ran"]), 125, "error[placeholders-off]: `");
+    failed(&run(place, &["--", "sh", "-c", "touch .vscode && echo ran"]), 125, "error[placeholder-failed]: `");
+    succeeded(place.agent_sandbox().args(["explain", "."]).output().unwrap());
     assert!(!place.project().join(".vscode").exists());
     let output = run(place, &["--no-placeholders", "--", "sh", "-c", "touch .vscode && echo ran"]);
     let said = stderr(&output);

@@ -36,7 +36,11 @@ for_everybody!("nested-repositories":
     planting_one_in_a_subfolder_without_a_word,
     replacing_the_link_to_the_hooks,
     replacing_the_link_to_a_program,
+    replacing_the_folder_of_the_link_to_the_hooks,
+    planting_one_that_each_process_finds_elsewhere,
+    changing_one_that_an_earlier_run_made,
 );
+for_user!("nested-repositories": planting_one_in_a_project_that_cannot_be_listed);
 for_everybody!("git-preset,nested-repositories": replacing_a_link_to_hooks_that_are_not_there);
 
 macro_rules! attacks {
@@ -154,6 +158,13 @@ fn planting_one_in_a_subfolder_without_a_word(scene: &Scene) -> Verdict {
     told(scene, "beside", "`new` is a repository since this run, and has `core.fsmonitor`")
 }
 
+/// Root lists every folder.
+fn planting_one_in_a_project_that_cannot_be_listed(scene: &Scene) -> Verdict {
+    let verdict = told(scene, "beside-closed", "repositories that this run made in");
+    scene.host(&["chmod", "755", "."]);
+    verdict
+}
+
 const COMMIT: [&[&str]; 2] = [&["git", "commit", "--allow-empty", "-qm", "second"], &["git", "status"]];
 
 fn replacing_the_link_to_the_hooks(scene: &Scene) -> Verdict {
@@ -169,6 +180,26 @@ fn replacing_the_link_to_a_program(scene: &Scene) -> Verdict {
     scene.host(&["sh", "-c", "chmod 755 tools/program; ln -s tools/program tool"]);
     scene.host(&["git", "config", "core.fsmonitor", "./tool"]);
     judged(scene, &[], &["program-link"], &COMMIT)
+}
+
+fn planting_one_that_each_process_finds_elsewhere(scene: &Scene) -> Verdict {
+    repository(scene);
+    judged(scene, &[], &["by-proc"], &COMMIT)
+}
+
+fn changing_one_that_an_earlier_run_made(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.attack("planted.sh", &["clean-beside"]).completed();
+    let said = scene.attack("planted.sh", &["evil-beside"]).completed().err;
+    Verdict::broken_if(!said.contains("the repository `new` has, since this run, `core.fsmonitor`"), said)
+}
+
+fn replacing_the_folder_of_the_link_to_the_hooks(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.write("githooks/pre-commit", "#!/bin/sh\n");
+    scene.host(&["sh", "-c", "chmod 755 githooks/pre-commit; mkdir tools; ln -s ../githooks tools/hooks"]);
+    scene.host(&["git", "config", "core.hooksPath", "tools/hooks"]);
+    judged(scene, &[], &["folder-of-hooks-link"], &COMMIT)
 }
 
 /// The start is refused: no placeholder is put up through a symlink.

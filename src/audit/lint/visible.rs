@@ -181,7 +181,7 @@ pub(super) fn shared_stores(host: &Host, compiled: &Compiled, findings: &mut Vec
     let groups = builtin::get("caches-apart").map_or(&[][..], |preset| preset.groups);
     let stores = groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group.tool, entry.path)));
     for (tool, path) in stores {
-        let path = compiled.layers.project.home.join(path.trim_start_matches("~/").trim_end_matches('/'));
+        let path = compiled.layers.project.in_home(path);
         let exists = host.kind(&path).is_ok_and(|kind| kind == Some(FileKind::Directory));
         if exists && compiled.plan.view(&path) == View::HostRw {
             let message = format!("the command can write `{path}`, and {tool} links files of it into other projects");

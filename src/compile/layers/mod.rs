@@ -11,14 +11,13 @@ mod tests;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::compile::Request;
 use crate::compile::config::{self, ConfigFile, Entry};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{FileKind, Host, Resolved, Session, git};
+use crate::host::{FileKind, Host, Resolved, Session, git, passwd};
 use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -28,7 +27,6 @@ pub const PROJECT_FILE: &str = ".agent-sandbox.toml";
 /// No policy is this large; a larger file was named by mistake.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const SYSTEM_FILE: &str = "/etc/agent-sandbox/config.toml";
-const PASSWORD_FILE: &str = "/etc/passwd";
 
 /// The working directory of the command, and the project around it.
 #[derive(Clone, Debug)]
@@ -48,6 +46,13 @@ pub struct Project {
     pub git_named: git::Named,
     /// Repositories in the project besides its own.
     pub git_nested: git::NestedRepositories,
+}
+
+impl Project {
+    /// The path that a built-in preset writes as `~/…`.
+    pub(crate) fn in_home(&self, written: &str) -> AbsPath {
+        self.home.join(written.trim_start_matches("~/"))
+    }
 }
 
 /// One source of rules and settings.
@@ -219,13 +224,8 @@ fn home(host: &Host, session: &Session) -> Result<AbsPath, Diagnostic> {
 /// The home that the password file names for this user, if it is another one that the user can
 /// search. Programs that ask for it keep secrets there, too, whatever `$HOME` is.
 fn password_home(host: &Host, session: &Session, home: &AbsPath) -> Option<AbsPath> {
-    let text = host.read_regular(&AbsPath::root().join(PASSWORD_FILE), MAX_CONFIG_BYTES).ok().flatten()?;
-    let named = text.split(|byte| *byte == b'\n').find_map(|line| {
-        let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
-        let uid = std::str::from_utf8(fields.get(2)?).ok()?.parse::<u32>().ok()?;
-        (uid == session.uid).then(|| fields.get(5).copied()).flatten()
-    })?;
-    let named = AbsPath::normalize(OsStr::from_bytes(named))?;
+    let uid = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<u32>().ok();
+    let named = passwd::home_of(host, |fields| uid(fields[2]) == Some(session.uid))?;
     let found = host.resolve(named.as_path()).ok().filter(|found| found.kind == Some(FileKind::Directory))?;
     // A rule for a path that cannot be looked at would be an error.
     let is_searchable = host.resolve(found.path.child("any").as_path()).is_ok();

@@ -62,13 +62,14 @@ pub struct Argv {
     pub operations: Vec<Operation>,
     pub guard: Option<Guard>,
     pub command: Vec<OsString>,
-    /// Directories that must exist before bwrap starts, and files.
+    /// Directories to create before bwrap starts.
     pub create: Vec<AbsPath>,
+    /// Files to create before bwrap starts.
     pub new_files: Vec<NewFile>,
     /// The command's environment. bwrap is started with it and with nothing else, because
     /// `/proc/1/environ` shows bwrap's environment inside.
     pub environment: Environment,
-    /// What must stand on the host before bwrap starts, and is removed after it has ended.
+    /// They must be on the host before bwrap starts, and are removed after it has ended.
     pub placeholders: Vec<Placeholder>,
     /// Files of ours in the state folder that the arguments bind.
     pub files: Vec<MountFile>,

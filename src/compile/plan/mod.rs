@@ -24,7 +24,7 @@ pub use placeholders::check_dangling;
 pub use private::{PlannedLink, check_private};
 pub use view::View;
 
-/// What is put at a path, in bwrap's terms but without its spelling.
+/// A mount in bwrap's terms, without the spelling of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
     /// The host's file or directory of the same path.

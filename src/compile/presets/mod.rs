@@ -241,7 +241,7 @@ fn builtin_rules(preset: &BuiltinPreset, project: &Project) -> Vec<Rule> {
 fn is_refined(entry: &PresetEntry) -> bool {
     let PresetEntry { access: _, path: _, if_missing: _, except, mask, needs_parent, in_use, .. } = entry;
     let PresetEntry { report_keys, create_for, content, second_place, second_place_var, .. } = entry;
-    let has_texts = [except, in_use, report_keys].iter().any(|texts| !texts.is_empty());
+    let has_texts = [except, in_use].iter().any(|texts| !texts.is_empty()) || !report_keys.is_empty();
     let has_text = [create_for, content, second_place, second_place_var].iter().any(|text| text.is_some());
     has_texts || has_text || *mask != Mask::Denied || *needs_parent
 }
@@ -253,7 +253,7 @@ fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
         mask: entry.mask,
         needs_parent: entry.needs_parent,
         in_use: texts(entry.in_use),
-        report_keys: texts(entry.report_keys),
+        report_keys: entry.report_keys.iter().map(|(key, reason)| ((*key).into(), (*reason).into())).collect(),
         create_for: entry.create_for.map(str::to_owned),
         content: entry.content.map(str::to_owned),
         second_place: entry.second_place.map(str::to_owned),

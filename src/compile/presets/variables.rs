@@ -86,7 +86,7 @@ fn tightening(refinements: &Refinements) -> Arc<Refinements> {
 fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     let repository = project.repository.as_ref();
     let main: Vec<&AbsPath> = repository.iter().flat_map(|main| [&main.git_dir, &main.common_dir]).collect();
-    // What no mount can name is looked at after the run.
+    // The run looks at its end at git directories whose paths are too long for a mount.
     let can_be_written = |place: &AbsPath| {
         can_be_mounted(place)
             && !main.contains(&place)

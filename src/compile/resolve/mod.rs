@@ -93,8 +93,9 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
-    /// Directories to create before the start, and files.
+    /// Directories to create before the start.
     pub create: Vec<AbsPath>,
+    /// Files to create before the start.
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,
     /// Our own files under other names.

@@ -20,10 +20,7 @@ pub struct PresetVariable {
 
 /// The variables that the presets of `policy` set on this host.
 pub(crate) fn find(host: &Host, project: &Project, policy: &Policy) -> Vec<PresetVariable> {
-    let exists = |path: &str| {
-        let path = project.home.join(path.trim_start_matches("~/"));
-        host.kind(&path).is_ok_and(|kind| kind.is_some())
-    };
+    let exists = |path: &str| host.kind(&project.in_home(path)).is_ok_and(|kind| kind.is_some());
     let mut found = Vec::new();
     for preset in policy.presets.keys().filter_map(|name| builtin::get(name)) {
         for group in preset.variables {

@@ -27,7 +27,7 @@ impl Resolver<'_> {
     pub(super) fn find_second_place(&mut self, rule: &Rule, second_place: &str, source: &AbsPath, kind: FileKind) {
         let variable = rule.refinements.second_place_var.as_ref();
         let is_told = variable.is_some_and(|name| self.session.env.contains_key(name.as_ref() as &std::ffi::OsStr));
-        let written = self.project.home.join(second_place.trim_start_matches("~/"));
+        let written = self.project.in_home(second_place);
         let (Some(folder), Some(name)) = (written.parent(), written.file_name()) else { return };
         let Ok(resolved) = self.host.resolve(folder.as_path()) else { return };
         let exists = resolved.kind == Some(FileKind::Directory) || self.found.create.contains(&resolved.path);

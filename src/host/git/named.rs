@@ -34,8 +34,8 @@ pub fn named(host: &Host, repositories: &[Repository], scopes: &Scopes) -> Named
     let mut named = Named::default();
     for repository in repositories {
         let top = &repository.work_tree;
-        let (read, waiting) = Default::default();
-        let mut search = SettingsSearch { host, top, scopes, named: &mut named, read, waiting };
+        let mut search =
+            SettingsSearch { host, top, scopes, named: &mut named, read: BTreeSet::new(), waiting: Vec::new() };
         let own = [repository.common_dir.child("config"), repository.git_dir.child("config.worktree")];
         for file in scopes.files.iter().chain(&own) {
             search.waiting.push((file.clone(), file.parent().unwrap_or_else(AbsPath::root)));

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::config::{self, ConfigEntry};
-use crate::host::{Host, Session};
+use crate::host::{Host, Session, passwd};
 use crate::policy::path::AbsPath;
 
 /// Variables that hold a command.
@@ -27,10 +27,6 @@ const COMMANDS: [&str; 12] = [
 
 /// Variables that hold a folder of programs or hooks.
 const FOLDERS: [&str; 2] = ["GIT_TEMPLATE_DIR", "GIT_EXEC_PATH"];
-
-/// The user database, without which `~name` has no meaning. It is larger on no machine.
-const PASSWD: &str = "/etc/passwd";
-const LARGEST_PASSWD: u64 = 16 << 20;
 
 /// The scopes of one user. All of them count, also those that a variable turns off: each one only
 /// adds paths to protect.
@@ -87,21 +83,17 @@ impl Scopes {
         }
         // A directory service may know names that are not in the file.
         let beside = self.home.parent().map(|around| around.child(OsStr::from_bytes(name)));
-        home_of(host, name).into_iter().chain(beside).map(|home| under(&home, rest)).collect()
+        passwd::home_of(host, |fields| fields[0] == name)
+            .into_iter()
+            .chain(beside)
+            .map(|home| under(&home, rest))
+            .collect()
     }
 }
 
 /// Where the git in `folder` of the PATH is installed.
 fn prefix_of(host: &Host, folder: &Path) -> Option<AbsPath> {
     host.program(&folder.join("git"))?.path.parent()?.parent()
-}
-
-/// The home of the user `name` in the user database.
-fn home_of(host: &Host, name: &[u8]) -> Option<AbsPath> {
-    let users = host.read_regular(&AbsPath::root().join(PASSWD), LARGEST_PASSWD).ok().flatten()?;
-    let mut lines = users.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b':'));
-    let home = lines.find_map(|mut fields| (fields.next()? == name).then(|| fields.nth(4))?)?;
-    AbsPath::normalize(Path::new(OsStr::from_bytes(home)))
 }
 
 /// The settings of `GIT_CONFIG_KEY_n` and `GIT_CONFIG_PARAMETERS`. Text that git refuses gives

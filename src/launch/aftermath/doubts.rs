@@ -27,6 +27,9 @@ const HARMLESS: [(&str, &str); 8] = [
     ("extensions", "objectformat"),
 ];
 
+/// A `commondir` leads git to other settings.
+pub(super) const SETTINGS_ELSEWHERE: &str = "its settings elsewhere";
+
 pub(super) fn listed_doubts(doubts: Vec<String>) -> String {
     super::held::shortened(doubts, MOST_NAMED)
 }
@@ -64,7 +67,7 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
         Ok(None) => {}
         // This is the content of our own placeholder during another run.
         Ok(Some(text)) if text == b"./" => {}
-        Ok(Some(_)) | Err(_) => doubts.push("its settings elsewhere".to_owned()),
+        Ok(Some(_)) | Err(_) => doubts.push(SETTINGS_ELSEWHERE.to_owned()),
     }
     match read_small(host, &config).and_then(|text| config::entries(&text.unwrap_or_default())) {
         Err(_) => doubts.push("settings that cannot be read".to_owned()),

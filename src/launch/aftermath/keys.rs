@@ -15,15 +15,15 @@ const LARGEST: u64 = 64 << 20;
 
 pub(super) struct KeyWatch {
     path: AbsPath,
-    /// Patterns of keys, each with the reason to watch it: `projects.*.hooks: REASON`.
-    patterns: Vec<String>,
+    /// Patterns of keys (`projects.*.hooks`), each with the reason to watch it.
+    patterns: Vec<(String, String)>,
     before: Vec<u8>,
 }
 
 impl KeyWatch {
     /// Reads the file and does not parse it, because most runs change nothing. A file that cannot
     /// be read counts as empty, so that all that it says later is new.
-    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &[String]) -> Self {
+    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &[(String, String)]) -> Self {
         let before = host.read_regular(path, LARGEST).ok().flatten().unwrap_or_default();
         Self { path: path.clone(), patterns: patterns.to_vec(), before }
     }
@@ -54,13 +54,13 @@ impl KeyWatch {
 
 /// The keys, dotted, whose values differ, each with its reason. `*` in a pattern is any key. A
 /// missing value equals an empty one.
-fn changed<'p>(patterns: &'p [String], before: &Value, after: &Value) -> BTreeMap<String, &'p str> {
+fn changed<'p>(patterns: &'p [(String, String)], before: &Value, after: &Value) -> BTreeMap<String, &'p str> {
     let mut found = BTreeMap::new();
-    for (pattern, reason) in patterns.iter().filter_map(|pattern| pattern.split_once(": ")) {
+    for (pattern, reason) in patterns {
         let parts: Vec<&str> = pattern.split('.').collect();
         let mut differ = BTreeSet::new();
         compare(&parts, "", before, after, &mut differ);
-        found.extend(differ.into_iter().map(|key| (key, reason)));
+        found.extend(differ.into_iter().map(|key| (key, reason.as_str())));
     }
     found
 }
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn only_the_values_that_count_are_compared_and_empty_is_nothing() {
-        let patterns = ["mcpServers: programs", "projects.*.mcpServers: programs", "trusted: consent"];
-        let patterns = patterns.map(str::to_owned);
+        let patterns = [("mcpServers", "programs"), ("projects.*.mcpServers", "programs"), ("trusted", "consent")];
+        let patterns = patterns.map(|(key, reason)| (key.to_owned(), reason.to_owned()));
         let changed = |before: &Value, after: &Value| changed(&patterns, before, after);
         let before = json!({ "count": 1, "projects": { "/a": { "mcpServers": { "x": 1 } }, "/b": {} } });
         let same = json!({ "count": 2, "mcpServers": {}, "trusted": false, "projects": { "/a": { "mcpServers": { "x": 1 }, "y": 2 },

@@ -2,13 +2,13 @@
 //! can replace the link itself. It is put back after the run.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 
 use rustix::fs::FileType;
 
 use crate::compile::layers::Project;
-use crate::host::{Host, OpenDir, is_absent};
+use crate::host::{Host, OpenDir};
 use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::held::{Held, HeldReport, REMOVE_IT};
@@ -40,26 +40,39 @@ impl LinksWatch {
     /// leads git to nothing.
     pub(super) fn check(&self, held: &mut Held) {
         for (link, target) in &self.links {
-            let is_replaced = match target_of(held.host, link) {
-                Ok(now) => now.as_ref() != Some(target),
-                Err(e) => !is_absent(&e),
-            };
-            if !is_replaced || held.paths.contains(link) {
+            let Some(place) = replaced(held.host, link, target) else { continue };
+            if held.paths.contains(&place) {
                 continue;
             }
             let shown = escape_for_display(target);
             let report = HeldReport {
                 finding: format!("`{link}` led git to `{shown}`, and was replaced during this run"),
-                subject: "what stands there".to_owned(),
-                help_if_moved: "the link is back; look at what the run has put in its place",
+                subject: if place == *link { "what stands there".to_owned() } else { format!("`{place}`") },
+                help_if_moved: if place == *link { LINK_IS_BACK } else { PUT_IT_BACK },
                 help_if_not: REMOVE_IT,
             };
-            held.hold(link, report);
+            held.hold(&place, report);
             // If it could not be moved, the report has said so.
             if let Ok((folder, name)) = OpenDir::parent_of(held.host, link) {
                 let _ = folder.make_link(name, target);
             }
         }
+    }
+}
+
+const LINK_IS_BACK: &str = "the link is back; look at what the run has put in its place";
+const PUT_IT_BACK: &str = "look for the folder that the run has replaced by this link, and put it back";
+
+/// The path to move aside so that git obeys nothing in the place of `link`: the link itself, or a
+/// directory on the way to it that has become a link. `None` if the link is there, or gone.
+fn replaced(host: &Host, link: &AbsPath, target: &OsStr) -> Option<AbsPath> {
+    match target_of(host, link) {
+        Ok(now) => (now.as_deref() != Some(target)).then(|| link.clone()),
+        Err(_) => match host.resolve(link.as_path()) {
+            Ok(found) if found.kind.is_none() => None,
+            Ok(found) => Some(found.links.into_iter().next().unwrap_or_else(|| link.clone())),
+            Err(_) => Some(link.clone()),
+        },
     }
 }
 

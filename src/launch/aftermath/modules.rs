@@ -21,7 +21,8 @@ const NOT_ENTERED: [&str; 6] = ["objects", "refs", "logs", "hooks", "info", "lfs
 const CLOSED: &str = "what nobody may look at";
 
 pub(super) struct ModulesWatch {
-    folders: Vec<AbsPath>,
+    /// The git directories of the project's repository.
+    git_dirs: Vec<AbsPath>,
     /// The git directories at the start, and the doubts about each.
     known: BTreeMap<AbsPath, Vec<String>>,
 }
@@ -29,15 +30,16 @@ pub(super) struct ModulesWatch {
 impl ModulesWatch {
     pub(super) fn start(host: &Host, repository: Option<&Repository>) -> Self {
         let git_dirs = repository.map(|repository| [&repository.common_dir, &repository.git_dir]);
-        let mut folders: Vec<AbsPath> = git_dirs.iter().flatten().map(|git_dir| git_dir.child("modules")).collect();
-        folders.dedup();
-        let known = search(host, &folders);
-        Self { folders, known }
+        let mut git_dirs: Vec<AbsPath> = git_dirs.into_iter().flatten().cloned().collect();
+        git_dirs.dedup();
+        let known = search(host, &module_folders(host, &git_dirs));
+        Self { git_dirs, known }
     }
 
     /// Moves aside the git directories about which there are new doubts.
     pub(super) fn check(&self, held: &mut Held) {
-        for (git_dir, mut doubts) in search(held.host, &self.folders) {
+        let folders = module_folders(held.host, &self.git_dirs);
+        for (git_dir, mut doubts) in search(held.host, &folders) {
             if let Some(before) = self.known.get(&git_dir) {
                 doubts.retain(|doubt| !before.contains(doubt));
             }
@@ -54,10 +56,20 @@ impl ModulesWatch {
                 help_if_not: "remove it before you use `git submodule`",
             };
             // In `modules` it would still be the repository of a submodule, with another name.
-            let around = self.folders.iter().find(|folder| git_dir.is_within(folder)).and_then(AbsPath::parent);
+            let around = folders.iter().find(|folder| git_dir.is_within(folder)).and_then(AbsPath::parent);
             held.hold_in(&git_dir, &around.unwrap_or_else(AbsPath::root), "modules", report);
         }
     }
+}
+
+/// The folders in which git looks for the git directories of submodules. Each worktree has its own.
+fn module_folders(host: &Host, git_dirs: &[AbsPath]) -> Vec<AbsPath> {
+    let worktrees = git_dirs.iter().map(|git_dir| git_dir.child("worktrees"));
+    let worktrees = worktrees.flat_map(|folder| {
+        let entries = host.read_dir(&folder).unwrap_or_default().into_iter();
+        entries.map(move |entry| folder.child(&entry.name)).collect::<Vec<_>>()
+    });
+    git_dirs.iter().cloned().chain(worktrees).map(|git_dir| git_dir.child("modules")).collect()
 }
 
 /// The git directories below `tops`, and the doubts about each.

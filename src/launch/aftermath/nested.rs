@@ -55,7 +55,7 @@ impl NestedWatch {
         }
         let modules = ModulesWatch::start(host, repository.as_ref());
         let links = LinksWatch::start(host, project, can_be_replaced);
-        let subfolders = SubfoldersWatch::start(host, &project.root);
+        let subfolders = SubfoldersWatch::start(host, project);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
         Self { root: project.root.clone(), repository, known, open, work_trees, modules, links, subfolders, planted }

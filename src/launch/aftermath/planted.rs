@@ -5,7 +5,7 @@ use std::io;
 
 use crate::host::git::nested;
 use crate::host::git::{Nested, NestedRepositories};
-use crate::host::{Host, OpenDir, is_absent};
+use crate::host::{FileKind, Host, OpenDir};
 use crate::policy::path::AbsPath;
 
 use super::doubts::{doubts_about, doubts_about_settings, listed_doubts};
@@ -74,10 +74,10 @@ fn is_bare(host: &Host, folder: &AbsPath) -> io::Result<bool> {
 /// Whether `folder` has a `HEAD` that git accepts. After a run nothing else is asked for: a
 /// variable can lead git to other objects.
 pub(super) fn has_head(host: &Host, folder: &AbsPath) -> io::Result<bool> {
-    match OpenDir::open(host, folder) {
-        Ok(folder) => valid_head(&folder),
-        Err(e) if is_absent(&e) => Ok(None),
-        Err(e) => Err(e),
+    // A directory on the way may have become a link, which git follows.
+    let folder = host.resolve(folder.as_path())?;
+    if folder.kind != Some(FileKind::Directory) {
+        return Ok(false);
     }
-    .map(|head| head.is_some())
+    Ok(valid_head(&OpenDir::open(host, &folder.path)?)?.is_some())
 }

@@ -124,10 +124,20 @@ bare-commondir)
     printf '[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n' >other/config && monitor >>other/config
     printf '[core]\n\tbare = false\n\tworktree = %s\n' "$PWD" >config.worktree
     ;;
+# In the root, the pointer leads to a clean repository, and in the folder to another one.
+by-proc)
+    made clean && mv clean/.git g && made sub && mv sub/.git sub/g && monitor >>sub/g/config
+    printf 'gitdir: /proc/self/cwd/g\n' >sub/.git
+    git update-index --add --cacheinfo "160000,$(git --git-dir=g rev-parse HEAD),sub"
+    ;;
+clean-beside) made new && rm -rf new/.git/hooks ;;
+evil-beside) monitor >>new/.git/config ;;
 beside) evil new ;;
+beside-closed) evil new && chmod 300 . ;;
 assumed) git update-index --assume-unchanged file && echo evil >file ;;
 skipped) git update-index --skip-worktree file && echo evil >file ;;
 hooks-link) rm -f .git/hooks && mkdir .git/hooks && cp evil.sh .git/hooks/pre-commit ;;
+folder-of-hooks-link) mv tools old && mkdir -p evil/hooks && cp evil.sh evil/hooks/pre-commit && ln -s evil tools ;;
 program-link) rm -f tool && cp evil.sh tool ;;
 module)
     git clone -q --bare "$(git config -f .gitmodules submodule.sub.url)" .git/modules/sub

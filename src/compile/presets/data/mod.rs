@@ -106,7 +106,7 @@ pub struct PresetEntry {
     pub mask: Mask,
     pub needs_parent: bool,
     pub in_use: &'static [&'static str],
-    pub report_keys: &'static [&'static str],
+    pub report_keys: &'static [(&'static str, &'static str)],
     /// The program that needs the path to exist; `*` stands for every program.
     pub create_for: Option<&'static str>,
     pub content: Option<&'static str>,

@@ -229,7 +229,13 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
             "all",
             "names by which programs and CI services call tokens, passwords and keys",
             &[
+                "TOKEN",
+                "PASSWORD",
+                "API_KEY",
                 "*_TOKEN",
+                "*_token",
+                "*_password",
+                "*_PASS",
                 "*_SECRET",
                 "*_SECRET_KEY",
                 "*_PASSWORD",
@@ -254,7 +260,12 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
         variables(Drop, "Redis", "redis-cli, \"Host, port, password, and database\"", &["REDISCLI_AUTH"]),
         variables(Drop, "sshpass", "sshpass(1), -e", &["SSHPASS"]),
         variables(Drop, "Docker", "Docker, \"docker login\": credentials in the environment", &["DOCKER_AUTH_CONFIG"]),
-        variables(Drop, "npm", "npm-config(7): settings of a registry", &["npm_config_//*", "npm_config__auth*"]),
+        variables(
+            Drop,
+            "npm",
+            "npm-config(7): settings of a registry",
+            &["npm_config_//*", "npm_config__auth*", "NPM_CONFIG__AUTH*"],
+        ),
         variables(Drop, "Rails", "Ruby on Rails Guides, \"Securing Rails Applications\"", &["SECRET_KEY_BASE"]),
     ],
     ..BuiltinPreset::new("secrets", "keys, tokens, password stores, browser profiles and `.env` files are hidden")

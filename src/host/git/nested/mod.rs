@@ -74,7 +74,7 @@ impl Nested {
     }
 }
 
-/// An index that names submodules which cannot be told.
+/// An index whose submodules cannot all be determined.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnclearIndex {
     pub git_dir: AbsPath,
@@ -141,7 +141,7 @@ pub(crate) fn elsewhere(host: &Host, repository: &Repository, before: &[WorkTree
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkTree {
     git_dir: AbsPath,
-    /// `None` if it cannot be told.
+    /// `None` if git's list does not say where it is.
     folder: Option<AbsPath>,
 }
 
