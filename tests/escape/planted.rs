@@ -23,6 +23,7 @@ for_everybody!("nested-repositories":
     planting_one_where_the_user_is,
     planting_a_bare_one_where_the_user_is,
     planting_one_for_a_submodule_that_is_not_there,
+    planting_one_for_a_submodule_of_another_worktree,
     planting_one_deeper_than_a_path_can_name,
     planting_one_by_a_name_that_threads_alone_read,
     planting_one_in_tables_that_threads_alone_read,
@@ -75,6 +76,9 @@ const IN_IT: [&[&str]; 1] = [&["git", "-C", "folder", "status"]];
 const ELSEWHERE: [&[&str]; 1] = [&["git", "-C", "../elsewhere", "status"]];
 const UPDATE: [&[&str]; 1] = [&["git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]];
 
+const UPDATE_ELSEWHERE: [&[&str]; 1] =
+    [&["git", "-C", "../elsewhere", "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init"]];
+
 attacks!(repository, AT_THE_ROOT, DAILY:
     planting_one_under_a_name_with_a_dot = ["dot"],
     planting_one_under_a_name_that_climbs = ["climbs"],
@@ -105,6 +109,7 @@ attacks!(with_a_folder, IN_A_FOLDER, IN_IT:
     planting_a_bare_one_where_the_user_is = ["bare-root"],
 );
 attacks!(with_a_submodule_that_was_never_there, AT_THE_ROOT, UPDATE: planting_one_for_a_submodule_that_is_not_there = ["module"]);
+attacks!(with_a_submodule_and_a_worktree, AT_THE_ROOT, UPDATE_ELSEWHERE: planting_one_for_a_submodule_of_another_worktree = ["worktree-module"]);
 
 /// git reads an index of any size by several threads.
 fn read_by_threads(scene: &Scene) {
@@ -133,6 +138,11 @@ fn with_a_submodule_that_was_never_there(scene: &Scene) {
     scene.host(&["git", "commit", "-qm", "submodule"]);
     scene.host(&["git", "submodule", "--quiet", "deinit", "sub"]);
     scene.host(&["rm", "-r", ".git/modules"]);
+}
+
+fn with_a_submodule_and_a_worktree(scene: &Scene) {
+    with_a_submodule_that_was_never_there(scene);
+    scene.host(&["git", "worktree", "add", "-q", "-b", "work", "../elsewhere"]);
 }
 
 /// An attack that git cannot undo must be reported with `word`.

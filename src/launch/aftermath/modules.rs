@@ -64,12 +64,15 @@ impl ModulesWatch {
 
 /// The folders in which git looks for the git directories of submodules. Each worktree has its own.
 fn module_folders(host: &Host, git_dirs: &[AbsPath]) -> Vec<AbsPath> {
-    let worktrees = git_dirs.iter().map(|git_dir| git_dir.child("worktrees"));
-    let worktrees = worktrees.flat_map(|folder| {
-        let entries = host.read_dir(&folder).unwrap_or_default().into_iter();
-        entries.map(move |entry| folder.child(&entry.name)).collect::<Vec<_>>()
-    });
-    git_dirs.iter().cloned().chain(worktrees).map(|git_dir| git_dir.child("modules")).collect()
+    let mut folders: Vec<AbsPath> = git_dirs.iter().map(|git_dir| git_dir.child("modules")).collect();
+    for worktrees in git_dirs.iter().map(|git_dir| git_dir.child("worktrees")) {
+        match host.read_dir(&worktrees) {
+            Ok(entries) => folders.extend(entries.iter().map(|entry| worktrees.child(&entry.name).child("modules"))),
+            // If it is only closed, the search finds that it cannot be listed.
+            Err(_) => folders.push(worktrees),
+        }
+    }
+    folders
 }
 
 /// The git directories below `tops`, and the doubts about each.

@@ -139,6 +139,14 @@ skipped) git update-index --skip-worktree file && echo evil >file ;;
 hooks-link) rm -f .git/hooks && mkdir .git/hooks && cp evil.sh .git/hooks/pre-commit ;;
 folder-of-hooks-link) mv tools old && mkdir -p evil/hooks && cp evil.sh evil/hooks/pre-commit && ln -s evil tools ;;
 program-link) rm -f tool && cp evil.sh tool ;;
+worktree-module)
+    at=.git/worktrees/elsewhere/modules/sub
+    mkdir -p .git/worktrees/elsewhere/modules
+    git clone -q --bare "$(git config -f .gitmodules submodule.sub.url)" $at
+    git -C $at config core.bare false
+    mkdir -p $at/hooks && cp evil.sh $at/hooks/post-checkout
+    chmod 300 .git/worktrees
+    ;;
 module)
     git clone -q --bare "$(git config -f .gitmodules submodule.sub.url)" .git/modules/sub
     git -C .git/modules/sub config core.bare false
