@@ -94,7 +94,7 @@ fn judge(
 fn compile(host: &Host, options: &Options, output: &Output) -> Result<Compiled, CliError> {
     let session = session(options.cwd.as_deref())?;
     let judged = judge(host, (&session, &options.request()), options, output, |judged, diagnostics| {
-        audit::lint::idle_flags(host, &judged.compiled, diagnostics);
+        audit::lint::report_idle(host, &judged.compiled, diagnostics);
         diagnostics.extend(judged.warning(host));
     });
     judged.map(|judged| judged.compiled).ok_or(CliError::Reported)

@@ -73,7 +73,7 @@ impl FrontEnd for Terminal<'_> {
         if self.options.debug {
             self.output.debug(&debug::stages(&judged.compiled, judged.widening.as_ref()));
         }
-        lint::idle_flags(self.host, &judged.compiled, said);
+        lint::report_idle(self.host, &judged.compiled, said);
     }
 
     fn lowered(&mut self, Prepared { judged, machine, argv, .. }: &Prepared) {

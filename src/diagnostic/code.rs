@@ -80,7 +80,7 @@ codes! {
     ReadOnlyDevice = "read-only-device", Error, "A device node that a mount cannot make read-only.";
     ProtectedPath = "protected-path", Error, "A rule that would open our own configuration or state.";
     AmbiguousPattern = "ambiguous-pattern", Warning, "A pattern that is also the name of an existing file.";
-    LiteralPath = "literal-path", Warning, "A path with a variable or a name of a home in it, which stand for nothing.";
+    LiteralPath = "literal-path", Error, "A path with a variable or a name of a home in it, which stand for nothing.";
     WritableLink = "writable-link", Error, "Something would be opened through a symlink that the command can replace.";
     HiddenTarget = "hidden-target", Error, "A symlink leads to something hidden, which the rule would open.";
     ReplaceableLink = "replaceable-link", Warning, "A protection hangs on a symlink that the command can replace.";

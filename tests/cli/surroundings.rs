@@ -210,6 +210,27 @@ fn a_flag_that_does_nothing_is_pointed_out_once() {
         "{closed}"
     );
     assert_eq!(said(&["-q", "--exclude", "secrts", "--", "true"]), "");
-    let literal = said(&["--exclude", "$HOME/x", "--", "true"]);
-    assert!(literal.starts_with("warning[literal-path]") && !literal.contains("unused-rule"), "{literal}");
+    let literal = run(&place, ["--exclude", "$HOME/x", "--", "true"]);
+    assert_eq!((literal.code, literal.codes()), (Some(125), vec!["literal-path"]));
+}
+
+#[test]
+fn a_path_of_the_projects_file_that_looks_misspelled_is_pointed_out() {
+    let place = Place::in_tmp();
+    place.write("home/code/project/deploy/keys/key", "");
+    place.write("home/code/project/.env.local", "");
+    let said = |list: &str| {
+        place.write("home/code/project/.agent-sandbox.toml", &format!("[filesystem]\n{list}\n"));
+        let ran = run(&place, ["--", "true"]);
+        assert_eq!(ran.code, Some(0), "{list}: {}", ran.err);
+        ran.err
+    };
+    for (path, meant) in [("deplo/keys", "deploy/keys"), ("deploy/kyes", "deploy/keys"), (".env.locl", ".env.local")] {
+        let err = said(&format!("exclude = [{path:?}]"));
+        assert!(err.starts_with(&format!("warning[unused-rule]: `{path}` does not exist")), "{err}");
+        assert!(err.contains(&format!("= help: did you mean `{meant}`?")), "{err}");
+    }
+    for silent in ["exclude = ['elsewhere']", "rw = ['deplo']", "exclude = ['deplo*']", "exclude = ['x']"] {
+        assert_eq!(said(silent), "", "{silent}");
+    }
 }

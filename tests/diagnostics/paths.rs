@@ -81,6 +81,8 @@ cases! {
     LiteralPath a_folder_with_the_name_of_a_home_is_created project(
         "[filesystem]\nrw = [{ path = \"~ada/work\", if-missing = \"create\" }]\n",
     );
+    LiteralPath another_variable_is_not_expanded project("[filesystem]\nro = [\"$WORK/data\"]\n");
+    LiteralPath a_variable_names_no_socket project("sockets = [\"$SSH_AUTH_SOCK\"]\n");
     LiteralPath a_home_in_braces_is_not_expanded project("[filesystem]\nexclude = [\"{~/.ssh,~/.aws}\"]\n");
 
     HiddenTarget what_is_hidden_is_not_opened_by_way_of_a_link {

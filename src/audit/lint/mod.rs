@@ -16,7 +16,7 @@ use crate::compile::presets::builtin;
 use crate::compile::{Compiled, plan};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use crate::host::{DirEntry, FileKind, Host};
-use crate::policy::{AbsPath, Origin};
+use crate::policy::{AbsPath, LayerKind, Origin};
 
 /// The codes of `lint` itself, besides those of the stages.
 pub const CODES: [Code; 14] = [
@@ -121,18 +121,19 @@ pub fn idle_rules(compiled: &Compiled) -> usize {
     rules::written(compiled).filter(|rule| rules::is_idle(compiled, rule)).count()
 }
 
-/// Reports flags that protect or open nothing.
-pub fn idle_flags(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
-    for rule in rules::written(compiled) {
-        let is_flag = matches!(rule.origin, Origin::Flag { .. });
-        let is_said = || said.iter().any(|said| said.origin.as_ref() == Some(&rule.origin));
-        if is_flag
-            && rules::is_idle(compiled, rule)
-            && !is_said()
-            && let Some(found) = rules::idle_flag(host, compiled, rule)
-        {
-            said.push(found);
+/// Reports flags that protect or open nothing, and paths of the project's file that look
+/// misspelled.
+pub fn report_idle(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+    for rule in rules::written(compiled).filter(|rule| rules::is_idle(compiled, rule)) {
+        let is_said = |said: &Diagnostic| said.origin.as_ref() == Some(&rule.origin);
+        if said.iter().any(is_said) {
+            continue;
         }
+        said.extend(match (&rule.origin, rule.layer) {
+            (Origin::Flag { .. }, _) => rules::idle_flag(host, compiled, rule),
+            (_, LayerKind::Project) => rules::misspelled(host, compiled, rule),
+            _ => None,
+        });
     }
 }
 

@@ -9,11 +9,14 @@ use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::plan::{Purpose, View};
 use crate::compile::resolve::{self, Match};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, nearest};
 use crate::host::Host;
 use crate::policy::{AbsPath, Exactness, IfMissing, LayerKind, Origin, Rule, escape_for_display};
 
 use super::LintFinding;
+
+/// A shorter name is near to every other short name.
+const SHORTEST_MISSPELLED: usize = 3;
 
 /// Number of paths that a finding names.
 const MOST_NAMED: usize = 3;
@@ -114,6 +117,30 @@ pub(super) fn idle_flag(host: &Host, compiled: &Compiled, rule: &Rule) -> Option
     let path = absent(compiled, rule)?;
     (compiled.plan.view(path) != View::HostRw)
         .then(|| found.as_note(false).help("correct the path, or make it before the start"))
+}
+
+/// An exact rule that protects nothing, where a name that is nearly the same exists.
+pub(super) fn misspelled(host: &Host, compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
+    let meant = meant(host, absent(compiled, rule).filter(|_| rule.access.is_protective())?)?;
+    let root = &compiled.layers.project.root;
+    let shown = meant.relative_to(root).map_or_else(|| meant.to_string(), |path| escape_for_display(path.as_os_str()));
+    Some(unused(host, compiled, rule).help(format!("did you mean `{shown}`?")))
+}
+
+/// The path that exists and is spelled like `path`, which is missing.
+fn meant(host: &Host, path: &AbsPath) -> Option<AbsPath> {
+    let parent = path.parent()?;
+    let folder = if host.kind(&parent).ok()?.is_some() { parent } else { meant(host, &parent)? };
+    let name = path.file_name()?.to_str()?;
+    // In a longer path only one of the folders need be misspelled.
+    let child = folder.child(name);
+    if host.kind(&child).ok()?.is_some() {
+        return Some(child);
+    }
+    let entries = host.read_dir(&folder).ok()?;
+    let names = entries.iter().filter_map(|entry| entry.name.to_str());
+    let found = nearest(name, names).filter(|_| name.chars().count() >= SHORTEST_MISSPELLED)?;
+    Some(folder.child(found))
 }
 
 /// The missing path that an exact rule names.

@@ -71,20 +71,32 @@ impl Resolver<'_> {
     }
 
     pub(super) fn missing(&mut self, rule: &Arc<Rule>, path: AbsPath) {
-        self.warn_if_literal(rule, if rule.access.is_protective() { "protects nothing" } else { "opens nothing" });
+        self.refuse_literal(rule);
         self.found.missing.push((rule.clone(), path));
     }
 
-    /// Warns if the text looks like a variable or a user's home, which no rule expands (SPEC G9).
-    pub(super) fn warn_if_literal(&mut self, rule: &Rule, so: &str) {
+    /// Refuses a text that looks like a variable or a user's home, which no rule expands (SPEC G9).
+    pub(super) fn refuse_literal(&mut self, rule: &Rule) {
         let text = rule.text.as_bytes();
-        let home_inside = |text: &[u8]| text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/']));
-        let literal = matches!(text, [b'$', ..] | [b'~', 0..=b'.' | b'0'.., ..]) || home_inside(text);
-        if literal && !rule.shows_socket && rule.layer > LayerKind::Preset {
-            let message = format!("`{}` is taken as it is written, and {so}", escape_for_display(&rule.text));
-            let help = "variables and `~name` are not expanded; write `~/…` at the start, or the whole path";
-            self.report(rule, Code::LiteralPath, message, help);
+        let as_it_is = escape_for_display(&rule.text);
+        let (found, help) = match text {
+            [b'$', ..] => ("begins with a variable", in_place_of_variable(rule)),
+            [b'~', 0..=b'.' | b'0'.., ..] => {
+                ("begins with the home of another user", "write the whole path".to_owned())
+            }
+            _ if text.windows(3).any(|part| matches!(part, [b'{' | b',', b'~', b'/'])) => {
+                ("has `~/` in braces", "write an entry for each path: `~/` is the home only at the start".to_owned())
+            }
+            _ => return,
+        };
+        if rule.layer <= LayerKind::Preset {
+            return;
         }
+        let help = match pattern::has_metacharacter(&rule.text) {
+            true => help,
+            false => format!("{help}; if that is its name, write `./{as_it_is}`"),
+        };
+        self.report(rule, Code::LiteralPath, format!("`{as_it_is}` {found}, which rules do not expand"), help);
     }
 
     pub(super) fn report_missing(&mut self, rule: &Rule) {
@@ -96,5 +108,20 @@ impl Resolver<'_> {
             ("does not exist", "create it, or choose `if-missing = \"skip\"` or `\"create\"`")
         };
         self.report(rule, Code::MissingPath, format!("`{}` {what}", escape_for_display(&rule.text)), help);
+    }
+}
+
+/// What to write for a path that begins with a variable.
+fn in_place_of_variable(rule: &Rule) -> String {
+    let text = escape_for_display(&rule.text);
+    let in_home = ["$HOME/", "${HOME}/"].into_iter().find_map(|start| text.strip_prefix(start));
+    match in_home {
+        Some(rest) => format!("write `~/{rest}`"),
+        None if rule.shows_socket => {
+            "write the path of the socket, or a pattern for it, such as `/tmp/ssh-*/agent.*`".to_owned()
+        }
+        None => {
+            format!("write the path, or give it in a flag, where the shell expands it: `--{} \"{text}\"`", rule.access)
+        }
     }
 }

@@ -48,7 +48,7 @@ impl Resolver<'_> {
         // Presets go without what this process cannot create.
         let may_create = rule.layer != LayerKind::Preset || self.host.can_create(&resolved.path);
         if resolved.kind.is_none() && resolved.links.is_empty() && may_create {
-            self.warn_if_literal(rule, "is created under that name");
+            self.refuse_literal(rule);
             match &rule.refinements.content {
                 None => self.found.create.push(resolved.path),
                 Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content: content.clone() }),
