@@ -115,8 +115,8 @@ pub(super) struct Options {
     #[command(flatten)]
     pub mounts: MountArgs,
     /// Say whether this is inside a sandbox (exit code 0) or outside (1)
-    #[arg(long, conflicts_with_all = ["command", "print_args"])]
-    pub check: bool,
+    #[arg(long, alias = "check", conflicts_with_all = ["command", "print_args"])]
+    pub inside: bool,
     /// Run although the caller is root
     ///
     /// In a container (`/.dockerenv`, `/run/.containerenv`) and where `CI` is set, root needs no

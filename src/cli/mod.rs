@@ -128,7 +128,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let options = &arguments.options;
     let report = |error: CliError| error.report(&output);
     let answered = match &arguments.subcommand {
-        None if options.check => inside(&host, &output),
+        None if options.inside => inside(&host, &output),
         None => return run::run(&host, &arguments, &output).unwrap_or_else(report),
         Some(Subcommand::Verify(arguments)) => {
             return verify::run(&host, options, arguments, &output).unwrap_or_else(report);
@@ -164,7 +164,7 @@ fn too_small_stack() -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::StartFailed, message).help(help))
 }
 
-/// `--check`.
+/// `--inside`.
 fn inside(host: &Host, output: &Output) -> Answered {
     let is_inside = is_inside(host);
     output.print(if is_inside { b"inside sandbox\n" } else { b"outside sandbox\n" })?;

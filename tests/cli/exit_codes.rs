@@ -35,8 +35,8 @@ fn every_mistake_on_the_command_line_is_2() {
         &["--print-args=xml", "--", "true"],
         &["--message-format=yaml", "--", "true"],
         &["--config", "a.toml", "--no-project-config", "--", "true"],
-        &["--check", "--", "true"],
-        &["--check", "--print-args"],
+        &["--inside", "--", "true"],
+        &["--inside", "--print-args"],
         &["--ro"],
         &["--ro", "--", "true"],
         &["-C"],
@@ -116,11 +116,14 @@ fn check_is_0_or_1() {
 
 #[test]
 fn the_question_where_we_are_is_0_inside_and_1_outside() {
-    let outside = ran(["--check"]);
-    assert_eq!((outside.code, outside.out.as_str()), (Some(1), "outside sandbox\n"));
+    // `--check` is its old name.
+    for flag in ["--inside", "--check"] {
+        let outside = ran([flag]);
+        assert_eq!((outside.code, outside.out.as_str()), (Some(1), "outside sandbox\n"));
+    }
     let place = Place::outside_tmp();
     let binary = crate::support::binary();
-    let inside = run(&place, ["--".as_ref(), binary.as_os_str(), "--check".as_ref()]);
+    let inside = run(&place, ["--".as_ref(), binary.as_os_str(), "--inside".as_ref()]);
     assert_eq!((inside.code, inside.out.as_str()), (Some(0), "inside sandbox\n"));
 }
 

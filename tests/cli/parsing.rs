@@ -204,7 +204,7 @@ const FLAGS: [&[&str]; 15] = [
     &["--print-args"],
     &["--no-optimize"],
     &["--no-guard"],
-    &["--check"],
+    &["--inside"],
     &["--allow-root"],
     &["--exec"],
     &["--no-placeholders"],

@@ -322,6 +322,6 @@ fn a_library_of_the_policy_is_not_loaded_into_bwrap(place: &Place) {
     write(place, "planted.so", "no library");
     failed(&run(place, &["--", "echo", "ran"]), 125, "error[reserved-variable]: `LD_PRELOAD` acts on bwrap as well");
     policy(place, "");
-    let said = run(place, &["--", "env", "LD_LIBRARY_PATH=lib", binary().to_str().unwrap(), "--check"]);
+    let said = run(place, &["--", "env", "LD_LIBRARY_PATH=lib", binary().to_str().unwrap(), "--inside"]);
     assert_eq!(stdout(&said), "inside sandbox\n", "the remedy works");
 }

@@ -54,9 +54,9 @@ fn run_is_private_and_has_a_runtime_directory(place: &Place) {
 }
 
 fn check_tells_inside_from_outside(place: &Place) {
-    let outside = place.agent_sandbox().arg("--check").output().unwrap();
+    let outside = place.agent_sandbox().arg("--inside").output().unwrap();
     assert_eq!((outside.status.code(), stdout(&outside).as_str()), (Some(1), "outside sandbox\n"));
-    let inside = run(place, &["--".as_ref(), binary().as_os_str(), "--check".as_ref()]);
+    let inside = run(place, &["--".as_ref(), binary().as_os_str(), "--inside".as_ref()]);
     assert_eq!((inside.status.code(), stdout(&inside).as_str()), (Some(0), "inside sandbox\n"));
 }
 
