@@ -76,7 +76,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
             .as_ref()
             .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
-        variables: resolve::preset_variables(host, &layers.project, &policy),
+        variables: resolve::preset_variables(host, session, &layers.project, &policy),
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);

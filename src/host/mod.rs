@@ -326,6 +326,11 @@ impl Host {
         access(&*self.reached(found.path.as_path()), Access::EXEC_OK).is_ok().then_some(found)
     }
 
+    /// Whether a folder of PATH has a program of this name.
+    pub fn is_on_path(&self, session: &Session, name: &str) -> bool {
+        session.path_folders().any(|folder| self.program(&folder.join(name)).is_some())
+    }
+
     /// The owner of the file at `path`, or of a symlink itself.
     pub fn owner(&self, path: &AbsPath) -> io::Result<u32> {
         Ok(fs::symlink_metadata(self.real(path))?.uid())

@@ -24,7 +24,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     layers.layers.retain(|layer| !layer.needs_trust);
     let (policy, changed) = policy(session, &layers, full, layer, request);
     let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
-    let variables = resolve::preset_variables(host, &layers.project, &policy);
+    let variables = resolve::preset_variables(host, session, &layers.project, &policy);
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, variables.clone(), optimize);
     let refused: BTreeSet<_> = decisions
         .iter()

@@ -20,7 +20,8 @@ const GUARD: [&str; 2] = ["/run/agent-sandbox/guard", "__guard"];
 const STAGES: [&[&str]; 2] = [&[], &["--no-guard"]];
 
 fn print(place: &Place, stages: &[&str], form: &str) -> String {
-    let flags = ["--preset", "!autorun", "--exclude", "it's [hidden]", "--rw", "made\nup", form, "--"];
+    let flags =
+        ["--preset", "!autorun", "--preset", "!caches", "--exclude", "it's [hidden]", "--rw", "made\nup", form, "--"];
     let ran = run(place, stages.iter().copied().chain(flags).chain(AWKWARD));
     // Without the guard bwrap reads a filter from a file descriptor, and Landlock needs a process.
     let carries_all = ["--print-args=json", "--print-args=annotated"].contains(&form) || stages.is_empty();
@@ -148,7 +149,14 @@ fn the_default_form_of_an_ordinary_project_fits_a_screen() {
     place.write("home/code/project/.agent-sandbox.toml", toml);
     assert!(place.command("git").args(["init", "-q", "."]).status().unwrap().success());
     place.give_away();
-    let printed = run(&place, ["--print-args", "--", "npm", "test"]);
+    // Package managers of this machine would add their caches.
+    let programs = place.home().join("bin");
+    fs::create_dir(&programs).unwrap();
+    for name in ["bwrap", "npm"] {
+        std::os::unix::fs::symlink(format!("/usr/bin/{name}"), programs.join(name)).unwrap();
+    }
+    let printed = place.agent_sandbox().env("PATH", programs).args(["--print-args", "--", "npm", "test"]).output();
+    let printed = crate::Ran::of(&printed.unwrap());
     assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""));
     // A service of the machine may add a comment about its socket.
     let lines = printed.out.lines().filter(|line| !line.starts_with("# mounts that the guard makes")).count();
@@ -166,7 +174,19 @@ fn annotated_lines_are_the_operations_in_groups_with_reasons() {
         place.write("home/code/project/kept", "");
         for stages in STAGES {
             let print = |form| {
-                let flags = ["--preset", "!autorun", "--exclude", "secret", "--ro", "kept", form, "--", "true"];
+                let flags = [
+                    "--preset",
+                    "!autorun",
+                    "--preset",
+                    "!caches",
+                    "--exclude",
+                    "secret",
+                    "--ro",
+                    "kept",
+                    form,
+                    "--",
+                    "true",
+                ];
                 run(&place, stages.iter().copied().chain(flags)).out
             };
             let annotated = print("--print-args=annotated");
@@ -210,7 +230,8 @@ fn annotated_lines_are_the_operations_in_groups_with_reasons() {
 #[test]
 fn comments_name_what_else_a_run_does() {
     let place = Place::in_tmp();
-    let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n\
+    // For programs of this machine, `@caches` creates folders of its own.
+    let toml = "[filesystem]\npresets = [\"!@caches\"]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n\
         ro = [{ path = \"blocked\", if-missing = \"block\" }]\n[env]\nset = { A = \"b\" }\n";
     place.write("home/code/project/.agent-sandbox.toml", toml);
     let output = place.agent_sandbox().env("DISPLAY", ":0").args(["--print-args", "--", "true"]).output().unwrap();
@@ -235,7 +256,7 @@ fn printing_needs_no_command_and_writes_contents_alone() {
     let toml = "[filesystem]\nrw = [{ path = \"made\", if-missing = \"create\" }]\n";
     place.write("home/code/project/.agent-sandbox.toml", toml);
     place.write("home/.netrc", "password");
-    let ran = run(&place, ["--preset", "!autorun", "--print-args=script"]);
+    let ran = run(&place, ["--preset", "!autorun", "--preset", "!caches", "--print-args=script"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let made = place.project().join("made");
     let expected = format!("(umask 077 && mkdir -p -- {}) &&\n/", made.display());
@@ -259,7 +280,15 @@ fn without_a_state_folder_contents_are_file_descriptors() {
     place.write("home/code/project/secret", "secret");
     let with = |args: &[&str]| {
         let mut command = place.agent_sandbox();
-        command.env("XDG_STATE_HOME", "/proc/1/nowhere").args(["-q", "--preset", "!autorun", "--exclude", "secret"]);
+        command.env("XDG_STATE_HOME", "/proc/1/nowhere").args([
+            "-q",
+            "--preset",
+            "!autorun",
+            "--preset",
+            "!caches",
+            "--exclude",
+            "secret",
+        ]);
         crate::Ran::of(&command.args(args).output().unwrap())
     };
     let printed = with(&["--print-args", "--", "true"]).out;
@@ -276,7 +305,7 @@ fn without_a_state_folder_contents_are_file_descriptors() {
 #[test]
 fn a_pasted_command_without_its_plan_starts_nothing() {
     let place = Place::in_tmp();
-    let printed = run(&place, ["--preset", "!autorun", "--print-args", "--", "echo", "ran"]).out;
+    let printed = run(&place, ["--preset", "!autorun", "--preset", "!caches", "--print-args", "--", "echo", "ran"]).out;
     let paste = |text: &str| crate::Ran::of(&place.command("sh").args(["-c", text]).output().unwrap());
     assert_eq!(paste(&printed).out, "ran\n");
     let without: String = printed.lines().filter(|line| !line.ends_with("/plan \\")).collect::<Vec<_>>().join("\n");
@@ -289,8 +318,11 @@ fn a_pasted_command_without_its_plan_starts_nothing() {
     );
     // A mount that is left out is missed.
     place.write("home/code/project/secret", "secret");
-    let printed =
-        run(&place, ["--preset", "!autorun", "--exclude", "secret", "--print-args", "--", "cat", "secret"]).out;
+    let printed = run(
+        &place,
+        ["--preset", "!autorun", "--preset", "!caches", "--exclude", "secret", "--print-args", "--", "cat", "secret"],
+    )
+    .out;
     let without: String = printed.lines().filter(|line| !line.ends_with("/secret \\")).collect::<Vec<_>>().join("\n");
     let refused = paste(&without);
     assert!(refused.err.contains("/secret` is not mounted"), "{}", refused.err);
@@ -310,7 +342,7 @@ fn the_printed_script_runs_as_it_is() {
 
 #[test]
 fn a_command_that_does_not_exist_can_still_be_printed() {
-    let ran = ran(["--preset", "!autorun", "--print-args", "--", "no-such-command"]);
+    let ran = ran(["--preset", "!autorun", "--preset", "!caches", "--print-args", "--", "no-such-command"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     assert!(ran.out.ends_with(" -- no-such-command\n"), "{}", ran.out);
 }
@@ -371,8 +403,12 @@ fn forms_of_arguments_alone_say_what_else_is_needed() {
     let scope = if has_landlock(&place) { scope } else { "" };
     for form in ["lines", "nul"] {
         let flag = format!("--print-args={form}");
-        assert_eq!(run(&place, ["--preset", "!autorun", &flag]).err, "", "the arguments name all contents");
-        let warned = run(&place, ["--no-guard", "--preset", "!autorun", &flag]);
+        assert_eq!(
+            run(&place, ["--preset", "!autorun", "--preset", "!caches", &flag]).err,
+            "",
+            "the arguments name all contents"
+        );
+        let warned = run(&place, ["--no-guard", "--preset", "!autorun", "--preset", "!caches", &flag]);
         assert_eq!((warned.code, warned.codes()), (Some(0), vec!["incomplete-form"]));
         let needs = format!("file descriptor 5 open on the content that `json` shows{scope}");
         let message = format!("`{form}` prints the arguments alone, and these need more: {needs}\n");

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -107,7 +108,7 @@ fn what_leads_to_the_host_is_unset(place: &Place) {
     }
 }
 
-/// Where the store of uv exists, and not over the caller's own value.
+/// Where uv is on PATH, and not over the caller's own value.
 fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
     let presets = |entries: &str| {
         place.write("home/.config/agent-sandbox/config.toml", format!("[filesystem]\npresets = {entries}\n"));
@@ -115,9 +116,19 @@ fn a_preset_sets_variables_for_programs_that_are_here(place: &Place) {
     presets("[]");
     let get = |command: &mut Command, name: &str| inside(command).get(OsStr::new(name)).cloned();
     assert_eq!(get(&mut sandbox(place), "UV_LINK_MODE"), None);
-    place.write("home/.cache/uv/CACHEDIR.TAG", "");
-    assert_eq!(get(&mut sandbox(place), "UV_LINK_MODE"), Some("copy".into()));
-    assert_eq!(get(sandbox(place).env("UV_LINK_MODE", "clone"), "UV_LINK_MODE"), Some("clone".into()));
+    for name in ["uv", "pnpm"] {
+        place.write(format!("home/bin/{name}"), "#!/bin/sh\n");
+        fs::set_permissions(place.home().join("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let with_programs = || {
+        let mut command = sandbox(place);
+        command.env("PATH", format!("{}:/usr/bin:/bin", place.home().join("bin").display()));
+        command
+    };
+    assert_eq!(get(&mut with_programs(), "UV_LINK_MODE"), Some("copy".into()));
+    assert_eq!(get(with_programs().env("UV_LINK_MODE", "clone"), "UV_LINK_MODE"), Some("clone".into()));
+    let store = place.home().join(".local/share/pnpm/store");
+    assert_eq!(get(&mut with_programs(), "pnpm_config_store_dir"), Some(store.into()));
     presets("['@caches-apart']");
     assert_eq!(get(&mut sandbox(place), "UV_CACHE_DIR"), Some("/tmp/uv-cache".into()));
     // Another user may own the folder in a `/tmp` that all share.

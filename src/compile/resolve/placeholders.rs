@@ -64,9 +64,8 @@ impl Resolver<'_> {
 
     /// Whether a preset has the path created if it is missing.
     pub(super) fn is_wanted(&self, rule: &Rule) -> bool {
-        let is_program =
-            |name: &String| self.session.path_folders().any(|folder| self.host.program(&folder.join(name)).is_some());
-        rule.refinements.create_for.as_ref().is_some_and(|name| name == "*" || is_program(name))
+        let wanted_by = rule.refinements.create_for.as_ref();
+        wanted_by.is_some_and(|name| name == "*" || self.host.is_on_path(self.session, name))
     }
 
     /// Records where a placeholder could stand, before any rule is resolved.

@@ -1,4 +1,4 @@
-//! Variables that presets set for programs whose folders are here (SPEC P14).
+//! Variables that presets set for programs on PATH (SPEC P14).
 
 use std::ffi::OsString;
 
@@ -6,11 +6,11 @@ use crate::compile::layers::Project;
 use crate::compile::policy::Policy;
 use crate::compile::presets::builtin;
 use crate::compile::presets::data::VariableEffect;
-use crate::host::Host;
+use crate::host::{Host, Session};
 use crate::policy::Origin;
 
 /// A variable that a preset sets: it names the folder of a second place (SPEC P10), or it is for a
-/// program whose folder exists (SPEC P14).
+/// program (SPEC P14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresetVariable {
     pub name: String,
@@ -19,17 +19,20 @@ pub struct PresetVariable {
 }
 
 /// The variables that the presets of `policy` set on this host.
-pub(crate) fn find(host: &Host, project: &Project, policy: &Policy) -> Vec<PresetVariable> {
-    let exists = |path: &str| host.kind(&project.in_home(path)).is_ok_and(|kind| kind.is_some());
+pub(crate) fn find(host: &Host, session: &Session, project: &Project, policy: &Policy) -> Vec<PresetVariable> {
     let mut found = Vec::new();
     for preset in policy.presets.keys().filter_map(|name| builtin::get(name)) {
         for group in preset.variables {
-            if let VariableEffect::Set { value, where_exists } = group.effect
-                && where_exists.is_none_or(exists)
+            if let VariableEffect::Set { value, for_program } = group.effect
+                && for_program.is_none_or(|program| host.is_on_path(session, program))
             {
+                let value = match value.starts_with("~/") {
+                    true => project.in_home(value).as_os_str().to_owned(),
+                    false => value.into(),
+                };
                 found.extend(group.names.iter().map(|name| PresetVariable {
                     name: (*name).to_owned(),
-                    value: value.into(),
+                    value: value.clone(),
                     origin: Origin::Preset { name: preset.name, path: name },
                 }));
             }

@@ -18,14 +18,20 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
         // Many take it for granted that they can make it: go, pip, pre-commit.
         group("all", "XDG Base Directory Specification, XDG_CACHE_HOME", &[rw("~/.cache").create_for("*")]),
         group("npm", "npm-config(7), cache", &[rw("~/.npm").create_for("npm")]),
-        group("Bun", "Bun, \"Global cache\": files of the store are hard-linked into projects", &[rw("~/.bun")]),
-        group("Go", "go(1), `go help gopath`, `go help modules`", &[rw("~/go")]),
-        group("Cargo", "The Cargo Book, \"Cargo Home\"", &[rw("~/.cargo")]),
+        group(
+            "Bun",
+            "Bun, \"Global cache\": files of the store are hard-linked into projects",
+            &[rw("~/.bun").create_for("bun")],
+        ),
+        group("Go", "go(1), `go help gopath`, `go help modules`", &[rw("~/go").create_for("go")]),
+        group("Cargo", "The Cargo Book, \"Cargo Home\"", &[rw("~/.cargo").create_for("cargo")]),
         group("rustup", "The rustup book, \"Environment variables\": RUSTUP_HOME", &[rw("~/.rustup")]),
-        group("Gradle", "Gradle User Manual, \"Gradle-managed Directories\"", &[rw("~/.gradle")]),
-        group("Maven", "Maven, \"Settings Reference\": localRepository", &[rw("~/.m2")]),
+        group("Gradle", "Gradle User Manual, \"Gradle-managed Directories\"", &[rw("~/.gradle").create_for("gradle")]),
+        group("Maven", "Maven, \"Settings Reference\": localRepository", &[rw("~/.m2").create_for("mvn")]),
         // Not the folder above it: that one is on PATH, so any new file in it would be a command.
-        group("pnpm", "pnpm, \"Settings\": storeDir", &[rw("~/.local/share/pnpm/store")]),
+        group("pnpm", "pnpm, \"Settings\": storeDir", &[rw("~/.local/share/pnpm/store").create_for("pnpm")]),
+        // Not the folder above it: Yarn 1 has programs on PATH there.
+        group("Yarn", "Yarn, \"Settings\": globalFolder", &[rw("~/.yarn/berry").create_for("yarn")]),
         group(
             "Cargo",
             "The Cargo Book, \"Configuration\": build.rustc-wrapper, target runners",
@@ -113,16 +119,23 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
     // Links between two mounts fail, and then both tools copy, uv with a warning.
     variables: &[
         variables(
-            Set { value: "copy", where_exists: Some("~/.cache/uv") },
+            Set { value: "copy", for_program: Some("uv") },
             "uv",
             "uv, \"Environment variables\"",
             &["UV_LINK_MODE"],
         ),
         variables(
-            Set { value: "copy", where_exists: Some("~/.local/share/pnpm/store") },
+            Set { value: "copy", for_program: Some("pnpm") },
             "pnpm",
             "pnpm, \"Settings\": packageImportMethod",
             &["pnpm_config_package_import_method"],
+        ),
+        // Else pnpm moves the store into the project, from which it can link.
+        variables(
+            Set { value: "~/.local/share/pnpm/store", for_program: Some("pnpm") },
+            "pnpm",
+            "pnpm, \"Settings\": storeDir",
+            &["pnpm_config_store_dir"],
         ),
     ],
     ..BuiltinPreset::new("caches", "package managers' caches are writable, what the host runs from them is not")

@@ -26,15 +26,15 @@ pub(super) const CACHES_APART: BuiltinPreset = BuiltinPreset {
         ),
     ],
     variables: &[
-        variables(Set { value: "/tmp/uv-cache", where_exists: None }, "uv", "uv, \"Caching\"", &["UV_CACHE_DIR"]),
+        variables(Set { value: "/tmp/uv-cache", for_program: None }, "uv", "uv, \"Caching\"", &["UV_CACHE_DIR"]),
         variables(
-            Set { value: "/tmp/pnpm-store", where_exists: None },
+            Set { value: "/tmp/pnpm-store", for_program: None },
             "pnpm",
             "pnpm, \"Settings\": storeDir",
             &["pnpm_config_store_dir"],
         ),
         variables(
-            Set { value: "/tmp/bun-cache", where_exists: None },
+            Set { value: "/tmp/bun-cache", for_program: None },
             "Bun",
             "Bun, \"Global cache\"",
             &["BUN_INSTALL_CACHE_DIR"],

@@ -197,8 +197,9 @@ pub enum VariableEffect {
     Drop,
     /// They pass although they look like credentials.
     Keep,
-    /// They get a value, unless the caller has them, where this path of the home exists (SPEC P14).
-    Set { value: &'static str, where_exists: Option<&'static str> },
+    /// They get a value, unless the caller has them, where this program is on PATH, or always (SPEC
+    /// P14). `~/` at the start of a value is the home.
+    Set { value: &'static str, for_program: Option<&'static str> },
 }
 
 const fn variables(
