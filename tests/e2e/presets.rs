@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use rustix::fs::inotify;
 use serde_json::Value;
 
 use crate::sandbox::{Found, assert_fits, probe, run, sandbox, shell_with, succeeded, write};
@@ -17,7 +18,34 @@ everywhere!(
     without_an_exclude_a_preset_keeps_a_file_from_being_changed,
     a_users_own_ro_shows_a_file_in_an_excluded_home,
     what_a_glob_hides_stays_where_a_preset_names_it,
+    a_watcher_of_the_project_sees_no_event_of_a_run,
 );
+
+/// inotify queues an event before the system call that caused it returns, so none is missed.
+fn a_watcher_of_the_project_sees_no_event_of_a_run(place: &Place) {
+    write(place, "README", "x");
+    write(place, ".husky/pre-commit", "x");
+    let listed = |expected: &[&str]| {
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
+        let changes = inotify::WatchFlags::CREATE
+            | inotify::WatchFlags::DELETE
+            | inotify::WatchFlags::MOVE
+            | inotify::WatchFlags::MODIFY
+            | inotify::WatchFlags::ATTRIB;
+        inotify::add_watch(&watch, place.project(), changes).unwrap();
+        let inside = succeeded(run(place, &["--", "ls", "-A"]));
+        assert_eq!(inside.lines().collect::<Vec<_>>(), expected);
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+        let first = inotify::Reader::new(&watch, &mut buffer).next().map(|event| format!("{event:?}"));
+        assert_eq!(first, Err(rustix::io::Errno::AGAIN));
+    };
+    listed(&[".husky", "README"]);
+    succeeded(place.command("git").args(["init", "-q", "."]).output().unwrap());
+    place.give_away();
+    listed(&[".git", ".husky", "README"]);
+    let untracked = succeeded(run(place, &["--", "git", "status", "--porcelain"]));
+    assert_eq!(untracked, "?? .husky/\n?? README\n");
+}
 
 const USER_FILE: &str = "home/.config/agent-sandbox/config.toml";
 

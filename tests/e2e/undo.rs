@@ -357,7 +357,6 @@ fn git_passes_by_what_is_covered(place: &Place) {
         }
         succeeded(git(place.command(&program), &["add", "file", "tracked", "open"]));
         succeeded(git(place.command(&program), &["commit", "-qm", "one"]));
-        write(place, ".vscode/settings.json", "{}");
         write(place, ".env", "SECRET=1");
         write(
             place,
@@ -369,7 +368,7 @@ fn git_passes_by_what_is_covered(place: &Place) {
         assert_eq!(git_script(place, &program, SCRIPT), " M file\n?? junk\n?? open/deeper/new\n", "{program:?}");
         assert_eq!(fs::read(place.project().join(".git/info/exclude")).unwrap(), before);
         let seen = succeeded(git(place.command(&program), &["status", "--porcelain"]));
-        assert_eq!(seen, "?? .agent-sandbox.toml\n?? .env\n?? .vscode/\n?? secret/\n", "{program:?}");
+        assert_eq!(seen, "?? .agent-sandbox.toml\n?? .env\n?? secret/\n", "{program:?}");
     }
 }
 

@@ -7,15 +7,15 @@ use crate::compile::decide::Decisions;
 use crate::compile::placeholder::{Placeholder, ignore_line};
 use crate::compile::resolve::{GitExclude, PresetVariable, SecondPlace};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Access, LayerKind, Rule, escape_for_display};
+use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule, escape_for_display};
 
 use super::{Mount, Plan, PlannedMount, Planner, View, view};
 
 impl Planner {
-    /// Mounts a copy of `info/exclude` that also names the covered paths of the work tree (SPEC
-    /// M5): `git add -A` must not stage placeholders or stop at a masked file, and `git stash -u`
-    /// and `git clean` must not try to remove a mount point and stop half-way. Git ignores the list
-    /// for tracked files.
+    /// Mounts a copy of `info/exclude` that also names placeholders, hidden paths and our own files
+    /// in the work tree (SPEC M5): `git add -A` must not stage placeholders or stop at a masked
+    /// file, and `git stash -u` and `git clean` must not try to remove them. Git ignores the list
+    /// for tracked files. A file of the user that is only read-only stays visible.
     pub(super) fn git_exclude(
         &mut self,
         exclude: &GitExclude,
@@ -25,16 +25,20 @@ impl Planner {
         let mut lines = Vec::new();
         for (path, decision) in decisions.iter() {
             // A folder with a writable path in it may hold new work.
-            let is_covered = decision.access.is_protective()
+            let is_placeholder = || placeholders.iter().any(|placeholder| placeholder.path == *path);
+            let is_ours = matches!(decision.origin, Origin::BuiltIn(_));
+            let is_covered = (decision.access == Access::Exclude || is_ours || is_placeholder())
                 && view::above(&self.views, path) == View::HostRw
                 && !decisions.opens_below(path);
             if is_covered && let Some(seen) = exclude.seen(path) {
                 lines.extend(ignore_line(seen, decision.kind));
             }
         }
-        // Where git cannot write, it stages nothing. A list that a rule hides stays hidden.
+        // Also without a line: a command could hide what it plants from `git status`. Where git
+        // cannot write, it stages nothing. A list that a rule hides stays hidden.
         let around = view::above(&self.views, &exclude.path);
-        if lines.is_empty() || around != View::HostRw || view::at(&self.views, &exclude.path) == View::Masked {
+        let is_masked = view::at(&self.views, &exclude.path) == View::Masked;
+        if around != View::HostRw || is_masked {
             return;
         }
         let mut content = exclude.content.clone();
@@ -45,7 +49,7 @@ impl Planner {
         if let Some(own) = &exclude.placeholder {
             placeholders.push(own.clone());
         }
-        let why = "git leaves alone what is covered";
+        let why = "git leaves alone what is hidden or blocked";
         self.always_at(exclude.path.clone(), View::HostRo, Mount::DataFile { content }, why);
     }
 
