@@ -58,6 +58,9 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if puts_nothing_up(request) {
         policy.put_nothing_up();
     }
+    if request.no_private {
+        policy.without_private();
+    }
     // The other stages would walk through all of `/` or of a home.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
@@ -77,10 +80,12 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
             .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
         variables: resolve::preset_variables(host, &layers.project, &policy),
+        private: guard.map(|_| layers.private_copies()),
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
+    plan::check_private(&plan, &decisions, request.no_guard, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);

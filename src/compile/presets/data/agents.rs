@@ -13,6 +13,7 @@
 //! trial.
 
 use super::VariableEffect::Keep;
+use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS};
 use super::{BuiltinPreset, PresetEntry, group, ro, rw, variables};
 
 /// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
@@ -55,7 +56,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Claude Code",
             "Claude Code, \"Settings\": hooks, a status line, helpers that print keys",
             &[
-                ro("~/.claude/settings.json").blocked(),
+                ro("~/.claude/settings.json").blocked().private(&CLAUDE_SETTINGS),
                 ro("~/.claude/settings.local.json").blocked(),
                 ro("~/.claude/remote-settings.json"),
                 ro("~/.claude/statusline*"),
@@ -105,7 +106,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Codex",
             "Codex, \"Configuration Reference\": MCP servers, notify, profiles",
             &[
-                ro("~/.codex/config.toml").blocked(),
+                ro("~/.codex/config.toml").blocked().private(&CODEX_CONFIG),
                 ro("~/.codex/*.config.toml"),
                 ro("~/.codex/managed_config.toml"),
                 ro("~/.codex/requirements.toml"),
@@ -192,7 +193,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Gemini CLI",
             "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
             &[
-                ro("~/.gemini/settings.json").blocked(),
+                ro("~/.gemini/settings.json").blocked().private(&GEMINI_SETTINGS),
                 ro("~/.gemini/.env"),
                 ro("~/.gemini/mcp-server-enablement.json"),
                 ro("~/.gemini/antigravity/mcp_config.json"),

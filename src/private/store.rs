@@ -1,0 +1,284 @@
+//! The copies of private files in the state folder, one folder for each project:
+//!
+//! - `PROJECT/copies/FILE/NAME` is the copy. The command sees `copies` and can do anything there.
+//! - `PROJECT/FILE/` has the host's file as it was, and our notes. The command cannot see it.
+//! - `held/FILE` is locked by each run that has a mount over the host's file.
+//!
+//! PROJECT is the SHA-256 of the project root, FILE a part of that of the host's path.
+#![expect(clippy::disallowed_methods, reason = "no command writes our notes; copies go by descriptors")]
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, fchmod, flock, fstat, mkdirat, openat, openat2,
+    renameat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use crate::compile::layers::Layers;
+use crate::host::Host;
+use crate::host::state_dir::StateFiles;
+use crate::policy::AbsPath;
+use crate::policy::private::copy_id;
+use crate::sys::ablate::{self, Mitigation};
+
+use super::formats::Format;
+
+/// The largest private file, on the host and as a copy.
+pub(super) const MAX_BYTES: u64 = 1 << 20;
+
+const KIND: StateFiles = StateFiles { folder: Layers::PRIVATE, max_bytes: MAX_BYTES };
+const HELD: &str = "held";
+const ASIDE: &str = "aside";
+const BASE: &str = "base";
+const ABOUT: &str = "about.json";
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// The private files of one project.
+pub(super) struct Store {
+    folder: PathBuf,
+    /// The folder that the command writes.
+    copies: OwnedFd,
+    /// Until the value is dropped, no other run changes this project's copies.
+    _lock: File,
+}
+
+/// Our notes on one private file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct About {
+    pub path: AbsPath,
+    pub project: AbsPath,
+    pub format: Format,
+    /// Changes that were reported, each as the SHA-256 of key and values.
+    #[serde(default)]
+    pub reported: Vec<String>,
+}
+
+/// What is found in the place of a copy.
+pub(super) enum Copy {
+    Missing,
+    Text(Vec<u8>),
+    /// A file that is not read, for this reason.
+    Unfit(&'static str),
+}
+
+impl Store {
+    /// Opens the folder of a project, makes it if it is missing, and waits for its lock.
+    pub(super) fn open(host: &Host, layers: &Layers) -> io::Result<Self> {
+        let folder = host.real(&layers.private_folder());
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        KIND.open_folder(host, &layers.state)?;
+        Self::at(folder)
+    }
+
+    /// Opens the folders of all projects. Without any there are none.
+    pub(super) fn all(host: &Host, state: &AbsPath) -> io::Result<Vec<Self>> {
+        match KIND.open_folder(host, state) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        let mut folders = Vec::new();
+        for entry in fs::read_dir(host.real(&state.child(KIND.folder)))? {
+            let folder = entry?.path();
+            if folder.join("lock").exists() {
+                folders.push(folder);
+            }
+        }
+        folders.sort();
+        folders.into_iter().map(Self::at).collect()
+    }
+
+    fn at(folder: PathBuf) -> io::Result<Self> {
+        let lock = open_lock(&folder.join("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        let copies = folder.join("copies");
+        DirBuilder::new().recursive(true).mode(0o700).create(&copies)?;
+        // The command may have changed the mode of the folder that it sees.
+        fs::set_permissions(&copies, fs::Permissions::from_mode(0o700))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let copies = openat(CWD, &copies, flags, Mode::empty())?;
+        Ok(Self { folder, copies, _lock: lock })
+    }
+
+    /// A folder of ours that no command sees.
+    pub(super) fn own_folder(&self) -> &PathBuf {
+        &self.folder
+    }
+
+    /// The host's file as it was when the copy last took its changes over.
+    pub(super) fn base(&self, path: &AbsPath) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.folder.join(copy_id(path)).join(BASE)) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub(super) fn about(&self, path: &AbsPath) -> Option<About> {
+        serde_json::from_slice(&fs::read(self.folder.join(copy_id(path)).join(ABOUT)).ok()?).ok()
+    }
+
+    /// Our notes on all private files, sorted by path.
+    pub(super) fn all_about(&self) -> io::Result<Vec<About>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let text = fs::read(entry?.path().join(ABOUT));
+            all.extend(text.ok().and_then(|text| serde_json::from_slice::<About>(&text).ok()));
+        }
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(all)
+    }
+
+    /// Drops a copy and our notes on it. What the command left in its place is moved out of its
+    /// sight first.
+    pub(super) fn forget(&self, path: &AbsPath) -> io::Result<()> {
+        let gone = |removed: io::Result<()>| match removed {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        // Without the notes, the next run starts with the host's file whatever is left here.
+        gone(fs::remove_dir_all(self.folder.join(copy_id(path))))?;
+        gone(self.set_aside(path).map(|_| ()))?;
+        let aside = self.folder.join(ASIDE).join(copy_id(path));
+        gone(fs::remove_file(&aside).or_else(|_| fs::remove_dir_all(&aside)))
+    }
+
+    /// Notes the host's file, once the copy has its changes.
+    pub(super) fn note(&self, about: &About, base: &[u8]) -> io::Result<()> {
+        let folder = self.folder.join(copy_id(&about.path));
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        replace(&folder, ABOUT, &serde_json::to_vec(about)?)?;
+        replace(&folder, BASE, base)
+    }
+
+    /// Reads a copy. The command may have put anything in its place.
+    pub(super) fn read(&self, path: &AbsPath) -> io::Result<Copy> {
+        let folder = match self.folder_of_copy(path) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => return Ok(Copy::Missing),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Ok(Copy::Unfit("its folder is no folder")),
+            Err(Errno::ACCESS) => return Ok(Copy::Unfit("its folder cannot be entered")),
+            Err(e) => return Err(e.into()),
+        };
+        let is_checked = !ablate::is_off(Mitigation::PrivateCopyChecks);
+        let nofollow = if is_checked { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | nofollow;
+        let file = match openat(&folder, name(path), flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(Copy::Missing),
+            Err(Errno::LOOP) => return Ok(Copy::Unfit("it is a symlink")),
+            Err(Errno::ACCESS) => return Ok(Copy::Unfit("it cannot be read")),
+            Err(Errno::NXIO | Errno::NODEV) => return Ok(Copy::Unfit("it is no regular file")),
+            Err(e) => return Err(e.into()),
+        };
+        let found = fstat(&file)?;
+        if is_checked {
+            if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+                return Ok(Copy::Unfit("it is no regular file"));
+            }
+            if found.st_nlink != 1 || found.st_uid != geteuid().as_raw() {
+                return Ok(Copy::Unfit("it has another name"));
+            }
+        }
+        let mut text = Vec::new();
+        file.take(MAX_BYTES + 1).read_to_end(&mut text)?;
+        Ok(if text.len() as u64 > MAX_BYTES { Copy::Unfit("it is larger than 1 MiB") } else { Copy::Text(text) })
+    }
+
+    /// Replaces a copy.
+    pub(super) fn write(&self, path: &AbsPath, text: &[u8]) -> io::Result<()> {
+        let folder = self.make_folder_of_copy(path)?;
+        let new = format!(".new-{}", std::process::id());
+        match unlinkat(&folder, &new, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&folder, &new, flags, OWNER)?);
+        file.write_all(text)?;
+        fchmod(&file, OWNER)?;
+        Ok(renameat(&folder, &new, &folder, name(path))?)
+    }
+
+    /// Moves a copy that cannot be used to a place of ours, and returns the place.
+    pub(super) fn set_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
+        let aside = self.folder.join(ASIDE);
+        DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;
+        let place = aside.join(copy_id(path));
+        if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
+            fs::remove_dir_all(&place)?;
+        }
+        let moved = match self.folder_of_copy(path) {
+            Ok(folder) => renameat(&folder, name(path), CWD, &place),
+            // Something else than a folder is there.
+            Err(_) => renameat(&self.copies, copy_id(path), CWD, &place),
+        };
+        moved?;
+        Ok(place)
+    }
+
+    fn folder_of_copy(&self, path: &AbsPath) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat2(&self.copies, copy_id(path), flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    }
+
+    /// Opens the folder of a copy with the rights that we need, and makes it if it is missing.
+    fn make_folder_of_copy(&self, path: &AbsPath) -> io::Result<OwnedFd> {
+        let folder = match self.folder_of_copy(path) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => {
+                mkdirat(&self.copies, copy_id(path), Mode::RWXU)?;
+                self.folder_of_copy(path)?
+            }
+            Err(e) => return Err(e.into()),
+        };
+        // A descriptor that only names a file takes no `fchmod`. This follows no link of a command.
+        let by_descriptor = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());
+        fs::set_permissions(by_descriptor, fs::Permissions::from_mode(0o700))?;
+        Ok(folder)
+    }
+}
+
+fn name(path: &AbsPath) -> &OsStr {
+    path.file_name().unwrap_or_default()
+}
+
+fn open_lock(path: &std::path::Path) -> io::Result<File> {
+    fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn replace(folder: &std::path::Path, name: &str, content: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!(".{name}.{}", std::process::id()));
+    fs::write(&new, content).and_then(|()| fs::rename(&new, folder.join(name)))
+}
+
+/// While it exists, a run has a mount over the host's file. A file that is replaced loses the
+/// mounts on it, so no other run replaces it meanwhile.
+pub(super) struct HeldFile {
+    pub path: AbsPath,
+    lock: File,
+}
+
+impl HeldFile {
+    /// Waits while another run replaces the file.
+    pub(super) fn hold(host: &Host, state: &AbsPath, path: &AbsPath) -> io::Result<Self> {
+        let folder = host.real(&state.child(Layers::PRIVATE).child(HELD));
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let lock = open_lock(&folder.join(copy_id(path)))?;
+        flock(&lock, FlockOperation::LockShared)?;
+        Ok(Self { path: path.clone(), lock })
+    }
+
+    /// Whether no other run has a mount over the file. None can start until this value is dropped.
+    pub(super) fn is_alone(&self) -> bool {
+        flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+}

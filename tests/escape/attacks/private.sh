@@ -1,0 +1,79 @@
+# Writes into private files what the host must not obey. $1 says what.
+evil=$PWD/evil.sh
+printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >"$evil" && chmod 755 "$evil"
+copy=$(readlink .git/config || echo .git/config)
+case $1 in
+fsmonitor) git config core.fsmonitor "$evil" ;;
+hookspath)
+    mkdir hooks
+    cp "$evil" hooks/pre-commit
+    git config core.hooksPath "$PWD/hooks"
+    ;;
+sshcommand)
+    git config core.sshCommand "$evil"
+    git config remote.origin.url ssh://nowhere/x
+    ;;
+alias) git config alias.st "!$evil" ;;
+include)
+    printf '[core]\n\tfsmonitor = %s\n' "$evil" >planted.gitconfig
+    git config include.path "$PWD/planted.gitconfig"
+    ;;
+insteadof) git config "url.ext::$evil .insteadOf" "$(git config remote.origin.url)" && git config protocol.ext.allow always ;;
+filter)
+    git config filter.x.clean "$evil"
+    echo 'file filter=x' >.gitattributes
+    echo more >>file
+    ;;
+remote-url | branch-remote | branch-path)
+    git clone -q --bare . planted.git
+    cp "$evil" planted.git/hooks/pre-receive
+    case $1 in
+    remote-url) git config remote.origin.url "$PWD/planted.git" ;;
+    branch-remote)
+        git remote add x "$PWD/planted.git"
+        git config branch.main.remote x
+        ;;
+    branch-path) git config branch.main.remote ./planted.git ;;
+    esac
+    git config branch.main.merge refs/heads/main
+    ;;
+branch-dot)
+    git config branch.main.remote .
+    git config branch.main.merge refs/heads/main
+    ;;
+text)
+    # By hand, in other spellings.
+    printf '[CORE] fsMonitor = %s\n[Branch "main"]\n\tmerge = "refs/heads/main\\nx"\n' "$evil" >>"$copy"
+    ;;
+link)
+    rm "$copy"
+    ln -s "$2" "$copy"
+    ;;
+hard-link)
+    ln "$copy" "$(dirname "$copy")/other"
+    printf '[branch "main"]\n\tdescription = leaked\n' >>"$copy"
+    ;;
+fifo)
+    rm "$copy"
+    mkfifo "$copy"
+    ;;
+large)
+    truncate -s 1G "$copy"
+    ;;
+folder)
+    folder=$(dirname "$copy")
+    rm -r "$folder"
+    ln -s "$2" "$folder"
+    ;;
+closed)
+    chmod 000 "$copy"
+    chmod 000 "$(dirname "$copy")"
+    chmod 000 /run/agent-sandbox/private
+    ;;
+unparsable) echo '[core' >>"$copy" ;;
+others)
+    # The copies of other projects.
+    find "$HOME/.local/state/agent-sandbox/private" -type f -exec cat {} + 2>/dev/null
+    ;;
+esac
+echo done
