@@ -26,6 +26,9 @@ impl HostFile {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
+        if file.metadata()?.len() > MAX_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
+        }
         let text = read_regular(&file, MAX_BYTES)?;
         let found = fstat(&file)?;
         let identity = Identity::of(&file.metadata()?);
