@@ -8,10 +8,13 @@ use crate::policy::{AbsPath, places, sha256};
 pub struct PrivateFile {
     pub format: FileFormat,
     pub leaving: &'static [LeavingKey],
+    /// The variable by which the program finds the file. It names the copy, for a program that
+    /// renames a new file over the path and would get EBUSY at a link.
+    pub variable: Option<&'static str>,
 }
 
 /// A private file that a user names: nothing leaves it.
-pub static OF_USER: PrivateFile = PrivateFile { format: FileFormat::ByName, leaving: &[] };
+pub static OF_USER: PrivateFile = PrivateFile { format: FileFormat::ByName, leaving: &[], variable: None };
 
 /// The syntax of a private file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,8 @@ for_both!(
     trust_in_a_planted_project_stays_inside,
     without_the_guard_a_private_file_is_read_only_with_a_warning,
     a_symlink_in_its_place_is_read_only_with_a_warning,
+    where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning,
+    a_program_that_replaces_the_file_itself_is_led_to_the_copy,
     without_a_state_folder_it_is_read_only_with_a_warning,
     a_file_that_is_too_large_is_read_only_with_a_warning,
     a_killed_run_loses_nothing,
@@ -183,6 +185,58 @@ fn a_symlink_in_its_place_is_read_only_with_a_warning(place: &Place) {
     let output = run(place, &WRITE);
     is_read_only(&output, "is a symlink");
     assert_eq!(fs::read_to_string(git.join("real")).unwrap(), before);
+}
+
+/// Refuses `move_mount` to the arguments that follow, as some seccomp profiles of containers do. Its number is that of all
+/// architectures.
+const REFUSE_MOVE_MOUNT: &str = r#"
+import ctypes, os, struct, sys
+NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
+LOAD_NUMBER, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+MOVE_MOUNT, EPERM_, ALLOW = 429, 0x00050001, 0x7fff0000
+steps = [(LOAD_NUMBER, 0, 0, 0), (JUMP_IF_EQUAL, 0, 1, MOVE_MOUNT), (RETURN, 0, 0, EPERM_), (RETURN, 0, 0, ALLOW)]
+steps = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(steps)))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+for words in [(NO_NEW_PRIVS, 1, 0, 0, 0), (SECCOMP, FILTER, program, 0, 0)]:
+    if prctl(*words) != 0: sys.exit(os.strerror(ctypes.get_errno()))
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+fn where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning(place: &Place) {
+    repository(place);
+    let before = config(place);
+    let product = crate::sandbox::sandbox(place);
+    let mut command = place.command("python3");
+    command.args(["-I", "-c", REFUSE_MOVE_MOUNT]).arg(product.get_program()).args(product.get_args());
+    let output = command.args(WRITE).output().unwrap();
+    is_read_only(&output, ".git/config`: operation not permitted");
+    let said = stderr(&output);
+    assert_eq!(said.matches("private-unavailable").count(), 1, "{said}");
+    assert!(!said.contains("guard"), "the second start has the guard: {said}");
+    assert_eq!(config(place), before);
+}
+
+/// Gemini CLI renames a new file over the one that a variable names.
+fn a_program_that_replaces_the_file_itself_is_led_to_the_copy(place: &Place) {
+    let file = place.home().join(".gemini/trustedFolders.json");
+    place.write(&file, "{\"/mine\": \"TRUST_FOLDER\"}\n");
+    let before = fs::read(&file).unwrap();
+    let script = "file=${GEMINI_CLI_TRUSTED_FOLDERS_PATH-~/.gemini/trustedFolders.json}; cat $file; rm -f $file.tmp
+                  printf '{\"/mine\": \"TRUST_FOLDER\", \"%s\": \"TRUST_FOLDER\"}\n' \"$PWD\" >$file.tmp; mv $file.tmp $file";
+    let first = run(place, &["--", "sh", "-c", script]);
+    assert!(stderr(&first).contains("TRUST_FOLDER"), "reported: {}", stderr(&first));
+    assert_eq!(succeeded(first).as_bytes(), before);
+    assert_eq!(fs::read(&file).unwrap(), before);
+    let again = shell(place, "cat ~/.gemini/trustedFolders.json \"$GEMINI_CLI_TRUSTED_FOLDERS_PATH\"");
+    assert_eq!(again.matches(place.project().to_str().unwrap()).count(), 2, "{again}");
+    // The user's own place is the user's.
+    let mut command = crate::sandbox::sandbox(place);
+    let output = command.env("GEMINI_CLI_TRUSTED_FOLDERS_PATH", "/mine").args(["--", "printenv"]).output().unwrap();
+    assert!(succeeded(output).contains("GEMINI_CLI_TRUSTED_FOLDERS_PATH=/mine\n"));
+    let plain = run(place, &["--no-guard", "--", "sh", "-c", script]);
+    assert!(!plain.status.success() && stderr(&plain).contains("busy"), "{}", stderr(&plain));
+    assert_eq!(fs::read(&file).unwrap(), before);
 }
 
 fn without_a_state_folder_it_is_read_only_with_a_warning(place: &Place) {

@@ -210,6 +210,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     }
     let mut variables = planner.second_places(base.second_places, decisions, &mut placeholders);
     variables.extend_from_slice(&base.variables);
+    variables.extend(planner.links.iter().filter_map(PlannedLink::variable));
     placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     if base.guard.is_some() {
         planner.mask_source();

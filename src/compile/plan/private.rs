@@ -2,6 +2,7 @@
 
 use crate::compile::decide::{Decision, Decisions, IgnoreReason};
 use crate::compile::guard_plan::PrivateLink;
+use crate::compile::resolve::PresetVariable;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::private::copy_inside;
@@ -27,6 +28,12 @@ impl PlannedLink {
     /// The guard's step.
     pub fn step(&self) -> PrivateLink {
         PrivateLink { path: self.path.clone(), copy: copy_inside(&self.path) }
+    }
+
+    /// The variable that names the copy.
+    pub(super) fn variable(&self) -> Option<PresetVariable> {
+        let value = copy_inside(&self.path).as_os_str().to_owned();
+        self.file.variable.map(|name| PresetVariable { name: name.to_owned(), value, origin: self.because.clone() })
     }
 }
 

@@ -13,7 +13,7 @@
 //! trial.
 
 use super::VariableEffect::Keep;
-use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS};
+use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
 use super::{BuiltinPreset, PresetEntry, group, ro, rw, variables};
 
 /// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
@@ -217,7 +217,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.gemini/policies/").blocked(),
                 ro("~/.gemini/policy_integrity.json"),
                 ro("~/.gemini/extension_integrity.json"),
-                ro("~/.gemini/trustedFolders.json"),
+                ro("~/.gemini/trustedFolders.json").blocked().private(&GEMINI_TRUSTED_FOLDERS),
                 ro("~/.gemini/trusted_hooks.json"),
                 ro("~/.gemini/acknowledgments"),
             ],

@@ -18,6 +18,7 @@ pub(super) const GIT_CONFIG: PrivateFile = PrivateFile {
         key(&["branch", "*", "description"], LeavingValue::Text, "a text that git shows"),
         key(&["branch", "*", "remote"], LeavingValue::KnownRemote, "one of the remotes that the user has set up"),
     ],
+    variable: None,
 };
 
 /// Not `projects.*.trust_level`: a trusted project may name MCP servers, which Codex starts.
@@ -27,6 +28,7 @@ pub(super) const CODEX_CONFIG: PrivateFile = PrivateFile {
         key(&["model"], LeavingValue::Model, "the name of a model of the provider that the user has set up"),
         key(&["model_reasoning_effort"], LeavingValue::Name, "how long the model thinks"),
     ],
+    variable: None,
 };
 
 /// A theme may be the path of a file, so no value with a `/` leaves.
@@ -37,7 +39,12 @@ pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile {
         key(&["model", "name"], LeavingValue::Model, "the name of a model"),
         key(&["ui", "theme"], LeavingValue::Name, "the name of a set of colours"),
     ],
+    variable: None,
 };
+
+/// Folders whose settings, hooks and servers Gemini CLI obeys.
+pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile =
+    PrivateFile { format: FileFormat::Json, leaving: &[], variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH") };
 
 pub(super) const CLAUDE_SETTINGS: PrivateFile = PrivateFile {
     format: FileFormat::Json,
@@ -45,4 +52,5 @@ pub(super) const CLAUDE_SETTINGS: PrivateFile = PrivateFile {
         key(&["model"], LeavingValue::Model, "the name of a model"),
         key(&["theme"], LeavingValue::Name, "the name of a set of colours"),
     ],
+    variable: None,
 };
