@@ -49,9 +49,9 @@ pub enum LeavingValue {
     KnownRemote,
     /// Text without control characters but newlines and tabs.
     Text,
-    /// A string of letters, digits, blanks and `._:@+()[]-`, at most 100 bytes.
+    /// A string of letters, digits, blanks and `_:@+()[]-`, at most 100 bytes.
     Name,
-    /// As a name, and `/` inside it.
+    /// As a name, with `.` and `/` inside it.
     Model,
 }
 

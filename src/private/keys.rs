@@ -27,7 +27,7 @@ fn is_harmless(kind: LeavingValue, format: Format, value: &[u8], host: &Entries)
     let is_plain = |more: &str| {
         !text.is_empty()
             && text.len() <= 100
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || " ._:@+()[]-".contains(c) || more.contains(c))
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || " _:@+()[]-".contains(c) || more.contains(c))
     };
     match kind {
         LeavingValue::Branch => text.strip_prefix("refs/heads/").is_some_and(|name| is_name_of_branch(name.as_bytes())),
@@ -38,7 +38,7 @@ fn is_harmless(kind: LeavingValue, format: Format, value: &[u8], host: &Entries)
         }
         LeavingValue::Text => text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')),
         LeavingValue::Name => is_plain(""),
-        LeavingValue::Model => is_plain("/") && !text.starts_with(['/', '.', '-']) && !text.contains("//"),
+        LeavingValue::Model => is_plain("./") && !text.starts_with(['/', '.', '-']) && !text.contains("//"),
     }
 }
 

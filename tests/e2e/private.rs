@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ everywhere!(the_model_and_verify_know_the_link);
 
 for_both!(
     changes_of_the_host_and_of_the_command_both_survive,
+    a_file_that_the_host_replaces_meanwhile_loses_no_change,
     settings_of_agents_stay_and_a_few_keys_reach_the_host,
     in_a_new_home_the_keys_make_the_file,
     trust_in_a_planted_project_stays_inside,
@@ -91,6 +92,29 @@ fn changes_of_the_host_and_of_the_command_both_survive(place: &Place) {
     let now = config(place);
     assert!(now.contains("# new\n") && now.contains("rebase = true"), "{now}");
     assert_eq!(git(place, &["config", "branch.main.description"]), "inside\n");
+}
+
+/// As git on the host does it. The link is gone with the file that it covered, which is reported.
+fn a_file_that_the_host_replaces_meanwhile_loses_no_change(place: &Place) {
+    repository(place);
+    let script = "git config branch.main.description inside; git config a.inside 1; touch started
+                  while [ ! -e go ]; do sleep 0.01; done";
+    let mut command = crate::sandbox::sandbox(place);
+    let mut child = command.args(["--", "sh", "-c", script]).stderr(Stdio::piped()).spawn().unwrap();
+    while !place.project().join("started").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    git(place, &["config", "a.outside", "1"]);
+    write(place, "go", "");
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert!(said.contains("`.git/config` was replaced on the host during the run"), "{said}");
+    assert_eq!(git(place, &["config", "--get-regexp", "^(a|branch)"]), "a.outside 1\nbranch.main.description inside\n");
+    assert_eq!(
+        shell(place, "git config a.inside; git config a.outside; git config branch.main.description"),
+        "1\n1\ninside\n"
+    );
 }
 
 /// The settings of the three agents, as they write them: in place, or beside the file that a link leads to.

@@ -19,12 +19,21 @@ for_everybody!("private-keys":
     a_branch_of_a_planted_path,
     a_branch_of_this_repository,
     settings_in_other_spellings,
+    trust_of_codex_in_a_planted_folder,
+    trust_of_gemini_in_a_planted_folder,
+    programs_in_the_settings_of_agents,
 );
 
 for_everybody!("private-copy-checks":
     a_copy_that_leads_to_a_hidden_file,
     a_copy_with_another_name,
+    a_copy_that_is_a_pipe,
+    a_copy_that_fills_the_memory,
 );
+
+for_everybody!("git-preset": a_copy_that_git_cannot_parse);
+
+for_everybody!("private-held": losing_the_link_to_a_run_that_ends);
 
 for_everybody!("own-files": the_copies_of_another_project);
 
@@ -125,6 +134,84 @@ fn a_copy_with_another_name(scene: &Scene) -> Verdict {
     scene.attack("private.sh", &["hard-link"]).completed();
     let settings = String::from_utf8(scene.bytes(".git/config").unwrap()).unwrap();
     Verdict::broken_if(settings.contains("leaked"), settings)
+}
+
+/// The end of a pipe reads as an empty file, which takes all listed keys away.
+fn a_copy_that_is_a_pipe(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["git", "config", "branch.main.description", "mine"]);
+    let ran = scene.attack("private.sh", &["fifo"]).completed();
+    Verdict::broken_if(scene.try_host(&["git", "config", "branch.main.description"]).out != "mine\n", ran.err)
+}
+
+/// Runs the arguments, and prints the most memory in KiB that one of their processes had.
+const MEASURE: &str = "import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+
+fn a_copy_that_fills_the_memory(scene: &Scene) -> Verdict {
+    repository(scene);
+    let product = scene.product();
+    let mut command = scene.outside("python3");
+    scene.switch_off(&mut command);
+    command.args(["-I", "-c", MEASURE]).arg(product.get_program()).args(product.get_args()).arg("--");
+    crate::scene::words(&mut command, "private.sh", &["large", "300M"]);
+    let ran = crate::scene::run(command);
+    assert!(ran.out.starts_with("done\n") && ran.code == Some(0), "{ran:#?}");
+    let most: u64 = ran.out.lines().last().unwrap().parse().unwrap();
+    Verdict::broken_if(most > 250 << 10, format!("{most} KiB: {}", ran.err))
+}
+
+/// git on the host must go on working, and so must the next run.
+fn a_copy_that_git_cannot_parse(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.attack("private.sh", &["unparsable"]).completed();
+    let outside = scene.try_host(&["git", "status"]);
+    let next = scene.attack_with(&[], "git", &["status"]);
+    Verdict::broken_if(outside.code != Some(0) || next.code != Some(0), outside.err + &next.err)
+}
+
+/// Codex starts the servers that a trusted folder names.
+fn trust_of_codex_in_a_planted_folder(scene: &Scene) -> Verdict {
+    settings_of_an_agent(scene, ".codex/config.toml", "codex")
+}
+
+/// Gemini CLI starts the servers and hooks that a trusted folder names.
+fn trust_of_gemini_in_a_planted_folder(scene: &Scene) -> Verdict {
+    settings_of_an_agent(scene, ".gemini/trustedFolders.json", "gemini")
+}
+
+fn settings_of_an_agent(scene: &Scene, file: &str, what: &str) -> Verdict {
+    repository(scene);
+    scene.write_home(file, if what == "codex" { "model = \"mine\"\n" } else { "{}\n" });
+    scene.attack("private.sh", &[what]).completed();
+    let found = fs::read_to_string(scene.home().join(file)).unwrap();
+    Verdict::broken_if(found.contains("planted"), found)
+}
+
+fn programs_in_the_settings_of_agents(scene: &Scene) -> Verdict {
+    repository(scene);
+    let files = [".codex/config.toml", ".gemini/settings.json", ".claude/settings.json"];
+    for file in files {
+        scene.write_home(file, if file.ends_with("json") { "{}\n" } else { "" });
+    }
+    scene.attack("private.sh", &["agents"]).completed();
+    let found = files.map(|file| fs::read_to_string(scene.home().join(file)).unwrap()).concat();
+    assert_eq!(found.matches("harmless").count(), 3, "the models reach the host: {found}");
+    Verdict::broken_if(found.contains("evil"), found)
+}
+
+/// A file that another run replaces loses the link on it, and the command writes the host's file.
+fn losing_the_link_to_a_run_that_ends(scene: &Scene) -> Verdict {
+    repository(scene);
+    let mut first = scene.start("private.sh", &["wait"]);
+    first.until("started", || scene.project().join("started").exists());
+    let second = scene.attack_with(&[], "git", &["config", "branch.main.description", "second"]);
+    assert_eq!(second.code, Some(0), "{}", second.err);
+    scene.write("go", "");
+    let ran = first.wait().completed();
+    assert_eq!(scene.host(&["git", "config", "branch.main.description"]), "second\n", "{}", ran.err);
+    Verdict::broken_if(scene.try_host(&["git", "config", "core.fsmonitor"]).code == Some(0), ran.err)
 }
 
 fn the_copies_of_another_project(scene: &Scene) -> Verdict {

@@ -9,6 +9,7 @@ for_both!(
     a_repository_is_made_packed_and_cloned,
     a_local_remote_is_fetched_and_pushed_to,
     a_worktree_is_added_and_removed,
+    a_worktree_of_before_is_removed_outside,
     a_submodule_is_worked_in,
     a_submodule_is_fetched_and_updated,
     a_repository_in_the_repository_is_worked_in,
@@ -93,6 +94,23 @@ fn a_worktree_is_added_and_removed(place: &Place) {
          git worktree list | grep -q tree; git worktree remove tree; git gc -q",
     );
     assert_eq!(outside(place, "git log --format=%s other; git worktree list | wc -l"), "second\nfirst\n1\n");
+}
+
+/// The kernel removes no mount point of the command's own namespace. git goes on until it meets one, so a part is gone;
+/// the commits stay, and git outside tidies up.
+fn a_worktree_of_before_is_removed_outside(place: &Place) {
+    outside(place, INIT);
+    outside(place, "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second");
+    let output = output_inside(place, "git worktree remove tree");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("Device or resource busy"), "{said}");
+    outside(place, "git worktree remove --force tree 2>&1 || rm -r tree; git worktree prune");
+    let tidy = outside(
+        place,
+        "git log --format=%s other; git worktree list | wc -l; ls -A .git/worktrees 2>&1 | wc -l; git fsck 2>&1",
+    );
+    assert!(tidy.starts_with("second\nfirst\n1\n"), "{tidy}");
+    assert_eq!(outside(place, "git worktree add -q tree other; cat tree/file"), "one\ntwo\n");
 }
 
 /// `submodule add` and `submodule init` write configuration, and belong outside.
