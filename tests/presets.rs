@@ -259,10 +259,11 @@ fn entries() -> impl Iterator<Item = (&'static BuiltinPreset, &'static Group, &'
 fn every_entry_names_its_tool_and_its_source() {
     let mut rows = Vec::new();
     for (preset, group, entry) in entries() {
+        let access = if entry.private.is_some() { "private".to_owned() } else { entry.access.to_string() };
         let access = match entry.if_missing {
-            IfMissing::Block if !entry.in_use.is_empty() => format!("{}, blocked if in use", entry.access),
-            IfMissing::Block => format!("{}, blocked", entry.access),
-            _ => entry.access.to_string(),
+            IfMissing::Block if !entry.in_use.is_empty() => format!("{access}, blocked if in use"),
+            IfMissing::Block => format!("{access}, blocked"),
+            _ => access,
         };
         rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
     }
