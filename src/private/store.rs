@@ -10,13 +10,12 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, fchmod, flock, fstat, mkdirat, openat, openat2,
-    renameat, unlinkat,
+    CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, fchmod, flock, fstat, mkdirat, openat, openat2, renameat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -39,7 +38,11 @@ const HELD: &str = "held";
 const ASIDE: &str = "aside";
 const BASE: &str = "base";
 const ABOUT: &str = "about.json";
+/// The next copy, while it is written.
+const NEW: &str = "new";
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Names a directory without any right on it.
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The private files of one project.
 pub(super) struct Store {
@@ -103,8 +106,7 @@ impl Store {
         DirBuilder::new().recursive(true).mode(0o700).create(&copies)?;
         // The command may have changed the mode of the folder that it sees.
         fs::set_permissions(&copies, fs::Permissions::from_mode(0o700))?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let copies = openat(CWD, &copies, flags, Mode::empty())?;
+        let copies = openat(CWD, &copies, DIRECTORY, Mode::empty())?;
         Ok(Self { folder, copies, _lock: lock })
     }
 
@@ -147,8 +149,7 @@ impl Store {
         // Without the notes, the next run starts with the host's file whatever is left here.
         gone(fs::remove_dir_all(self.folder.join(copy_id(path))))?;
         gone(self.set_aside(path).map(|_| ()))?;
-        let aside = self.folder.join(ASIDE).join(copy_id(path));
-        gone(fs::remove_file(&aside).or_else(|_| fs::remove_dir_all(&aside)))
+        self.place_aside(path).map(|_| ())
     }
 
     /// Notes the host's file, once the copy has its changes.
@@ -194,31 +195,28 @@ impl Store {
         Ok(if text.len() as u64 > limit { Copy::Unfit("it is larger than 1 MiB") } else { Copy::Text(text) })
     }
 
-    /// Replaces a copy.
+    /// Replaces a copy by a file that is written where no command sees it.
     pub(super) fn write(&self, path: &AbsPath, text: &[u8]) -> io::Result<()> {
         let folder = self.make_folder_of_copy(path)?;
-        let new = format!(".new-{}", std::process::id());
-        match unlinkat(&folder, &new, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(e) => return Err(e.into()),
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&folder, &new, flags, OWNER)?);
+        let new = self.folder.join(NEW);
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(text)?;
         fchmod(&file, OWNER)?;
-        Ok(renameat(&folder, &new, &folder, name(path))?)
+        Ok(renameat(CWD, &new, &folder, name(path))?)
     }
 
     /// Moves a copy that cannot be used to a place of ours, and returns the place.
     pub(super) fn set_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
-        let aside = self.folder.join(ASIDE);
-        DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;
-        let place = aside.join(copy_id(path));
-        if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
-            fs::remove_dir_all(&place)?;
-        }
+        let place = self.place_aside(path)?;
         let moved = match self.folder_of_copy(path) {
-            Ok(folder) => renameat(&folder, name(path), CWD, &place),
+            Ok(folder) => {
+                give_owner_rights(&folder)?;
+                // A directory that its owner cannot write cannot be moved.
+                if let Ok(copy) = openat(&folder, name(path), DIRECTORY, Mode::empty()) {
+                    give_owner_rights(&copy)?;
+                }
+                renameat(&folder, name(path), CWD, &place)
+            }
             // Something else than a folder is there.
             Err(_) => renameat(&self.copies, copy_id(path), CWD, &place),
         };
@@ -226,9 +224,27 @@ impl Store {
         Ok(place)
     }
 
+    /// A free place for a copy that is set aside. It takes the place of the last one, unless that is
+    /// a directory that cannot be removed as it is.
+    fn place_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
+        let aside = self.folder.join(ASIDE);
+        DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;
+        let first = aside.join(copy_id(path));
+        let _ = fs::remove_file(&first).or_else(|_| fs::remove_dir_all(&first));
+        let more = (1..).map(|number: u32| aside.join(format!("{}-{number}", copy_id(path))));
+        let mut places = std::iter::once(first).chain(more);
+        let is_free = |place: &PathBuf| fs::symlink_metadata(place).is_err();
+        places.find(is_free).ok_or_else(|| io::ErrorKind::AlreadyExists.into())
+    }
+
     fn folder_of_copy(&self, path: &AbsPath) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat2(&self.copies, copy_id(path), flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+        openat2(
+            &self.copies,
+            copy_id(path),
+            DIRECTORY,
+            Mode::empty(),
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        )
     }
 
     /// Opens the folder of a copy with the rights that we need, and makes it if it is missing.
@@ -241,11 +257,16 @@ impl Store {
             }
             Err(e) => return Err(e.into()),
         };
-        // A descriptor that only names a file takes no `fchmod`. This follows no link of a command.
-        let by_descriptor = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());
-        fs::set_permissions(by_descriptor, fs::Permissions::from_mode(0o700))?;
+        give_owner_rights(&folder)?;
         Ok(folder)
     }
+}
+
+/// Changes the mode of an open directory. A descriptor that only names it takes no `fchmod`; this
+/// follows no link of a command.
+fn give_owner_rights(directory: &OwnedFd) -> io::Result<()> {
+    let by_descriptor = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    fs::set_permissions(by_descriptor, fs::Permissions::from_mode(0o700))
 }
 
 fn name(path: &AbsPath) -> &OsStr {

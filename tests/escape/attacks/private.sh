@@ -50,7 +50,7 @@ link)
     ln -s "$2" "$copy"
     ;;
 hard-link)
-    ln "$copy" "$(dirname "$copy")/other"
+    ln -f "$copy" "$(dirname "$copy")/other"
     printf '[branch "main"]\n\tdescription = leaked\n' >>"$copy"
     ;;
 fifo)
@@ -64,6 +64,12 @@ folder)
     folder=$(dirname "$copy")
     rm -r "$folder"
     ln -s "$2" "$folder"
+    ;;
+closed-folder)
+    # Nobody may move or remove it as it is.
+    rm "$copy"
+    mkdir -p "$copy/below/more"
+    chmod 000 "$copy/below" "$copy"
     ;;
 closed)
     chmod 000 "$copy"
