@@ -13,6 +13,9 @@ pub struct PrivateFile {
     pub variable: Option<&'static str>,
 }
 
+/// The largest private file, on the host and as a copy.
+pub const MAX_BYTES: u64 = 1 << 20;
+
 /// A private file that a user names: nothing leaves it.
 pub static OF_USER: PrivateFile = PrivateFile { format: FileFormat::ByName, leaving: &[], variable: None };
 

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use rustix::fs::{Mode, OFlags, fchmod, fstat};
 use rustix::process::geteuid;
 
-use super::store::MAX_BYTES;
 use crate::host::open_dir::read_regular;
 use crate::host::{Host, Identity, OpenDir};
 use crate::policy::AbsPath;
+use crate::policy::private::MAX_BYTES;
 
 /// The host's file when it was read.
 pub(super) struct HostFile {

@@ -25,13 +25,10 @@ use crate::compile::layers::Layers;
 use crate::host::Host;
 use crate::host::state_dir::StateFiles;
 use crate::policy::AbsPath;
-use crate::policy::private::copy_id;
+use crate::policy::private::{MAX_BYTES, copy_id};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::formats::Format;
-
-/// The largest private file, on the host and as a copy.
-pub(super) const MAX_BYTES: u64 = 1 << 20;
 
 const KIND: StateFiles = StateFiles { folder: Layers::PRIVATE, max_bytes: MAX_BYTES };
 const HELD: &str = "held";
@@ -224,8 +221,8 @@ impl Store {
         Ok(place)
     }
 
-    /// A free place for a copy that is set aside. It takes the place of the last one, unless that is
-    /// a directory that cannot be removed as it is.
+    /// A free place for a copy that is set aside. It takes the place of the last one, unless that
+    /// is a directory that cannot be removed as it is.
     fn place_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
         let aside = self.folder.join(ASIDE);
         DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;

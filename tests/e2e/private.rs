@@ -275,8 +275,12 @@ fn a_file_that_is_too_large_is_read_only_with_a_warning(place: &Place) {
     repository(place);
     let before = config(place) + &"# comment\n".repeat(1 << 17);
     write(place, ".git/config", &before);
-    is_read_only(&run(place, &WRITE), "larger than 1 MiB");
+    place.write(place.home().join(".codex/config.toml"), "");
+    let output =
+        run(place, &["--", "sh", "-c", "git config a.b c; echo x >>.git/config; echo '# x' >>~/.codex/config.toml"]);
+    is_read_only(&output, "is read-only: it is larger than 1 MiB");
     assert_eq!(config(place), before);
+    assert_eq!(shell(place, "cat ~/.codex/config.toml"), "# x\n", "other files have their copies");
 }
 
 /// Nothing leaves at its end, but the copy stays, and the next run finishes it.

@@ -21,7 +21,7 @@ pub(crate) use hard_links::find_names;
 pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
 pub use placeholders::check_dangling;
-pub use private::{PlannedLink, check_private};
+pub use private::{PlannedLink, PrivateFolder, check_private, may_be_linked};
 pub use view::View;
 
 /// A mount in bwrap's terms, without the spelling of its arguments.
@@ -181,19 +181,19 @@ pub struct Base<'a> {
     pub git_exclude: Option<&'a GitExclude>,
     pub second_places: &'a [SecondPlace],
     pub variables: Vec<PresetVariable>,
-    /// The folder with the copies of private files; `None` where private files are read-only.
-    pub private: Option<AbsPath>,
+    /// `None` where private files are read-only.
+    pub private: Option<PrivateFolder>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     let mut planner = Planner {
+        private: base.private.as_ref(),
         mounts: Vec::new(),
         redundant: Vec::new(),
         links: Vec::new(),
         views: PathMap::default(),
         open: Vec::new(),
         optimize,
-        has_private: base.private.is_some(),
     };
     planner.always_at(AbsPath::root(), View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only");
     planner.pins(decisions, base);
@@ -215,8 +215,8 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     if base.guard.is_some() {
         planner.mask_source();
     }
-    if let Some(copies) = &base.private {
-        planner.private_copies(copies);
+    if let Some(folder) = &base.private {
+        planner.private_copies(&folder.path);
     }
     planner.always(places::at(places::RUN), Mount::RemountReadOnly, "`/run` is read-only");
     Plan {
@@ -230,7 +230,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     }
 }
 
-struct Planner {
+struct Planner<'a> {
     mounts: Vec<PlannedMount>,
     redundant: Vec<RedundantRule>,
     links: Vec<PlannedLink>,
@@ -239,8 +239,8 @@ struct Planner {
     /// mount below them.
     open: Vec<OpenMask>,
     optimize: bool,
-    /// Private files get copies.
-    has_private: bool,
+    /// `None` where private files are read-only.
+    private: Option<&'a PrivateFolder>,
 }
 
 struct OpenMask {
@@ -256,7 +256,7 @@ struct OpenMask {
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
 
-impl Planner {
+impl Planner<'_> {
     fn always(&mut self, path: AbsPath, mount: Mount, why: &'static str) {
         self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
     }
@@ -324,7 +324,8 @@ impl Planner {
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
-        let is_link = self.has_private && private::may_be_linked(decision) && self.links.len() < private::MOST_LINKS;
+        let is_link = self.private.is_some_and(|folder| folder.may_have(path, decision))
+            && self.links.len() < private::MOST_LINKS;
         let changes_nothing = || inherited.gives(decision.access) && !leads_on() && !is_link;
         // The base mount of `/` is the rule on `/`: once more would cover all that came between.
         if path.is_root() || (self.optimize && changes_nothing()) {

@@ -11,7 +11,7 @@ use crate::policy::{AbsPath, Access, LayerKind, Rule, escape_for_display};
 
 use super::{Mount, Plan, PlannedMount, Planner, View, view};
 
-impl Planner {
+impl Planner<'_> {
     /// Mounts a copy of `info/exclude` that also names the covered paths of the work tree (SPEC
     /// M5): `git add -A` must not stage placeholders or stop at a masked file, and `git stash -u`
     /// and `git clean` must not try to remove a mount point and stop half-way. Git ignores the list

@@ -1,5 +1,7 @@
 //! Private files: which get a copy, and the mounts that show the copies (SPEC section 22).
 
+use std::collections::BTreeMap;
+
 use crate::compile::decide::{Decision, Decisions, IgnoreReason};
 use crate::compile::guard_plan::PrivateLink;
 use crate::compile::resolve::PresetVariable;
@@ -13,6 +15,21 @@ use super::{Mount, Plan, Planner};
 /// A run reads and compares each private file, and a command can create any number of files that a
 /// pattern makes private.
 pub(super) const MOST_LINKS: usize = 64;
+
+/// The folder with the copies of a project's private files.
+#[derive(Clone, Debug)]
+pub struct PrivateFolder {
+    pub path: AbsPath,
+    /// Files of the host that get no copy, each with the reason.
+    pub unfit: BTreeMap<AbsPath, String>,
+}
+
+impl PrivateFolder {
+    /// Whether the file that this decision is about can have a copy.
+    pub(super) fn may_have(&self, path: &AbsPath, decision: &Decision) -> bool {
+        may_be_linked(decision) && !self.unfit.contains_key(path)
+    }
+}
 
 /// A private file that the command finds as a link to its copy.
 #[derive(Clone, Debug)]
@@ -39,11 +56,11 @@ impl PlannedLink {
 
 /// Whether a link can be mounted for this decision. A rule that came through a symlink reached
 /// another file than the one that programs name and replace.
-pub(super) fn may_be_linked(decision: &Decision) -> bool {
+pub fn may_be_linked(decision: &Decision) -> bool {
     decision.private.is_some() && decision.links.is_empty() && decision.kind == FileKind::File
 }
 
-impl Planner {
+impl Planner<'_> {
     /// Binds the copies to which the guard's links lead.
     pub(super) fn private_copies(&mut self, copies: &AbsPath) {
         if self.links.is_empty() {
@@ -56,13 +73,28 @@ impl Planner {
 }
 
 /// Says which files that a rule makes private are read-only instead.
-pub fn check_private(plan: &Plan, decisions: &Decisions, no_guard: bool, diagnostics: &mut Diagnostics) {
+pub fn check_private(
+    plan: &Plan,
+    decisions: &Decisions,
+    folder: Option<&PrivateFolder>,
+    diagnostics: &mut Diagnostics,
+) {
     let wanted = decisions.iter().filter(|(_, decision)| decision.private.is_some());
-    let (linked, plain): (Vec<_>, Vec<_>) = wanted.partition(|(_, decision)| may_be_linked(decision));
-    if let Some(((path, decision), more)) = linked.split_first().filter(|_| no_guard) {
+    let (mut linked, plain): (Vec<_>, Vec<_>) = wanted.partition(|(_, decision)| may_be_linked(decision));
+    if let Some(((path, decision), more)) = linked.split_first().filter(|_| folder.is_none()) {
         let message = format!("`{path}`{} read-only: the copy of a private file needs the guard", are(more.len()));
         let help = "leave out `--no-guard`, or change such a file outside";
         diagnostics.push(Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin).help(help));
+    }
+    for (path, why) in folder.iter().flat_map(|folder| &folder.unfit) {
+        linked.retain(|(linked, _)| *linked != path);
+        let message = format!("`{path}` is read-only: {why}");
+        let help = "repair the cause, or change the file outside";
+        let diagnostic = Diagnostic::new(Code::PrivateUnavailable, message).help(help);
+        diagnostics.push(match decisions.get(path) {
+            Some(decision) => diagnostic.at(&decision.origin),
+            None => diagnostic,
+        });
     }
     if let Some((path, decision)) = linked.get(MOST_LINKS).filter(|_| plan.links.len() == MOST_LINKS) {
         let message = format!(
