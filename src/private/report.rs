@@ -8,8 +8,10 @@ use super::formats::{Format, Key, Values};
 use crate::diagnostic::{Code, Diagnostic, listed, shell_quote};
 use crate::policy::{AbsPath, escape_for_display};
 
-/// A report names so many keys.
+/// A message names so many keys.
 const MOST_KEYS: usize = 8;
+/// At most so many keys have a note. A terminal shows fewer, and `report --last` all of them.
+const MOST_NOTES: usize = 1000;
 /// The longest value in a report, in bytes.
 const LONGEST: usize = 200;
 
@@ -21,7 +23,7 @@ pub(super) fn kept(path: &AbsPath, format: Format, changes: &[(Key, Values)]) ->
     let keys = keys.chain((more > 0).then(|| format!("{more} more")));
     let stay = if changes.len() == 1 { "stays" } else { "stay" };
     let message = format!("{} of `{path}` {stay} in the sandbox's copy", listed(keys, "and"));
-    let outside = shown.iter().map(|(key, values)| outside(path, format, key, values));
+    let outside = changes.iter().take(MOST_NOTES).map(|(key, values)| outside(path, format, key, values));
     Diagnostic::new(Code::PrivateKept, message)
         .notes(outside)
         .paths([path.clone()])

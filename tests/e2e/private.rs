@@ -21,6 +21,7 @@ for_both!(
     a_symlink_in_its_place_is_read_only_with_a_warning,
     where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning,
     a_program_that_replaces_the_file_itself_is_led_to_the_copy,
+    every_key_that_stays_is_reported,
     without_a_state_folder_it_is_read_only_with_a_warning,
     a_file_that_is_too_large_is_read_only_with_a_warning,
     a_killed_run_loses_nothing,
@@ -239,6 +240,17 @@ fn where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning(place: &Plac
     assert_eq!(said.matches("private-unavailable").count(), 1, "{said}");
     assert!(!said.contains("guard"), "the second start has the guard: {said}");
     assert_eq!(config(place), before);
+}
+
+fn every_key_that_stays_is_reported(place: &Place) {
+    repository(place);
+    let script = "for n in $(seq 30); do git config a.k$n v; done";
+    succeeded(run(place, &["--", "sh", "-c", script]));
+    let output = place.agent_sandbox().args(["report", "--last"]).output().unwrap();
+    let said = stdout(&output) + &stderr(&output);
+    for number in 1..=30 {
+        assert!(said.contains(&format!(".git/config a.k{number} v`")), "{number}: {said}");
+    }
 }
 
 /// Gemini CLI renames a new file over the one that a variable names.

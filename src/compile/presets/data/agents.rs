@@ -8,9 +8,8 @@
 //! are reported. In a new home an agent could not make its folder, and would stop or keep nothing:
 //! it is made for those that are on PATH.
 //!
-//! Claude Code 2.1 and Codex 0.166 were tried with theirs blocked, and work
-//! (`scripts/test-agents`); the folders of Gemini CLI, pi and Cursor are blocked without such a
-//! trial.
+//! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with theirs blocked, and work
+//! (`scripts/test-agents`); the folders of pi and Cursor are blocked without such a trial.
 
 use super::VariableEffect::Keep;
 use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
