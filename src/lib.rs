@@ -25,6 +25,8 @@ pub mod policy;
 pub mod diagnostic;
 
 #[doc(hidden)]
+pub mod private;
+#[doc(hidden)]
 pub mod sys;
 
 #[doc(hidden)]

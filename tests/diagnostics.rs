@@ -23,6 +23,8 @@ mod inputs;
 mod lint;
 #[path = "diagnostics/paths.rs"]
 mod paths;
+#[path = "diagnostics/private.rs"]
+mod private;
 #[path = "diagnostics/starting.rs"]
 mod starting;
 #[path = "diagnostics/trust.rs"]
@@ -60,6 +62,7 @@ fn cases() -> Vec<(Code, &'static str)> {
         inputs::CASES,
         lint::CASES,
         paths::CASES,
+        private::CASES,
         starting::CASES,
         trust::CASES,
     ]

@@ -10,7 +10,7 @@ use agent_sandbox::compile::presets::data::{BuiltinPreset, Group, PRESETS, Prese
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::ModelView as View;
 use agent_sandbox::policy::{Access, IfMissing};
-use support::{Tree, abs, model};
+use support::{Tree, abs, leads_to_copy, model};
 
 /// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a
 /// directory.
@@ -213,7 +213,21 @@ fn what_work_needs_is_writable_by_default() {
 
 #[test]
 fn what_the_host_obeys_later_is_read_only_by_default() {
-    assert_all(READ_ONLY, &Request::default(), "read-only", |view| matches!(view, View::Host { writable: false, .. }));
+    // A private file is read-only on the host, and the command finds a link to its copy.
+    let is_private = |view: &View| matches!(view, View::Symlink { target, .. } if leads_to_copy(target));
+    assert_all(READ_ONLY, &Request::default(), "read-only", |view| {
+        matches!(view, View::Host { writable: false, .. }) || is_private(view)
+    });
+    for path in [".git/config", "~/.codex/config.toml", "~/.claude/settings.json", "~/.gemini/settings.json"] {
+        assert!(READ_ONLY.contains(&path), "{path}");
+    }
+    let without = Request { no_guard: true, ..Request::default() };
+    let (compiled, _) = tree().compile("/home/u/proj", &without);
+    let model = model(&compiled.unwrap());
+    for path in READ_ONLY {
+        let view = model.view(&abs(written(path)));
+        assert!(matches!(view, View::Host { writable: false, .. }), "{path}: {view:?}");
+    }
 }
 
 #[test]
@@ -245,10 +259,11 @@ fn entries() -> impl Iterator<Item = (&'static BuiltinPreset, &'static Group, &'
 fn every_entry_names_its_tool_and_its_source() {
     let mut rows = Vec::new();
     for (preset, group, entry) in entries() {
+        let access = if entry.private.is_some() { "private".to_owned() } else { entry.access.to_string() };
         let access = match entry.if_missing {
-            IfMissing::Block if !entry.in_use.is_empty() => format!("{}, blocked if in use", entry.access),
-            IfMissing::Block => format!("{}, blocked", entry.access),
-            _ => entry.access.to_string(),
+            IfMissing::Block if !entry.in_use.is_empty() => format!("{access}, blocked if in use"),
+            IfMissing::Block => format!("{access}, blocked"),
+            _ => access,
         };
         rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
     }

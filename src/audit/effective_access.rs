@@ -18,6 +18,8 @@ pub enum EffectiveAccess {
     Ro,
     /// Hidden: neither to read nor to change.
     Exclude,
+    /// A copy of the host's file, kept for this project, to read and to change.
+    PrivateFile,
     /// A place of the sandbox's own, empty at first, which goes with it.
     Private,
     /// A place of the sandbox's own, in which the command can create nothing.
@@ -38,6 +40,7 @@ impl EffectiveAccess {
             EffectiveAccess::Rw => "can be read and changed",
             EffectiveAccess::Ro => "can be read, not changed",
             EffectiveAccess::Exclude => "can be neither read nor changed",
+            EffectiveAccess::PrivateFile => "a copy for this project can be read and changed, the host's file stays",
             EffectiveAccess::Private => "a place of the sandbox's own, empty at first, gone after the run",
             EffectiveAccess::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
             EffectiveAccess::Dev => "the sandbox's own `/dev`, with a few harmless devices",
@@ -60,6 +63,8 @@ impl From<Access> for EffectiveAccess {
 pub struct VisibleMounts<'p> {
     mounts: PathMap<&'p PlannedMount>,
     read_only: BTreeSet<&'p AbsPath>,
+    /// Private files.
+    links: BTreeSet<&'p AbsPath>,
     /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,
 }
@@ -67,7 +72,9 @@ pub struct VisibleMounts<'p> {
 impl<'p> VisibleMounts<'p> {
     /// The last mount that covers a path is the visible one.
     pub fn of(plan: &'p Plan) -> Self {
-        let mut visible = Self { mounts: PathMap::default(), read_only: BTreeSet::new(), points: BTreeSet::new() };
+        let links = plan.links.iter().map(|link| &link.path).collect();
+        let (mounts, read_only, points) = Default::default();
+        let mut visible = Self { mounts, read_only, links, points };
         for planned in &plan.mounts {
             let path = &planned.path;
             match planned.mount {
@@ -94,6 +101,9 @@ impl<'p> VisibleMounts<'p> {
     }
 
     pub fn access(&self, path: &AbsPath) -> EffectiveAccess {
+        if self.links.contains(path) {
+            return EffectiveAccess::PrivateFile;
+        }
         // Everything lies below a read-only mount of `/`.
         self.showing(path).map_or(EffectiveAccess::Ro, |planned| self.access_by(planned))
     }
@@ -105,7 +115,7 @@ impl<'p> VisibleMounts<'p> {
             | Mount::OwnBinary { .. }
             | Mount::GuardPlan
             | Mount::Symlink { .. } => EffectiveAccess::Ro,
-            Mount::Bind { .. } | Mount::SecondMount { .. } => EffectiveAccess::Rw,
+            Mount::Bind { .. } | Mount::SecondMount { .. } | Mount::PrivateCopies { .. } => EffectiveAccess::Rw,
             Mount::MaskFile { .. } | Mount::MaskSource => EffectiveAccess::Exclude,
             // Git's copy of its list is readable.
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,

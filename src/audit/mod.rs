@@ -11,6 +11,7 @@ mod entry;
 pub mod explain;
 pub mod init;
 pub mod lint;
+pub mod private_copies;
 pub mod revision;
 pub mod rule_json;
 pub mod show;

@@ -19,6 +19,7 @@ use super::explain::ExplainArgs;
 use super::init::InitArgs;
 use super::lint::LintArgs;
 use super::man::ManArgs;
+use super::private::PrivateArgs;
 use super::report::ReportArgs;
 use super::schema::SchemaArgs;
 use super::show::ShowArgs;
@@ -62,6 +63,7 @@ pub(super) enum Subcommand {
     Trust(TrustArgs),
     Lint(LintArgs),
     Report(ReportArgs),
+    Private(PrivateArgs),
     Schema(SchemaArgs),
     /// Remove what a run that was killed has left at blocked paths
     ///

@@ -30,8 +30,9 @@ pub(super) fn stages(compiled: &Compiled, widening: Option<&Widening>) -> String
         let filesystem = &layer.config.filesystem;
         let presets = filesystem.presets.iter().map(|preset| format!(" {}", escape_for_display(preset.value.as_ref())));
         let (ro, rw, exclude) = (filesystem.ro.len(), filesystem.rw.len(), filesystem.exclude.len());
+        let private = filesystem.private.len();
         let presets: String = presets.collect();
-        format!("{}: {ro} ro, {rw} rw, {exclude} exclude, presets:{presets}", layer.kind.name())
+        format!("{}: {ro} ro, {rw} rw, {exclude} exclude, {private} private, presets:{presets}", layer.kind.name())
     });
     section("layers, lowest first", layers.collect());
     section("merged", merged(compiled));

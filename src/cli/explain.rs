@@ -10,7 +10,7 @@ use crate::audit::explain::{
     VariableFate, WhenReplaced, variable,
 };
 use crate::audit::rule_json::RuleJson;
-use crate::cli::print::{display_args, display_step};
+use crate::cli::print::{display_args, display_link, display_step};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
 use crate::policy::{Exactness, escape_for_display};
@@ -177,6 +177,7 @@ fn step(step: &MountStep) -> String {
     match step {
         MountStep::Bwrap(args) => display_args(&args.iter().map(|arg| arg.0.clone()).collect::<Vec<_>>()),
         MountStep::Guard(mount) => display_step(mount),
+        MountStep::Link(link) => display_link(link),
     }
 }
 

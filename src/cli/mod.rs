@@ -13,6 +13,7 @@ mod lint;
 mod man;
 mod output;
 pub mod print;
+mod private;
 mod progress;
 mod report;
 mod run;
@@ -144,6 +145,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Some(Subcommand::Trust(arguments)) => trust::run(&host, options, arguments, &output),
         Some(Subcommand::Lint(arguments)) => lint::run(&host, options, arguments, &output),
         Some(Subcommand::Report(arguments)) => report::run(&host, options, arguments, &output),
+        Some(Subcommand::Private(arguments)) => private::run(&host, options, arguments, &output),
         Some(Subcommand::Schema(arguments)) => schema::run(arguments, &output),
         Some(Subcommand::Sweep) => sweep::run(&host, options, &output),
         Some(Subcommand::Completions(arguments)) => completions::run(arguments, &output),

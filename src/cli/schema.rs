@@ -33,6 +33,8 @@ enum Described {
     Explain,
     /// What `lint --format json` prints
     Lint,
+    /// What `private list --json` and `private show --json` print
+    Private,
     /// What `report --json` prints
     Report,
     /// What `show --json` prints
@@ -50,6 +52,7 @@ pub(super) fn run(arguments: &SchemaArgs, output: &Output) -> Answered {
         Described::Doctor => audit::schema::<audit::doctor::Diagnosis>(),
         Described::Explain => audit::schema::<audit::explain::Explained>(),
         Described::Lint => audit::schema::<audit::lint::LintReport>(),
+        Described::Private => audit::schema::<audit::private_copies::PrivateCopies>(),
         Described::Report => audit::schema::<ReportList>(),
         Described::Show => audit::schema::<audit::show::Shown>(),
         Described::Trust => audit::schema::<audit::consents::Consents>(),

@@ -16,6 +16,9 @@ pub const SUBCOMMAND: &str = "__guard";
 pub struct GuardPlan {
     /// The mounts that the guard makes (SPEC B14), parents before children. Masks come last.
     pub overflow: Vec<Tightening>,
+    /// The symlinks that the guard mounts over private files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<PrivateLink>,
     /// The mounts that the guard must find besides its own, parents before children.
     pub expect: Vec<Expected>,
     /// Pins that bwrap makes: directories with a mount that a later mount covers (SPEC B12).
@@ -50,6 +53,17 @@ impl GuardPlan {
         let by_guard = self.overflow.iter().filter(|step| matches!(step, Tightening::Pin(_)));
         self.pins.iter().chain(by_guard.map(Tightening::path))
     }
+}
+
+/// A symlink to the copy of a private file (SPEC Q2). It shows nothing of the host and opens
+/// nothing: the arguments of bwrap bind the copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PrivateLink {
+    /// The file that the link covers.
+    pub path: AbsPath,
+    /// The copy inside that the link leads to.
+    pub copy: AbsPath,
 }
 
 /// A mount that takes something away and opens nothing. The guard makes no others.

@@ -18,15 +18,18 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
+
 use crate::compile::decide::Decisions;
 use crate::compile::environment::Environment;
 use crate::compile::layers::Layers;
 use crate::compile::lower::{Argv, Machine};
-use crate::compile::plan::{Base, Plan, View};
+use crate::compile::plan::{Base, Plan, PrivateFolder, View};
 use crate::compile::policy::Policy;
 use crate::compile::resolve::Resolution;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
-use crate::host::{Host, Session};
+use crate::host::{Host, OpenDir, Session};
+use crate::policy::private::MAX_BYTES;
 use crate::policy::{AbsPath, IfMissing, LayerKind, Protection, Rule, escape_for_display, places};
 use crate::sys::ablate::{self, Mitigation};
 
@@ -58,6 +61,9 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if puts_nothing_up(request) {
         policy.put_nothing_up();
     }
+    if request.no_private {
+        policy.without_private();
+    }
     // The other stages would walk through all of `/` or of a home.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
@@ -77,10 +83,12 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
             .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
         variables: resolve::preset_variables(host, session, &layers.project, &policy),
+        private: guard.map(|_| private_folder(host, &layers, &decisions)),
     };
     let plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
+    plan::check_private(&plan, &decisions, base.private.as_ref(), diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
@@ -88,6 +96,23 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
     let (guard, as_root) = (guard.is_some(), session.is_root());
     Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard, as_root })
+}
+
+/// The folder of the copies, and the private files of the host that can have none.
+fn private_folder(host: &Host, layers: &Layers, decisions: &Decisions) -> PrivateFolder {
+    let problem = |path: &AbsPath| {
+        let (folder, name) = OpenDir::parent_of(host, path)?;
+        match folder.open_file(name, OFlags::RDONLY | OFlags::NOCTTY)?.metadata()?.len() {
+            0..=MAX_BYTES => Ok(()),
+            _ => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB")),
+        }
+    };
+    let files = decisions.iter().filter(|(_, decision)| plan::may_be_linked(decision));
+    let unfit = files.filter_map(|(path, _)| match problem(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Some((path.clone(), reason(&e))),
+        _ => None,
+    });
+    PrivateFolder { unfit: unfit.collect(), path: layers.private_copies() }
 }
 
 fn puts_nothing_up(request: &Request) -> bool {

@@ -33,17 +33,21 @@ impl Placeholder {
     /// An empty `commondir` breaks git, one that says `.` breaks libgit2, and an empty file is
     /// neither JSON nor XML.
     pub fn content(&self) -> Option<&'static [u8]> {
-        let name = self.path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
-        match self.kind {
-            FileKind::Directory => None,
-            _ if name == b"commondir" => Some(b"./\n"),
-            // The files of Maven, each with its root element.
-            _ if name == b"settings.xml" => Some(b"<settings/>\n"),
-            _ if name == b"toolchains.xml" => Some(b"<toolchains/>\n"),
-            _ if name == b"extensions.xml" => Some(b"<extensions/>\n"),
-            _ if name.ends_with(b".json") || name.ends_with(b".jsonc") => Some(b"{}\n"),
-            _ => Some(b""),
-        }
+        (self.kind != FileKind::Directory).then(|| content_of_missing(&self.path))
+    }
+}
+
+/// A content of the file at `path` that tools treat like a missing file.
+pub fn content_of_missing(path: &AbsPath) -> &'static [u8] {
+    let name = path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
+    match name {
+        b"commondir" => b"./\n",
+        // The files of Maven, each with its root element.
+        b"settings.xml" => b"<settings/>\n",
+        b"toolchains.xml" => b"<toolchains/>\n",
+        b"extensions.xml" => b"<extensions/>\n",
+        _ if name.ends_with(b".json") || name.ends_with(b".jsonc") => b"{}\n",
+        _ => b"",
     }
 }
 

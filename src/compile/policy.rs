@@ -9,12 +9,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::config::{Entry, Filesystem, Tmp};
+use crate::compile::config::{Entry, Filesystem, RuleKind, Tmp};
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::compile::presets::{self, Expanded};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
-use crate::policy::{AbsPath, Access, HardLinks, IfMissing, LayerKind, Origin, Protection, Rule, Sourced, places};
+use crate::policy::{
+    AbsPath, Access, HardLinks, IfMissing, LayerKind, Origin, Protection, Rule, Sourced, places, private,
+};
 use crate::sys::ablate::{self, Mitigation};
 
 /// The whole policy, before the host is read: the rules of all layers, and the settings that won.
@@ -97,6 +99,13 @@ impl Policy {
         Self { rules, presets, protective_presets, ..Self::settings(layers) }
     }
 
+    /// Makes private files read-only.
+    pub(crate) fn without_private(&mut self) {
+        for rule in self.rules.iter_mut().filter(|rule| rule.private.is_some()) {
+            Arc::make_mut(rule).private = None;
+        }
+    }
+
     /// Drops everything that needs a placeholder: blocks of missing paths, and second places.
     pub(crate) fn put_nothing_up(&mut self) {
         for rule in &mut self.rules {
@@ -127,9 +136,11 @@ fn setting<T: Copy + PartialEq>(
 }
 
 fn written_rules(layer: &Layer) -> impl Iterator<Item = Rule> {
-    let Filesystem { ro, rw, exclude, .. } = &layer.config.filesystem;
+    let Filesystem { ro, rw, exclude, private, .. } = &layer.config.filesystem;
     let by_access = [(Access::Ro, ro), (Access::Exclude, exclude), (Access::Rw, rw)];
-    let rules = by_access.into_iter().flat_map(|(access, entries)| rules_of(access, entries, layer.kind, &layer.base));
+    let by_access = by_access.map(|(access, entries)| (RuleKind::Plain(access), entries));
+    let all = by_access.into_iter().chain([(RuleKind::Private, private)]);
+    let rules = all.flat_map(|(kind, entries)| rules_of(kind, entries, layer.kind, &layer.base));
     rules.filter_map(|rule| if layer.protective_only { forbidding(rule) } else { Some(rule) })
 }
 
@@ -140,12 +151,18 @@ pub(super) fn forbidding(rule: Rule) -> Option<Rule> {
 
 /// The rules of `entries`, whose relative paths start at `base`.
 pub(super) fn rules_of(
-    access: Access,
+    kind: RuleKind,
     entries: &[Entry],
     layer: LayerKind,
     base: &AbsPath,
 ) -> impl Iterator<Item = Rule> {
+    let (access, private) = match kind {
+        RuleKind::Plain(access) => (access, None),
+        // The host's file is read-only.
+        RuleKind::Private => (Access::Ro, Some(&private::OF_USER)),
+    };
     entries.iter().map(move |entry| Rule {
+        private,
         if_missing: entry.if_missing,
         hard_links: entry.hard_links,
         ..Rule::written(access, entry.path.clone(), base.clone(), layer, entry.origin.clone())

@@ -27,6 +27,8 @@ pub struct Request {
     pub no_optimize: bool,
     /// Puts up no placeholder, because no process will be there to remove it.
     pub no_placeholders: bool,
+    /// Private files are read-only, because this machine or this run cannot give copies.
+    pub no_private: bool,
     /// bwrap alone, without a guard inside.
     pub no_guard: bool,
     /// `--cwd` as written, for commands that diagnostics suggest.

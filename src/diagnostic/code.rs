@@ -142,6 +142,13 @@ codes! {
     PlantedRepository = "planted-repository", Warning,
         "A repository that git would enter and obey is new, and was moved aside.";
     ReplacedDuringRun = "replaced-during-run", Warning, "A file was replaced while a rule covered it.";
+    PrivateKept = "private-kept", Warning, "Changes of a private file stay in the sandbox's copy.";
+    PrivateConflict = "private-conflict", Warning,
+        "A key of a private file changed on the host and in the sandbox's copy.";
+    PrivateSetAside = "private-set-aside", Warning, "The sandbox's copy of a private file cannot be used.";
+    PrivateNotWritten = "private-not-written", Warning, "Keys of a private file could not be written to the host.";
+    PrivateFailed = "private-failed", Error, "The copies of private files cannot be read or removed.";
+    PrivateUnavailable = "private-unavailable", Warning, "A file that would be private is read-only instead.";
     PlaceholderLeft = "placeholder-left", Warning, "What stood at a blocked path is no longer ours to remove.";
     UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";
     ReportNotKept = "report-not-kept", Warning, "The report of a run cannot be kept for later.";

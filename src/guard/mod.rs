@@ -30,6 +30,7 @@ use crate::sys::ablate::{self, Mitigation};
 use crate::sys::landlock::Changes;
 use crate::sys::signals::SignalMask;
 use crate::sys::{capabilities, fd, landlock, namespaces, seccomp};
+use mounts::LinkMaker;
 use report::{Answer, Report, refusal};
 use verify::Verifier;
 
@@ -128,6 +129,7 @@ fn finish_mounts(plan: &GuardPlan, verifier: &Verifier) -> Result<(), Report> {
     // after the table of mounts is read, which takes long if there are thousands of them.
     let table = verifier.close()?;
     tighten(plan.overflow.iter().filter(|step| step.is_mask()))?;
+    link(plan)?;
     verifier.compare(&table)?;
     // A mount of the overflow list may cover the working directory.
     std::env::set_current_dir(&cwd).map_err(in_cwd)?;
@@ -169,6 +171,26 @@ fn failed(step: &Tightening) -> impl FnOnce(io::Error) -> Report {
             _ => Report::Refused(why),
         }
     }
+}
+
+/// Mounts the links to private copies. Where the kernel or a file system refuses that, the
+/// supervisor starts again without them.
+fn link(plan: &GuardPlan) -> Result<(), Report> {
+    if plan.links.is_empty() {
+        return Ok(());
+    }
+    let mut links =
+        LinkMaker::new().map_err(|e| Report::PrivateRefused(format!("a place for links: {}", reason(&e))))?;
+    plan.links.iter().try_for_each(|link| {
+        links.link(link).map_err(|e| {
+            let why = format!("`{}`: {}", link.path, reason(&e));
+            match Errno::from_io_error(&e) {
+                Some(Errno::NOSPC) => Report::MountLimit(why),
+                Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Report::Changed(why),
+                _ => Report::PrivateRefused(why),
+            }
+        })
+    })
 }
 
 fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {

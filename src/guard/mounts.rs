@@ -1,19 +1,20 @@
 //! The mounts that the guard makes itself. Each of them takes something away.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2, symlink};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change, mount_remount,
-    move_mount, open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind, mount_change,
+    mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::process::getuid;
 
-use crate::compile::guard_plan::Tightening;
+use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::host::LastParent;
 use crate::policy::{AbsPath, places};
+use crate::sys::namespaces::remount_all_ro;
 
 const CLOSED: MountFlags =
     MountFlags::RDONLY.union(MountFlags::NODEV).union(MountFlags::NOSUID).union(MountFlags::NOEXEC);
@@ -65,6 +66,41 @@ fn mask(path: &AbsPath, parent: &mut LastParent) -> io::Result<()> {
     let copy = open_tree(CWD, places::MASKED, clone)?;
     // `move_mount` follows no symlink at the end of a path unless it is told to.
     Ok(move_mount(&copy, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// A file system for symlinks, which is seen nowhere but where they are mounted.
+pub(super) struct LinkMaker {
+    parent: LastParent,
+    count: usize,
+}
+
+impl LinkMaker {
+    /// The file system is mounted over an empty directory of ours until the value is dropped.
+    pub(super) fn new() -> io::Result<Self> {
+        mount("tmpfs", places::MARKER, "tmpfs", CLOSED.difference(MountFlags::RDONLY), c"mode=0700,size=64k")?;
+        Ok(Self { parent: LastParent::default(), count: 0 })
+    }
+
+    /// Mounts a link to the private copy over the file. Programs that resolve links before they
+    /// write beside the file and rename then do so beside the copy.
+    pub(super) fn link(&mut self, PrivateLink { path, copy }: &PrivateLink) -> io::Result<()> {
+        let link = places::at(places::MARKER).child(self.count.to_string());
+        self.count += 1;
+        symlink(copy.as_path(), link.as_path())?;
+        let (parent, name) = self.parent.of(path.as_path())?;
+        let clone =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+        let mount = open_tree(CWD, link.as_path(), clone)?;
+        remount_all_ro(mount.as_fd())?;
+        Ok(move_mount(&mount, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+    }
+}
+
+impl Drop for LinkMaker {
+    fn drop(&mut self) {
+        // If this fails, an empty directory shows links to copies that the command sees anyway.
+        let _ = unmount(places::MARKER, UnmountFlags::DETACH);
+    }
 }
 
 /// Whether a directory of another user keeps the guard from `path`. The command has the same

@@ -39,6 +39,9 @@ pub enum Report {
     /// This machine does not let the guard work. Nothing has been given up yet, so a start without
     /// the guard may still succeed.
     Unavailable(#[serde(serialize_with = "cut")] String),
+    /// This machine does not let the guard mount a link. Nothing has been given up yet, so a start
+    /// without private copies may still succeed.
+    PrivateRefused(#[serde(serialize_with = "cut")] String),
     /// The kernel allows no more mounts.
     MountLimit(#[serde(serialize_with = "cut")] String),
     /// The command line was printed without a command.
@@ -80,7 +83,7 @@ impl Report {
     pub fn diagnostic(&self) -> Diagnostic {
         match self {
             Self::Ready => refusal("the guard did not end as it should"),
-            Self::Refused(why) | Self::Changed(why) => refusal(why),
+            Self::Refused(why) | Self::Changed(why) | Self::PrivateRefused(why) => refusal(why),
             Self::Unavailable(why) => {
                 Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
                     .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
@@ -134,6 +137,7 @@ mod tests {
             Report::Refused("`/a` is not read-only".into()),
             Report::Changed("`/a`: no such file or directory".into()),
             Report::Unavailable("möglich ist nichts".into()),
+            Report::PrivateRefused("`/a`".into()),
             Report::MountLimit("`/a`".into()),
             Report::NoCommand,
             Report::CannotExecute { errno: 13, message: "`x` cannot be executed".into() },

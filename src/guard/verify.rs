@@ -11,7 +11,7 @@ use rustix::mount::MountFlags;
 
 use super::mounts;
 use super::report::Report;
-use crate::compile::guard_plan::{Expectation, Expected, GuardPlan, RunSheet};
+use crate::compile::guard_plan::{Expectation, Expected, GuardPlan, PrivateLink, RunSheet};
 use crate::host::mountinfo::{self, MountEntry};
 use crate::host::{Identity, LastParent};
 use crate::policy::{AbsPath, places};
@@ -21,6 +21,8 @@ use crate::sys::ablate::{self, Mitigation};
 pub(super) struct Verifier<'p> {
     expected: BTreeMap<AbsPath, Expected>,
     pins: Vec<&'p AbsPath>,
+    /// The links that must be mounted over private files.
+    links: &'p [PrivateLink],
     /// The file or directory that must be mounted at a path.
     identities: BTreeMap<&'p AbsPath, Identity>,
 }
@@ -29,10 +31,12 @@ impl<'p> Verifier<'p> {
     pub(super) fn new(plan: &'p GuardPlan, sheet: &'p RunSheet) -> Self {
         let path = places::at(places::MASKED);
         let mask = Expected { path, access: Expectation::Ro, required: false, source: None };
-        let expected = plan.all_expected().chain([mask]);
+        let is_linked = |expected: &Expected| plan.links.iter().any(|link| link.path == expected.path);
+        let expected = plan.all_expected().filter(|expected| !is_linked(expected)).chain([mask]);
         Self {
             expected: expected.map(|expected| (expected.path.clone(), expected)).collect(),
             pins: plan.all_pins().collect(),
+            links: &plan.links,
             identities: sheet.identities.iter().map(|(path, identity)| (path, *identity)).collect(),
         }
     }
@@ -71,6 +75,9 @@ impl<'p> Verifier<'p> {
         }
         let tmpfs: BTreeSet<u64> = table.iter().filter(|entry| entry.is_tmpfs).map(|entry| entry.id).collect();
         let mut parent = LastParent::default();
+        for link in self.links {
+            compare_link(link, &mut parent)?;
+        }
         let mask = look(&places::at(places::MASKED), &mut parent).ok().map(|seen| seen.identity);
         self.expected.values().try_for_each(|expected| {
             let identity = self.identities.get(&expected.path);
@@ -157,6 +164,13 @@ fn look(path: &AbsPath, parent: &mut LastParent) -> io::Result<VisibleFile> {
         kind: FileType::from_raw_mode(found.stx_mode.into()),
         mode: found.stx_mode.into(),
     })
+}
+
+/// A file that is not covered by its link could be one that the command may write.
+fn compare_link(PrivateLink { path, copy }: &PrivateLink, parent: &mut LastParent) -> Result<(), Report> {
+    let is_link = look(path, parent).is_ok_and(|seen| seen.is_mount && seen.kind == FileType::Symlink);
+    let leads_to_copy = || fs::read_link(path.as_path()).is_ok_and(|target| target == copy.as_path());
+    if is_link && leads_to_copy() { Ok(()) } else { Err(Report::Changed(format!("`{path}` is not private"))) }
 }
 
 /// A path that the policy closes may have come or gone: another start may succeed. A path that the

@@ -90,7 +90,7 @@ pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Ma
     let disables_userns = !compiled.guard && sufficient_flags(&bwrap)?.contains(DISABLE_USERNS);
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
-    let mount_files = mount_files::place(host, &compiled.layers);
+    let mount_files = mount_files::place(host, compiled);
     Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files })
 }
 

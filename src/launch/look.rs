@@ -179,6 +179,7 @@ mod tests {
         let expected = |path: &str, access, required| Expected { path: abs(path), access, required, source: None };
         GuardPlan {
             overflow: Vec::new(),
+            links: Vec::new(),
             expect: vec![
                 expected("/", Expectation::Ro, false),
                 expected("/home/key", Expectation::Hidden, true),

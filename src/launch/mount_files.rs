@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fchmod, fstat};
 use rustix::process::geteuid;
 
+use crate::compile::Compiled;
 use crate::compile::layers::Layers;
 use crate::compile::lower::{MountContent, MountFile, MountFiles};
 use crate::diagnostic::reason;
@@ -26,9 +27,18 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The time of the last use is noted this exactly.
 const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether the state folder can hold such files. Makes the folder if it is missing.
-pub(super) fn place(host: &Host, layers: &Layers) -> MountFiles {
-    match KIND.create_folder(host, &layers.state) {
+/// Whether the state folder can hold such files. Makes the folder if it is missing, and the one of
+/// private files, which is hidden inside (SPEC Q6).
+pub(super) fn place(host: &Host, compiled: &Compiled) -> MountFiles {
+    let layers = &compiled.layers;
+    let private = layers.state.child(Layers::PRIVATE);
+    let folder = KIND.create_folder(host, &layers.state).and_then(|folder| {
+        if !layers.has_private && compiled.decisions.get(&private).is_some() {
+            OpenDir::create_all(host, &private)?;
+        }
+        Ok(folder)
+    });
+    match folder {
         Ok(folder) if folder.is_writable() => MountFiles::In(layers.mount_files()),
         Ok(_) | Err(_) => MountFiles::Descriptors,
     }

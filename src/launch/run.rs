@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
-use crate::compile::layers::PROJECT_FILE;
-use crate::compile::lower::{Argv, Machine};
+use crate::compile::layers::{Layers, PROJECT_FILE};
+use crate::compile::lower::{Argv, Machine, MountFiles};
 use crate::compile::protection;
 use crate::compile::{Compiled, Request};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
@@ -13,6 +13,7 @@ use crate::guard::report::{Answer, Report, refusal};
 use crate::host::{Host, Session};
 use crate::placeholders::{self, ActivePlaceholders, Traces};
 use crate::policy::{AbsPath, Protection};
+use crate::private::{self, PrivateRun};
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::trust::{self, Judged};
 
@@ -112,6 +113,8 @@ impl From<Diagnostic> for Refusal {
 struct RetryState {
     /// The guard cannot work here, for this reason.
     without_guard: Option<String>,
+    /// Private files are read-only, for this reason.
+    without_private: Option<String>,
     /// The number of attempts in which a path changed.
     changed: usize,
     /// The front end has shown these.
@@ -141,11 +144,15 @@ impl Sandbox {
             let traces = (self.residue == Residue::Nothing)
                 .then(|| placeholders::leave_nothing(&self.host, state, &mut prepared.argv));
             self.check(&prepared, prepared.judged.compiled.guard)?;
+            let Some(private) = self.private(&prepared, &mut earlier) else { continue };
             let supervisor = Supervisor::new()?;
-            let conclusion = self.supervise(&prepared, traces, &supervisor, front)?;
+            let conclusion = self.supervise(&prepared, traces, private, &supervisor, front)?;
             // The next attempt must find the caller's signal mask, so this supervisor goes first.
             match conclusion {
                 Conclusion::Unavailable(why) if earlier.without_guard.is_none() => earlier.without_guard = Some(why),
+                Conclusion::PrivateRefused(why) if earlier.without_private.is_none() => {
+                    earlier.without_private = Some(why);
+                }
                 Conclusion::Changed(_) if earlier.changed < RETRIES => earlier.changed += 1,
                 conclusion => return Ok(Ran { conclusion, supervisor, without_guard: earlier.without_guard }),
             }
@@ -161,8 +168,14 @@ impl Sandbox {
     }
 
     fn try_exec(&self, front: &mut dyn FrontEnd) -> Result<Diagnostic, Refusal> {
-        let prepared = self.prepare(front, Aim::Start, &mut RetryState::default())?;
-        self.check(&prepared, false)?;
+        let mut earlier = RetryState::default();
+        let prepared = loop {
+            let prepared = self.prepare(front, Aim::Start, &mut earlier)?;
+            self.check(&prepared, false)?;
+            if self.private(&prepared, &mut earlier).is_some() {
+                break prepared;
+            }
+        };
         let looked = look(&self.host, &prepared.argv)?;
         match looked.missing() {
             Some(path) => Ok(refusal(&format!("`{path}` is gone"))),
@@ -173,7 +186,11 @@ impl Sandbox {
     /// Compiles and lowers the policy for a front end that starts nothing. Writes only the files
     /// of ours that the argv binds.
     pub(crate) fn lower(&self, front: &mut dyn FrontEnd) -> Result<Prepared, Refusal> {
-        let prepared = self.prepare(front, Aim::Show, &mut RetryState::default())?;
+        let mut earlier = RetryState::default();
+        let mut prepared = self.prepare(front, Aim::Show, &mut earlier)?;
+        if self.private(&prepared, &mut earlier).is_none() {
+            prepared = self.prepare(front, Aim::Show, &mut earlier)?;
+        }
         write_mount_files(&self.host, &prepared.judged.compiled, &prepared.argv)?;
         Ok(prepared)
     }
@@ -183,7 +200,8 @@ impl Sandbox {
     fn prepare(&self, front: &mut dyn FrontEnd, aim: Aim, earlier: &mut RetryState) -> Result<Prepared, Refusal> {
         let Self { host, session, .. } = self;
         let no_guard = self.request.no_guard || earlier.without_guard.is_some();
-        let request = Request { no_guard, ..self.request.clone() };
+        let no_private = earlier.without_private.is_some();
+        let request = Request { no_guard, no_private, ..self.request.clone() };
         if session.executable.is_none() && !request.no_guard {
             let message = "the guard is the program `agent-sandbox`, which is not on PATH";
             let help = "install it, or name it with `Sandbox::guard`";
@@ -216,6 +234,11 @@ impl Sandbox {
         if let Some(why) = earlier.without_guard.clone() {
             protection::report(&[(Protection::Guard, why)], &compiled.policy.require, &mut said);
         }
+        if let Some(why) = &earlier.without_private {
+            let message = format!("private files are read-only: {why}");
+            let help = "change them outside, or repair the cause";
+            said.push(Diagnostic::new(Code::PrivateUnavailable, message).help(help));
+        }
         if said.has_errors() {
             return Err(Refusal(said));
         }
@@ -228,6 +251,20 @@ impl Sandbox {
         let prepared = Prepared { session: session.clone(), judged, machine, argv };
         front.lowered(&prepared);
         Ok(prepared)
+    }
+
+    /// Brings the copies of private files up to date. `None` if that is not possible here: the next
+    /// attempt does without.
+    fn private(&self, prepared: &Prepared, earlier: &mut RetryState) -> Option<PrivateRun> {
+        let Prepared { judged, machine, .. } = prepared;
+        let hidden = judged.compiled.layers.state.child(Layers::PRIVATE);
+        let needs_folder = !judged.compiled.layers.has_private && judged.compiled.decisions.get(&hidden).is_some();
+        if machine.mount_files == MountFiles::Descriptors && (needs_folder || !judged.compiled.plan.links.is_empty()) {
+            earlier.without_private = Some("the state folder cannot be written".to_owned());
+            return None;
+        }
+        let prepared = private::prepare(&self.host, &self.session, &judged.compiled);
+        prepared.map_err(|e| earlier.without_private = Some(e.to_string())).ok()
     }
 
     /// The last checks before a start. With `has_guard` the supervisor learns from the guard
@@ -247,11 +284,13 @@ impl Sandbox {
         &self,
         prepared: &Prepared,
         _traces: Option<Traces>,
+        mut private: PrivateRun,
         supervisor: &Supervisor,
         front: &mut dyn FrontEnd,
     ) -> Result<Conclusion, Diagnostic> {
         let Prepared { session, judged: Judged { compiled, .. }, machine, argv } = prepared;
         let host = &self.host;
+        front.tell(&std::mem::take(&mut private.said));
         let placeholders = placeholders::put_up(host, compiled, argv)?;
         supervisor.refuse_if_asked_to_end()?;
         let looked = look(host, argv)?;
@@ -260,9 +299,10 @@ impl Sandbox {
         }
         let streams = front.streams(prepared)?;
         let sheet = run_sheet(argv, &looked, self.json);
-        let request = Request { no_guard: argv.guard.is_none(), ..self.request.clone() };
+        let no_private = argv.guard.as_ref().is_none_or(|guard| guard.plan.links.is_empty());
+        let request = Request { no_guard: argv.guard.is_none(), no_private, ..self.request.clone() };
         let recheck = Recheck::new(host, session, &request, machine, looked);
-        let mut hooks = RunHooks::new(compiled, argv, recheck, placeholders);
+        let mut hooks = RunHooks { private, ..RunHooks::new(compiled, argv, recheck, placeholders) };
         if argv.guard.is_none() {
             hooks.while_mounting();
             if let Some(unclear) = hooks.unclear() {
@@ -287,6 +327,7 @@ pub(crate) struct RunHooks<'a> {
     recheck: Recheck<'a>,
     /// Until the end.
     placeholders: Option<ActivePlaceholders>,
+    private: PrivateRun,
     /// The command may have run, so that there is something to report.
     may_have_run: bool,
     /// The host before the run, for the reports.
@@ -299,7 +340,8 @@ impl<'a> RunHooks<'a> {
     fn new(compiled: &'a Compiled, argv: &'a Argv, recheck: Recheck<'a>, placeholders: ActivePlaceholders) -> Self {
         let placeholders = Some(placeholders);
         let may_have_run = argv.guard.is_none();
-        Self { compiled, argv, recheck, placeholders, may_have_run, watch: None, said: Diagnostics::default() }
+        let (private, said) = Default::default();
+        Self { compiled, argv, recheck, placeholders, private, may_have_run, watch: None, said }
     }
 
     /// While bwrap mounts, before the command starts.
@@ -337,6 +379,8 @@ impl<'a> RunHooks<'a> {
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
         if let Some(watch) = self.watch.as_ref().filter(|_| self.may_have_run) {
             watch.finish(self.recheck.host, self.compiled, &mut self.said);
+            let Recheck { host, session, .. } = self.recheck;
+            self.private.finish(host, session, self.compiled, &mut self.said);
         }
     }
 }

@@ -19,11 +19,23 @@ pub(super) enum GuardMount {
     Hide(AbsPath),
     ReadOnly(AbsPath),
     Pin(AbsPath),
+    /// A symlink at the first path to the second.
+    #[serde(skip)]
+    Link(AbsPath, AbsPath),
+}
+
+/// A symlink over a private file.
+#[derive(Deserialize)]
+struct GuardLink {
+    path: AbsPath,
+    copy: AbsPath,
 }
 
 #[derive(Deserialize)]
 struct GuardPlan {
     overflow: Vec<GuardMount>,
+    #[serde(default)]
+    links: Vec<GuardLink>,
 }
 
 /// The user's command, if `command` calls the guard.
@@ -32,8 +44,10 @@ pub(super) fn call(command: &[OsString]) -> Option<&[OsString]> {
     (program == PROGRAM && subcommand == "__guard" && dashes == "--").then_some(rest)
 }
 
-/// The mounts of a plan, in order.
+/// The mounts of a plan, in order. The guard mounts links after everything else.
 pub(super) fn mounts(plan: &[u8]) -> Result<Vec<GuardMount>, ModelError> {
     let plan: Result<GuardPlan, _> = serde_json::from_slice(plan);
-    plan.map(|plan| plan.overflow).map_err(|e| ModelError::InvalidPlan { why: e.to_string() })
+    let GuardPlan { overflow, links } = plan.map_err(|e| ModelError::InvalidPlan { why: e.to_string() })?;
+    let links = links.into_iter().map(|GuardLink { path, copy }| GuardMount::Link(path, copy));
+    Ok(overflow.into_iter().chain(links).collect())
 }

@@ -35,6 +35,10 @@ enum ModelMount {
     Data(Option<Vec<u8>>),
     /// A read-only file that no process inside can open.
     Masked,
+    /// A symlink, which leads to the copy of a private file.
+    Link {
+        target: OsString,
+    },
 }
 
 /// Nodes are keyed by their path inside the sandbox; the root of the tmpfs is one of them. Only
@@ -104,15 +108,16 @@ impl MountTree {
         mount: GuardMount,
         exists: &impl Fn(&AbsPath) -> bool,
     ) -> Result<(), ModelError> {
-        use GuardMount::{Hide, Mask, MaskIfThere, Pin, ReadOnly};
-        let (Mask(path) | MaskIfThere(path) | Hide(path) | ReadOnly(path) | Pin(path)) = &mount;
+        use GuardMount::{Hide, Link, Mask, MaskIfThere, Pin, ReadOnly};
+        let (Mask(path) | MaskIfThere(path) | Hide(path) | ReadOnly(path) | Pin(path) | Link(path, _)) = &mount;
         let source = match self.view_of_reached(path) {
             ModelView::Host { source, .. } if exists(&source) => source,
             _ if matches!(mount, MaskIfThere(_)) => return Ok(()),
             _ => return Err(ModelError::NothingThere { path: path.clone() }),
         };
-        let made = match mount {
+        let made = match &mount {
             Mask(_) | MaskIfThere(_) => ModelMount::Masked,
+            Link(_, copy) => ModelMount::Link { target: copy.as_os_str().to_owned() },
             Hide(_) => ModelMount::Tmpfs(Tmpfs { writable: false, ..Tmpfs::mounted_at(path, 0o000) }),
             ReadOnly(_) => ModelMount::Bind { source, access: BindAccess::ReadOnly },
             // The bind takes along the mounts below it, so only the directory itself changes.
@@ -167,6 +172,7 @@ impl MountTree {
             Some((_, ModelMount::Proc)) => ModelView::Proc,
             Some((at, ModelMount::Data(_))) if at == path => ModelView::Data,
             Some((at, ModelMount::Masked)) if at == path => ModelView::MaskedFile,
+            Some((at, ModelMount::Link { target })) => ModelView::Symlink { at: at.clone(), target: target.clone() },
             // `None` never happens: something is mounted at the root from the start.
             Some((_, ModelMount::Data(_) | ModelMount::Masked)) | None => ModelView::Absent { creatable: false },
         }

@@ -15,6 +15,8 @@ pub const GUARD: &str = "/run/agent-sandbox/guard";
 pub const PLAN: &str = "/run/agent-sandbox/plan";
 /// The file that stands for every masked file. The guard compares masks with it.
 pub const MASKED: &str = "/run/agent-sandbox/masked";
+/// The copies of this project's private files.
+pub const PRIVATE: &str = "/run/agent-sandbox/private";
 
 pub fn at(place: &str) -> AbsPath {
     AbsPath::root().join(place)

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{AbsPath, Origin};
+use crate::policy::{AbsPath, Origin, PrivateFile};
 
 /// The access that a rule gives, from least to most restrictive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -112,6 +112,8 @@ pub struct Rule {
     pub hard_links: HardLinks,
     /// Written in `sockets`: it shows a socket, and so it opens something although it is read-only.
     pub shows_socket: bool,
+    /// The command gets a writable copy of the file, and the host's file is read-only (SPEC Q1).
+    pub private: Option<&'static PrivateFile>,
     pub layer: LayerKind,
     pub origin: Origin,
     /// Refinements from the data of built-in presets; empty for every rule that a user writes.
@@ -149,6 +151,7 @@ impl Rule {
             if_missing: IfMissing::Skip,
             hard_links: HardLinks::default(),
             shows_socket: false,
+            private: None,
             layer,
             origin,
             refinements: Refinements::none(),

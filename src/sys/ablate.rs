@@ -67,6 +67,9 @@ mitigations! {
     HeadRestore = "head-restore", "A removed `.git/HEAD` is put back.";
     NestedRepositories = "nested-repositories",
         "A repository that was planted where git enters by itself is moved aside.";
+    PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
+    PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name, or too large, is not read.";
+    PrivateHeld = "private-held", "No run replaces the host's file while another one has a mount over it.";
     Reports = "reports", "Changes that matter are reported at the end.";
     KeptReports = "kept-reports", "A report is kept until the user has seen it.";
     BoundedReports = "bounded-reports", "The number and length of the lines of a report are limited.";

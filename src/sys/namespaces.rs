@@ -89,7 +89,7 @@ impl Namespaces {
 /// Makes this mount, and all mounts in it, read-only. All other flags stay as they are. Allocates
 /// nothing.
 #[allow(unsafe_code)]
-pub(super) fn remount_all_ro(mount: BorrowedFd) -> io::Result<()> {
+pub(crate) fn remount_all_ro(mount: BorrowedFd) -> io::Result<()> {
     // `struct mount_attr`: flags to set, flags to clear, propagation, user namespace.
     let attributes: [u64; 4] = [libc::MOUNT_ATTR_RDONLY, 0, 0, 0];
     // SAFETY: the pointers are to values that live until the call returns, and the size is that of

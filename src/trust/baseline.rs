@@ -64,6 +64,7 @@ fn planned(
         git_exclude: resolution.git_exclude.as_ref(),
         second_places: &resolution.second_places,
         variables,
+        private: None,
     };
     let plan = plan::plan(&decisions, &base, optimize);
     (decisions, plan)

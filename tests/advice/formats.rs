@@ -124,7 +124,7 @@ fn json_is_as_its_schema_says() {
 fn what_is_allowed_is_left_out_and_errors_stay() {
     let (mut lint, _) = look(&many(), &session("/home/u/proj"));
     assert!(!lint.is_clean());
-    lint.allow(&[Code::UnblockedPath, Code::VisibleSecret, Code::ReplaceableLink]);
+    lint.allow(&[Code::UnblockedPath, Code::VisibleSecret, Code::ReplaceableLink, Code::PrivateUnavailable]);
     assert!(lint.is_clean() && lint.findings.iter().all(|found| found.diagnostic.code != Code::VisibleSecret));
 }
 

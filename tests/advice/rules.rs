@@ -119,8 +119,10 @@ fn names_that_read_as_patterns_are_told_apart() {
 #[test]
 fn a_protection_that_hangs_on_a_link_is_found_for_presets_and_patterns() {
     let dotfiles = ["home/u/dotfiles/settings.json", "home/u/.claude/settings.json -> ../dotfiles/settings.json"];
-    assert_eq!(codes(dotfiles, ""), NOTHING, "what is read-only anyway");
-    assert_eq!(codes(dotfiles, "[filesystem]\nrw = ['~/dotfiles']\n"), ["warning replaceable-link"], "by a preset");
+    // What is read-only anyway can only not be private.
+    assert_eq!(codes(dotfiles, ""), ["warning private-unavailable"]);
+    let opened = codes(dotfiles, "[filesystem]\nrw = ['~/dotfiles']\n");
+    assert_eq!(opened, ["warning private-unavailable", "warning replaceable-link"], "by a preset");
     let by_pattern = ["home/u/keys/a", "home/u/proj/k.pem -> ../keys/a"];
     let text = "[filesystem]\nexclude = ['*.pem']\n";
     assert_eq!(codes(by_pattern, text), ["warning replaceable-link"]);

@@ -213,6 +213,7 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("doctor", "doctor"),
     ("explain", "explain"),
     ("lint", "lint"),
+    ("private", "private"),
     ("report", "report"),
     ("show", "show"),
     ("trust", "trust"),

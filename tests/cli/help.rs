@@ -24,6 +24,7 @@ fn subcommands_have_their_own_help() {
     assert_help("help-trust", ["trust", "--help"]);
     assert_help("help-schema", ["schema", "--help"]);
     assert_help("help-lint", ["lint", "--help"]);
+    assert_help("help-private", ["private", "--help"]);
     assert_help("help-report", ["report", "--help"]);
     assert_help("help-init", ["init", "--help"]);
     assert_help("help-explain", ["explain", "--help"]);

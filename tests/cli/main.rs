@@ -19,6 +19,7 @@ mod init;
 mod lint;
 mod parsing;
 mod print_args;
+mod private;
 mod show;
 mod streams;
 mod surroundings;

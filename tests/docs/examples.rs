@@ -13,7 +13,7 @@ use super::support::{Tree, words};
 use super::{documents, files_in, top};
 
 /// A host on which every rule of the examples has something to apply to.
-const HOST: [&str; 33] = [
+const HOST: [&str; 34] = [
     "var/run/docker.sock",
     "home/u/.gitconfig",
     "home/u/.cargo/credentials.toml",
@@ -29,6 +29,7 @@ const HOST: [&str; 33] = [
     "home/u/proj/.github/workflows/",
     "home/u/proj/CODEOWNERS",
     "home/u/proj/certs/localhost-key.pem",
+    "home/u/.local/share/com.vercel.cli/config.json",
     "home/u/proj/data/raw/customers/",
     "home/u/proj/data/raw/.ipynb_checkpoints/",
     "home/u/proj/docker-compose.yml",

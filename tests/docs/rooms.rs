@@ -6,8 +6,20 @@ use std::path::{Path, PathBuf};
 use super::top;
 
 /// Each room imports only rooms before it.
-const ORDER: [&str; 11] =
-    ["policy", "diagnostic", "sys", "host", "compile", "trust", "placeholders", "guard", "launch", "audit", "cli"];
+const ORDER: [&str; 12] = [
+    "policy",
+    "diagnostic",
+    "sys",
+    "host",
+    "compile",
+    "trust",
+    "placeholders",
+    "private",
+    "guard",
+    "launch",
+    "audit",
+    "cli",
+];
 
 /// What an argv means is worked out without any code of the stages. So it imports the vocabulary
 /// alone, and only the rooms that compare policies with argvs import it.

@@ -121,6 +121,19 @@ fn everyday_git_works(place: &Place) {
     assert_eq!(judged, "v1\nv2\none\ntwo\nthree\nnew\n");
 }
 
+/// The command changes a copy of each, and the host's files stay.
+fn private(place: &Place, paths: &[PathBuf]) {
+    for path in paths {
+        let before = fs::read(path).unwrap();
+        let script =
+            "git config --file \"$1\" core.pager evil && git config --file \"$1\" core.pager && readlink \"$1\"";
+        let output = sandbox(place).args(["--", "sh", "-c", script, "sh"]).arg(path).output().unwrap();
+        let found = succeeded(output);
+        assert!(found.starts_with("evil\n/run/agent-sandbox/private/"), "{}: {found}", path.display());
+        assert_eq!(fs::read(path).unwrap(), before, "{}", path.display());
+    }
+}
+
 fn hooks_and_settings_cannot_be_written(place: &Place) {
     let project = repository(place);
     let hooks = project.join(".git/hooks");
@@ -128,10 +141,9 @@ fn hooks_and_settings_cannot_be_written(place: &Place) {
     fs::write(hooks.join("post-checkout"), "#!/bin/sh\n").unwrap();
     place.give_away();
     let before = fs::read(project.join(".git/config")).unwrap();
-    read_only(place, &[hooks.clone(), hooks.join("post-checkout"), project.join(".git/config")]);
+    read_only(place, &[hooks.clone(), hooks.join("post-checkout")]);
+    private(place, &[project.join(".git/config")]);
     for attempt in [
-        "git config core.pager evil",
-        "git remote add evil /nowhere",
         "echo evil >.git/hooks/pre-commit",
         "mv .git/config .git/config.old",
         "mv .git/hooks .git/old",
@@ -174,7 +186,8 @@ fn a_commit_in_a_linked_worktree_works(place: &Place) {
     let script = "echo two >>file && git commit -qam second && git status --porcelain && git log --format=%s";
     assert_eq!(inside(place, &project, script), "second\nfirst\n");
     assert_eq!(outside(place, &main, "git log --format=%s linked && git status --porcelain"), "second\nfirst\n");
-    read_only(place, &[main.join("file"), main.join(".git/config"), main.join(".git/hooks"), main]);
+    private(place, &[main.join(".git/config")]);
+    read_only(place, &[main.join("file"), main.join(".git/hooks"), main]);
 }
 
 fn a_commit_in_a_submodule_works(place: &Place) {
@@ -189,12 +202,13 @@ fn a_commit_in_a_submodule_works(place: &Place) {
 
     // From the project around it.
     assert_eq!(inside(place, &project, &format!("(cd sub && {commit}) && git commit -qam moved")), "second\nfirst\n");
-    read_only(place, &[modules.join("config"), modules.join("hooks"), project.join(".git/config")]);
+    read_only(place, &[modules.join("hooks")]);
+    private(place, &[modules.join("config"), project.join(".git/config")]);
 
     // With the submodule as the project.
     let sub = project.join("sub");
     assert_eq!(inside(place, &sub, &commit.replace("second", "third")), "third\nsecond\nfirst\n");
-    let script = "for path in ../file ../../library/file ../.git/modules/sub/config; do
+    let script = "for path in ../file ../../library/file ../.git/config; do
             (: >>$path) 2>/dev/null && echo $path || true
         done";
     assert_eq!(inside(place, &sub, script), "", "these are not its own");
@@ -213,7 +227,8 @@ fn a_project_in_a_subdirectory_of_a_repository_can_commit(place: &Place) {
         "echo two >>own && git add own && git commit -qm second && git status --porcelain && git log --format=%s";
     assert_eq!(inside(place, &place.project(), script), "second\nfirst\n");
     assert_eq!(outside(place, &around, "git status --porcelain && git show --format= --name-only"), "project/own\n");
-    read_only(place, &[around.join("file"), around.join(".git/config"), around.join(".git/hooks")]);
+    read_only(place, &[around.join("file"), around.join(".git/hooks")]);
+    private(place, &[around.join(".git/config")]);
 }
 
 fn strict_git_keeps_other_branches_and_tags(place: &Place) {

@@ -24,6 +24,7 @@ mod overflow;
 mod paste;
 mod pins;
 mod presets;
+mod private;
 mod process;
 mod random;
 mod reports;

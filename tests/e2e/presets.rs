@@ -92,10 +92,10 @@ fn excluding_in_the_systems_file_hides_what_a_preset_names() {
 }
 
 fn what_a_preset_opens_in_an_excluded_home_keeps_its_read_only_places(place: &Place) {
-    place.write("home/.claude/settings.json", "{}");
+    place.write("home/.claude/settings.local.json", "{}");
     shell_with(place, &["--exclude=~"], "echo state >~/.claude/x");
     assert_eq!(fs::read_to_string(place.home().join(".claude/x")).unwrap(), "state\n");
-    let paths = ["settings.json", "x"].map(|name| place.home().join(".claude").join(name));
+    let paths = ["settings.local.json", "x"].map(|name| place.home().join(".claude").join(name));
     assert_eq!(probe(place, &["--exclude=~"], &paths), [Found::ro("file"), Found::rw("file")]);
 }
 

@@ -105,6 +105,11 @@ fn at(place: &Place, path: &str, operation: &str) -> String {
 const FORMS: [&[&str]; 4] =
     [&[], &["--no-guard"], &["--no-optimize"], &["--no-guard", "--no-optimize", "--network=false"]];
 
+/// The copy of a private file, inside.
+fn copy_of(path: &Path) -> String {
+    agent_sandbox::policy::private::copy_inside(&crate::support::abs(path)).to_string()
+}
+
 fn the_defaults_hold(place: &Place) {
     project(place);
     for flags in FORMS {
@@ -113,7 +118,10 @@ fn the_defaults_hold(place: &Place) {
         for expected in [
             at(place, ".env", "read"),
             at(place, ".env", "write"),
-            at(place, ".git/config", "write"),
+            match flags.contains(&"--no-guard") {
+                true => at(place, ".git/config", "write"),
+                false => format!("{} write", copy_of(&place.project().join(".git/config"))),
+            },
             at(place, ".git/hooks", "write"),
             at(place, ".git", "move"),
             at(place, "", "write").replace("/ ", " "),
@@ -274,11 +282,12 @@ fn verifying_a_new_home_leaves_nothing_behind(place: &Place) {
     only_mount_files_are_left(place);
 }
 
-/// Contents that bwrap binds are swept after a week (SPEC S6).
+/// Contents that bwrap binds are swept after a week (SPEC S6). The copies of private files are bound, too.
 fn only_mount_files_are_left(place: &Place) {
     let state = place.home().join(".local/state/agent-sandbox");
-    let names: Vec<_> = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["mounts"]);
+    let mut names: Vec<_> = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["mounts", "private"]);
 }
 
 /// But for the state folder.

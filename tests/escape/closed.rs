@@ -31,7 +31,7 @@ fn then_use_git(scene: &Scene, first: &str, second: &str) -> Verdict {
 fn closing_the_repository_so_that_nothing_is_blocked(scene: &Scene) -> Verdict {
     repository(scene);
     let lead_elsewhere = r#"chmod 755 .git
-        cp -r .git evil; rm -f evil/commondir
+        cp -rL .git evil; rm -f evil/commondir
         printf '[core]\n\tfsmonitor = %s/evil.sh\n' "$PWD" >>evil/config
         echo ../evil >.git/commondir"#;
     then_use_git(scene, "chmod 555 .git", lead_elsewhere)
@@ -51,7 +51,7 @@ fn leading_a_submodule_elsewhere_from_a_worktree(scene: &Scene) -> Verdict {
     scene.host(&["git", "commit", "-qm", "with a submodule"]);
     scene.host(&["git", "worktree", "add", "-q", "tree"]);
     let script = r#"printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh; chmod 755 evil.sh; evil=$PWD/evil.sh
-        cd ../.git/modules/sub && mkdir evil && cp -r objects refs config HEAD evil/
+        cd ../.git/modules/sub && mkdir evil && cp -rL objects refs config HEAD evil/
         printf '[core]\n\tfsmonitor = %s\n' "$evil" >>evil/config
         echo evil >commondir; chmod 311 ..; echo done"#;
     let mut command = scene.product();

@@ -31,6 +31,7 @@ mod next_run;
 mod outcome;
 mod outside;
 mod planted;
+mod private;
 mod processes;
 mod progress;
 mod random;

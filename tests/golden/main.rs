@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::audit::diff::diff;
 use agent_sandbox::cli;
-use agent_sandbox::cli::print::{PrintForm, display_step, print};
+use agent_sandbox::cli::print::{PrintForm, display_link, display_step, print};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::environment::{Fate, VariableOutcome};
 use agent_sandbox::compile::lower::{MountContent, MountFile};
@@ -29,7 +29,7 @@ use agent_sandbox::model::ModelView as View;
 use agent_sandbox::policy::origin::{Origin, Source};
 use agent_sandbox::policy::path::escape_for_display;
 use agent_sandbox::policy::rule::{Exactness, LayerKind};
-use support::{Tree, abs, machine, model, session};
+use support::{Tree, abs, leads_to_copy, machine, model, session};
 
 #[test]
 fn every_case_compiles_to_its_snapshot() {
@@ -87,7 +87,7 @@ fn every_snapshot_belongs_to_a_case() {
 }
 
 /// What the project's file of a case changes beside the policy without it, as `diff --json` has it.
-const COMPARED: [&str; 9] = [
+const COMPARED: [&str; 10] = [
     "nesting",
     "tmp-host",
     "env-layers",
@@ -97,6 +97,7 @@ const COMPARED: [&str; 9] = [
     "preset-all-removed-in-part",
     "device",
     "odd-names",
+    "private-in-the-projects-file",
 ];
 
 #[test]
@@ -132,6 +133,8 @@ fn names_in(folder: &str) -> BTreeSet<String> {
 fn shows(view: &View) -> Option<bool> {
     match view {
         View::Host { writable, .. } => Some(*writable),
+        // Without the guard, a private file is read-only.
+        View::Symlink { target, .. } if leads_to_copy(target) => Some(false),
         _ => None,
     }
 }
@@ -236,6 +239,9 @@ impl Case {
                 }
                 for step in argv.guard.iter().flat_map(|guard| &guard.plan.overflow) {
                     writeln!(out, "  {}", display_step(step)).unwrap();
+                }
+                for link in argv.guard.iter().flat_map(|guard| &guard.plan.links) {
+                    writeln!(out, "  {}", display_link(link)).unwrap();
                 }
                 for MountFile { path, content } in &argv.files {
                     if let MountContent::Bytes(content) = content

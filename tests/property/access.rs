@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_sandbox::model::{Model, ModelView as View};
 
-use crate::support::abs;
+use crate::support::{abs, leads_to_copy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -53,6 +53,8 @@ pub fn class(model: &Model, path: &Path) -> Class {
             assert!(!reopenable, "{path:?} is hidden only until somebody says chmod");
             Class::Hidden
         }
+        // A private file is read-only on the host (SPEC Q1). Nothing is below it.
+        View::Symlink { at, target } if path.starts_with(at.as_path()) && leads_to_copy(&target) => Class::Ro,
         View::Symlink { at, .. } => panic!("nobody asked for a link at {at}"),
         View::Dev => Class::Dev,
         View::Proc => Class::Proc,

@@ -79,6 +79,7 @@ fn assert_words_are_of_the_argv(explanation: &Explanation, argv: &Argv) -> Resul
                 argv.operations.iter().any(|operation| operation.words.iter().eq(words.iter().map(|word| &word.0)))
             }
             MountStep::Guard(tightening) => argv.guard.as_ref().unwrap().plan.overflow.contains(tightening),
+            MountStep::Link(link) => argv.guard.as_ref().unwrap().plan.links.contains(link),
         };
         prop_assert!(is_there, "{step:?} is no part of the argv");
     }

@@ -8,6 +8,9 @@ use agent_sandbox::policy::path::AbsPath;
 pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
     match model.view(path) {
         View::Host { writable: true, .. } => vec![Effective::Rw],
+        View::Symlink { target, .. } if super::leads_to_copy(&target) => {
+            vec![Effective::PrivateFile]
+        }
         View::Host { writable: false, .. } | View::Symlink { .. } => vec![Effective::Ro],
         View::MaskedFile | View::Unreachable { .. } => vec![Effective::Exclude],
         // An excluded file that reads as empty, git's list, or the guard's plan.

@@ -140,6 +140,11 @@ pub fn argv(compiled: &Compiled) -> Argv {
     argv
 }
 
+/// Whether a link is that of a private file.
+pub fn leads_to_copy(target: &OsStr) -> bool {
+    Path::new(target).starts_with("/run/agent-sandbox/private")
+}
+
 /// Its arguments.
 pub fn words(compiled: &Compiled) -> Vec<OsString> {
     argv(compiled).words()

@@ -9,11 +9,15 @@ for_both!(
     a_repository_is_made_packed_and_cloned,
     a_local_remote_is_fetched_and_pushed_to,
     a_worktree_is_added_and_removed,
+    a_worktree_of_before_is_removed_outside,
     a_submodule_is_worked_in,
     a_submodule_is_fetched_and_updated,
     a_repository_in_the_repository_is_worked_in,
     hooks_of_the_host_run_and_cannot_be_changed,
-    settings_cannot_be_changed,
+    settings_that_git_writes_itself_reach_the_host,
+    other_settings_stay_with_the_project,
+    a_submodule_that_is_there_is_updated,
+    a_list_of_sparse_checkout_stays_with_the_project,
 );
 
 const INIT: &str = "git init -q -b main; echo one >file; git add file; git commit -qm first";
@@ -90,6 +94,23 @@ fn a_worktree_is_added_and_removed(place: &Place) {
          git worktree list | grep -q tree; git worktree remove tree; git gc -q",
     );
     assert_eq!(outside(place, "git log --format=%s other; git worktree list | wc -l"), "second\nfirst\n1\n");
+}
+
+/// The kernel removes no mount point of the command's own namespace. git goes on until it meets one, so a part is gone;
+/// the commits stay, and git outside tidies up.
+fn a_worktree_of_before_is_removed_outside(place: &Place) {
+    outside(place, INIT);
+    outside(place, "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second");
+    let output = output_inside(place, "git worktree remove tree");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("Device or resource busy"), "{said}");
+    outside(place, "git worktree remove --force tree 2>&1 || rm -r tree; git worktree prune");
+    let tidy = outside(
+        place,
+        "git log --format=%s other; git worktree list | wc -l; ls -A .git/worktrees 2>&1 | wc -l; git fsck 2>&1",
+    );
+    assert!(tidy.starts_with("second\nfirst\n1\n"), "{tidy}");
+    assert_eq!(outside(place, "git worktree add -q tree other; cat tree/file"), "one\ntwo\n");
 }
 
 /// `submodule add` and `submodule init` write configuration, and belong outside.
@@ -171,11 +192,87 @@ fn hooks_of_the_host_run_and_cannot_be_changed(place: &Place) {
     assert_eq!(outside(place, "cat ran; git log -1 --format=%s; git status -s"), "ran\nsecond\n");
 }
 
-fn settings_cannot_be_changed(place: &Place) {
+/// `push -u` and `checkout -b x origin/x` note the upstream branch, and `branch -m` and `branch -D` take the note along.
+fn settings_that_git_writes_itself_reach_the_host(place: &Place) {
     outside(place, INIT);
+    outside(
+        place,
+        "git clone -q --bare . ../project/remote.git; git remote add origin \"$PWD/remote.git\"
+         echo remote.git >>.git/info/exclude; git push -q origin main:there; git fetch -q
+         sed -i 's/^\\[core\\]/# mine\\n[core]/' .git/config",
+    );
     let before = outside(place, "cat .git/config");
-    for script in ["git config core.pager evil", "git config --global core.pager evil", "git remote add evil /evil"] {
-        assert!(!output_inside(place, script).status.success(), "{script}");
-    }
-    assert_eq!(outside(place, "cat .git/config; test ! -e ~/.gitconfig"), before);
+    inside(
+        place,
+        "git checkout -q -b topic; git push -q -u origin topic; git checkout -q -b there origin/there
+         git branch -q -m topic renamed; git config branch.renamed.description text; git config branch.main.rebase true
+         git branch -q gone; git config branch.gone.description gone; git branch -q -D gone",
+    );
+    let after = outside(place, "cat .git/config; git status -s");
+    assert!(after.starts_with(&before), "comments and all that was there stay:\n{after}");
+    let settings = outside(place, "git config --file .git/config --get-regexp '^branch'");
+    let mut settings: Vec<&str> = settings.lines().collect();
+    settings.sort_unstable();
+    let expected = [
+        "branch.main.rebase true",
+        "branch.renamed.description text",
+        "branch.renamed.merge refs/heads/topic",
+        "branch.renamed.remote origin",
+        "branch.there.merge refs/heads/there",
+        "branch.there.remote origin",
+    ];
+    assert_eq!(settings, expected);
+    assert_eq!(outside(place, "git checkout -q renamed; git rev-parse --abbrev-ref '@{u}'"), "origin/topic\n");
+    inside(place, "git checkout -q main; git branch -q -D renamed; git branch --unset-upstream there");
+    let left = outside(place, "git config --file .git/config --get-regexp '^branch'");
+    assert_eq!(left, "branch.main.rebase true\n");
+}
+
+/// What could run a program stays in the copy, is reported once, and the next run has it.
+fn other_settings_stay_with_the_project(place: &Place) {
+    outside(place, INIT);
+    let before = outside(place, "cat .git/config; stat -c %i .git/config");
+    // `prepare` of husky, and the rest as people do it.
+    let output = output_inside(
+        place,
+        "git config core.hooksPath .husky/_; git remote add other /other; git config alias.x '!true'
+         git config --add remote.other.fetch +refs/x:refs/x; git worktree add -q tree; git worktree remove tree",
+    );
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("warning[private-kept]") && said.contains("core.hookspath .husky/_`"), "{said}");
+    succeeded(output);
+    assert_eq!(outside(place, "cat .git/config; stat -c %i .git/config"), before, "the file was not even replaced");
+    let again = output_inside(place, "git config core.hooksPath; git remote; git config --get-all remote.other.fetch");
+    assert_eq!(String::from_utf8_lossy(&again.stderr), "", "each change is reported once");
+    assert_eq!(succeeded(again), ".husky/_\nother\n+refs/heads/*:refs/remotes/other/*\n+refs/x:refs/x\n");
+    assert_eq!(outside(place, "git status -s; ls -A .git | grep -c lock || true"), "0\n", "nothing lies about");
+    assert!(!output_inside(place, "git config --global core.pager evil").status.success());
+}
+
+fn a_submodule_that_is_there_is_updated(place: &Place) {
+    outside(place, &format!("mkdir ../library; cd ../library; {INIT}; echo two >>file; git commit -qam second"));
+    outside(place, INIT);
+    outside(
+        place,
+        "git -c protocol.file.allow=always submodule --quiet add \"$PWD/../library\" library; git commit -qm module
+         git -C library checkout -q HEAD~1",
+    );
+    let before = outside(place, "cat .git/modules/library/config");
+    inside(
+        place,
+        "git submodule --quiet update; test \"$(git -C library log -1 --format=%s)\" = second
+         git -C library config core.pager evil; git -C library branch -q topic",
+    );
+    assert_eq!(outside(place, "cat .git/modules/library/config; git status -s"), before);
+}
+
+/// git writes `config.worktree`, which the host does not have.
+fn a_list_of_sparse_checkout_stays_with_the_project(place: &Place) {
+    outside(place, &format!("{INIT}; mkdir a b; touch a/a b/b; git add .; git commit -qm second"));
+    inside(place, "git sparse-checkout set a; test ! -e b; git config --worktree core.sparseCheckout");
+    inside(
+        place,
+        "test \"$(git config --worktree core.sparseCheckout)\" = true; git sparse-checkout disable; test -e b/b",
+    );
+    assert_eq!(outside(place, "test ! -e .git/config.worktree; git status -s"), "");
 }

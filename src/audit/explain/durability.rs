@@ -68,7 +68,9 @@ impl Explainer<'_> {
                 all.push(Durability::Placeholder { path: placeholder.path.clone() });
             } else if decision.kind == FileKind::Directory {
                 all.push(Durability::Directory { path: at.clone() });
-            } else if about.mount.is_some_and(|planned| planned.path == *at) {
+            } else if about.access == EffectiveAccess::PrivateFile
+                || about.mount.is_some_and(|planned| planned.path == *at)
+            {
                 let when_replaced = self.when_replaced(at, decision.access);
                 all.push(Durability::File { path: at.clone(), when_replaced });
             }

@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
-use crate::compile::guard_plan::Tightening;
+use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::compile::lower::{self, MountFiles};
-use crate::compile::plan::{Mount, PlannedMount, Purpose};
+use crate::compile::plan::{Mount, PlannedLink, PlannedMount, Purpose};
 use crate::compile::resolve::FutureGlobs;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::{FileKind, Host, Resolved};
@@ -97,6 +97,8 @@ pub enum MountStep {
     Bwrap(Vec<Word>),
     /// A mount that the guard makes, because bwrap's arguments have no room for it.
     Guard(Tightening),
+    /// A link to the copy of a private file, which the guard mounts.
+    Link(PrivateLink),
 }
 
 /// Answers questions about one policy.
@@ -224,11 +226,15 @@ impl<'a> Explainer<'a> {
 
     fn mounts(&self, about: &AskedPath) -> Vec<MountStep> {
         let Some(shows) = about.mount else { return Vec::new() };
-        self.steps(|planned| match &planned.mount {
+        let link = self.compiled.plan.links.iter().find(|link| link.path == *about.path).map(PlannedLink::step);
+        let mut steps = self.steps(|planned| match &planned.mount {
             Mount::RemountReadOnly => planned.path == shows.path,
             Mount::Directory { .. } => about.path.is_within(&planned.path) && planned.path.is_below(&shows.path),
+            Mount::PrivateCopies { .. } => link.is_some(),
             _ => ptr::eq(planned, shows),
-        })
+        });
+        steps.extend(link.map(MountStep::Link));
+        steps
     }
 
     fn steps(&self, is_part: impl Fn(&PlannedMount) -> bool) -> Vec<MountStep> {

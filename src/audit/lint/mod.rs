@@ -19,7 +19,7 @@ use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::{AbsPath, LayerKind, Origin};
 
 /// The codes of `lint` itself, besides those of the stages.
-pub const CODES: [Code; 14] = [
+pub const CODES: [Code; 15] = [
     Code::ShadowedRule,
     Code::UnusedRule,
     Code::UnblockedPath,
@@ -27,6 +27,7 @@ pub const CODES: [Code; 14] = [
     Code::GlobAsName,
     Code::UnusedPreset,
     Code::ReplaceableLink,
+    Code::PrivateUnavailable,
     Code::HardLink,
     Code::VisibleSecret,
     Code::TrackedSecret,

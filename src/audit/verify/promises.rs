@@ -9,6 +9,7 @@ use crate::compile::decide::Decision;
 use crate::compile::plan::{BindKind, Mount, PlannedMount, Purpose, View};
 use crate::host::{FileKind, Host, mountinfo};
 use crate::model::{Model, ModelView};
+use crate::policy::private::copy_inside;
 use crate::policy::{AbsPath, Access, Origin};
 
 use super::Effect;
@@ -69,7 +70,8 @@ pub(super) fn locked(compiled: &Compiled) -> Vec<AbsPath> {
     let rules = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_)));
     let points = rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::RemountReadOnly));
     let points: BTreeSet<AbsPath> = points.map(|planned| planned.path.clone()).collect();
-    points.into_iter().chain([AbsPath::root()]).collect()
+    let links = compiled.plan.links.iter().map(|link| link.path.clone());
+    points.into_iter().chain(links).chain([AbsPath::root()]).collect()
 }
 
 struct PromiseList<'a> {
@@ -99,6 +101,12 @@ impl PromiseList<'_> {
     fn decision(&mut self, host: &Host, path: &AbsPath, decision: &Decision, is_data: bool) {
         use Effect::{Allowed, Private, Refused};
         let claim = &Claim::of(path, &decision.origin, Some(decision.access));
+        if self.compiled.plan.links.iter().any(|link| link.path == *path) {
+            // The probe follows no link, so it asks for the copy. It must not be the host's file.
+            let copy = &Claim { path: copy_inside(path), ..claim.clone() };
+            self.read(copy, Private);
+            return self.write(copy, Private);
+        }
         match decision.access {
             Access::Rw => {
                 self.read(claim, Allowed);

@@ -7,7 +7,7 @@ use crate::compile::plan::Purpose;
 use crate::diagnostic::shell_quote;
 use crate::policy::{AbsPath, Access};
 
-use super::{display_args, display_step, environment};
+use super::{display_args, display_link, display_step, environment};
 
 /// A text and its reason, which may be empty.
 pub(super) type Annotated = (String, String);
@@ -38,7 +38,9 @@ pub(super) fn annotated(argv: &Argv) -> String {
     let overflow = argv.guard.iter().flat_map(|guard| guard.plan.overflow.iter().zip(&guard.because));
     let overflow =
         overflow.map(|(step, (purpose, because))| (format!("# {}", display_step(step)), purpose.explained(because)));
-    sections.push(("made by the guard", overflow.collect()));
+    let links = argv.guard.iter().flat_map(|guard| &guard.plan.links);
+    let links = links.map(|link| (format!("# {}", display_link(link)), "a private file".to_owned()));
+    sections.push(("made by the guard", overflow.chain(links).collect()));
     let dropped = argv.dropped.iter().map(|dropped| {
         let why = format!("{}: {}; it is {} already", dropped.access, dropped.because, dropped.inherited);
         path(&dropped.path, why)

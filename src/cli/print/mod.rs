@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::compile::environment::Fate;
-use crate::compile::guard_plan::Tightening;
+use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::compile::lower::{Argv, Data, MountContent, MountFile};
 use crate::compile::placeholder::{self, PlaceholderItem};
 use crate::compile::resolve::NewFile;
@@ -130,6 +130,11 @@ pub fn display_step(step: &Tightening) -> String {
     format!("guard: {} {}", step.name(), shell_quote(step.path().as_os_str()))
 }
 
+/// A link to a private copy, which the guard mounts, on one line, for people.
+pub fn display_link(link: &PrivateLink) -> String {
+    format!("guard: link {} {}", shell_quote(link.copy.as_os_str()), shell_quote(link.path.as_os_str()))
+}
+
 impl Argv {
     /// One bwrap command that a person can read and paste into a POSIX shell, one operation on each
     /// line. Comments before it list the other things that a run does.
@@ -161,6 +166,8 @@ fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
         line("a run unsets the variables", &mut environment.with(Fate::Dropped).map(|(name, _)| name));
     }
     line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
+    let mut links = argv.guard.iter().flat_map(|guard| &guard.plan.links).map(|link| link.path.as_os_str());
+    line("private files, over which the guard mounts a link to their copy", &mut links);
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow).count();
     if overflow > 0 {
         lines.push(("mounts that the guard makes, as its plan lists them", overflow.to_string()));

@@ -27,6 +27,7 @@ pub(super) const FILESYSTEM: KeyTable<Filesystem> = &[
     ("ro", |walk, key, value, it| it.ro = walk.entries(key, value)),
     ("rw", |walk, key, value, it| it.rw = walk.entries(key, value)),
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
+    ("private", |walk, key, value, it| it.private = walk.entries(key, value)),
     ("tmp", |walk, key, value, it| it.tmp = walk.choice(key, value)),
 ];
 
@@ -41,6 +42,7 @@ pub(super) const PRESET: KeyTable<PresetDefinition> = &[
     ("ro", |walk, key, value, it| it.ro = walk.entries(key, value)),
     ("rw", |walk, key, value, it| it.rw = walk.entries(key, value)),
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
+    ("private", |walk, key, value, it| it.private = walk.entries(key, value)),
     ("include", |walk, key, value, it| it.include = walk.preset_names(key, value)),
 ];
 

@@ -82,6 +82,11 @@ pub struct Filesystem {
     /// Paths and globs whose contents are hidden. Default: none besides those of the presets.
     pub exclude: Vec<Entry>,
 
+    /// Files of which the command changes a copy, which is kept for this project. The host's file
+    /// is read-only, and nothing of the copy reaches it. Default: none besides those of the
+    /// presets.
+    pub private: Vec<Entry>,
+
     /// Which `/tmp` the command sees. Default: `"private"`.
     #[schemars(with = "Tmp", extend("default" = "private"))]
     pub tmp: Option<Sourced<Tmp>>,
@@ -154,6 +159,15 @@ impl Entry {
     }
 }
 
+/// The list that an entry stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleKind {
+    /// The list of this access.
+    Plain(Access),
+    /// `private`.
+    Private,
+}
+
 /// A preset of your own: rules under one name.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -170,6 +184,10 @@ pub struct PresetDefinition {
     #[schemars(default)]
     pub exclude: Vec<Entry>,
 
+    /// Files of which the command changes a copy, which is kept for the project. Default: none.
+    #[schemars(default)]
+    pub private: Vec<Entry>,
+
     /// Other presets that this one stands for as well: `["@git", "@my-tools"]`. Default: none.
     #[schemars(schema_with = "schema::preset_names", default)]
     pub include: Vec<Sourced<String>>,
@@ -180,13 +198,15 @@ pub struct PresetDefinition {
 }
 
 impl PresetDefinition {
-    /// The entries, by the access that they give.
-    pub fn by_access(&self) -> [(Access, &[Entry]); 3] {
-        [(Access::Rw, &self.rw), (Access::Ro, &self.ro), (Access::Exclude, &self.exclude)]
+    /// The entries, by the access that they give, and whether they make files private.
+    pub fn by_access(&self) -> [(RuleKind, &[Entry]); 4] {
+        let [rw, ro, exclude] = [Access::Rw, Access::Ro, Access::Exclude].map(RuleKind::Plain);
+        [(rw, &self.rw), (ro, &self.ro), (exclude, &self.exclude), (RuleKind::Private, &self.private)]
     }
 
     pub fn empty(origin: Origin) -> Self {
-        Self { ro: Vec::new(), rw: Vec::new(), exclude: Vec::new(), include: Vec::new(), origin }
+        let (ro, rw, exclude, private, include) = Default::default();
+        Self { ro, rw, exclude, private, include, origin }
     }
 }
 

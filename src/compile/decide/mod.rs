@@ -11,7 +11,7 @@ use crate::compile::resolve::{AliasOf, Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::{
-    AbsPath, Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Origin, PathMap, Precedence, Rule,
+    AbsPath, Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Origin, PathMap, Precedence, PrivateFile, Rule,
 };
 use crate::sys::ablate::{self, Mitigation};
 
@@ -32,6 +32,8 @@ pub struct Decision {
     pub required: bool,
     /// It shows a socket: it opens something, although it is read-only.
     pub shows_socket: bool,
+    /// The command gets a writable copy of this file, as far as that is possible (SPEC Q1).
+    pub private: Option<&'static PrivateFile>,
     /// How many names a file has, and whether that is accepted.
     pub names: u64,
     pub hard_links: HardLinks,
@@ -84,6 +86,11 @@ impl Decisions {
 
     pub fn ignored_at<'d>(&'d self, path: &'d AbsPath) -> impl Iterator<Item = &'d IgnoredMatch> {
         self.ignored.iter().filter(move |ignored| ignored.found.path == *path)
+    }
+
+    /// The matches that are ignored for another reason than their rank.
+    pub fn ignored(&self) -> impl Iterator<Item = &IgnoredMatch> {
+        self.ignored.iter()
     }
 
     /// The ignored matches whose way is pinned all the same (SPEC B13).
@@ -161,6 +168,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions.ignored.extend(ignored);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, &layers.state, diagnostics);
+    hide_private_copies(&mut decisions, layers);
     // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
     for ignored in &mut decisions.ignored {
@@ -317,7 +325,9 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
     let rank = winner.rule.precedence(winner.exactness);
     // Where equal rules differ, the order in which they were written must not matter.
     let equal = losers.iter().filter(|found| found.rule.precedence(found.exactness) == rank).chain([&winner]);
-    let hard_links = equal.map(|found| found.rule.hard_links).max().unwrap_or_default();
+    let hard_links = equal.clone().map(|found| found.rule.hard_links).max().unwrap_or_default();
+    // A plain `ro` of the same rank is stricter.
+    let is_private = winner.alias_of.is_none() && equal.clone().all(|found| found.rule.private.is_some());
     Decision {
         access: winner.rule.access,
         kind: winner.kind,
@@ -335,6 +345,7 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
         // Any rule here may demand that the path exists, also one that lost.
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
         shows_socket: winner.rule.shows_socket,
+        private: winner.rule.private.filter(|_| is_private),
         names: winner.names,
         hard_links,
         placeholder: None,
@@ -374,6 +385,24 @@ fn protect_own_files<'o>(
             decisions.by_path.insert(path.clone(), Decision { names: *names, ..won(&found, &[], None) });
         }
     }
+}
+
+/// SPEC Q6: the copies of private files are hidden, those of other projects above all. The command
+/// sees its own ones elsewhere.
+fn hide_private_copies(decisions: &mut Decisions, layers: &Layers) {
+    let has_private = layers.has_private || decisions.iter().any(|(_, decision)| decision.private.is_some());
+    if !has_private || ablate::is_off(Mitigation::OwnFiles) {
+        return;
+    }
+    let folder = layers.state.child(Layers::PRIVATE);
+    let within: Vec<AbsPath> = decisions.by_path.within(&folder).map(|(at, _)| at.clone()).collect();
+    for at in within {
+        decisions.by_path.remove(&at);
+    }
+    let why = Origin::BuiltIn("copies of private files");
+    let rule = Rule::exact(Access::Exclude, folder.clone(), LayerKind::CommandLine, why);
+    let found = Match::new(Arc::new(rule), folder.clone(), FileKind::Directory, Exactness::Exact);
+    decisions.by_path.insert(folder, won(&found, &[], None));
 }
 
 fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {

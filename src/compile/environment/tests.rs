@@ -28,7 +28,14 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         Layer { kind: *kind, base: root.clone(), config, protective_only, needs_trust: false, file: None, source: None }
     });
     let layers = layers.collect();
-    let layers = Layers { project, layers, own_files: Vec::new(), absent: Vec::new(), state: AbsPath::root() };
+    let layers = Layers {
+        project,
+        layers,
+        own_files: Vec::new(),
+        absent: Vec::new(),
+        state: AbsPath::root(),
+        has_private: false,
+    };
     let env = caller.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
     let session = Session { cwd: root, uid: 1000, env, executable: None };
     let policy = Policy::of(&layers, &session, &mut diagnostics);
@@ -36,6 +43,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         uid: 1000,
         guard: None,
         runtime: &Runtime::default(),
+        private: None,
         own_files: &[],
         git_exclude: None,
         second_places: &[],

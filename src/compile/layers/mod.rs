@@ -18,7 +18,7 @@ use crate::compile::Request;
 use crate::compile::config::{self, ConfigFile, Entry};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved, Session, git, passwd};
-use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display};
+use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
 pub use root::is_unsafe_root;
@@ -109,14 +109,29 @@ pub struct Layers {
     pub absent: Vec<AbsPath>,
     /// The folder of our own records. Holds no symlinks; may not exist.
     pub state: AbsPath,
+    /// The folder with the copies of private files exists.
+    pub has_private: bool,
 }
 
 impl Layers {
     /// The folder, below the state folder, with the files that bwrap binds.
     pub const MOUNT_FILES: &str = "mounts";
 
+    /// The folder, below the state folder, with the copies of private files. Hidden inside.
+    pub const PRIVATE: &str = "private";
+
     pub fn mount_files(&self) -> AbsPath {
         self.state.child(Self::MOUNT_FILES)
+    }
+
+    /// The folder with the private files of this project.
+    pub fn private_folder(&self) -> AbsPath {
+        self.state.child(Self::PRIVATE).child(sha256(self.project.root.bytes()))
+    }
+
+    /// The part of this project's folder that the command sees and writes.
+    pub fn private_copies(&self) -> AbsPath {
+        self.private_folder().child("copies")
     }
 }
 
@@ -178,7 +193,8 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
 
     let LayerReader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &project.cwd));
-    Some(Layers { project, layers, own_files, absent, state })
+    let has_private = matches!(host.kind(&state.child(Layers::PRIVATE)), Ok(Some(FileKind::Directory)));
+    Some(Layers { project, layers, own_files, absent, state, has_private })
 }
 
 fn named_state_folder(session: &Session, home: &AbsPath) -> AbsPath {

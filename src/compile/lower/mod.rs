@@ -8,7 +8,9 @@ use crate::compile::Compiled;
 use crate::compile::environment::Environment;
 use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
 use crate::compile::placeholder::Placeholder;
-use crate::compile::plan::{BindKind, Mount, OnMissingSource, PlannedMount, Purpose, RedundantRule, Split};
+use crate::compile::plan::{
+    BindKind, Mount, OnMissingSource, PlannedLink, PlannedMount, Purpose, RedundantRule, Split,
+};
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::Diagnostics;
 use crate::policy::{AbsPath, Origin, places, sha256};
@@ -198,6 +200,7 @@ pub fn guard(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<Guard
     let pins = split.bwrap.iter().filter(|planned| matches!(planned.purpose, Purpose::Pin { .. }));
     let plan = GuardPlan {
         overflow: split.guard.iter().map(|(step, _)| step.clone()).collect(),
+        links: compiled.plan.links.iter().map(PlannedLink::step).collect(),
         expect: split.expect.clone(),
         pins: pins.map(|planned| planned.path.clone()).collect(),
         proc_read_only: read_only_in_proc(compiled.as_root),
@@ -317,6 +320,7 @@ impl<'a> Spelling<'a> {
             }
             Mount::OwnBinary { executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
             Mount::SecondMount { source } => self.bind("--bind", source, path, OnMissingSource::Notice),
+            Mount::PrivateCopies { source } => self.bind("--bind", source, path, OnMissingSource::Refuse),
             Mount::Tmpfs { mode } => with_mode(*mode, "--tmpfs", path),
             Mount::Directory { mode } => with_mode(*mode, "--dir", path),
             Mount::Symlink { target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),

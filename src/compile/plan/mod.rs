@@ -5,6 +5,7 @@ mod links;
 mod overflow;
 mod pins;
 mod placeholders;
+mod private;
 mod view;
 
 use crate::compile::decide::{Decision, Decisions};
@@ -20,6 +21,7 @@ pub(crate) use hard_links::find_names;
 pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
 pub use placeholders::check_dangling;
+pub use private::{PlannedLink, PrivateFolder, check_private, may_be_linked};
 pub use view::View;
 
 /// A mount in bwrap's terms, without the spelling of its arguments.
@@ -40,6 +42,10 @@ pub enum Mount {
     MaskSource,
     /// A file of the host that also appears here, writable.
     SecondMount {
+        source: AbsPath,
+    },
+    /// The folder with the copies of this project's private files, writable.
+    PrivateCopies {
         source: AbsPath,
     },
     Tmpfs {
@@ -141,6 +147,8 @@ pub struct Plan {
     pub placeholders: Vec<Placeholder>,
     /// Variables that presets set.
     pub variables: Vec<PresetVariable>,
+    /// The private files: the guard mounts a link over each.
+    pub links: Vec<PlannedLink>,
     /// How many masks and read-only binds, and how many pins, bwrap's arguments carry.
     pub most_in_argv: usize,
     views: PathMap<View>,
@@ -173,11 +181,20 @@ pub struct Base<'a> {
     pub git_exclude: Option<&'a GitExclude>,
     pub second_places: &'a [SecondPlace],
     pub variables: Vec<PresetVariable>,
+    /// `None` where private files are read-only.
+    pub private: Option<PrivateFolder>,
 }
 
 pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
-    let mut planner =
-        Planner { mounts: Vec::new(), redundant: Vec::new(), views: PathMap::default(), open: Vec::new(), optimize };
+    let mut planner = Planner {
+        private: base.private.as_ref(),
+        mounts: Vec::new(),
+        redundant: Vec::new(),
+        links: Vec::new(),
+        views: PathMap::default(),
+        open: Vec::new(),
+        optimize,
+    };
     planner.always_at(AbsPath::root(), View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only");
     planner.pins(decisions, base);
     planner.base(base, decisions);
@@ -193,9 +210,13 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     }
     let mut variables = planner.second_places(base.second_places, decisions, &mut placeholders);
     variables.extend_from_slice(&base.variables);
+    variables.extend(planner.links.iter().filter_map(PlannedLink::variable));
     placeholders.sort_by(|a, b| a.path.cmp(&b.path));
     if base.guard.is_some() {
         planner.mask_source();
+    }
+    if let Some(folder) = &base.private {
+        planner.private_copies(&folder.path);
     }
     planner.always(places::at(places::RUN), Mount::RemountReadOnly, "`/run` is read-only");
     Plan {
@@ -203,19 +224,23 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         redundant: planner.redundant,
         placeholders,
         variables,
+        links: planner.links,
         most_in_argv: MOST_IN_ARGV,
         views: planner.views,
     }
 }
 
-struct Planner {
+struct Planner<'a> {
     mounts: Vec<PlannedMount>,
     redundant: Vec<RedundantRule>,
+    links: Vec<PlannedLink>,
     views: PathMap<View>,
     /// Masked directories whose subtree is being planned. They become read-only after the last
     /// mount below them.
     open: Vec<OpenMask>,
     optimize: bool,
+    /// `None` where private files are read-only.
+    private: Option<&'a PrivateFolder>,
 }
 
 struct OpenMask {
@@ -231,7 +256,7 @@ struct OpenMask {
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
 
-impl Planner {
+impl Planner<'_> {
     fn always(&mut self, path: AbsPath, mount: Mount, why: &'static str) {
         self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Base, because: Origin::BuiltIn(why) });
     }
@@ -299,7 +324,9 @@ impl Planner {
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
-        let changes_nothing = || inherited.gives(decision.access) && !leads_on();
+        let is_link = self.private.is_some_and(|folder| folder.may_have(path, decision))
+            && self.links.len() < private::MOST_LINKS;
+        let changes_nothing = || inherited.gives(decision.access) && !leads_on() && !is_link;
         // The base mount of `/` is the rule on `/`: once more would cover all that came between.
         if path.is_root() || (self.optimize && changes_nothing()) {
             self.redundant.push(RedundantRule {
@@ -315,9 +342,17 @@ impl Planner {
             self.open_the_way();
         }
         let at = self.mounts.len();
-        let mount = mount(decision, inherited);
-        self.mounts.push(PlannedMount::of_rule(path.clone(), mount, decision.access, &decision.origin));
+        // The link of the guard covers the host's file. Elsewhere it needs a file to be mounted on.
+        if !is_link || !inherited.shows_host() {
+            let mount = mount(decision, inherited);
+            self.mounts.push(PlannedMount::of_rule(path.clone(), mount, decision.access, &decision.origin));
+        }
         self.views.cover(path.clone(), View::of(decision.access));
+        if let Some(file) = decision.private.filter(|_| is_link) {
+            let is_missing = decision.placeholder.is_some();
+            let because = decision.origin.clone();
+            self.links.push(PlannedLink { path: path.clone(), file, is_missing, because });
+        }
         if decision.access == Access::Exclude && decision.kind == FileKind::Directory {
             self.open.push(OpenMask { path: path.clone(), because: decision.origin.clone(), at, made: Vec::new() });
         }

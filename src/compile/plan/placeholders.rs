@@ -11,7 +11,7 @@ use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule, escape_for_display
 
 use super::{Mount, Plan, PlannedMount, Planner, View, view};
 
-impl Planner {
+impl Planner<'_> {
     /// Mounts a copy of `info/exclude` that also names placeholders, hidden paths and our own files
     /// in the work tree (SPEC M5): `git add -A` must not stage placeholders or stop at a masked
     /// file, and `git stash -u` and `git clean` must not try to remove them. Git ignores the list

@@ -24,6 +24,7 @@ pub(super) fn add_rules(
     let access = entry.access;
     let rule = |base: &AbsPath, text: OsString, refinements: Arc<Refinements>| Rule {
         if_missing: entry.if_missing,
+        private: entry.private,
         refinements,
         ..Rule::written(
             access,

@@ -9,8 +9,8 @@ use crate::compile::presets::data::VariableEffect;
 use crate::host::{Host, Session};
 use crate::policy::Origin;
 
-/// A variable that a preset sets: it names the folder of a second place (SPEC P10), or it is for a
-/// program (SPEC P14).
+/// A variable that a preset sets: it names the folder of a second place (SPEC P10) or the copy of a
+/// private file (SPEC Q2), or it is for a program (SPEC P14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresetVariable {
     pub name: String,

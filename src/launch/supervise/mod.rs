@@ -43,6 +43,8 @@ pub(crate) enum Conclusion {
     Changed(Diagnostic),
     /// The guard cannot do its work on this machine, for this reason. Nothing ran.
     Unavailable(String),
+    /// This machine refuses the mounts of private files, for this reason. Nothing ran.
+    PrivateRefused(String),
 }
 
 impl Conclusion {
@@ -51,7 +53,7 @@ impl Conclusion {
         match self {
             Self::Ended(ending) => Ok(ending),
             Self::Failed(diagnostic) | Self::Changed(diagnostic) => Err(diagnostic),
-            Self::Unavailable(why) => Err(Diagnostic::new(Code::StartFailed, why)),
+            Self::Unavailable(why) | Self::PrivateRefused(why) => Err(Diagnostic::new(Code::StartFailed, why)),
         }
     }
 }

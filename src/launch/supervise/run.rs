@@ -242,6 +242,7 @@ impl<'a> Run<'a> {
         }
         match &self.failure {
             Some(Report::Unavailable(why)) => return Conclusion::Unavailable(why.clone()),
+            Some(Report::PrivateRefused(why)) => return Conclusion::PrivateRefused(why.clone()),
             Some(changed @ Report::Changed(_)) => return Conclusion::Changed(changed.diagnostic()),
             Some(Report::Ready) | None => {}
             Some(failure) => return Conclusion::Failed(failure.diagnostic()),

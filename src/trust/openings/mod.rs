@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::environment::Environment;
+use crate::compile::layers::Layers;
 use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose, View};
 use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
@@ -227,6 +228,9 @@ impl<'a> Comparison<'a> {
         let borders = self.before.plan.borders().chain(self.after.plan.borders());
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
         let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
+        // A folder of ours that holds nothing yet. Where it exists, every policy hides it.
+        let layers = &self.after.layers;
+        let ours = (!layers.has_private).then(|| layers.state.child(Layers::PRIVATE));
         let mut around: Vec<(&AbsPath, (View, View))> = Vec::new();
         let mut opened = BTreeMap::new();
         for path in borders {
@@ -237,6 +241,7 @@ impl<'a> Comparison<'a> {
             let from = Openness::from(here.0);
             if Openness::from(here.1) <= from
                 || self.is_by_the_way(path)
+                || ours.as_ref() == Some(path)
                 || devices.iter().any(|device| path.is_within(device))
             {
                 continue;

@@ -7,7 +7,7 @@ hook) planted .git/hooks/pre-commit ;;
 config) monitor >>.git/config ;;
 commondir)
     # git then reads settings, hooks, objects and refs from there.
-    cp -r .git evil
+    cp -rL .git evil
     rm -f evil/commondir
     monitor >>evil/config
     echo ../evil >.git/commondir
@@ -34,12 +34,12 @@ include-moved)
 worktree-hook) planted "$(git rev-parse --git-common-dir)/hooks/pre-commit" ;;
 worktree-config) monitor >>"$(git rev-parse --git-dir)/config.worktree" ;;
 worktree-commondir)
-    cp -r "$(git rev-parse --git-common-dir)" evil
+    cp -rL "$(git rev-parse --git-common-dir)" evil
     monitor >>evil/config
     echo "$PWD/evil" >"$(git rev-parse --git-dir)/commondir"
     ;;
 worktree-pointer)
-    cp -r "$(git rev-parse --git-common-dir)" evil
+    cp -rL "$(git rev-parse --git-common-dir)" evil
     monitor >>evil/config
     echo "gitdir: $PWD/evil" >.git
     ;;

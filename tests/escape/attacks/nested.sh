@@ -9,7 +9,7 @@ evil() { made "$1" && monitor >>"$1/.git/config"; }
 named() { git update-index --add --cacheinfo "160000,$(git -C "$1" rev-parse HEAD),$1"; }
 # A submodule's git directory with other settings; $1 is the one that it is copied from.
 elsewhere() {
-    cp -r "$1" evil
+    cp -rL "$1" evil
     rm -f evil/commondir evil/config.worktree
     printf '[core]\n\trepositoryformatversion = 0\n\tworktree = %s/sub\n' "$PWD" >evil/config
     monitor >>evil/config
@@ -47,14 +47,14 @@ embedded-commondir) elsewhere sub/.git && echo "$PWD/evil" >sub/.git/commondir ;
 embedded-worktree) monitor >>sub/.git/config.worktree ;;
 embedded-moved)
     mv sub/.git sub/git.aside
-    cp -r sub/git.aside sub/.git
+    cp -rL sub/git.aside sub/.git
     rm -f sub/.git/commondir
     monitor >>sub/.git/config
     ;;
 embedded-removed) rm -rf sub; evil sub ;;
 embedded-hooks-in-the-tree) cp evil.sh sub/tools/pre-commit && cp evil.sh sub/tools/post-index-change ;;
 worktree-pointer)
-    cp -r .git evil
+    cp -rL .git evil
     rm -f evil/commondir
     monitor >>evil/config
     echo "gitdir: $PWD/evil" >sub/.git
@@ -90,7 +90,7 @@ planted-worktree-settings)
     ;;
 planted-commondir)
     made new && named new
-    cp -r new/.git evil
+    cp -rL new/.git evil
     monitor >>evil/config
     echo "$PWD/evil" >new/.git/commondir
     ;;

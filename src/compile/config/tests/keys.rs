@@ -211,7 +211,7 @@ error[unknown-key]: unknown key `skip-directories` in `[presets.tools]`
 4 | skip-directories = []
   | ^^^^^^^^^^^^^^^^
   |
-  = help: the keys here are `ro`, `rw`, `exclude` and `include`
+  = help: the keys here are `ro`, `rw`, `exclude`, `private` and `include`
 "#
     );
 }

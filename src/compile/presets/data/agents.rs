@@ -8,11 +8,11 @@
 //! are reported. In a new home an agent could not make its folder, and would stop or keep nothing:
 //! it is made for those that are on PATH.
 //!
-//! Claude Code 2.1 and Codex 0.166 were tried with theirs blocked, and work
-//! (`scripts/test-agents`); the folders of Gemini CLI, pi and Cursor are blocked without such a
-//! trial.
+//! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with theirs blocked, and work
+//! (`scripts/test-agents`); the folders of pi and Cursor are blocked without such a trial.
 
 use super::VariableEffect::Keep;
+use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
 use super::{BuiltinPreset, PresetEntry, group, ro, rw, variables};
 
 /// Mixes state (projects, sessions, the account) with MCP servers, so it can be neither split nor
@@ -55,7 +55,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Claude Code",
             "Claude Code, \"Settings\": hooks, a status line, helpers that print keys",
             &[
-                ro("~/.claude/settings.json").blocked(),
+                ro("~/.claude/settings.json").blocked().private(&CLAUDE_SETTINGS),
                 ro("~/.claude/settings.local.json").blocked(),
                 ro("~/.claude/remote-settings.json"),
                 ro("~/.claude/statusline*"),
@@ -105,7 +105,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Codex",
             "Codex, \"Configuration Reference\": MCP servers, notify, profiles",
             &[
-                ro("~/.codex/config.toml").blocked(),
+                ro("~/.codex/config.toml").blocked().private(&CODEX_CONFIG),
                 ro("~/.codex/*.config.toml"),
                 ro("~/.codex/managed_config.toml"),
                 ro("~/.codex/requirements.toml"),
@@ -192,7 +192,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Gemini CLI",
             "Gemini CLI, \"Configuration\": MCP servers, hooks, variables",
             &[
-                ro("~/.gemini/settings.json").blocked(),
+                ro("~/.gemini/settings.json").blocked().private(&GEMINI_SETTINGS),
                 ro("~/.gemini/.env"),
                 ro("~/.gemini/mcp-server-enablement.json"),
                 ro("~/.gemini/antigravity/mcp_config.json"),
@@ -216,7 +216,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.gemini/policies/").blocked(),
                 ro("~/.gemini/policy_integrity.json"),
                 ro("~/.gemini/extension_integrity.json"),
-                ro("~/.gemini/trustedFolders.json"),
+                ro("~/.gemini/trustedFolders.json").blocked().private(&GEMINI_TRUSTED_FOLDERS),
                 ro("~/.gemini/trusted_hooks.json"),
                 ro("~/.gemini/acknowledgments"),
             ],

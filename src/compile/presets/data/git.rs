@@ -5,6 +5,7 @@
 //! are outside the project in a linked worktree, in a submodule, and where the project is a
 //! subdirectory of a repository.
 
+use super::private::GIT_CONFIG;
 use super::{BuiltinPreset, group, ro, rw};
 
 const GIT_TOOL: &str = "git";
@@ -31,28 +32,28 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
                 ro("$GIT_DIR/modules/**/hooks"),
             ],
         ),
-        // The price: `git config`, `remote add`, `branch -m`, `push -u` and `submodule update`
-        // complain or fail inside.
+        // git writes these files in daily work: `config`, `remote add`, `branch -m`, `push -u`,
+        // `submodule update`.
         group(
             GIT_TOOL,
             "git-config(1): names pagers, drivers, filters, core.hooksPath, core.fsmonitor",
             &[
-                ro("$GIT_COMMON_DIR/config"),
-                ro("$GIT_COMMON_DIR/config.worktree").blocked(),
-                ro("$GIT_DIR/config"),
-                ro("$GIT_DIR/config.worktree").blocked(),
-                ro("$GIT_NESTED/config"),
-                ro("$GIT_NESTED/config.worktree").blocked(),
+                ro("$GIT_COMMON_DIR/config").private(&GIT_CONFIG),
+                ro("$GIT_COMMON_DIR/config.worktree").blocked().private(&GIT_CONFIG),
+                ro("$GIT_DIR/config").private(&GIT_CONFIG),
+                ro("$GIT_DIR/config.worktree").blocked().private(&GIT_CONFIG),
+                ro("$GIT_NESTED/config").private(&GIT_CONFIG),
+                ro("$GIT_NESTED/config.worktree").blocked().private(&GIT_CONFIG),
                 // Other worktrees and submodules: git obeys the file after `git sparse-checkout`.
-                ro("$GIT_KEPT_WITHIN/config.worktree").blocked(),
-                ro("$GIT_COMMON_DIR/worktrees/*/config.worktree"),
+                ro("$GIT_KEPT_WITHIN/config.worktree").blocked().private(&GIT_CONFIG),
+                ro("$GIT_COMMON_DIR/worktrees/*/config.worktree").private(&GIT_CONFIG),
                 // A submodule's name may hold slashes, so any depth.
-                ro("$GIT_COMMON_DIR/modules/**/config"),
-                ro("$GIT_COMMON_DIR/modules/**/config.worktree"),
-                ro("$GIT_COMMON_DIR/worktrees/*/modules/**/config"),
-                ro("$GIT_COMMON_DIR/worktrees/*/modules/**/config.worktree"),
-                ro("$GIT_DIR/modules/**/config"),
-                ro("$GIT_DIR/modules/**/config.worktree"),
+                ro("$GIT_COMMON_DIR/modules/**/config").private(&GIT_CONFIG),
+                ro("$GIT_COMMON_DIR/modules/**/config.worktree").private(&GIT_CONFIG),
+                ro("$GIT_COMMON_DIR/worktrees/*/modules/**/config").private(&GIT_CONFIG),
+                ro("$GIT_COMMON_DIR/worktrees/*/modules/**/config.worktree").private(&GIT_CONFIG),
+                ro("$GIT_DIR/modules/**/config").private(&GIT_CONFIG),
+                ro("$GIT_DIR/modules/**/config.worktree").private(&GIT_CONFIG),
             ],
         ),
         group(

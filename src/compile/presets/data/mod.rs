@@ -12,9 +12,10 @@ mod caches;
 mod caches_apart;
 mod git;
 mod lint;
+mod private;
 mod secrets;
 
-use crate::policy::{Access, IfMissing, Mask};
+use crate::policy::{Access, IfMissing, Mask, PrivateFile};
 
 /// The built-in presets, sorted by name.
 pub const PRESETS: &[BuiltinPreset] = &[
@@ -111,6 +112,7 @@ pub struct PresetEntry {
     pub content: Option<&'static str>,
     pub second_place: Option<&'static str>,
     pub second_place_var: Option<&'static str>,
+    pub private: Option<&'static PrivateFile>,
 }
 
 const fn entry(access: Access, path: &'static str) -> PresetEntry {
@@ -127,6 +129,7 @@ const fn entry(access: Access, path: &'static str) -> PresetEntry {
         content: None,
         second_place: None,
         second_place_var: None,
+        private: None,
     }
 }
 
@@ -156,6 +159,11 @@ impl PresetEntry {
     /// Blocked only where the folder around it exists (SPEC M6).
     const fn blocked_in_parent(self) -> Self {
         Self { needs_parent: true, ..self.blocked() }
+    }
+
+    /// The command writes a copy, of which only listed keys reach the host (SPEC Q1).
+    const fn private(self, file: &'static PrivateFile) -> Self {
+        Self { private: Some(file), ..self }
     }
 
     /// Created before the start if `program` is on PATH (SPEC P9).

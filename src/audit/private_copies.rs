@@ -1,0 +1,14 @@
+//! The answer of `agent-sandbox private`: the copies of private files.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::private::KeptCopy;
+
+/// Copies of private files against the host's files.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(title = "agent-sandbox private")]
+pub struct PrivateCopies {
+    /// By project, then by path.
+    pub copies: Vec<KeptCopy>,
+}

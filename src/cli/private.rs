@@ -1,0 +1,129 @@
+//! `agent-sandbox private`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::audit::private_copies::PrivateCopies;
+use crate::compile::layers;
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::Host;
+use crate::policy::{AbsPath, Word, escape_for_display};
+use crate::private::{self, KeptChange, KeptCopy};
+
+use super::answer::Answered;
+use super::args::Options;
+use super::output::Output;
+use super::style::Paint;
+
+/// List, show or forget the sandbox's copies of private files
+///
+/// git and agents write files that also name commands: `.git/config`, `~/.codex/config.toml`. A
+/// command changes a copy of such a file, which is kept for its project. A few harmless keys reach
+/// the host's file at the end of a run; the others stay in the copy until you forget it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct PrivateArgs {
+    /// What to do
+    #[arg(value_name = "ACTION")]
+    action: PrivateAction,
+    /// The host's files; `show` without any shows all of this project
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print one JSON object, see `agent-sandbox schema private`
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PrivateAction {
+    /// The copies of all projects, and how many keys differ from the host's files
+    List,
+    /// The keys of this project's copies that differ, with both values
+    Show,
+    /// Drop this project's copies of FILE: the next run starts with the host's file
+    Forget,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  agent-sandbox private list                    the copies of all projects
+  agent-sandbox private show .git/config        what the sandbox's copy has that the file has not
+  agent-sandbox private forget .git/config      the next run starts with the file again
+
+Exit codes: 0; 1 if `forget` finds no such copy; 125 if the copies could not be read or removed.";
+
+pub(super) fn run(host: &Host, options: &Options, arguments: &PrivateArgs, output: &Output) -> Answered {
+    let session = super::session(options.cwd.as_deref())?;
+    let state = layers::state_folder(host, &session)?;
+    let failed = |what: &str, e: &std::io::Error| {
+        Diagnostic::new(Code::PrivateFailed, format!("cannot {what}: {}", reason(e)))
+            .help("end the runs that use it, and see that the state folder is yours alone")
+    };
+    let copies =
+        private::kept_copies(host, &state).map_err(|e| failed(&format!("read the copies in `{state}`"), &e))?;
+    if arguments.action == PrivateAction::List {
+        return output.print_value(&PrivateCopies { copies }, arguments.json, list);
+    }
+    let project = super::project(host, &session, &options.request())?.root;
+    let files: Vec<AbsPath> = arguments.files.iter().filter_map(|file| named(host, &session.cwd, file)).collect();
+    if arguments.action == PrivateAction::Show {
+        let is_meant = |copy: &KeptCopy| copy.project == project && (files.is_empty() || files.contains(&copy.path));
+        let copies = copies.into_iter().filter(is_meant).collect();
+        return output.print_value(&PrivateCopies { copies }, arguments.json, show);
+    }
+    let mut text = String::new();
+    let mut found_all = !files.is_empty();
+    for file in files {
+        let found = private::forget(host, &state, &project, &file)
+            .map_err(|e| failed(&format!("forget the copy of `{file}`"), &e))?;
+        found_all &= found;
+        let outcome = if found { "forgotten" } else { "there is no copy of" };
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "{outcome} {file}");
+    }
+    output.print(text.as_bytes())?;
+    Ok(found_all)
+}
+
+fn named(host: &Host, cwd: &AbsPath, file: &std::path::Path) -> Option<AbsPath> {
+    let absolute = cwd.as_path().join(file);
+    host.resolve(&absolute).map(|found| found.path).ok().or_else(|| AbsPath::normalize(absolute))
+}
+
+fn list(found: &PrivateCopies, paint: Paint) -> String {
+    let mut out = String::new();
+    for copy in &found.copies {
+        let state = match (&copy.problem, copy.changes.len()) {
+            (Some(problem), _) => problem.clone(),
+            (None, 0) => "as on the host".to_owned(),
+            (None, 1) => "1 key differs".to_owned(),
+            (None, count) => format!("{count} keys differ"),
+        };
+        let _ = writeln!(out, "{}  {}  {state}", paint.heading(&copy.project), copy.path);
+    }
+    if out.is_empty() { "no project has a copy of a private file\n".to_owned() } else { out }
+}
+
+fn show(found: &PrivateCopies, paint: Paint) -> String {
+    let mut out = String::new();
+    for copy in &found.copies {
+        let _ = writeln!(out, "{}", paint.heading(&copy.path));
+        match &copy.problem {
+            Some(problem) => _ = writeln!(out, "  {problem}"),
+            None if copy.changes.is_empty() => out.push_str("  as on the host\n"),
+            None => {
+                for KeptChange { key, outside, inside } in &copy.changes {
+                    let _ = writeln!(out, "  {key}: {} on the host, {} in the copy", values(outside), values(inside));
+                }
+            }
+        }
+    }
+    if out.is_empty() { "there is no such copy in this project\n".to_owned() } else { out }
+}
+
+fn values(values: &[Word]) -> String {
+    let text = |value: &Word| format!("`{}`", escape_for_display(&value.0));
+    if values.is_empty() { "nothing".to_owned() } else { values.iter().map(text).collect::<Vec<_>>().join(", ") }
+}

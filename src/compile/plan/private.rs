@@ -1,0 +1,136 @@
+//! Private files: which get a copy, and the mounts that show the copies (SPEC section 22).
+
+use std::collections::BTreeMap;
+
+use crate::compile::decide::{Decision, Decisions, IgnoreReason};
+use crate::compile::guard_plan::PrivateLink;
+use crate::compile::resolve::PresetVariable;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::FileKind;
+use crate::policy::private::copy_inside;
+use crate::policy::{AbsPath, LayerKind, Origin, PrivateFile, places};
+
+use super::{Mount, Plan, Planner};
+
+/// A run reads and compares each private file, and a command can create any number of files that a
+/// pattern makes private.
+pub(super) const MOST_LINKS: usize = 64;
+
+/// The folder with the copies of a project's private files.
+#[derive(Clone, Debug)]
+pub struct PrivateFolder {
+    pub path: AbsPath,
+    /// Files of the host that get no copy, each with the reason.
+    pub unfit: BTreeMap<AbsPath, String>,
+}
+
+impl PrivateFolder {
+    /// Whether the file that this decision is about can have a copy.
+    pub(super) fn may_have(&self, path: &AbsPath, decision: &Decision) -> bool {
+        may_be_linked(decision) && !self.unfit.contains_key(path)
+    }
+}
+
+/// A private file that the command finds as a link to its copy.
+#[derive(Clone, Debug)]
+pub struct PlannedLink {
+    pub path: AbsPath,
+    pub file: &'static PrivateFile,
+    /// The host has no such file: a placeholder stands there.
+    pub is_missing: bool,
+    pub because: Origin,
+}
+
+impl PlannedLink {
+    /// The guard's step.
+    pub fn step(&self) -> PrivateLink {
+        PrivateLink { path: self.path.clone(), copy: copy_inside(&self.path) }
+    }
+
+    /// The variable that names the copy.
+    pub(super) fn variable(&self) -> Option<PresetVariable> {
+        let value = copy_inside(&self.path).as_os_str().to_owned();
+        self.file.variable.map(|name| PresetVariable { name: name.to_owned(), value, origin: self.because.clone() })
+    }
+}
+
+/// Whether a link can be mounted for this decision. A rule that came through a symlink reached
+/// another file than the one that programs name and replace.
+pub fn may_be_linked(decision: &Decision) -> bool {
+    decision.private.is_some() && decision.links.is_empty() && decision.kind == FileKind::File
+}
+
+impl Planner<'_> {
+    /// Binds the copies to which the guard's links lead.
+    pub(super) fn private_copies(&mut self, copies: &AbsPath) {
+        if self.links.is_empty() {
+            return;
+        }
+        let source = copies.clone();
+        let why = "the copies of this project's private files";
+        self.always(places::at(places::PRIVATE), Mount::PrivateCopies { source }, why);
+    }
+}
+
+/// Says which files that a rule makes private are read-only instead.
+pub fn check_private(
+    plan: &Plan,
+    decisions: &Decisions,
+    folder: Option<&PrivateFolder>,
+    diagnostics: &mut Diagnostics,
+) {
+    let wanted = decisions.iter().filter(|(_, decision)| decision.private.is_some());
+    let (mut linked, plain): (Vec<_>, Vec<_>) = wanted.partition(|(_, decision)| may_be_linked(decision));
+    if let Some(((path, decision), more)) = linked.split_first().filter(|_| folder.is_none()) {
+        let message = format!("`{path}`{} read-only: the copy of a private file needs the guard", are(more.len()));
+        let help = "leave out `--no-guard`, or change such a file outside";
+        diagnostics.push(Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin).help(help));
+    }
+    for (path, why) in folder.iter().flat_map(|folder| &folder.unfit) {
+        linked.retain(|(linked, _)| *linked != path);
+        let message = format!("`{path}` is read-only: {why}");
+        let help = "repair the cause, or change the file outside";
+        let diagnostic = Diagnostic::new(Code::PrivateUnavailable, message).help(help);
+        diagnostics.push(match decisions.get(path) {
+            Some(decision) => diagnostic.at(&decision.origin),
+            None => diagnostic,
+        });
+    }
+    if let Some((path, decision)) = linked.get(MOST_LINKS).filter(|_| plan.links.len() == MOST_LINKS) {
+        let message = format!(
+            "`{path}`{} read-only: only {MOST_LINKS} private files get a copy",
+            are(linked.len() - MOST_LINKS - 1)
+        );
+        let help = "remove files that nobody needs, or change these outside";
+        diagnostics.push(Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin).help(help));
+    }
+    let ignored = decisions.ignored().filter(|ignored| ignored.why == IgnoreReason::DoesNotTighten);
+    let ignored = ignored.map(|ignored| &ignored.found).filter(|found| found.rule.private.is_some());
+    for (found, link) in ignored.filter_map(|found| Some((found, found.links.first()?))) {
+        diagnostics.push(is_link(link, &found.path, &found.rule.origin));
+    }
+    for (path, decision) in plain {
+        if let Some(link) = decision.links.first() {
+            diagnostics.push(is_link(link, path, &decision.origin));
+        // A folder may have the name that a pattern of a preset means.
+        } else if decision.layer != LayerKind::Preset {
+            let message = format!("`{path}` is read-only: only a file can be private");
+            let diagnostic = Diagnostic::new(Code::PrivateUnavailable, message).at(&decision.origin);
+            diagnostics.push(diagnostic.help("name the files in it"));
+        }
+    }
+}
+
+fn is_link(link: &AbsPath, path: &AbsPath, origin: &Origin) -> Diagnostic {
+    let message = format!("`{link}` is a symlink to `{path}`, which is read-only: a private file is no symlink");
+    let help = "put the file itself there, or change it outside";
+    Diagnostic::new(Code::PrivateUnavailable, message).at(origin).help(help)
+}
+
+/// The verb for one path and `more` others.
+fn are(more: usize) -> String {
+    match more {
+        0 => " is".to_owned(),
+        more => format!(" and {more} more are"),
+    }
+}

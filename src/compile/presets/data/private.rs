@@ -1,0 +1,56 @@
+//! The private files of the built-in presets: which of their keys may reach the host, and why each
+//! of them is harmless (SPEC Q4). Trust, approval and warning switches are never among them, and no
+//! key stands for a whole section, which may get keys that name commands.
+
+use crate::policy::private::{FileFormat, LeavingKey, LeavingValue, PrivateFile};
+
+const fn key(key: &'static [&'static str], value: LeavingValue, why: &'static str) -> LeavingKey {
+    LeavingKey { key, value, why }
+}
+
+/// No `remote.*`: with a bare repository in the project as `remote.x.url` and `branch.main.remote =
+/// x`, a plain `git push` of the user runs its hooks.
+pub(super) const GIT_CONFIG: PrivateFile = PrivateFile {
+    format: FileFormat::Git,
+    leaving: &[
+        key(&["branch", "*", "merge"], LeavingValue::Branch, "the branch of the remote that `git pull` merges"),
+        key(&["branch", "*", "rebase"], LeavingValue::Rebase, "whether `git pull` rebases"),
+        key(&["branch", "*", "description"], LeavingValue::Text, "a text that git shows"),
+        key(&["branch", "*", "remote"], LeavingValue::KnownRemote, "one of the remotes that the user has set up"),
+    ],
+    variable: None,
+};
+
+/// Not `projects.*.trust_level`: a trusted project may name MCP servers, which Codex starts.
+pub(super) const CODEX_CONFIG: PrivateFile = PrivateFile {
+    format: FileFormat::Toml,
+    leaving: &[
+        key(&["model"], LeavingValue::Model, "the name of a model of the provider that the user has set up"),
+        key(&["model_reasoning_effort"], LeavingValue::Name, "how long the model thinks"),
+    ],
+    variable: None,
+};
+
+/// A theme may be the name of a file, so no value with a `/` or a `.` leaves.
+pub(super) const GEMINI_SETTINGS: PrivateFile = PrivateFile {
+    format: FileFormat::Json,
+    leaving: &[
+        key(&["security", "auth", "selectedType"], LeavingValue::Name, "the way to sign in, one of a few words"),
+        key(&["model", "name"], LeavingValue::Model, "the name of a model"),
+        key(&["ui", "theme"], LeavingValue::Name, "the name of a set of colours"),
+    ],
+    variable: None,
+};
+
+/// Folders whose settings, hooks and servers Gemini CLI obeys.
+pub(super) const GEMINI_TRUSTED_FOLDERS: PrivateFile =
+    PrivateFile { format: FileFormat::Json, leaving: &[], variable: Some("GEMINI_CLI_TRUSTED_FOLDERS_PATH") };
+
+pub(super) const CLAUDE_SETTINGS: PrivateFile = PrivateFile {
+    format: FileFormat::Json,
+    leaving: &[
+        key(&["model"], LeavingValue::Model, "the name of a model"),
+        key(&["theme"], LeavingValue::Name, "the name of a set of colours"),
+    ],
+    variable: None,
+};

@@ -1,0 +1,72 @@
+//! Private files (SPEC section 22): the command writes a copy, and only listed keys of the copy
+//! reach the host's file.
+
+use crate::policy::{AbsPath, places, sha256};
+
+/// How a private file is written, and which of its keys may reach the host.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PrivateFile {
+    pub format: FileFormat,
+    pub leaving: &'static [LeavingKey],
+    /// The variable by which the program finds the file. It names the copy, for a program that
+    /// renames a new file over the path and would get EBUSY at a link.
+    pub variable: Option<&'static str>,
+}
+
+/// The largest private file, on the host and as a copy.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+/// A private file that a user names: nothing leaves it.
+pub static OF_USER: PrivateFile = PrivateFile { format: FileFormat::ByName, leaving: &[], variable: None };
+
+/// The syntax of a private file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// git-config(1).
+    Git,
+    Toml,
+    Json,
+    /// The end of the file's name tells.
+    ByName,
+}
+
+/// A key that may reach the host. It never names a command, a path to one, a remote, a URL that a
+/// program fetches, or a variable.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LeavingKey {
+    /// The parts of the key; `*` stands for one part of any text.
+    pub key: &'static [&'static str],
+    pub value: LeavingValue,
+    /// Why the key is harmless.
+    pub why: &'static str,
+}
+
+/// The values that may reach the host. Any other value stays in the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeavingValue {
+    /// A branch: `refs/heads/NAME`.
+    Branch,
+    /// A word that `branch.*.rebase` takes.
+    Rebase,
+    /// The name of a remote that the host's file has.
+    KnownRemote,
+    /// Text without control characters but newlines and tabs.
+    Text,
+    /// A string of letters, digits, blanks and `_:@+()[]-`, at most 100 bytes.
+    Name,
+    /// As a name, with `.` and `/` inside it.
+    Model,
+}
+
+/// The folder of a private file's copy, here and below the project's folder: a part of the hash of
+/// the path on the host, so that it stays while other files come and go.
+pub fn copy_id(path: &AbsPath) -> String {
+    let mut id = sha256(path.bytes());
+    id.truncate(16);
+    id
+}
+
+/// The copy of `path` inside.
+pub fn copy_inside(path: &AbsPath) -> AbsPath {
+    places::at(places::PRIVATE).child(copy_id(path)).child(path.file_name().unwrap_or_default())
+}

@@ -1,0 +1,120 @@
+//! git's settings. Our parser reads them as git does; git itself writes them.
+#![expect(clippy::disallowed_methods, reason = "no command can write or see the folder of these files")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::{Entries, FormatError, Key, Values};
+use crate::host::git::config;
+use std::os::unix::ffi::OsStrExt;
+
+/// All keys, as git names them: sections and names in lower case, subsections as they are.
+pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
+    let mut entries = Entries::new();
+    for entry in config::entries(text).map_err(|_| FormatError::Syntax)? {
+        let section = entry.section.to_ascii_lowercase();
+        let name = entry.name.to_ascii_lowercase().into_bytes();
+        // `[a.b]` is an older form of `[a "b"]`.
+        let (section, subsection) = match section.split_once('.') {
+            Some((section, subsection)) if entry.subsection.is_none() => {
+                (section, Some(subsection.as_bytes().to_vec()))
+            }
+            _ => (section.as_str(), entry.subsection),
+        };
+        let parts = [Some(section.as_bytes().to_vec()), subsection, Some(name)];
+        entries.entry(Key(parts.into_iter().flatten().collect())).or_default().push(entry.value);
+    }
+    Ok(entries)
+}
+
+/// The user's git, which changes files in a folder of ours.
+pub(in crate::private) struct GitProgram {
+    pub(in crate::private) program: PathBuf,
+    /// A folder that no command can write.
+    pub(in crate::private) folder: PathBuf,
+}
+
+impl GitProgram {
+    pub(super) fn write(&self, text: &[u8], changes: &[(Key, Values)]) -> io::Result<Vec<u8>> {
+        let file = self.folder.join(format!("git-{}", std::process::id()));
+        let written = fs::write(&file, text).and_then(|()| self.change(&file, changes)).and_then(|()| fs::read(&file));
+        let _ = fs::remove_file(&file);
+        written
+    }
+
+    fn change(&self, file: &std::path::Path, changes: &[(Key, Values)]) -> io::Result<()> {
+        for (key, values) in changes {
+            let key = OsString::from_vec(key.0.join(&b'.'));
+            let value = |value: &Vec<u8>| OsStr::from_bytes(value).to_owned();
+            match values.as_slice() {
+                [one] => self.run(file, "--replace-all", &[key, value(one)])?,
+                all => {
+                    self.run(file, "--unset-all", std::slice::from_ref(&key))?;
+                    all.iter().try_for_each(|one| self.run(file, "--add", &[key.clone(), value(one)]))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `git config` without any settings: no program that a file names can start.
+    fn run(&self, file: &std::path::Path, action: &str, operands: &[OsString]) -> io::Result<()> {
+        /// There was nothing to remove.
+        const NOTHING: i32 = 5;
+        let mut git = Command::new(&self.program);
+        git.args(["config", "--file"]).arg(file).args([action, "--"]).args(operands);
+        git.current_dir(&self.folder).env_clear().env("LC_ALL", "C");
+        // git would look for a repository around the folder.
+        git.env("GIT_CEILING_DIRECTORIES", self.folder.parent().unwrap_or(&self.folder));
+        git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        match git.status()?.code() {
+            Some(0) => Ok(()),
+            Some(NOTHING) if action == "--unset-all" => Ok(()),
+            _ => Err(io::Error::other("`git config` failed")),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_tests() -> Self {
+        Self { program: "/usr/bin/git".into(), folder: std::env::temp_dir() }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::Format;
+    use super::super::tests::{changed, key};
+    use super::*;
+
+    #[test]
+    fn sections_and_names_have_no_case_and_subsections_have() {
+        let text = b"[Branch \"Main\"]\n\tMerge = refs/heads/a\n\tmerge = refs/heads/b\n[CORE]\nbare\n[a.B]\nc=1\n";
+        let entries = read(text).unwrap();
+        let values = |text: &str| entries.get(&key(text)).cloned();
+        assert_eq!(values("branch.Main.merge"), Some(vec![b"refs/heads/a".to_vec(), b"refs/heads/b".to_vec()]));
+        assert_eq!(values("branch.main.merge"), None);
+        assert_eq!(values("core.bare"), Some(vec![b"true".to_vec()]));
+        assert_eq!(values("a.b.c"), Some(vec![b"1".to_vec()]));
+    }
+
+    #[test]
+    fn a_change_keeps_comments_and_all_other_keys() {
+        let text = "# mine\n[core]\n\tbare = false ; why\n[branch \"x\"]\n\tmerge = refs/heads/x\n";
+        let changes = [("branch.x.merge", None), ("branch.y.merge", Some("refs/heads/y")), ("a.b", Some("-c \"d\" #"))];
+        let written = changed(Format::Git, text, &changes);
+        assert!(written.starts_with("# mine\n[core]\n\tbare = false ; why\n[branch \"y\"]\n"), "{written}");
+    }
+
+    #[test]
+    fn a_text_that_git_refuses_has_no_keys() {
+        for text in ["[core\n", "[a]\nb = \"c\n", "x\n[", "[a]\n b c = d\n"] {
+            assert!(read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The copies that are kept, for people who look at them or drop one.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::formats::{Format, Values};
+use super::host_file::HostFile;
+use super::merge;
+use super::store::{Copy, HeldFile, Store};
+use crate::host::Host;
+use crate::policy::{AbsPath, Word};
+
+/// The copy of one private file.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct KeptCopy {
+    pub project: AbsPath,
+    /// The host's file.
+    pub path: AbsPath,
+    /// The keys whose values differ from the host's file.
+    pub changes: Vec<KeptChange>,
+    /// Why the two cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// One key.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct KeptChange {
+    pub key: String,
+    /// In the host's file; several values for git, none if the key is missing.
+    pub outside: Vec<Word>,
+    /// In the copy.
+    pub inside: Vec<Word>,
+}
+
+/// The copies of all projects.
+pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
+    let mut copies = Vec::new();
+    for store in Store::all(host, state)? {
+        for about in store.all_about()? {
+            let (changes, problem) = match compared(host, &store, &about.path, about.format) {
+                Ok(changes) => (changes, None),
+                Err(problem) => (Vec::new(), Some(problem)),
+            };
+            copies.push(KeptCopy { project: about.project, path: about.path, changes, problem });
+        }
+    }
+    copies.sort_by(|a, b| (&a.project, &a.path).cmp(&(&b.project, &b.path)));
+    Ok(copies)
+}
+
+fn compared(host: &Host, store: &Store, path: &AbsPath, format: Format) -> Result<Vec<KeptChange>, String> {
+    let text = |error: io::Error| crate::diagnostic::reason(&error);
+    let copy = match store.read(path).map_err(text)? {
+        Copy::Missing => return Ok(Vec::new()),
+        Copy::Text(copy) => copy,
+        Copy::Unfit(why) => return Err(format!("the copy cannot be used: {why}")),
+    };
+    let file = HostFile::read(host, path).map_err(text)?;
+    let file = file.map_or_else(|| crate::compile::placeholder::content_of_missing(path).to_vec(), |file| file.text);
+    if copy == file {
+        return Ok(Vec::new());
+    }
+    let read = |whose: &str, text: &[u8]| format.read(text).map_err(|e| format!("the {whose}: {e}"));
+    let (outside, inside) = (read("host's file", &file)?, read("copy", &copy)?);
+    let words = |values: Option<&Values>| -> Vec<Word> {
+        values.into_iter().flatten().map(|value| Word(OsString::from_vec(value.clone()))).collect()
+    };
+    let changes = merge::changes(&outside, &inside).into_iter();
+    let changes = changes.map(|(key, _)| KeptChange {
+        key: key.to_string(),
+        outside: words(outside.get(&key)),
+        inside: words(inside.get(&key)),
+    });
+    Ok(changes.collect())
+}
+
+/// Drops the copy of `path` that `project` has. `false` if there is none. A run that uses the copy
+/// keeps it.
+pub fn forget(host: &Host, state: &AbsPath, project: &AbsPath, path: &AbsPath) -> io::Result<bool> {
+    for store in Store::all(host, state)? {
+        let is_meant = |about: &super::store::About| about.project == *project && about.path == *path;
+        if store.all_about()?.iter().any(is_meant) {
+            if !HeldFile::hold(host, state, path)?.is_alone() {
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a run uses it"));
+            }
+            store.forget(path)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,133 @@
+//! Which changes of a copy may reach the host (SPEC Q4). Every other change stays in the copy.
+
+use super::formats::{Entries, Format, Key, Values};
+use crate::policy::PrivateFile;
+use crate::policy::private::{LeavingKey, LeavingValue};
+
+/// The longest value that leaves, in bytes.
+const LONGEST: usize = 1000;
+
+/// Whether this change may reach the host's file, which has `host`. Removing a listed key is
+/// harmless, too.
+pub(super) fn may_leave(file: &PrivateFile, format: Format, key: &Key, values: &Values, host: &Entries) -> bool {
+    let Some(listed) = file.leaving.iter().find(|listed| matches(listed, key)) else { return false };
+    values.iter().all(|value| is_harmless(listed.value, format, value, host))
+}
+
+fn matches(listed: &LeavingKey, Key(parts): &Key) -> bool {
+    let is_part = |(listed, part): (&&str, &Vec<u8>)| match *listed {
+        "*" => is_name_of_branch(part),
+        listed => listed.as_bytes() == part.as_slice(),
+    };
+    listed.key.len() == parts.len() && listed.key.iter().zip(parts).all(is_part)
+}
+
+fn is_harmless(kind: LeavingValue, format: Format, value: &[u8], host: &Entries) -> bool {
+    let Some(text) = format.string(value).filter(|text| text.len() <= LONGEST) else { return false };
+    let is_plain = |more: &str| {
+        !text.is_empty()
+            && text.len() <= 100
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || " _:@+()[]-".contains(c) || more.contains(c))
+    };
+    match kind {
+        LeavingValue::Branch => text.strip_prefix("refs/heads/").is_some_and(|name| is_name_of_branch(name.as_bytes())),
+        LeavingValue::Rebase => ["true", "false", "merges", "interactive", "m", "i"].contains(&text.as_str()),
+        LeavingValue::KnownRemote => {
+            let url = Key(vec![b"remote".to_vec(), value.to_vec(), b"url".to_vec()]);
+            text != "." && host.contains_key(&url)
+        }
+        LeavingValue::Text => text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')),
+        LeavingValue::Name => is_plain(""),
+        LeavingValue::Model => is_plain("./") && !text.starts_with(['/', '.', '-']) && !text.contains("//"),
+    }
+}
+
+/// Whether git takes this as the name of a branch, and no shell and no terminal takes a part of it
+/// for anything else.
+fn is_name_of_branch(name: &[u8]) -> bool {
+    let is_safe = |c: char| c.is_alphanumeric() || "._/+@#,=-".contains(c);
+    let is_component = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with(".lock");
+    std::str::from_utf8(name).is_ok_and(|name| {
+        name.len() <= LONGEST
+            && name.chars().all(is_safe)
+            && name.split('/').all(is_component)
+            && !name.contains("..")
+            && !name.ends_with('.')
+            && name != "@"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::formats::tests::key;
+    use super::*;
+    use crate::compile::presets::data::PRESETS;
+
+    fn git_config() -> &'static PrivateFile {
+        let entries = PRESETS.iter().flat_map(|preset| preset.entries());
+        entries.filter(|entry| entry.path == "$GIT_COMMON_DIR/config").find_map(|entry| entry.private).unwrap()
+    }
+
+    fn leaves(text: &str, value: &str) -> bool {
+        let host = Entries::from([(key("remote.origin.url"), vec![b"https://example.org/x".to_vec()])]);
+        may_leave(git_config(), Format::Git, &key(text), &vec![value.as_bytes().to_vec()], &host)
+    }
+
+    #[test]
+    fn the_harmless_keys_of_git_leave() {
+        assert!(leaves("branch.main.merge", "refs/heads/main"));
+        assert!(leaves("branch.feature/ä-1.merge", "refs/heads/feature/ä-1"));
+        assert!(leaves("branch.main.remote", "origin"));
+        assert!(leaves("branch.main.rebase", "merges"));
+        assert!(leaves("branch.main.description", "two\nlines"));
+    }
+
+    #[test]
+    fn no_value_that_means_more_than_its_key_leaves() {
+        for (name, value) in [
+            ("branch.main.merge", "main"),
+            ("branch.main.merge", "refs/tags/x"),
+            ("branch.main.merge", "refs/heads/../../x"),
+            ("branch.main.merge", "refs/heads/-x"),
+            ("branch.main.merge", "refs/heads/$(touch x)"),
+            ("branch.main.merge", "refs/heads/`x`"),
+            ("branch.main.merge", "refs/heads/a b"),
+            ("branch.main.merge", "refs/heads/a;b"),
+            ("branch.main.merge", "refs/heads/"),
+            ("branch.$(x).merge", "refs/heads/x"),
+            ("branch.--upload-pack=x.merge", "refs/heads/x"),
+            ("branch.main.remote", "."),
+            ("branch.main.remote", "planted"),
+            ("branch.main.remote", "./planted.git"),
+            ("branch.main.remote", "ext::sh -c x"),
+            ("branch.main.remote", "https://example.org/x"),
+            ("branch.main.rebase", "!sh"),
+            ("branch.main.description", "\u{1b}]0;x\u{7}"),
+            ("branch.main.pushremote", "origin"),
+            ("branch.main.mergeoptions", "-s x"),
+            ("branch.autosetupmerge", "always"),
+            ("remote.origin.url", "x"),
+            ("remote.origin.pushurl", "x"),
+            ("core.fsmonitor", "x"),
+            ("core.hookspath", "x"),
+            ("core.sshcommand", "x"),
+            ("core.pager", "x"),
+            ("alias.st", "!x"),
+            ("include.path", "x"),
+            ("url.x.insteadof", "y"),
+            ("filter.x.clean", "y"),
+            ("credential.helper", "x"),
+        ] {
+            assert!(!leaves(name, value), "{name} = {value}");
+        }
+    }
+
+    #[test]
+    fn every_key_that_leaves_is_exact_but_for_a_branch_and_has_a_reason() {
+        let entries = PRESETS.iter().flat_map(|preset| preset.entries());
+        for listed in entries.filter_map(|entry| entry.private).flat_map(|file| file.leaving) {
+            assert!(listed.why.len() > 10, "{:?}", listed.key);
+            assert!(!listed.key.contains(&"*") || listed.key[0] == "branch", "{:?}", listed.key);
+        }
+    }
+}

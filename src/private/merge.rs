@@ -1,0 +1,100 @@
+//! Three-way merge by key. Pure but for git's writer.
+
+use super::formats::{Changes, Entries, Format, FormatError, GitProgram, Key, Values};
+
+/// The keys that `now` has otherwise than `before`, with their new values.
+pub(super) fn changes(before: &Entries, now: &Entries) -> Changes {
+    let changed = now.iter().filter(|(key, values)| before.get(key) != Some(values));
+    let removed = before.keys().filter(|key| !now.contains_key(key));
+    let changed = changed.map(|(key, values)| (key.clone(), values.clone()));
+    changed.chain(removed.map(|key| (key.clone(), Values::new()))).collect()
+}
+
+/// `entries` with `changes`.
+pub(super) fn with(mut entries: Entries, changes: &[(Key, Values)]) -> Entries {
+    for (key, values) in changes {
+        match values.is_empty() {
+            true => entries.remove(key),
+            false => entries.insert(key.clone(), values.clone()),
+        };
+    }
+    entries
+}
+
+/// Changes a text and reads it again: the keys must be changed as asked, and no others.
+pub(super) fn apply(
+    format: Format,
+    text: &[u8],
+    changes: &[(Key, Values)],
+    git: Option<&GitProgram>,
+) -> Result<Vec<u8>, FormatError> {
+    let written = format.write(text, changes, git)?;
+    let expected = with(format.read(text)?, changes);
+    if format.read(&written)? == expected { Ok(written) } else { Err(FormatError::Syntax) }
+}
+
+/// The copy after the host's file has changed from `base` to `host`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Merged {
+    pub text: Vec<u8>,
+    /// Keys that changed on both sides. The host's value counts.
+    pub conflicts: Vec<Key>,
+}
+
+/// Takes the host's changes over into the copy.
+pub(super) fn merge(
+    format: Format,
+    base: &[u8],
+    host: &[u8],
+    copy: &[u8],
+    git: Option<&GitProgram>,
+) -> Result<Merged, FormatError> {
+    if host == base || host == copy {
+        return Ok(Merged { text: copy.to_vec(), conflicts: Vec::new() });
+    }
+    if copy == base {
+        return Ok(Merged { text: host.to_vec(), conflicts: Vec::new() });
+    }
+    let (was, inside) = (format.read(base)?, format.read(copy)?);
+    let outside = changes(&was, &format.read(host)?);
+    let differs = |(key, values): &&(Key, Values)| {
+        let now = inside.get(key);
+        now != was.get(key) && now.map_or(&[][..], Vec::as_slice) != values.as_slice()
+    };
+    let conflicts = outside.iter().filter(differs).map(|(key, _)| key.clone()).collect();
+    Ok(Merged { text: apply(format, copy, &outside, git)?, conflicts })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::formats::tests::key;
+    use super::*;
+
+    fn merged(base: &str, host: &str, copy: &str) -> (String, Vec<Key>) {
+        let merged = merge(Format::Json, base.as_bytes(), host.as_bytes(), copy.as_bytes(), None).unwrap();
+        (String::from_utf8(merged.text).unwrap(), merged.conflicts)
+    }
+
+    #[test]
+    fn both_changes_survive_and_the_host_wins_a_conflict() {
+        let base = r#"{"a": 1, "b": 1, "c": 1}"#;
+        assert_eq!(merged(base, base, r#"{"a": 2}"#), (r#"{"a": 2}"#.into(), vec![]));
+        assert_eq!(merged(base, r#"{"a": 2}"#, base), (r#"{"a": 2}"#.into(), vec![]));
+        let host = r#"{"a": 2, "b": 1, "c": 1}"#;
+        let both = merged(base, host, r#"{"a": 1, "b": 3, "c": 1}"#);
+        assert_eq!(both, (r#"{"a": 2, "b": 3, "c": 1}"#.into(), vec![]));
+        let conflict = merged(base, host, r#"{"a": 3, "b": 3, "c": 1}"#);
+        assert_eq!(conflict, (r#"{"a": 2, "b": 3, "c": 1}"#.into(), vec![key("a")]));
+        let same = merged(base, host, r#"{"a": 2, "b": 3, "c": 1}"#);
+        assert_eq!(same.1, []);
+        let removed = merged(base, r#"{"b": 1, "c": 1}"#, r#"{"a": 1, "b": 3, "c": 1}"#);
+        assert_eq!(removed, (r#"{"b": 3, "c": 1}"#.into(), vec![]));
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_taken_over_is_an_error() {
+        assert!(merge(Format::Json, b"{}", b"{\"a\": 1}", b"{\"a\": {\"b\": 2}}", None).is_err());
+        assert!(merge(Format::Json, b"{}", b"{\"a\": 1}", b"{", None).is_err());
+    }
+}

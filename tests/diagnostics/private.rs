@@ -1,0 +1,84 @@
+//! What is said about private files. The state folder and the host's files are real.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use agent_sandbox::compile::request::Request;
+use agent_sandbox::diagnostic::{Code, Diagnostics};
+use agent_sandbox::policy::sha256;
+use agent_sandbox::private;
+
+use crate::support::{Place, Tree, abs, session, stderr};
+use crate::{compiled, rendered, tree};
+
+cases! {
+    PrivateKept changes_of_a_private_file_are_reported after(".gemini/settings.json", "{}", None, r#"{"a": {"b": 1}, "theme": "x", "hooks": {}}"#);
+    PrivateKept settings_of_git_are_reported_with_the_command_that_sets_them after(
+        "proj/.git/config",
+        "[core]\n\tbare = false\n",
+        None,
+        "[alias]\n\tst = !evil 'x'\n[remote \"o\"]\n\tfetch = a\n\tfetch = b\n\turl = \"\\t\"\n",
+    );
+    PrivateConflict a_key_that_changed_on_both_sides_is_the_hosts after(
+        ".gemini/settings.json",
+        r#"{"a": 1, "b": 1}"#,
+        Some(r#"{"a": 2, "b": 1}"#),
+        r#"{"a": 3, "b": 3}"#,
+    );
+    PrivateSetAside a_copy_that_cannot_be_parsed_is_kept_aside after(".gemini/settings.json", "{}", None, "{");
+    PrivateNotWritten keys_that_cannot_be_written_are_named after(
+        "proj/.git/config",
+        "[core]\n\tbare = false\n",
+        None,
+        "[core]\n\tbare = false\n[branch \"x\"]\n\tdescription = y\n",
+    );
+
+    PrivateFailed copies_in_a_folder_of_others_are_not_read {
+        let place = Place::in_tmp();
+        let folder = place.home().join(".local/state/agent-sandbox/private");
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        place.give_away();
+        let output = place.agent_sandbox().args(["private", "list"]).output().unwrap();
+        stderr(&output).replace(place.path().to_str().unwrap(), "/PLACE")
+    };
+
+    PrivateUnavailable without_the_guard_it_is_read_only {
+        let request = Request { no_guard: true, ..Request::default() };
+        compiled(&tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/config", "home/u/.codex/config.toml"]), &request)
+    };
+    PrivateUnavailable a_symlink_is_read_only compiled(
+        &tree(["home/u/.codex/", "home/u/dotfiles/codex.toml", "home/u/.codex/config.toml -> ../dotfiles/codex.toml"]),
+        &Request::default(),
+    );
+}
+
+/// What is said after a run that leaves `copy`, while the host's file becomes `meanwhile`, and at the next start.
+fn after(file: &str, before: &str, meanwhile: Option<&str>, copy: &str) -> String {
+    let path = format!("home/u/{file}");
+    let tree = tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n"]);
+    tree.add(&path);
+    fs::write(tree.real(&path), before).unwrap();
+    let session = session("/home/u/proj");
+    let compile = || tree.compile_as(&session, &Request::default()).0.unwrap();
+    let policy = compile();
+    let mut run = private::prepare(&tree.host(), &session, &policy).unwrap();
+    fs::write(copy_of(&tree, &path), copy).unwrap();
+    let mut said = Diagnostics::default();
+    run.finish(&tree.host(), &session, &policy, &mut said);
+    if let Some(meanwhile) = meanwhile {
+        said = Diagnostics::default();
+        fs::write(tree.real(&path), meanwhile).unwrap();
+        said.extend(private::prepare(&tree.host(), &session, &compile()).unwrap().said.iter().cloned());
+    }
+    let root = tree.real("");
+    rendered(&said).replace(root.to_str().unwrap().trim_end_matches('/'), "")
+}
+
+fn copy_of(tree: &Tree, path: &str) -> PathBuf {
+    let hash = |path: &str| sha256(abs(format!("/{path}")).as_os_str().as_bytes());
+    let folder = tree.real(format!("home/u/.local/state/agent-sandbox/private/{}/copies", hash("home/u/proj")));
+    folder.join(&hash(path)[..16]).join(path.rsplit('/').next().unwrap())
+}

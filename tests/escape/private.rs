@@ -1,0 +1,279 @@
+//! Private files: what the command writes into its copy must run nothing on the host.
+
+use std::fs;
+
+use crate::git::repository;
+use crate::outcome::Verdict;
+use crate::scene::{CANARY, Scene};
+
+for_everybody!("private-keys":
+    a_program_that_watches_files,
+    a_folder_of_hooks,
+    a_program_instead_of_ssh,
+    an_alias,
+    an_included_file,
+    another_address,
+    a_filter,
+    another_address_of_a_remote,
+    a_branch_of_a_planted_remote,
+    a_branch_of_a_planted_path,
+    a_branch_of_this_repository,
+    settings_in_other_spellings,
+    trust_of_codex_in_a_planted_folder,
+    trust_of_gemini_in_a_planted_folder,
+    programs_in_the_settings_of_agents,
+);
+
+for_everybody!("private-copy-checks":
+    a_copy_that_leads_to_a_hidden_file,
+    a_copy_with_another_name,
+    a_copy_that_is_a_pipe,
+    a_copy_that_fills_the_memory,
+);
+
+for_everybody!("git-preset": a_copy_that_git_cannot_parse);
+
+for_everybody!("private-held": losing_the_link_to_a_run_that_ends);
+
+for_everybody!("own-files": the_copies_of_another_project);
+
+/// A repository with a remote of the user's.
+fn with_remote(scene: &Scene) {
+    repository(scene);
+    scene.host(&["git", "clone", "-q", "--bare", ".", "../origin.git"]);
+    scene.host(&["git", "remote", "add", "origin", "../origin.git"]);
+    scene.host(&["git", "config", "push.default", "current"]);
+}
+
+/// Attacks; then the user works with git as ever.
+fn then_use_git(scene: &Scene, what: &str) -> Verdict {
+    with_remote(scene);
+    let ran = scene.attack("private.sh", &[what]).completed();
+    assert!(!scene.home().join("pwned").exists() || what == "filter", "it ran inside");
+    let _ = fs::remove_file(scene.home().join("pwned"));
+    let mut said = ran.err;
+    for words in [
+        &["git", "status"][..],
+        &["git", "st"],
+        &["git", "add", "file"],
+        &["git", "commit", "--allow-empty", "-qm", "second"],
+        &["git", "fetch"],
+        &["git", "pull", "--no-edit", "-q"],
+        &["git", "push"],
+    ] {
+        said += &scene.try_host(words).err;
+    }
+    Verdict::broken_if(scene.home().join("pwned").exists(), said)
+}
+
+fn a_program_that_watches_files(scene: &Scene) -> Verdict {
+    then_use_git(scene, "fsmonitor")
+}
+
+fn a_folder_of_hooks(scene: &Scene) -> Verdict {
+    then_use_git(scene, "hookspath")
+}
+
+fn a_program_instead_of_ssh(scene: &Scene) -> Verdict {
+    then_use_git(scene, "sshcommand")
+}
+
+fn an_alias(scene: &Scene) -> Verdict {
+    then_use_git(scene, "alias")
+}
+
+fn an_included_file(scene: &Scene) -> Verdict {
+    then_use_git(scene, "include")
+}
+
+fn another_address(scene: &Scene) -> Verdict {
+    then_use_git(scene, "insteadof")
+}
+
+fn a_filter(scene: &Scene) -> Verdict {
+    then_use_git(scene, "filter")
+}
+
+fn another_address_of_a_remote(scene: &Scene) -> Verdict {
+    then_use_git(scene, "remote-url")
+}
+
+fn a_branch_of_a_planted_remote(scene: &Scene) -> Verdict {
+    then_use_git(scene, "branch-remote")
+}
+
+fn a_branch_of_a_planted_path(scene: &Scene) -> Verdict {
+    then_use_git(scene, "branch-path")
+}
+
+fn settings_in_other_spellings(scene: &Scene) -> Verdict {
+    then_use_git(scene, "text")
+}
+
+/// `.` is the repository itself: a push would move another branch of it.
+fn a_branch_of_this_repository(scene: &Scene) -> Verdict {
+    with_remote(scene);
+    scene.attack("private.sh", &["branch-dot"]).completed();
+    let remote = scene.try_host(&["git", "config", "branch.main.remote"]).out;
+    assert_eq!(scene.host(&["git", "config", "branch.main.merge"]), "refs/heads/main\n", "harmless alone");
+    Verdict::broken_if(remote == ".\n", remote)
+}
+
+/// A listed key would carry the content of the hidden file into the project's settings.
+fn a_copy_that_leads_to_a_hidden_file(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.write_home(".netrc", format!("[branch \"main\"]\n\tdescription = {CANARY}\n"));
+    let hidden = scene.home().join(".netrc");
+    scene.attack("private.sh", &["link", hidden.to_str().unwrap()]).completed();
+    let settings = String::from_utf8(scene.bytes(".git/config").unwrap()).unwrap();
+    Verdict::broken_if(settings.contains(CANARY), settings)
+}
+
+fn a_copy_with_another_name(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.attack("private.sh", &["hard-link"]).completed();
+    let settings = String::from_utf8(scene.bytes(".git/config").unwrap()).unwrap();
+    Verdict::broken_if(settings.contains("leaked"), settings)
+}
+
+/// The end of a pipe reads as an empty file, which takes all listed keys away.
+fn a_copy_that_is_a_pipe(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.host(&["git", "config", "branch.main.description", "mine"]);
+    let ran = scene.attack("private.sh", &["fifo"]).completed();
+    Verdict::broken_if(scene.try_host(&["git", "config", "branch.main.description"]).out != "mine\n", ran.err)
+}
+
+/// Runs the arguments, and prints the most memory in KiB that one of their processes had.
+const MEASURE: &str = "import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+
+fn a_copy_that_fills_the_memory(scene: &Scene) -> Verdict {
+    repository(scene);
+    let product = scene.product();
+    let mut command = scene.outside("python3");
+    scene.switch_off(&mut command);
+    command.args(["-I", "-c", MEASURE]).arg(product.get_program()).args(product.get_args()).arg("--");
+    crate::scene::words(&mut command, "private.sh", &["large", "300M"]);
+    let ran = crate::scene::run(command);
+    assert!(ran.out.starts_with("done\n") && ran.code == Some(0), "{ran:#?}");
+    let most: u64 = ran.out.lines().last().unwrap().parse().unwrap();
+    Verdict::broken_if(most > 250 << 10, format!("{most} KiB: {}", ran.err))
+}
+
+/// git on the host must go on working, and so must the next run.
+fn a_copy_that_git_cannot_parse(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.attack("private.sh", &["unparsable"]).completed();
+    let outside = scene.try_host(&["git", "status"]);
+    let next = scene.attack_with(&[], "git", &["status"]);
+    Verdict::broken_if(outside.code != Some(0) || next.code != Some(0), outside.err + &next.err)
+}
+
+/// Codex starts the servers that a trusted folder names.
+fn trust_of_codex_in_a_planted_folder(scene: &Scene) -> Verdict {
+    settings_of_an_agent(scene, ".codex/config.toml", "codex")
+}
+
+/// Gemini CLI starts the servers and hooks that a trusted folder names.
+fn trust_of_gemini_in_a_planted_folder(scene: &Scene) -> Verdict {
+    settings_of_an_agent(scene, ".gemini/trustedFolders.json", "gemini")
+}
+
+fn settings_of_an_agent(scene: &Scene, file: &str, what: &str) -> Verdict {
+    repository(scene);
+    scene.write_home(file, if what == "codex" { "model = \"mine\"\n" } else { "{}\n" });
+    scene.attack("private.sh", &[what]).completed();
+    let found = fs::read_to_string(scene.home().join(file)).unwrap();
+    Verdict::broken_if(found.contains("planted"), found)
+}
+
+fn programs_in_the_settings_of_agents(scene: &Scene) -> Verdict {
+    repository(scene);
+    let files = [".codex/config.toml", ".gemini/settings.json", ".claude/settings.json"];
+    for file in files {
+        scene.write_home(file, if file.ends_with("json") { "{}\n" } else { "" });
+    }
+    scene.attack("private.sh", &["agents"]).completed();
+    let found = files.map(|file| fs::read_to_string(scene.home().join(file)).unwrap()).concat();
+    assert_eq!(found.matches("harmless").count(), 3, "the models reach the host: {found}");
+    Verdict::broken_if(found.contains("evil"), found)
+}
+
+/// A file that another run replaces loses the link on it, and the command writes the host's file.
+fn losing_the_link_to_a_run_that_ends(scene: &Scene) -> Verdict {
+    repository(scene);
+    let mut first = scene.start("private.sh", &["wait"]);
+    first.until("started", || scene.project().join("started").exists());
+    let second = scene.attack_with(&[], "git", &["config", "branch.main.description", "second"]);
+    assert_eq!(second.code, Some(0), "{}", second.err);
+    scene.write("go", "");
+    let ran = first.wait().completed();
+    assert_eq!(scene.host(&["git", "config", "branch.main.description"]), "second\n", "{}", ran.err);
+    Verdict::broken_if(scene.try_host(&["git", "config", "core.fsmonitor"]).code == Some(0), ran.err)
+}
+
+fn the_copies_of_another_project(scene: &Scene) -> Verdict {
+    repository(scene);
+    let state = scene.home().join(".local/state/agent-sandbox/private/another/copies/file");
+    scene.write_home(state.join("config"), CANARY);
+    let ran = scene.attack("private.sh", &["others"]).completed();
+    Verdict::broken_if(ran.out.contains(CANARY), ran.out)
+}
+
+/// The host's file is as it was, and the next run starts with it.
+fn is_set_aside(place: fn() -> crate::support::Place, what: &str, argument: &str, said: &str) {
+    crate::support::require_bwrap();
+    let scene = Scene::new(place(), None);
+    repository(&scene);
+    let before = scene.bytes(".git/config");
+    let argument = argument.replace('~', scene.home().to_str().unwrap());
+    // The second copy that is set aside takes the place of the first.
+    for _ in 0..2 {
+        let ran = scene.attack("private.sh", &[what, &argument]).completed();
+        assert!(ran.err.contains(said), "{what}: {}", ran.err);
+        assert_eq!(scene.bytes(".git/config"), before, "{what}");
+    }
+    let next = scene.attack_with(&[], "git", &["config", "core.bare"]);
+    assert_eq!(next.out, "false\n", "{what}: {}", next.err);
+    let work = scene.attack_with(&[], "git", &["config", "branch.main.description", "works again"]);
+    assert_eq!(work.code, Some(0), "{what}: {}", work.err);
+    assert_eq!(scene.host(&["git", "config", "branch.main.description"]), "works again\n", "{what}");
+}
+
+#[test]
+fn a_copy_that_is_no_ordinary_file_is_set_aside() {
+    for (what, argument, said) in [
+        ("link", "~/.ssh/id_ed25519", "it is a symlink"),
+        ("fifo", "", "it is no regular file"),
+        ("large", "", "it is larger than 1 MiB"),
+        ("hard-link", "", "it has another name"),
+        ("folder", "~/.ssh", "its folder is no folder"),
+        ("closed-folder", "", "it cannot be read"),
+        ("closed", "", "cannot be"),
+        ("unparsable", "", "it cannot be parsed"),
+    ] {
+        is_set_aside(crate::support::Place::outside_tmp, what, argument, said);
+    }
+}
+
+/// A file that is replaced on the host loses the mounts on it. So the run that ends first leaves the host's file to the one
+/// that ends last, and neither loses anything.
+#[test]
+fn two_runs_at_once_lose_nothing_and_no_mount() {
+    crate::support::require_bwrap();
+    let scene = Scene::new(crate::support::Place::outside_tmp(), None);
+    repository(&scene);
+    let before = scene.bytes(".git/config");
+    let mut first = scene.hold(&["before-go"], &[], "git", &["config", "branch.main.description", "first"]);
+    first.stopped();
+    let second = scene.attack_with(&[], "git", &["config", "branch.main.rebase", "true"]);
+    assert_eq!(second.code, Some(0), "{}", second.err);
+    assert_eq!(scene.bytes(".git/config"), before, "the first run still has a mount there");
+    first.go_on("before-go");
+    let ran = first.running.wait();
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(scene.host(&["git", "config", "branch.main.description"]), "first\n");
+    assert_eq!(scene.host(&["git", "config", "branch.main.rebase"]), "true\n");
+}
