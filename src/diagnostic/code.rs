@@ -69,6 +69,7 @@ codes! {
     UnsafeRoot = "unsafe-root", Error, "The project root is too broad to be made writable.";
     UnverifiedGitPointer = "unverified-git-pointer", Warning,
         "A `.git` file points to a directory that does not point back.";
+    ManyRepositories = "many-repositories", Warning, "More git directories than are protected one by one.";
 
     // Paths of this host.
     InvalidPattern = "invalid-pattern", Error, "A glob that cannot be parsed.";
