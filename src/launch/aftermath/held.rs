@@ -49,6 +49,12 @@ impl Held<'_> {
     }
 }
 
+/// Renames `place` in its folder and returns the new path.
+pub(super) fn move_aside_in_place(host: &Host, place: &AbsPath) -> io::Result<AbsPath> {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    move_aside(host, place, &place.parent().unwrap_or_else(AbsPath::root), &name)
+}
+
 /// Renames `place` and returns the new path. Nothing is deleted, because it may be the user's work.
 fn move_aside(host: &Host, place: &AbsPath, folder: &AbsPath, name: &str) -> io::Result<AbsPath> {
     let ((from, old_name), aside) = (OpenDir::parent_of(host, place)?, OpenDir::open(host, folder)?);

@@ -34,12 +34,19 @@ use keys::KeyWatch;
 use nested::NestedWatch;
 use repository::RepositoryWatch;
 
+/// A missing path that a rule would protect.
+pub(crate) struct AbsentPath {
+    pub path: AbsPath,
+    /// The origin of the rule.
+    pub origin: String,
+    pub is_moved_aside: bool,
+}
+
 /// The state of the host before the run, to compare with it afterwards.
 pub struct RunWatch {
     root: AbsPath,
-    /// Missing paths that a rule names, in places that the command can write, and the rule's
-    /// origin.
-    absent: Vec<(AbsPath, String)>,
+    /// Missing paths that a rule names, in places that the command can write.
+    absent: Vec<AbsentPath>,
     /// Paths that a mount covers, in places that the command can write.
     covered: Vec<(AbsPath, FileBirth)>,
     /// A path that could not be looked at for the moment, and why. Nothing may run then.
@@ -59,7 +66,7 @@ impl RunWatch {
         let can_be_written = |path: &AbsPath| plan.view(path) == View::HostRw;
         let mut absent = absent(compiled);
         // Another run may have created a path since the policy was compiled.
-        absent.retain(|(path, _)| !is_there(host, path));
+        absent.retain(|absent| !is_there(host, &absent.path));
         let covered = compiled.decisions.iter().filter(|(path, decision)| {
             let is_placeholder = placeholders.is_some_and(|active| active.includes(path));
             !is_placeholder && decision.access.is_protective() && is_open(path)
@@ -125,17 +132,27 @@ impl RunWatch {
     }
 
     fn report_created(&self, host: &Host, said: &mut Diagnostics) {
-        let created: Vec<&(AbsPath, String)> = self.absent.iter().filter(|(path, _)| is_there(host, path)).collect();
+        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path));
+        let (aside, created): (Vec<_>, Vec<_>) = created.partition(|absent| absent.is_moved_aside);
+        for AbsentPath { path, origin, .. } in aside {
+            let (outcome, help) = match held::move_aside_in_place(host, path) {
+                Ok(held) => (format!("moved aside to `{held}`"), "look at it, and move it back if it is yours"),
+                Err(e) => (format!("it cannot be moved aside: {}", reason(&e)), "look at it, and remove it"),
+            };
+            let message = format!("created during the run: `{path}` ({origin}); {outcome}");
+            said.push(Diagnostic::new(Code::CreatedDuringRun, message).paths([path.clone()]).help(help));
+        }
         if created.is_empty() {
             return;
         }
-        let names = created.iter().map(|(path, origin)| format!("`{}` ({origin})", name_in(&self.root, path)));
+        let name = |absent: &&AbsentPath| format!("`{}` ({})", name_in(&self.root, &absent.path), absent.origin);
+        let names = created.iter().map(name);
         let (subject, notes) = one_or_many(names.collect());
         let it = if created.len() == 1 { "it" } else { "them" };
         let help = format!(
             "tools on this machine may obey {it}: look at {it} before you open the project, enter it or commit"
         );
-        let paths = created.iter().map(|(path, _)| path.clone());
+        let paths: Vec<AbsPath> = created.iter().map(|absent| absent.path.clone()).collect();
         let created = Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {subject}"));
         said.push(created.notes(notes).paths(paths).help(help));
     }
@@ -159,7 +176,8 @@ impl RunWatch {
             let (subject, notes) = one_or_many(names.collect());
             let message =
                 format!("{subject} {verb} replaced on the host during the run, and open to the command from then on");
-            let help = "a rule covers what is there at the start; in a folder that stays everything can be replaced, and the rule holds";
+            let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
+                        write the rule for a folder around it, or replace it while no sandbox runs";
             said.push(Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(replaced).help(help));
         }
     }
@@ -176,8 +194,8 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
 }
 
 /// The missing paths that rules would protect if they existed, in places where the command can
-/// create them, each with the origin of its rule.
-pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
+/// create them.
+pub(crate) fn absent(compiled: &Compiled) -> Vec<AbsentPath> {
     let precedence = |rule: &Rule| rule.precedence(Exactness::Exact);
     let mut strongest: BTreeMap<&AbsPath, &Rule> = BTreeMap::new();
     for (rule, path) in &compiled.resolution.absent {
@@ -192,14 +210,20 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
         Precedence { access, .. } => access.is_protective(),
     };
     let of_rules = strongest.into_iter().filter(|(_, rule)| is_told(rule));
-    let of_rules = of_rules.map(|(path, rule)| (path.clone(), rule.origin.to_string()));
-    let ours = compiled.layers.absent.iter().map(|path| (path.clone(), "our own configuration".to_owned()));
+    let of_rules = of_rules.map(|(path, rule)| {
+        let (origin, is_moved_aside) = (rule.origin.to_string(), rule.refinements.moved_aside);
+        AbsentPath { path: path.clone(), origin, is_moved_aside }
+    });
+    let ours = compiled.layers.absent.iter().map(|path| {
+        let origin = "our own configuration".to_owned();
+        AbsentPath { path: path.clone(), origin, is_moved_aside: false }
+    });
     let can_be_made = |path: &AbsPath| {
         // Placeholders are sorted by path.
         let is_blocked = compiled.plan.placeholders.binary_search_by(|placeholder| placeholder.path.cmp(path)).is_ok();
         !is_blocked && compiled.plan.view_around(path) == View::HostRw
     };
-    of_rules.chain(ours).filter(|(path, _)| can_be_made(path)).collect()
+    of_rules.chain(ours).filter(|absent| can_be_made(&absent.path)).collect()
 }
 
 /// Whether anything is at `path`. A dangling symlink counts, because tools that obey the file

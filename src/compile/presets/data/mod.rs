@@ -106,6 +106,7 @@ pub struct PresetEntry {
     pub needs_parent: bool,
     pub in_use: &'static [&'static str],
     pub report_keys: &'static [(&'static str, &'static str)],
+    pub moved_aside: bool,
     /// The program that needs the path to exist; `*` stands for every program.
     pub create_for: Option<&'static str>,
     pub content: Option<&'static str>,
@@ -123,6 +124,7 @@ const fn entry(access: Access, path: &'static str) -> PresetEntry {
         needs_parent: false,
         in_use: &[],
         report_keys: &[],
+        moved_aside: false,
         create_for: None,
         content: None,
         second_place: None,
@@ -156,6 +158,11 @@ impl PresetEntry {
     /// Blocked only where the folder around it exists (SPEC M6).
     const fn blocked_in_parent(self) -> Self {
         Self { needs_parent: true, ..self.blocked() }
+    }
+
+    /// Moved aside after a run that created it: a placeholder would be in the way (SPEC R1).
+    const fn moved_aside(self) -> Self {
+        Self { moved_aside: true, ..self }
     }
 
     /// Created before the start if `program` is on PATH (SPEC P9).
