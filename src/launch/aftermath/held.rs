@@ -45,7 +45,11 @@ impl Held<'_> {
             Ok(held) => (format!("moved aside: {subject} is `{held}` now"), help_if_moved),
             Err(e) => (format!("{subject} cannot be moved aside: {}", reason(&e)), help_if_not),
         };
-        self.said.push(Diagnostic::new(Code::PlantedRepository, format!("{finding}; {outcome}")).help(help));
+        self.say(place, format!("{finding}; {outcome}"), help);
+    }
+
+    pub(super) fn say(&mut self, place: &AbsPath, message: String, help: &str) {
+        self.said.push(Diagnostic::new(Code::PlantedRepository, message).paths([place.clone()]).help(help));
     }
 }
 

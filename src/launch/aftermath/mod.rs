@@ -11,7 +11,7 @@ mod planted;
 mod repository;
 mod subfolders;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use rustix::fs::{Mode, lstat};
@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
 use crate::compile::plan::{Plan, View};
+use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
@@ -89,6 +90,8 @@ impl RunWatch {
         });
         let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
         let watches_nested = compiled.policy.presets.contains_key("git");
+        let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
+        let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
         Self {
             root: project.root.clone(),
             absent,
@@ -96,7 +99,7 @@ impl RunWatch {
             unclear,
             keys: keys.collect(),
             repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
-            nested: watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open)),
+            nested,
             plan: plan.clone(),
         }
     }
@@ -107,6 +110,7 @@ impl RunWatch {
         if !ablate::is_off(Mitigation::Reports) {
             self.report_created(host, said);
             self.report_replaced(host, said);
+            report_hidden_next(host, compiled, said);
         }
         for keys in &self.keys {
             keys.finish(host, said);
@@ -179,6 +183,21 @@ impl RunWatch {
             let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
                         write the rule for a folder around it, or replace it while no sandbox runs";
             said.push(Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(replaced).help(help));
+        }
+    }
+}
+
+/// Reports files that the command could see because git held the same content, and that the next
+/// run hides because that is so no more (SPEC P6).
+fn report_hidden_next(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+    let mut tracked = TrackedFiles::new(host);
+    let left_alone: BTreeSet<&AbsPath> = compiled.resolution.left_alone.iter().map(|(_, path)| path).collect();
+    for path in left_alone.into_iter().filter(|path| is_there(host, path)) {
+        if !tracked.holds(path) {
+            let name = name_in(&compiled.layers.project.root, path);
+            let message = format!("`{name}` is not as git has it any more, and the next run hides it");
+            let help = "if it holds no secrets, commit or `git add` it, or name it with `rw` in your policy";
+            said.push(Diagnostic::new(Code::HiddenNextTime, message).paths([path.clone()]).help(help));
         }
     }
 }

@@ -68,6 +68,11 @@ impl NestedWatch {
         Self { root, repository, known, open, pointers, work_trees, modules, links, subfolders, planted }
     }
 
+    /// A path that could not be looked at at the start, and why.
+    pub(super) fn unclear(&self) -> Option<&String> {
+        self.links.unclear.as_ref()
+    }
+
     /// `can_be_written` tells whether the command could create or replace a path. If not, the
     /// command has not planted it.
     pub(super) fn finish(&self, host: &Host, can_be_written: impl Fn(&AbsPath) -> bool, said: &mut Diagnostics) {

@@ -16,6 +16,8 @@ mod secrets;
 
 use crate::policy::{Access, IfMissing, Mask};
 
+pub(crate) use secrets::PUBLIC_ENV;
+
 /// The built-in presets, sorted by name.
 pub const PRESETS: &[BuiltinPreset] = &[
     agents::AGENTS,
