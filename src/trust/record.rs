@@ -105,6 +105,8 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
 pub fn end_consent(host: &Host, layers: &Layers, file: &AbsPath) -> Result<(), Diagnostic> {
     let is_consent = match read(host, layers, file) {
         Ok(record) => record.is_some(),
+        // Where the folder should be, there is a file.
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => false,
         Err(e) => e.raw_os_error().is_some(),
     };
     if is_consent && !ablate::is_off(Mitigation::ConsentEnds) {

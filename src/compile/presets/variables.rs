@@ -42,7 +42,8 @@ pub(super) fn add_rules(
     let refinements = Arc::clone(refinements);
     // A path in the project is as writable as the project. An exact rule would beat a glob by which
     // a user narrowed it.
-    let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root);
+    let is_in_crowd = |place: &AbsPath| project.git_nested.crowded.keys().any(|folder| place.is_within(folder));
+    let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root) && !is_in_crowd(place);
     // Only in the project: elsewhere these are read-only, and a rule would show hidden ones.
     let in_project = |paths: &BTreeSet<AbsPath>, text: &str| {
         let paths = paths.iter().filter(|path| path.is_below(&project.root));

@@ -111,3 +111,25 @@ fn target_of(host: &Host, link: &AbsPath) -> io::Result<Option<OsString>> {
     let is_link = FileType::from_raw_mode(found.st_mode).is_symlink();
     is_link.then(|| folder.link_target(name)).transpose()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Diagnostics;
+
+    #[test]
+    fn a_link_that_cannot_be_made_again_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::at(folder.path());
+        std::os::unix::fs::symlink("evil", folder.path().join("hooks")).unwrap();
+        // The kernel makes no link with an empty target.
+        let links = vec![(AbsPath::root().child("hooks"), OsString::new())];
+        let mut said = Diagnostics::default();
+        LinksWatch { links, unclear: None }.check(&mut Held { host: &host, said: &mut said, paths: BTreeSet::new() });
+        let messages: Vec<&str> = said.iter().map(|finding| finding.message.as_str()).collect();
+        assert!(messages[0].ends_with("what stands there is `/hooks.held` now"), "{messages:?}");
+        let expected = "the link `/hooks` to `` cannot be made again: no such file or directory";
+        assert_eq!(messages[1..], [expected]);
+    }
+}
