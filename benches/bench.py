@@ -6,10 +6,12 @@ in /tmp, which is private in a sandbox, and is removed afterwards.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -248,7 +250,7 @@ class Bench:
 
     def growth(self):
         """What a command or a policy can make many of: the time for n and for 4n. Asserts nothing."""
-        for name, count in (("worktrees", 250), ("modules", 250), ("journal", 250), ("rules", 5000), ("mistakes", 10000), ("braces", 50)):
+        for name, count in (("worktrees", 250), ("modules", 250), ("submodules", 10000), ("journal", 250), ("rules", 5000), ("mistakes", 10000), ("braces", 50)):
             before = None
             for number in (count, 4 * count):
                 cwd = self.project(f"growth-{name}-{number}")
@@ -278,6 +280,14 @@ class Bench:
             write(git_dir, "config", "[core]\n")
             for name in ("objects", "refs", "hooks"):
                 os.mkdir(f"{git_dir}/{name}")
+
+    def many_submodules(self, cwd, number):
+        """An index that names folders which do not exist."""
+        index = bytearray(b"DIRC" + struct.pack(">II", 2, number))
+        for name in (f"{index:07}".encode() for index in range(number)):
+            index += bytes(24) + struct.pack(">I", 0o160000) + bytes(32) + struct.pack(">H", len(name)) + name + bytes(3)
+        with open(f"{cwd}/.git/index", "wb") as file:
+            file.write(index + hashlib.sha1(index).digest())
 
     def many_journal(self, cwd, number):
         """A run with as many placeholders was killed. The next start is in another project."""

@@ -1,7 +1,7 @@
 //! `agent-sandbox report`.
 
 use crate::compile::layers;
-use crate::diagnostic::{Code, Diagnostic, Format, Limits, reason, render_within};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Limits, reason, render_within};
 use crate::host::Host;
 use crate::launch::{KeptReport, ReportList, Reports};
 
@@ -47,7 +47,16 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ReportArgs, output
     if arguments.last {
         all.drain(..all.len().saturating_sub(1));
     }
-    let (names, reports_found): (Vec<String>, Vec<KeptReport>) = all.into_iter().unzip();
+    let mut lost = Diagnostics::default();
+    let mut kept: Vec<(String, KeptReport)> = Vec::new();
+    for (name, read) in all {
+        match read {
+            Ok(report) => kept.push((name, report)),
+            Err(e) => lost.push(reports.lost(&name, &e)),
+        }
+    }
+    output.report(&lost);
+    let (names, reports_found): (Vec<String>, Vec<KeptReport>) = kept.into_iter().unzip();
     let answered = output.print_value(&ReportList { reports: reports_found }, arguments.json, describe)?;
     names.iter().for_each(|name| reports.note_shown(name));
     Ok(answered)

@@ -69,6 +69,7 @@ codes! {
     UnsafeRoot = "unsafe-root", Error, "The project root is too broad to be made writable.";
     UnverifiedGitPointer = "unverified-git-pointer", Warning,
         "A `.git` file points to a directory that does not point back.";
+    ManyRepositories = "many-repositories", Warning, "More git directories than are protected one by one.";
 
     // Paths of this host.
     InvalidPattern = "invalid-pattern", Error, "A glob that cannot be parsed.";
@@ -138,6 +139,7 @@ codes! {
         "Values that name commands changed in a file that holds other state as well.";
     RepositoryRepaired = "repository-repaired", Warning,
         "The repository would not have been one for git any more, and was repaired.";
+    HiddenNextTime = "hidden-next-time", Warning, "A file differs from what git holds, and a preset hides it then.";
     HiddenFromGit = "hidden-from-git", Warning, "The command made git show no changes of some files.";
     PlantedRepository = "planted-repository", Warning,
         "A repository that git would enter and obey is new, and was moved aside.";

@@ -4,6 +4,7 @@
 //! `HASH-TIME-PID.json` has not been shown; `HASH.json` is the last that was. HASH is the SHA-256
 //! of the project's root.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,6 +27,9 @@ const LARGEST: usize = 1 << 20;
 /// The number of reports that wait to be shown. Only a standard error that never works makes so
 /// many.
 const MOST_WAITING: usize = 16;
+
+/// Findings of one kind that are told one by one.
+const MOST_ALIKE: usize = 100;
 
 /// The answer of `agent-sandbox report`: the reports that are kept for one project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -123,6 +127,51 @@ impl KeptFinding {
     }
 }
 
+/// Puts the first finding of each kind before all others, and folds what a command made too many
+/// of, so that no kind is lost for lack of room. Findings of one kind have one code and one remedy.
+fn folded(said: Diagnostics) -> Diagnostics {
+    let mut kinds: Vec<Vec<Diagnostic>> = Vec::new();
+    let mut kind_of: HashMap<(Code, Option<String>), usize> = HashMap::new();
+    for diagnostic in said.iter() {
+        let kind = *kind_of.entry((diagnostic.code, diagnostic.help.clone())).or_insert(kinds.len());
+        if kind == kinds.len() {
+            kinds.push(Vec::new());
+        }
+        kinds[kind].push(diagnostic.clone());
+    }
+    if kinds.iter().map(Vec::len).sum::<usize>() <= MOST_ALIKE {
+        return said;
+    }
+    let mut first = Diagnostics::default();
+    let mut others = Diagnostics::default();
+    for mut alike in kinds {
+        let rest = alike.split_off(alike.len().min(MOST_ALIKE));
+        let mut alike = alike.into_iter();
+        first.extend(alike.next());
+        first.extend(fold(&rest));
+        others.extend(alike);
+    }
+    first.extend(others.iter().cloned());
+    first
+}
+
+/// One finding in the place of several of one kind, with the number in each folder.
+fn fold(alike: &[Diagnostic]) -> Option<Diagnostic> {
+    let Diagnostic { code, help, .. } = alike.first()?;
+    let mut folders: BTreeMap<Option<AbsPath>, usize> = BTreeMap::new();
+    for diagnostic in alike {
+        *folders.entry(diagnostic.details.paths.first().and_then(AbsPath::parent)).or_default() += 1;
+    }
+    let note = |(folder, count): (&Option<AbsPath>, &usize)| match folder {
+        Some(folder) => format!("{count} in `{folder}`"),
+        None => format!("{count} elsewhere"),
+    };
+    let paths = alike.iter().flat_map(|diagnostic| diagnostic.details.paths.iter().cloned());
+    let mut folded = Diagnostic::new(*code, format!("{} more findings as the one above", alike.len()));
+    folded.help.clone_from(help);
+    Some(folded.notes(folders.iter().map(note)).paths(paths))
+}
+
 /// The first of `items`, as many as take no more than `room` in JSON.
 fn fitting<T: Serialize>(items: impl Iterator<Item = T>, mut room: usize) -> Vec<T> {
     let fits = |item: &T| {
@@ -151,10 +200,11 @@ impl<'a> Reports<'a> {
     }
 
     /// Keeps the report of a run, shows it, and notes whether it was shown.
-    pub(super) fn finish(&self, mut said: Diagnostics, front: &mut dyn FrontEnd) {
+    pub(super) fn finish(&self, said: Diagnostics, front: &mut dyn FrontEnd) {
         if said.is_empty() {
             return;
         }
+        let mut said = folded(said);
         let kept = if ablate::is_off(Mitigation::KeptReports) {
             Err(io::ErrorKind::Unsupported.into())
         } else {
@@ -189,15 +239,24 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// All reports that are kept, the oldest first.
-    pub(crate) fn all(&self) -> io::Result<Vec<(String, KeptReport)>> {
+    /// All reports that are kept, the oldest first. An error means that the folder cannot be
+    /// trusted.
+    pub(crate) fn all(&self) -> io::Result<Vec<(String, io::Result<KeptReport>)>> {
         let shown = format!("{}.json", self.hash());
         let last = match self.read(&shown) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            last => Some((shown, KeptReport { shown: true, ..last? })),
+            last => Some((shown, last.map(|last| KeptReport { shown: true, ..last }))),
         };
-        let waiting = self.waiting()?.into_iter().map(|(name, read)| Ok((name, read?)));
-        last.into_iter().map(Ok).chain(waiting).collect()
+        Ok(last.into_iter().chain(self.waiting()?).collect())
+    }
+
+    /// Names a report that cannot be shown.
+    pub(crate) fn lost(&self, name: &str, error: &io::Error) -> Diagnostic {
+        let at = KIND.path(self.state, name);
+        let message = format!("the report of an earlier run here cannot be shown: {}", reason(error));
+        Diagnostic::new(Code::UnshownReport, message)
+            .paths([at.clone()])
+            .help(format!("look yourself for what the run changed, and remove `{at}`"))
     }
 
     /// Notes that the user has seen a report. If that fails, the report is shown once more. The
@@ -258,5 +317,32 @@ fn repeated(at: &AbsPath, read: &io::Result<KeptReport>) -> Diagnostic {
             Diagnostic::new(Code::UnshownReport, message)
                 .help(format!("look yourself for what the run changed, and remove `{at}`"))
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// A command can cause any number of findings of one kind.
+    #[test]
+    fn thousands_of_findings_push_no_other_kind_out() {
+        let mut said = Diagnostics::default();
+        for number in 0..20_000 {
+            let path = AbsPath::root().join(format!("p/{}/x{number}", number % 3));
+            let message = format!("`{path}` {}", "long ".repeat(20));
+            said.push(Diagnostic::new(Code::PlantedRepository, message).paths([path]).help("look"));
+        }
+        said.push(Diagnostic::new(Code::PlantedRepository, "another kind").help("look elsewhere"));
+        said.push(Diagnostic::new(Code::CommandsChanged, "the one that matters").help("look"));
+        let said = folded(said);
+        let kept = KeptReport::new(&AbsPath::root(), &said);
+        assert_eq!(kept.left_out, 0);
+        let messages: Vec<&str> = kept.findings.iter().map(|finding| finding.message.as_str()).collect();
+        assert!(messages[0].starts_with("`/p/0/x0` "));
+        assert_eq!(messages[1..4], ["19900 more findings as the one above", "another kind", "the one that matters"]);
+        assert_eq!(kept.findings[1].notes, ["6633 in `/p/0`", "6634 in `/p/1`", "6633 in `/p/2`"]);
+        assert_eq!(messages.len(), 103);
     }
 }

@@ -204,6 +204,8 @@ pub struct Refinements {
     pub in_use: Vec<String>,
     /// Keys in this JSON file, each with the reason to report a change after the run (SPEC R3).
     pub report_keys: Vec<(String, String)>,
+    /// What the run created at this path is moved aside when it ends (SPEC R1).
+    pub moved_aside: bool,
     /// A missing path is created if this program is on the caller's PATH, with `*` always (SPEC
     /// P9).
     pub create_for: Option<String>,

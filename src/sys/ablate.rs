@@ -58,6 +58,7 @@ mitigations! {
     AgentsPreset = "agents-preset", "The `ro` rules of `@agents`.";
     CachesPreset = "caches-preset", "The `ro` rules of `@caches`.";
     CachesApartPreset = "caches-apart-preset", "The rules of `@caches-apart`.";
+    CrowdedFolders = "crowded-folders", "A folder with too many git directories is protected as a whole.";
     MaskDenied = "mask-denied", "A masked file refuses to be opened, instead of being empty.";
     MaskSealed = "mask-sealed", "A mask takes no writes.";
     HardLinks = "hard-links", "A protected file with another name is refused.";

@@ -101,12 +101,18 @@ pub fn revoke(host: &Host, state: &AbsPath, file: &AbsPath) -> Result<Option<Abs
 }
 
 /// Ends the consent to `file`, which is gone: a command could write it again. A record that cannot
-/// be used is no consent, and stays.
+/// be used is no consent, and stays. One that cannot be read may be consent when it can.
 pub fn end_consent(host: &Host, layers: &Layers, file: &AbsPath) -> Result<(), Diagnostic> {
-    if ablate::is_off(Mitigation::ConsentEnds) || !matches!(read(host, layers, file), Ok(Some(_))) {
-        return Ok(());
+    let is_consent = match read(host, layers, file) {
+        Ok(record) => record.is_some(),
+        // Where the folder should be, there is a file.
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => false,
+        Err(e) => e.raw_os_error().is_some(),
+    };
+    if is_consent && !ablate::is_off(Mitigation::ConsentEnds) {
+        revoke(host, &layers.state, file)?;
     }
-    revoke(host, &layers.state, file).map(drop)
+    Ok(())
 }
 
 /// Where the record for `file` is.

@@ -104,13 +104,10 @@ fn the_default_form_is_one_bwrap_command_with_an_operation_on_each_line() {
     place.write("home/code/project/.env", "secret");
     let printed = run(&place, ["--print-args", "--", "npm", "test"]).out;
     let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with('#')).collect();
-    let start = ["--die-with-parent", "--unshare-all", "--share-net", "--ro-bind / /"];
     assert_eq!(lines[0], "/usr/bin/bwrap \\");
-    for (line, expected) in lines[1..].iter().zip(start) {
-        assert_eq!(*line, format!("  {expected} \\"));
-    }
-    let end = ["  --remount-ro /run \\".to_owned(), format!("  --chdir {} \\", place.project().display())];
-    assert_eq!(lines[lines.len() - 3..lines.len() - 1], end);
+    assert!(lines[1].starts_with("  --die-with-parent --unshare-all --share-net --ro-bind / / "), "{}", lines[1]);
+    let end = format!("  --remount-ro /run --chdir {} \\", place.project().display());
+    assert_eq!(lines[lines.len() - 2], end);
     let last = lines[lines.len() - 1];
     assert!(last.starts_with("  -- /run/agent-sandbox/guard __guard ") && last.ends_with(" -- npm test"), "{last}");
     let words = shell_words::split(&without_comments(&printed)).unwrap();
@@ -166,6 +163,34 @@ fn the_default_form_of_an_ordinary_project_fits_a_screen() {
     }
 }
 
+/// A pasted command has the environment of the shell. The command gets none of the variables that a
+/// run takes away.
+#[test]
+fn the_default_form_unsets_what_a_run_takes_away() {
+    let place = Place::in_tmp();
+    place.write("home/.config/agent-sandbox/config.toml", "[env]\nunset = [\"GONE_*\"]\n");
+    let mut command = place.agent_sandbox();
+    command.envs([("GONE_A", "secret"), ("GONE_B", "secret"), ("KEPT", "x")]);
+    // A pasted command needs the placeholders of a run.
+    let printed = command.args(["--preset", "!caches", "--print-args", "--", "env"]).output().unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    assert!(printed.contains(" --unsetenv GONE_A --unsetenv GONE_B \\\n"), "{printed}");
+    assert!(!printed.contains("secret") && !printed.contains("KEPT"), "{printed}");
+    let shell = ["-c", &format!("GONE_A=secret GONE_B=secret KEPT=x; export GONE_A GONE_B KEPT\n{printed}")];
+    let inside = String::from_utf8(place.command("sh").args(shell).output().unwrap().stdout).unwrap();
+    let has = |name: &str| inside.lines().any(|line| line.starts_with(&format!("{name}=")));
+    assert_eq!(["KEPT", "GONE_A", "GONE_B"].map(has), [true, false, false], "{inside}");
+}
+
+/// Without the guard bwrap reads the filter from a descriptor, and the comment says how to give it.
+#[test]
+fn the_default_form_without_a_guard_names_its_descriptor() {
+    let place = Place::in_tmp();
+    let printed = run(&place, ["--no-guard", "--print-args", "--", "true"]).out;
+    let comment = "# redirect these file descriptors (`5<FILE`) from files with `data` of `--print-args=json`: 5\n";
+    assert!(printed.contains(comment) && printed.contains("--seccomp 5"), "{printed}");
+}
+
 #[test]
 fn annotated_lines_are_the_operations_in_groups_with_reasons() {
     undisturbed(|| {
@@ -194,13 +219,12 @@ fn annotated_lines_are_the_operations_in_groups_with_reasons() {
             let mut operations: Vec<String> = Vec::new();
             for line in annotated.lines().filter(is_operation) {
                 let (words, _reason) = line.split_once(" # ").unwrap_or_else(|| panic!("a reason in {line:?}"));
-                operations.push(words.trim().to_owned());
+                operations.extend(words.split_whitespace().map(str::to_owned));
             }
             let printed = print("--print-args=shell");
-            let mut expected: Vec<String> = printed
-                .lines()
-                .filter(is_operation)
-                .map(|line| line.trim_end_matches('\\').trim().to_owned())
+            let operation_lines = printed.lines().filter(is_operation);
+            let mut expected: Vec<String> = operation_lines
+                .flat_map(|line| line.trim_end_matches('\\').split_whitespace().map(str::to_owned))
                 .collect();
             operations.sort();
             expected.sort();
@@ -239,7 +263,7 @@ fn comments_name_what_else_a_run_does() {
     let at = |path: &str| place.project().join(path).display().to_string();
     for line in [
         format!("# a run creates: {}", at("made")),
-        "# a run unsets the variables: DISPLAY".to_owned(),
+        "  --unsetenv DISPLAY \\".to_owned(),
         "# a run sets the variables: A".to_owned(),
     ] {
         assert!(printed.lines().any(|found| found == line), "{line} in {printed}");
@@ -293,7 +317,7 @@ fn without_a_state_folder_contents_are_file_descriptors() {
     };
     let printed = with(&["--print-args", "--", "true"]).out;
     assert!(printed.contains("--ro-bind-data 5 /run/agent-sandbox/plan"), "{printed}");
-    assert!(printed.contains("# file descriptors that a run opens"), "{printed}");
+    assert!(printed.contains("# redirect these file descriptors"), "{printed}");
     let ran = with(&["--", "sh", "-c", "cat secret 2>/dev/null || echo hidden"]);
     assert_eq!((ran.out.as_str(), ran.code), ("hidden\n", Some(0)), "{}", ran.err);
     let script = with(&["--print-args=script", "--", "sh", "-c", "cat secret 2>/dev/null || echo hidden"]).out;
@@ -453,7 +477,7 @@ fn the_environment_is_printed_with_its_reasons() {
         "  unset A\\nB  [.agent-sandbox.toml:2:10]",
         "  pass CI  [the environment passes by default]",
         "  set B  [.agent-sandbox.toml:3:13]",
-        "# a run unsets the variables: $'A\\nB' DISPLAY",
+        "  --unsetenv $'A\\nB' --unsetenv DISPLAY \\",
     ] {
         let spaces = |text: &str| text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
         assert!(text.lines().any(|found| spaces(found).contains(&spaces(line))), "{line} in {text}");

@@ -9,6 +9,7 @@ use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::launch::aftermath::RunWatch;
 use agent_sandbox::placeholders;
 use serde_json::Value;
+use sha1::{Digest, Sha1};
 
 use crate::support::{Place, Tree, stderr};
 use crate::{one, rendered, tree};
@@ -50,6 +51,21 @@ cases! {
         plant(tree, "[core]\n\tfsmonitor = ./evil\n");
         fs::remove_file(tree.real("home/u/proj/.git/index")).unwrap();
     });
+    HiddenNextTime a_tracked_file_that_the_run_changed_is_named {
+        let tree = repository();
+        tree.add("home/u/proj/.env.test = A=1");
+        let content = "A=1";
+        let id = Sha1::digest(format!("blob {}\0{content}", content.len()));
+        let mut index = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
+        index.extend([0; 24]);
+        index.extend(0o100_644_u32.to_be_bytes());
+        index.extend([0; 12]);
+        index.extend(id);
+        index.extend(b"\0\x09.env.test\0");
+        index.extend([0; 20]);
+        fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
+        after(&tree, "", |tree| tree.add("home/u/proj/.env.test = A=2"))
+    };
     HiddenFromGit a_file_whose_changes_git_does_not_show_is_named after(&repository(), "", |tree| {
         tree.add("home/u/proj/one = evil");
         write_index(tree, 0o100_644, *b"\x80\x03one");

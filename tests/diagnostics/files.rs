@@ -91,6 +91,28 @@ cases! {
 
     UnsafeRoot the_home_is_no_project rendered(&tree([]).compile("/home/u", &Request::default()).1);
 
+    ManyRepositories a_folder_with_many_worktrees_is_read_only {
+        let tree = tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/objects/"]);
+        for index in 0..501 {
+            tree.add(&format!("home/u/proj/.git/worktrees/w{index}/"));
+        }
+        compiled(&tree, &Request::default())
+    };
+    ManyRepositories an_index_that_names_too_many_submodules_is_announced {
+        let tree = tree(["home/u/proj/.git/HEAD = ref: refs/heads/main\n", "home/u/proj/.git/objects/"]);
+        let count: u32 = 100_001;
+        let mut index = [b"DIRC\0\0\0\x02".as_slice(), &count.to_be_bytes()].concat();
+        for number in 0..count {
+            index.extend([0; 24]);
+            index.extend(0o160_000_u32.to_be_bytes());
+            index.extend([0; 32]);
+            index.extend([0, 6]);
+            index.extend(format!("{number:06}\0\0\0\0").bytes());
+        }
+        index.extend([0; 20]);
+        std::fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
+        compiled(&tree, &Request::default())
+    };
     UnverifiedGitPointer a_git_file_that_nothing_confirms_is_not_believed project_with(
         [
             "home/u/proj/.git = gitdir: /home/u/other/.git\n",

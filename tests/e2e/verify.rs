@@ -259,6 +259,8 @@ fn an_empty_folder_that_cannot_be_listed_stays(place: &Place) {
     holds(place, &[]);
     for folder in &folders {
         assert!(folder.is_dir(), "{}", folder.display());
+        // So that the place can be removed.
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
     }
 }
 

@@ -15,6 +15,7 @@ for_everybody!("secrets-preset":
 
 /// Settings that the host's next build obeys. Their folders exist and are writable.
 const SETTINGS: &[&str] = &[
+    ".cargo/config",
     ".cargo/config.toml",
     ".cargo/env",
     ".gradle/init.d/init.gradle",
@@ -76,7 +77,7 @@ fn changing_what_agents_run(scene: &Scene) -> Verdict {
 /// Code that agents load by themselves, in folders that are missing before the run.
 fn making_what_agents_load(scene: &Scene) -> Verdict {
     scene.policy(DEFAULTS, "");
-    for folder in [".claude", ".codex", ".pi/agent", ".gemini", ".cursor"] {
+    for folder in [".claude", ".codex", ".pi/agent", ".gemini/tmp", ".cursor"] {
         scene.write_home(format!("{folder}/history"), "");
     }
     making(
@@ -84,6 +85,15 @@ fn making_what_agents_load(scene: &Scene) -> Verdict {
         &[
             ".claude/plugins/plugin/hooks.json",
             ".claude/skills/skill/SKILL.md",
+            ".claude/hooks/hook.sh",
+            ".claude/jobs/job.json",
+            ".claude/scheduled_tasks.json",
+            ".codex/bin/codex",
+            ".codex/hooks/hook.sh",
+            ".codex/packages/app-server-daemon/current/bin/codex",
+            ".codex/prompts/prompt.md",
+            ".gemini/tmp/bin/rg",
+            ".pi/agent/bin/fd",
             ".codex/hooks.json",
             ".codex/plugins/cache/plugin/hooks.json",
             ".codex/rules/all.rules",

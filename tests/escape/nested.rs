@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{identify, repository, with_submodule};
 use crate::outcome::Verdict;
-use crate::scene::{DEFAULTS, Scene};
+use crate::scene::{DEFAULTS, Scene, run};
+use crate::support::binary;
 
 macro_rules! attacks {
     ($prepare:ident, $judge:ident: $($attack:ident = $way:literal),+ $(,)?) => { $(
@@ -42,6 +43,13 @@ for_everybody!("git-preset,nested-repositories":
     replacing_the_folder_of_a_program_that_the_settings_name,
     changing_a_filter_that_the_settings_name,
 );
+
+// With more worktrees than are protected one by one.
+for_everybody!("git-preset,nested-repositories":
+    leading_a_worktree_among_many_elsewhere,
+    making_the_settings_of_a_worktree_among_many,
+);
+for_everybody!("crowded-folders": making_the_next_start_impossible);
 
 for_everybody!("nested-repositories":
     planting_a_repository_that_the_index_names,
@@ -86,6 +94,8 @@ attacks!(with_another_worktree, kept:
     leading_another_worktree_elsewhere = "worktree-pointer",
     making_the_settings_of_another_worktree = "worktree-settings",
 );
+attacks!(among_many_worktrees, kept: making_the_settings_of_a_worktree_among_many = "worktree-settings");
+attacks!(among_many_worktrees, then_use_git: leading_a_worktree_among_many_elsewhere = "worktree-pointer");
 attacks!(several_repositories, kept:
     changing_a_repository_in_a_folder_of_several = "embedded",
     planting_a_hook_in_a_folder_of_several = "embedded-hook",
@@ -234,6 +244,25 @@ fn kept(scene: &Scene, way: &str) -> Verdict {
         }
         broken @ Verdict::Broken(_) => broken,
     }
+}
+
+/// An earlier run has made worktrees in the project whose names come before the user's.
+fn among_many_worktrees(scene: &Scene) {
+    with_another_worktree(scene);
+    scene.attack("nested.sh", &["many-worktrees"]).completed();
+}
+
+/// Each placeholder takes descriptors. Most users may not have more than some thousand.
+fn making_the_next_start_impossible(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.attack("nested.sh", &["many-folders"]).completed();
+    let mut command = scene.outside("prlimit");
+    command.arg("--nofile=1024:1024").arg(binary());
+    scene.prepare(&mut command);
+    command.args(["--", "echo", "done"]);
+    let ran = run(command);
+    assert!(ran.code != Some(0) || ran.err.contains("many-repositories"), "{ran:#?}");
+    Verdict::broken_if(ran.out != "done\n", ran.err)
 }
 
 /// Attacks, and then the user works with git as ever.

@@ -87,3 +87,21 @@ fn a_match_that_is_new_was_not_agreed_to() {
         ]
     );
 }
+
+/// An error says nothing of the record, which may be consent when it can be read again.
+#[test]
+fn consent_that_cannot_be_read_ends_with_its_file() {
+    let tree = tree();
+    tree.add(&format!("{FILE} = [filesystem]\nrw = ['~/data']\n"));
+    agree(&tree, &Request::default());
+    let layers = compiled(&tree, "/home/u/proj", &Request::default()).compiled.layers;
+    let folder = tree.real("home/u/.local/state/agent-sandbox/trust");
+    let record = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    std::fs::rename(&record, folder.join("aside")).unwrap();
+    std::os::unix::fs::symlink("aside", &record).unwrap();
+    let file = agent_sandbox::policy::AbsPath::root().join(FILE);
+    trust::end_consent(&tree.host(), &layers, &file).unwrap();
+    assert!(record.symlink_metadata().is_err());
+    // Without a record there is nothing to end.
+    trust::end_consent(&tree.host(), &layers, &file).unwrap();
+}

@@ -134,7 +134,7 @@ impl<'a> Explainer<'a> {
         let by_guard = split.guard.into_iter();
         let by_guard = by_guard.map(|(step, planned)| (planned, MountStep::Guard(step)));
         let steps = by_bwrap.chain(by_guard).collect();
-        let reported = launch::reported_if_created(compiled).into_iter().map(|(path, _)| path).collect();
+        let reported = launch::reported_if_created(compiled).into_iter().map(|absent| absent.path).collect();
         let patterns = FutureGlobs::of(host, &compiled.layers.project, &compiled.policy.rules);
         Self { host, compiled, visible: VisibleMounts::of(plan), steps, patterns, reported }
     }

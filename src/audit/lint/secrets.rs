@@ -8,6 +8,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use crate::compile::presets::data::PUBLIC_ENV;
 use crate::host::{FileKind, Host};
 use crate::policy::AbsPath;
 
@@ -57,9 +58,6 @@ const NAMES: &[(&str, Proof, &[&str])] = &[
     ("the key of a service account", SERVICE_ACCOUNT, &["*.json"]),
 ];
 
-/// Exceptions to `NAMES`.
-const PUBLIC: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
-
 /// The places in the home where tools keep credentials. `@secrets` hides most of them, but may be
 /// off. The logins of agents are not here, because agents need them.
 const IN_HOME: &[(&str, Proof, &[&str])] = &[
@@ -96,7 +94,7 @@ const IN_HOME: &[(&str, Proof, &[&str])] = &[
 fn fits(pattern: &str, name: &str) -> bool {
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(end), _) => name.ends_with(end) && name != end,
-        (None, Some(start)) => name.starts_with(start) && !PUBLIC.contains(&name),
+        (None, Some(start)) => name.starts_with(start) && !PUBLIC_ENV.contains(&name),
         (None, None) => name == pattern,
     }
 }

@@ -15,6 +15,7 @@ use crate::compile::environment::Fate;
 use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::compile::lower::{Argv, Data, MountContent, MountFile};
 use crate::compile::placeholder::{self, PlaceholderItem};
+use crate::compile::plan::Purpose;
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::{Code, Diagnostic, listed, quote, shell_quote};
 use crate::policy::path_json::value as json_word;
@@ -137,11 +138,12 @@ pub fn display_link(link: &PrivateLink) -> String {
 
 impl Argv {
     /// One bwrap command that a person can read and paste into a POSIX shell, one operation on each
-    /// line. Comments before it list the other things that a run does.
+    /// line, but for those that no rule asks for. Comments before it list the other things that a
+    /// run does.
     pub fn to_shell(&self) -> String {
         let mut out: String = besides(self).iter().map(|(title, list)| format!("# {title}: {list}\n")).collect();
         out.push_str(&shell_quote(self.program.as_os_str()));
-        out.extend(self.operations.iter().map(|operation| format!(" \\\n  {}", display_args(&operation.words))));
+        out.extend(self.lines().iter().map(|line| format!(" \\\n  {line}")));
         let inside = self.inside();
         if !inside.is_empty() {
             out.push_str(&format!(" \\\n  -- {}", display_args(&inside)));
@@ -149,7 +151,33 @@ impl Argv {
         out.push('\n');
         out
     }
+
+    /// The operations as lines. Those of the sandbox itself share lines, and so do variables, which
+    /// a run takes from bwrap's own environment.
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut last_kind = None;
+        let mut add = |text: String, kind: Option<&'static str>| {
+            match lines.last_mut() {
+                Some(last) if kind.is_some() && kind == last_kind && last.len() + text.len() < WIDTH => {
+                    last.extend([" ", &text]);
+                }
+                _ => lines.push(text),
+            }
+            last_kind = kind;
+        };
+        for operation in &self.operations {
+            add(display_args(&operation.words), (operation.purpose == Purpose::Base).then_some("base"));
+        }
+        for (name, _) in self.environment.with(Fate::Dropped) {
+            add(format!("--unsetenv {}", shell_quote(name)), Some("variable"));
+        }
+        lines
+    }
 }
+
+/// The length of a line in which operations are joined.
+const WIDTH: usize = 96;
 
 fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
@@ -162,8 +190,6 @@ fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
     let environment = &argv.environment;
     if environment.only_named {
         line("a run passes only the variables", &mut environment.with(Fate::Passed).map(|(name, _)| name));
-    } else {
-        line("a run unsets the variables", &mut environment.with(Fate::Dropped).map(|(name, _)| name));
     }
     line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
     let mut links = argv.guard.iter().flat_map(|guard| &guard.plan.links).map(|link| link.path.as_os_str());
@@ -173,7 +199,7 @@ fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
         lines.push(("mounts that the guard makes, as its plan lists them", overflow.to_string()));
     }
     let descriptors: Vec<String> = argv.data.iter().map(|data| data.descriptor.to_string()).collect();
-    let title = "file descriptors that a run opens, because the state folder has no place for them";
+    let title = "redirect these file descriptors (`5<FILE`) from files with `data` of `--print-args=json`";
     lines.push((title, descriptors.join(" ")));
     if argv.guard.is_some() && argv.is_command_too_long() {
         let title = "bwrap takes fewer arguments; a run hands this many to the guard";

@@ -144,6 +144,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
 
     let repository = git::discover(host, &search.root, &search.root_and_above, diagnostics);
     let git_nested = git::nested::nested(host, &search.root, repository.as_ref());
+    diagnostics.extend(many_repositories(&git_nested));
     let repositories: Vec<git::Repository> = repository
         .iter()
         .cloned()
@@ -195,6 +196,29 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     layers.push(command_line(request, &project.cwd));
     let has_private = matches!(host.kind(&state.child(Layers::PRIVATE)), Ok(Some(FileKind::Directory)));
     Some(Layers { project, layers, own_files, absent, state, has_private })
+}
+
+/// Warns where a command, or many years, left more git directories than a start can protect singly.
+fn many_repositories(nested: &git::NestedRepositories) -> impl Iterator<Item = Diagnostic> {
+    let warn = |message: String, help: &str| Diagnostic::new(Code::ManyRepositories, message).help(help);
+    let crowded = nested.crowded.iter().map(move |(folder, count)| {
+        let help = match folder.file_name().is_some_and(|name| name == "worktrees") {
+            true => "run `git worktree prune` outside, which removes those without a work tree",
+            false => "look at it outside, and remove the folders that belong to no submodule",
+        };
+        warn(format!("`{folder}` has at least {count} folders; all of it is read-only inside"), help)
+    });
+    let overfull = nested.overfull.iter().map(move |git_dir| {
+        let index = git_dir.child("index");
+        let message = format!("`{index}` names too many submodules to look at; it is moved aside when the run ends");
+        warn(message, "run `git reset` outside, which makes it anew from the last commit")
+    });
+    let others = nested.found.len().saturating_sub(git::nested::MOST_PROTECTED);
+    let others = (others > 0).then(|| {
+        let message = format!("of the repositories in the project, {others} are only looked at when the run ends");
+        warn(message, "if these are not yours, run `git reset` and `git worktree prune` outside")
+    });
+    crowded.chain(overfull).chain(others)
 }
 
 fn named_state_folder(session: &Session, home: &AbsPath) -> AbsPath {

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     /// The names that `variables` knows.
-    const VARIABLES: [&str; 10] = [
+    const VARIABLES: [&str; 11] = [
         "$GIT_DIR",
         "$GIT_COMMON_DIR",
         "$GIT_OTHER_REFS",
@@ -29,6 +29,7 @@ mod tests {
         "$GIT_NAMED_PROGRAMS",
         "$GIT_NESTED",
         "$GIT_KEPT_WITHIN",
+        "$GIT_CROWDED",
         "$GIT_NESTED_POINTER",
     ];
 

@@ -239,11 +239,25 @@ fn builtin_rules(preset: &BuiltinPreset, project: &Project) -> Vec<Rule> {
 
 /// Whether the entry says more than a path, an access, and whether it is blocked.
 fn is_refined(entry: &PresetEntry) -> bool {
-    let PresetEntry { access: _, path: _, if_missing: _, except, mask, needs_parent, in_use, .. } = entry;
-    let PresetEntry { report_keys, create_for, content, second_place, second_place_var, .. } = entry;
+    let PresetEntry {
+        access: _,
+        path: _,
+        if_missing: _,
+        except,
+        mask,
+        needs_parent,
+        in_use,
+        report_keys,
+        moved_aside,
+        create_for,
+        content,
+        second_place,
+        second_place_var,
+        private: _,
+    } = entry;
     let has_texts = [except, in_use].iter().any(|texts| !texts.is_empty()) || !report_keys.is_empty();
     let has_text = [create_for, content, second_place, second_place_var].iter().any(|text| text.is_some());
-    has_texts || has_text || *mask != Mask::Denied || *needs_parent
+    has_texts || has_text || *mask != Mask::Denied || *needs_parent || *moved_aside
 }
 
 fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
@@ -254,6 +268,7 @@ fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
         needs_parent: entry.needs_parent,
         in_use: texts(entry.in_use),
         report_keys: entry.report_keys.iter().map(|(key, reason)| ((*key).into(), (*reason).into())).collect(),
+        moved_aside: entry.moved_aside,
         create_for: entry.create_for.map(str::to_owned),
         content: entry.content.map(str::to_owned),
         second_place: entry.second_place.map(str::to_owned),

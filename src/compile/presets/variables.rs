@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::compile::layers::Project;
-use crate::host::git::nested::{DotGit, FoundBy, can_be_mounted};
+use crate::host::git::nested::{DotGit, FoundBy, MOST_PROTECTED, can_be_mounted};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::{AbsPath, Access, LayerKind, Origin, Refinements, Rule};
+
+use crate::sys::ablate::{self, Mitigation};
 
 use super::data::PresetEntry;
 
@@ -41,7 +43,8 @@ pub(super) fn add_rules(
     let refinements = Arc::clone(refinements);
     // A path in the project is as writable as the project. An exact rule would beat a glob by which
     // a user narrowed it.
-    let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root);
+    let is_in_crowd = |place: &AbsPath| project.git_nested.crowded.keys().any(|folder| place.is_within(folder));
+    let redundant = |place: &AbsPath| access == Access::Rw && place.is_within(&project.root) && !is_in_crowd(place);
     // Only in the project: elsewhere these are read-only, and a rule would show hidden ones.
     let in_project = |paths: &BTreeSet<AbsPath>, text: &str| {
         let paths = paths.iter().filter(|path| path.is_below(&project.root));
@@ -69,6 +72,9 @@ pub(super) fn add_rules(
         ("$GIT_NAMED_HOOKS", _) => in_project(&project.git_named.hooks, "./"),
         ("$GIT_INCLUDED", _) => in_project(&project.git_named.included, "."),
         ("$GIT_NAMED_PROGRAMS", _) => in_project(&project.git_named.programs, "."),
+        ("$GIT_CROWDED", _) => {
+            project.git_nested.crowded.keys().map(|folder| rule(folder, "./".into(), refinements.clone())).collect()
+        }
         ("$GIT_NESTED" | "$GIT_KEPT_WITHIN" | "$GIT_NESTED_POINTER", _) => nested(name, project)
             .into_iter()
             .map(|folder| rule(&folder, rest.into(), tightening(&refinements)))
@@ -99,7 +105,9 @@ fn nested(name: &str, project: &Project) -> BTreeSet<AbsPath> {
     };
     let NestedRepositories { found, kept_within, .. } = &project.git_nested;
     let kept_within = kept_within.iter().filter(|_| name == "$GIT_KEPT_WITHIN").cloned();
-    found.iter().flat_map(of_one).chain(kept_within).filter(can_be_written).collect()
+    // The run looks at its end at the others, too.
+    let most = if ablate::is_off(Mitigation::CrowdedFolders) { usize::MAX } else { MOST_PROTECTED };
+    found.iter().take(most).flat_map(of_one).chain(kept_within).filter(can_be_written).collect()
 }
 
 /// All refs but the current branch, as folders with the one name in each that stays open.

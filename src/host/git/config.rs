@@ -27,6 +27,45 @@ impl ConfigEntry {
     }
 }
 
+/// Settings whose value is a name, a URL or a file that git does not run: the section, the keys
+/// that git and its own commands write into a new repository, and other keys.
+const NO_PROGRAM: [(&str, &str, &str); 15] = [
+    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks", ""),
+    ("core", "worktree autocrlf eol sparsecheckout sparsecheckoutcone", "excludesfile"),
+    ("remote", "url pushurl fetch tagopt", "push"),
+    ("branch", "remote merge rebase description", "pushremote"),
+    ("submodule", "url active branch", "path ignore"),
+    ("user", "name email", "signingkey"),
+    ("author", "", "name email"),
+    ("committer", "", "name email"),
+    ("init", "defaultbranch", ""),
+    ("extensions", "objectformat", "worktreeconfig partialclone refstorage"),
+    ("commit", "", "template"),
+    ("blame", "", "ignorerevsfile"),
+    ("mailmap", "", "file blob"),
+    ("diff", "", "orderfile"),
+    ("gpg", "", "allowedsignersfile revocationfile"),
+];
+
+impl ConfigEntry {
+    /// Whether the value can name no program, with the key in `section`.
+    pub(crate) fn names_no_program(&self, section: &str) -> bool {
+        let tables = NO_PROGRAM.map(|(known, written, other)| [(known, written), (known, other)]);
+        self.is_listed(section, tables.as_flattened()) && !runs_helper(&self.value)
+    }
+
+    /// Whether git writes it into a new repository, and it can name no program.
+    pub(crate) fn is_of_a_new_repository(&self) -> bool {
+        let table = NO_PROGRAM.map(|(known, written, _)| (known, written));
+        self.is_listed(&self.section, &table) && !runs_helper(&self.value)
+    }
+}
+
+/// Whether a URL names a transport helper. `ext::` runs a program, and others may.
+pub(crate) fn runs_helper(url: &[u8]) -> bool {
+    url.windows(2).any(|part| part == b"::")
+}
+
 /// The entry that `key`, such as `section.subsection.name`, and `value` give in the environment.
 pub(crate) fn entry_of(key: &[u8], value: &[u8]) -> Option<ConfigEntry> {
     let first = key.iter().position(|byte| *byte == b'.')?;

@@ -46,9 +46,6 @@ pub(crate) fn read(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::
     Ok(bytes.and_then(|bytes| Index::parse(bytes, hash_kind)))
 }
 
-/// A sparse checkout may have millions of files that git does not look for.
-const MOST_HIDDEN: usize = 10_000;
-
 /// The submodules that an index names.
 #[derive(Default)]
 pub(crate) struct IndexedSubmodules {
@@ -56,12 +53,10 @@ pub(crate) struct IndexedSubmodules {
     pub(crate) names: Vec<Vec<u8>>,
     /// Folders that are one entry each (a sparse index). Only the objects tell their content.
     pub(crate) folders: Vec<Vec<u8>>,
-    /// Files of which git assumes that they are unchanged, or does not look for them.
-    pub(crate) hidden: Vec<Vec<u8>>,
 }
 
 impl IndexedSubmodules {
-    fn add(&mut self, index: &Index, name_all: bool) {
+    fn add(&mut self, index: &Index, name_all: bool, on_hidden: &mut dyn FnMut(&[u8])) {
         for entry in &index.entries {
             let name = index.name_of(entry);
             if name_all || entry.mode & FILE_TYPE == SUBMODULE {
@@ -69,19 +64,21 @@ impl IndexedSubmodules {
             }
             if entry.mode & FILE_TYPE == FOLDER {
                 self.folders.push(name.to_vec());
-            } else if entry.is_hidden && self.hidden.len() < MOST_HIDDEN {
-                self.hidden.push(name.to_vec());
+            } else if entry.is_hidden {
+                on_hidden(name);
             }
         }
     }
 }
 
 /// The submodules in the index of `git_dir`; `None` if they cannot be told. An index that git
-/// refuses may be accepted here; one that git accepts is never read differently.
+/// refuses may be accepted here; one that git accepts is never read differently. `on_hidden` gets
+/// each file of which git assumes that it is unchanged, or that git does not look for.
 pub(crate) fn submodules(
     host: &Host,
     git_dir: &AbsPath,
     common_dir: &AbsPath,
+    on_hidden: &mut dyn FnMut(&[u8]),
 ) -> io::Result<Option<IndexedSubmodules>> {
     let mut found = IndexedSubmodules::default();
     let index = git_dir.child("index");
@@ -91,14 +88,14 @@ pub(crate) fn submodules(
     let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
     let part = |bytes| Index::parse_part(bytes, hash_kind).filter(Index::has_true_tables);
     let Some(index) = part(bytes) else { return Ok(None) };
-    found.add(&index, false);
+    found.add(&index, false, on_hidden);
     if let Some(shared) = index.shared_file() {
         let bytes = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?;
         let Some(shared) = bytes.and_then(part) else { return Ok(None) };
         // An entry without a name replaces one in the shared file. A bitmap says which one; any
         // may be meant here.
         let replaces = found.names.iter().any(Vec::is_empty);
-        found.add(&shared, replaces);
+        found.add(&shared, replaces, on_hidden);
         found.names.retain(|name| !name.is_empty());
     }
     Ok(Some(found))

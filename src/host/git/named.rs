@@ -95,7 +95,7 @@ impl SettingsSearch<'_> {
         } else if may_name_program(entry) {
             self.command(&entry.value);
             // `url.ext::COMMAND.insteadOf`
-            if let Some(url) = entry.subsection.as_deref().filter(|name| runs_helper(name)) {
+            if let Some(url) = entry.subsection.as_deref().filter(|name| config::runs_helper(name)) {
                 self.command(url);
             }
         }
@@ -202,35 +202,12 @@ fn is_plain(name: &[u8]) -> bool {
 /// Sections whose commands the user calls by name, and sections without commands.
 const NOT_RUN: [&str; 7] = ["alias", "difftool", "mergetool", "guitool", "advice", "color", "safe"];
 
-/// Settings whose value is a name, a URL or a file that git does not run. Every other setting may
-/// be a command: git and its helpers get new ones.
-const NO_PROGRAM: [(&str, &str); 15] = [
-    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks worktree"),
-    ("core", "autocrlf eol sparsecheckout sparsecheckoutcone excludesfile"),
-    ("remote", "url pushurl fetch push tagopt"),
-    ("branch", "remote pushremote merge rebase description"),
-    ("submodule", "url active branch path ignore"),
-    ("user", "name email signingkey"),
-    ("author", "name email"),
-    ("committer", "name email"),
-    ("init", "defaultbranch"),
-    ("extensions", "objectformat worktreeconfig partialclone refstorage"),
-    ("commit", "template"),
-    ("blame", "ignorerevsfile"),
-    ("mailmap", "file blob"),
-    ("diff", "orderfile"),
-    ("gpg", "allowedsignersfile revocationfile"),
-];
-
+/// Every setting that is not known to name no program may be a command: git and its helpers get
+/// new ones.
 fn may_name_program(entry: &ConfigEntry) -> bool {
     let section = entry.section.split('.').next().unwrap_or_default();
     let is_run = !NOT_RUN.iter().any(|known| section.eq_ignore_ascii_case(known));
-    is_run && (runs_helper(&entry.value) || !entry.is_listed(section, &NO_PROGRAM))
-}
-
-/// Whether a URL names a transport helper. `ext::` runs a program, and others may.
-fn runs_helper(url: &[u8]) -> bool {
-    url.windows(2).any(|part| part == b"::")
+    is_run && !entry.names_no_program(section)
 }
 
 #[cfg(test)]

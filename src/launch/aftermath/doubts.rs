@@ -4,7 +4,7 @@ use std::io;
 
 use crate::host::Host;
 use crate::host::git::Nested;
-use crate::host::git::config::{self, ConfigEntry};
+use crate::host::git::config;
 use crate::host::git::nested::{DotGit, can_be_mounted};
 use crate::host::git::{read_path, read_small};
 use crate::policy::path::AbsPath;
@@ -13,19 +13,6 @@ use super::links::OBEYED;
 
 /// The number of doubts in one sentence.
 const MOST_NAMED: usize = 5;
-
-/// Settings that git and its own commands write into a new repository, and that can name no
-/// program.
-const HARMLESS: [(&str, &str); 8] = [
-    ("core", "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks worktree"),
-    ("core", "autocrlf eol sparsecheckout sparsecheckoutcone"),
-    ("remote", "url pushurl fetch tagopt"),
-    ("branch", "remote merge rebase description"),
-    ("submodule", "url active branch"),
-    ("user", "name email"),
-    ("init", "defaultbranch"),
-    ("extensions", "objectformat"),
-];
 
 /// A `commondir` leads git to other settings.
 pub(super) const SETTINGS_ELSEWHERE: &str = "its settings elsewhere";
@@ -72,7 +59,7 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
     match read_small(host, &config).and_then(|text| config::entries(&text.unwrap_or_default())) {
         Err(_) => doubts.push("settings that cannot be read".to_owned()),
         Ok(entries) => {
-            let harmful = entries.iter().filter(|entry| !is_harmless(entry));
+            let harmful = entries.iter().filter(|entry| !entry.is_of_a_new_repository());
             let mut named: Vec<String> = harmful.map(|entry| format!("`{}.{}`", entry.section, entry.name)).collect();
             named.sort();
             named.dedup();
@@ -85,9 +72,4 @@ pub(super) fn doubts_about_settings(host: &Host, git_dir: &AbsPath, common_dir: 
         Ok(_) | Err(_) => doubts.push("hooks".to_owned()),
     }
     doubts
-}
-
-fn is_harmless(entry: &ConfigEntry) -> bool {
-    // `ext::` runs a program, and other transport helpers may.
-    entry.is_listed(&entry.section, &HARMLESS) && !entry.value.windows(2).any(|part| part == b"::")
 }

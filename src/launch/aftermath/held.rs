@@ -45,8 +45,18 @@ impl Held<'_> {
             Ok(held) => (format!("moved aside: {subject} is `{held}` now"), help_if_moved),
             Err(e) => (format!("{subject} cannot be moved aside: {}", reason(&e)), help_if_not),
         };
-        self.said.push(Diagnostic::new(Code::PlantedRepository, format!("{finding}; {outcome}")).help(help));
+        self.say(place, format!("{finding}; {outcome}"), help);
     }
+
+    pub(super) fn say(&mut self, place: &AbsPath, message: String, help: &str) {
+        self.said.push(Diagnostic::new(Code::PlantedRepository, message).paths([place.clone()]).help(help));
+    }
+}
+
+/// Renames `place` in its folder and returns the new path.
+pub(super) fn move_aside_in_place(host: &Host, place: &AbsPath) -> io::Result<AbsPath> {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    move_aside(host, place, &place.parent().unwrap_or_else(AbsPath::root), &name)
 }
 
 /// Renames `place` and returns the new path. Nothing is deleted, because it may be the user's work.

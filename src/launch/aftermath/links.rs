@@ -8,7 +8,8 @@ use std::io;
 use rustix::fs::FileType;
 
 use crate::compile::layers::Project;
-use crate::host::{Host, OpenDir};
+use crate::diagnostic::reason;
+use crate::host::{Host, OpenDir, is_transient};
 use crate::policy::path::{AbsPath, escape_for_display};
 
 use super::held::{Held, HeldReport, REMOVE_IT};
@@ -20,6 +21,8 @@ pub(super) const OBEYED: [&str; 7] =
 pub(super) struct LinksWatch {
     /// Each link and its target.
     links: Vec<(AbsPath, OsString)>,
+    /// A path that could not be looked at at the start, and why.
+    pub(super) unclear: Option<String>,
 }
 
 impl LinksWatch {
@@ -29,11 +32,26 @@ impl LinksWatch {
         let nested = project.git_nested.found.iter().flat_map(|found| [&found.git_dir, &found.common_dir]);
         let git_dirs: BTreeSet<&AbsPath> = own.chain(nested).collect();
         let mut links = project.git_named.links.clone();
+        let mut unclear = None;
+        let mut note = |path: &AbsPath, e: &io::Error| {
+            if is_transient(e) {
+                unclear.get_or_insert_with(|| format!("`{path}`: {}", reason(e)));
+            }
+        };
         for place in git_dirs.iter().flat_map(|git_dir| OBEYED.map(|name| git_dir.join(name))) {
-            links.extend(host.resolve(place.as_path()).map(|found| found.links).unwrap_or_default());
+            match host.resolve(place.as_path()) {
+                Ok(found) => links.extend(found.links),
+                Err(e) => note(&place, &e),
+            }
         }
-        let links = links.into_iter().filter(can_be_replaced);
-        Self { links: links.filter_map(|link| Some((link.clone(), target_of(host, &link).ok()??))).collect() }
+        let mut watched = Vec::new();
+        for link in links.into_iter().filter(can_be_replaced) {
+            match target_of(host, &link) {
+                Ok(target) => watched.extend(target.map(|target| (link, target))),
+                Err(e) => note(&link, &e),
+            }
+        }
+        Self { links: watched, unclear }
     }
 
     /// Moves aside what stands in the place of a link, and makes the link anew. A link that is gone
@@ -52,15 +70,25 @@ impl LinksWatch {
                 help_if_not: REMOVE_IT,
             };
             held.hold(&place, report);
-            // If it could not be moved, the report has said so.
-            if let Ok((folder, name)) = OpenDir::parent_of(held.host, link) {
-                let _ = folder.make_link(name, target);
+            if place != *link {
+                continue;
+            }
+            let made = OpenDir::parent_of(held.host, link).and_then(|(folder, name)| folder.make_link(name, target));
+            let is_back = matches!(target_of(held.host, link), Ok(Some(now)) if now == *target);
+            match made {
+                Err(e) if !is_back => held.say(
+                    link,
+                    format!("the link `{link}` to `{shown}` cannot be made again: {}", reason(&e)),
+                    "make it again yourself, before you use git in this project",
+                ),
+                Ok(()) | Err(_) => {}
             }
         }
     }
 }
 
-const LINK_IS_BACK: &str = "the link is back; look at what the run has put in its place";
+const LINK_IS_BACK: &str =
+    "look at what the run has put in its place; the link is made again, unless another finding says that it is not";
 const PUT_IT_BACK: &str = "look for the folder that the run has replaced by this link, and put it back";
 
 /// The path to move aside so that git obeys nothing in the place of `link`: the link itself, or a
@@ -82,4 +110,26 @@ fn target_of(host: &Host, link: &AbsPath) -> io::Result<Option<OsString>> {
     let found = folder.stat(name)?.ok_or(io::ErrorKind::NotFound)?;
     let is_link = FileType::from_raw_mode(found.st_mode).is_symlink();
     is_link.then(|| folder.link_target(name)).transpose()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Diagnostics;
+
+    #[test]
+    fn a_link_that_cannot_be_made_again_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::at(folder.path());
+        std::os::unix::fs::symlink("evil", folder.path().join("hooks")).unwrap();
+        // The kernel makes no link with an empty target.
+        let links = vec![(AbsPath::root().child("hooks"), OsString::new())];
+        let mut said = Diagnostics::default();
+        LinksWatch { links, unclear: None }.check(&mut Held { host: &host, said: &mut said, paths: BTreeSet::new() });
+        let messages: Vec<&str> = said.iter().map(|finding| finding.message.as_str()).collect();
+        assert!(messages[0].ends_with("what stands there is `/hooks.held` now"), "{messages:?}");
+        let expected = "the link `/hooks` to `` cannot be made again: no such file or directory";
+        assert_eq!(messages[1..], [expected]);
+    }
 }

@@ -11,7 +11,7 @@ mod planted;
 mod repository;
 mod subfolders;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use rustix::fs::{Mode, lstat};
@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
 use crate::compile::plan::{Plan, View};
+use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::identity::FileBirth;
 use crate::host::last_parent::LastParent;
@@ -34,12 +35,19 @@ use keys::KeyWatch;
 use nested::NestedWatch;
 use repository::RepositoryWatch;
 
+/// A missing path that a rule would protect.
+pub(crate) struct AbsentPath {
+    pub path: AbsPath,
+    /// The origin of the rule.
+    pub origin: String,
+    pub is_moved_aside: bool,
+}
+
 /// The state of the host before the run, to compare with it afterwards.
 pub struct RunWatch {
     root: AbsPath,
-    /// Missing paths that a rule names, in places that the command can write, and the rule's
-    /// origin.
-    absent: Vec<(AbsPath, String)>,
+    /// Missing paths that a rule names, in places that the command can write.
+    absent: Vec<AbsentPath>,
     /// Paths that a mount covers, in places that the command can write.
     covered: Vec<(AbsPath, FileBirth)>,
     /// A path that could not be looked at for the moment, and why. Nothing may run then.
@@ -59,7 +67,7 @@ impl RunWatch {
         let can_be_written = |path: &AbsPath| plan.view(path) == View::HostRw;
         let mut absent = absent(compiled);
         // Another run may have created a path since the policy was compiled.
-        absent.retain(|(path, _)| !is_there(host, path));
+        absent.retain(|absent| !is_there(host, &absent.path));
         let covered = compiled.decisions.iter().filter(|(path, decision)| {
             let is_placeholder = placeholders.is_some_and(|active| active.includes(path));
             !is_placeholder && decision.access.is_protective() && is_open(path)
@@ -82,6 +90,8 @@ impl RunWatch {
         });
         let repository = project.repository.as_ref().filter(|repository| is_open(&repository.git_dir.child("HEAD")));
         let watches_nested = compiled.policy.presets.contains_key("git");
+        let nested = watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open));
+        let unclear = unclear.or_else(|| nested.as_ref().and_then(NestedWatch::unclear).cloned());
         Self {
             root: project.root.clone(),
             absent,
@@ -89,7 +99,7 @@ impl RunWatch {
             unclear,
             keys: keys.collect(),
             repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
-            nested: watches_nested.then(|| NestedWatch::start(host, project, can_be_written, is_open)),
+            nested,
             plan: plan.clone(),
         }
     }
@@ -100,6 +110,7 @@ impl RunWatch {
         if !ablate::is_off(Mitigation::Reports) {
             self.report_created(host, said);
             self.report_replaced(host, said);
+            report_hidden_next(host, compiled, said);
         }
         for keys in &self.keys {
             keys.finish(host, said);
@@ -125,17 +136,27 @@ impl RunWatch {
     }
 
     fn report_created(&self, host: &Host, said: &mut Diagnostics) {
-        let created: Vec<&(AbsPath, String)> = self.absent.iter().filter(|(path, _)| is_there(host, path)).collect();
+        let created = self.absent.iter().filter(|absent| is_there(host, &absent.path));
+        let (aside, created): (Vec<_>, Vec<_>) = created.partition(|absent| absent.is_moved_aside);
+        for AbsentPath { path, origin, .. } in aside {
+            let (outcome, help) = match held::move_aside_in_place(host, path) {
+                Ok(held) => (format!("moved aside to `{held}`"), "look at it, and move it back if it is yours"),
+                Err(e) => (format!("it cannot be moved aside: {}", reason(&e)), "look at it, and remove it"),
+            };
+            let message = format!("created during the run: `{path}` ({origin}); {outcome}");
+            said.push(Diagnostic::new(Code::CreatedDuringRun, message).paths([path.clone()]).help(help));
+        }
         if created.is_empty() {
             return;
         }
-        let names = created.iter().map(|(path, origin)| format!("`{}` ({origin})", name_in(&self.root, path)));
+        let name = |absent: &&AbsentPath| format!("`{}` ({})", name_in(&self.root, &absent.path), absent.origin);
+        let names = created.iter().map(name);
         let (subject, notes) = one_or_many(names.collect());
         let it = if created.len() == 1 { "it" } else { "them" };
         let help = format!(
             "tools on this machine may obey {it}: look at {it} before you open the project, enter it or commit"
         );
-        let paths = created.iter().map(|(path, _)| path.clone());
+        let paths: Vec<AbsPath> = created.iter().map(|absent| absent.path.clone()).collect();
         let created = Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {subject}"));
         said.push(created.notes(notes).paths(paths).help(help));
     }
@@ -159,8 +180,24 @@ impl RunWatch {
             let (subject, notes) = one_or_many(names.collect());
             let message =
                 format!("{subject} {verb} replaced on the host during the run, and open to the command from then on");
-            let help = "a rule covers what is there at the start; in a folder that stays everything can be replaced, and the rule holds";
+            let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
+                        write the rule for a folder around it, or replace it while no sandbox runs";
             said.push(Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(replaced).help(help));
+        }
+    }
+}
+
+/// Reports files that the command could see because git held the same content, and that the next
+/// run hides because that is so no more (SPEC P6).
+fn report_hidden_next(host: &Host, compiled: &Compiled, said: &mut Diagnostics) {
+    let mut tracked = TrackedFiles::new(host);
+    let left_alone: BTreeSet<&AbsPath> = compiled.resolution.left_alone.iter().map(|(_, path)| path).collect();
+    for path in left_alone.into_iter().filter(|path| is_there(host, path)) {
+        if !tracked.holds(path) {
+            let name = name_in(&compiled.layers.project.root, path);
+            let message = format!("`{name}` is not as git has it any more, and the next run hides it");
+            let help = "if it holds no secrets, commit or `git add` it, or name it with `rw` in your policy";
+            said.push(Diagnostic::new(Code::HiddenNextTime, message).paths([path.clone()]).help(help));
         }
     }
 }
@@ -176,8 +213,8 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
 }
 
 /// The missing paths that rules would protect if they existed, in places where the command can
-/// create them, each with the origin of its rule.
-pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
+/// create them.
+pub(crate) fn absent(compiled: &Compiled) -> Vec<AbsentPath> {
     let precedence = |rule: &Rule| rule.precedence(Exactness::Exact);
     let mut strongest: BTreeMap<&AbsPath, &Rule> = BTreeMap::new();
     for (rule, path) in &compiled.resolution.absent {
@@ -192,14 +229,20 @@ pub(crate) fn absent(compiled: &Compiled) -> Vec<(AbsPath, String)> {
         Precedence { access, .. } => access.is_protective(),
     };
     let of_rules = strongest.into_iter().filter(|(_, rule)| is_told(rule));
-    let of_rules = of_rules.map(|(path, rule)| (path.clone(), rule.origin.to_string()));
-    let ours = compiled.layers.absent.iter().map(|path| (path.clone(), "our own configuration".to_owned()));
+    let of_rules = of_rules.map(|(path, rule)| {
+        let (origin, is_moved_aside) = (rule.origin.to_string(), rule.refinements.moved_aside);
+        AbsentPath { path: path.clone(), origin, is_moved_aside }
+    });
+    let ours = compiled.layers.absent.iter().map(|path| {
+        let origin = "our own configuration".to_owned();
+        AbsentPath { path: path.clone(), origin, is_moved_aside: false }
+    });
     let can_be_made = |path: &AbsPath| {
         // Placeholders are sorted by path.
         let is_blocked = compiled.plan.placeholders.binary_search_by(|placeholder| placeholder.path.cmp(path)).is_ok();
         !is_blocked && compiled.plan.view_around(path) == View::HostRw
     };
-    of_rules.chain(ours).filter(|(path, _)| can_be_made(path)).collect()
+    of_rules.chain(ours).filter(|absent| can_be_made(&absent.path)).collect()
 }
 
 /// Whether anything is at `path`. A dangling symlink counts, because tools that obey the file

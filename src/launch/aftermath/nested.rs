@@ -2,12 +2,12 @@
 //! mount can keep a command from planting them. One that names programs is moved aside, because the
 //! next prompt of a shell may run `git status` before the user has read a warning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compile::layers::Project;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Host;
-use crate::host::git::nested::{self, FoundBy, WorkTree};
+use crate::host::git::nested::{self, FoundBy, HiddenFiles, WorkTree};
 use crate::host::git::{Nested, NestedRepositories, Repository};
 use crate::policy::path::AbsPath;
 
@@ -27,7 +27,9 @@ pub(super) struct NestedWatch {
     /// The repositories at the start.
     known: NestedRepositories,
     /// Those that mounts do not protect completely, and the doubts about each at the start.
-    open: Vec<(Nested, Vec<String>)>,
+    open: BTreeMap<AbsPath, (Nested, Vec<String>)>,
+    /// Worktrees whose `.git` no mount protects, and the git directory of each.
+    pointers: Vec<(AbsPath, AbsPath)>,
     /// The work trees at the start, where the repository's list had them.
     work_trees: Vec<WorkTree>,
     modules: ModulesWatch,
@@ -45,10 +47,14 @@ impl NestedWatch {
         can_be_written: impl Fn(&AbsPath) -> bool,
         can_be_replaced: impl Fn(&AbsPath) -> bool,
     ) -> Self {
+        let host = &host.with_cache();
         let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
         let open = known.found.iter().filter(|found| protected_parts(found).iter().any(&can_be_written));
-        let open = open.map(|found| (found.clone(), doubts_about(host, found))).collect();
+        let open = open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found)))).collect();
+        let worktrees = known.found.iter().filter(|found| found.found_by == FoundBy::Worktrees);
+        let pointers = worktrees.filter(|found| can_be_written(&found.folder.child(".git")));
+        let pointers = pointers.map(|found| (found.folder.clone(), found.git_dir.clone())).collect();
         let work_trees = repository.as_ref().map(|repository| nested::work_trees(host, repository)).unwrap_or_default();
         if let Some(repository) = &repository {
             known.unclear.extend(nested::elsewhere(host, repository, &work_trees).unclear);
@@ -58,7 +64,13 @@ impl NestedWatch {
         let subfolders = SubfoldersWatch::start(host, project);
         let folders = project.cwd.ancestors().take_while(|folder| folder.is_within(&project.root));
         let planted = folders.map(|folder| PlantedWatch::start(host, folder)).collect();
-        Self { root: project.root.clone(), repository, known, open, work_trees, modules, links, subfolders, planted }
+        let root = project.root.clone();
+        Self { root, repository, known, open, pointers, work_trees, modules, links, subfolders, planted }
+    }
+
+    /// A path that could not be looked at at the start, and why.
+    pub(super) fn unclear(&self) -> Option<&String> {
+        self.links.unclear.as_ref()
     }
 
     /// `can_be_written` tells whether the command could create or replace a path. If not, the
@@ -80,41 +92,50 @@ impl NestedWatch {
 
     /// Reports files whose changes `git status` does not show since this run. In a sparse checkout
     /// most such files are not there.
-    fn report_hidden(&self, host: &Host, now: &BTreeSet<AbsPath>, said: &mut Diagnostics) {
-        let new = now.difference(&self.known.hidden).filter(|path| matches!(host.kind(path), Ok(Some(_))));
-        let new: Vec<AbsPath> = new.cloned().collect();
-        if new.is_empty() {
+    fn report_hidden(&self, host: &Host, now: &HiddenFiles, said: &mut Diagnostics) {
+        let new: Vec<AbsPath> = now.new.iter().filter(|path| !matches!(host.kind(path), Ok(None))).cloned().collect();
+        if new.is_empty() && !now.has_more {
             return;
         }
         let names = new.iter().map(|path| format!("`{}`", super::name_in(&self.root, path))).collect();
-        let message = format!("since this run git shows no changes of {}", held::shortened(names, MOST_NAMED));
+        let names = match (now.has_more, new.is_empty()) {
+            (true, true) => "more files than can be looked at".to_owned(),
+            (true, false) => format!("{}, and of more files than can be looked at", held::shortened(names, MOST_NAMED)),
+            (false, _) => held::shortened(names, MOST_NAMED),
+        };
+        let message = format!("since this run git shows no changes of {names}");
         let help = "look at them, and run `git update-index --no-assume-unchanged --no-skip-worktree FILE`; \
                     `git ls-files -v` marks such files";
         said.push(Diagnostic::new(Code::HiddenFromGit, message).paths(new).help(help));
     }
 
     /// Returns the files whose changes git does not show.
-    fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) -> BTreeSet<AbsPath> {
+    fn check(&self, can_be_written: &impl Fn(&AbsPath) -> bool, held: &mut Held) -> HiddenFiles {
         let host = held.host;
         let repository = self.repository.as_ref();
         // Both answers are of one moment: nothing is moved aside before both are known.
         let seen = &host.with_cache();
-        let mut now = nested::nested(seen, &self.root, repository);
+        let mut now = nested::nested_again(seen, &self.root, repository, &self.known);
         let others = repository.map(|repository| nested::elsewhere(seen, repository, &self.work_trees));
         let planted: Vec<_> = self.planted.iter().filter_map(|planted| planted.check(held)).collect();
         // An index that names nothing any more, or cannot be read, leads to none of those it named.
-        let lost = self.known.found.iter().filter(|known| !now.found.iter().any(|found| found.folder == known.folder));
+        let folders: BTreeSet<&AbsPath> = now.found.iter().map(|found| &found.folder).collect();
+        let lost = self.known.found.iter().filter(|known| !folders.contains(&known.folder));
         let lost = nested::named_by(seen, lost);
-        for NestedRepositories { mut found, unclear, .. } in others.into_iter().chain(planted).chain([lost]) {
-            found.retain(|found| !now.found.contains(found));
-            now.found.extend(found);
+        for NestedRepositories { found, unclear, overfull, .. } in others.into_iter().chain(planted).chain([lost]) {
+            let known: BTreeMap<&AbsPath, &Nested> = now.found.iter().map(|found| (&found.folder, found)).collect();
+            let new: Vec<_> = found.into_iter().filter(|found| known.get(&found.folder) != Some(&found)).collect();
+            now.found.extend(new);
             now.unclear.extend(unclear);
+            now.overfull.extend(overfull);
         }
-        let unclear: BTreeSet<&AbsPath> =
-            now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir).collect();
+        let unclear = now.unclear.difference(&self.known.unclear).map(|index| &index.git_dir);
+        // Nobody has looked at what such an index names, at the start neither.
+        let unclear: BTreeSet<&AbsPath> = unclear.chain(&now.overfull).collect();
         let by_index: Vec<&Nested> = now.found.iter().filter(|found| found.found_by == FoundBy::Index).collect();
+        let of_these: BTreeSet<&AbsPath> = by_index.iter().map(|found| &found.git_dir).collect();
         // The index of the project's repository or of a worktree. For the others, `.git` is moved.
-        for git_dir in unclear.iter().filter(|git_dir| !by_index.iter().any(|found| found.git_dir == ***git_dir)) {
+        for git_dir in unclear.difference(&of_these) {
             let index = git_dir.child("index");
             if can_be_written(&index) {
                 let report = HeldReport {
@@ -136,14 +157,31 @@ impl NestedWatch {
                 held.hold(&dot_git, self.report(&found.folder, &dot_git, doubts));
             }
         }
+        self.check_pointers(seen, held);
         self.modules.check(held);
         self.links.check(held);
         now.hidden
     }
 
+    /// Moves aside the `.git` of each worktree that leads elsewhere since this run.
+    fn check_pointers(&self, seen: &Host, held: &mut Held) {
+        for (folder, git_dir) in &self.pointers {
+            let now = nested::git_dir_in(seen, folder);
+            if matches!(&now, Ok(None)) || now.is_ok_and(|now| now.is_some_and(|(now, _)| now == *git_dir)) {
+                continue;
+            }
+            let dot_git = folder.child(".git");
+            let doubts = vec!["a git directory that is not the one at the start".to_owned()];
+            held.hold(&dot_git, self.report(folder, &dot_git, doubts));
+        }
+    }
+
     fn new_doubts(&self, host: &Host, found: &Nested) -> Vec<String> {
-        let before = self.open.iter().find(|(open, _)| open == found).map(|(_, before)| before);
-        if before.is_none() && self.known.found.contains(found) {
+        let before = self.open.get(&found.folder).filter(|(open, _)| open == found).map(|(_, before)| before);
+        // They are sorted by folder.
+        let known = self.known.found.binary_search_by(|known| known.folder.cmp(&found.folder));
+        let is_known = known.is_ok_and(|index| self.known.found.get(index) == Some(found));
+        if before.is_none() && is_known {
             // Mounts protect it.
             return Vec::new();
         }

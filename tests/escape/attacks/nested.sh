@@ -34,6 +34,16 @@ module-moved)
     mkdir .git/modules
     cp -r evil .git/modules/sub
     ;;
+many-worktrees)
+    seq 600 | while read -r i; do
+        mkdir -p ".git/worktrees/a$i" "a$i"
+        echo ref: refs/heads/x >".git/worktrees/a$i/HEAD"
+        echo ../.. >".git/worktrees/a$i/commondir"
+        echo "$PWD/a$i/.git" >".git/worktrees/a$i/gitdir"
+        echo "gitdir: $PWD/.git/worktrees/a$i" >"a$i/.git"
+    done
+    ;;
+many-folders) mkdir -p .git/worktrees && cd .git/worktrees && seq 1200 | xargs mkdir ;;
 named-logs) monitor >>.git/modules/logs/config ;;
 named-objects) monitor >>.git/modules/a/objects/config ;;
 deeper) elsewhere .git/modules/sub/modules/deeper && echo "gitdir: $PWD/evil" >sub/deeper/.git ;;

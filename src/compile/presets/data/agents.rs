@@ -9,7 +9,8 @@
 //! it is made for those that are on PATH.
 //!
 //! Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried with theirs blocked, and work
-//! (`scripts/test-agents`); the folders of pi and Cursor are blocked without such a trial.
+//! (`scripts/test-agents`). pi 0.73 starts and asks its model; the folders of Cursor are blocked
+//! without a trial.
 
 use super::VariableEffect::Keep;
 use super::private::{CLAUDE_SETTINGS, CODEX_CONFIG, GEMINI_SETTINGS, GEMINI_TRUSTED_FOLDERS};
@@ -61,8 +62,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.claude/statusline*"),
             ],
         ),
-        // Only settings name what is in it, and these are read-only.
-        group("Claude Code", "Claude Code, \"Hooks\": settings name the scripts", &[ro("~/.claude/hooks")]),
+        group("Claude Code", "Claude Code, \"Hooks\": settings name the scripts", &[ro("~/.claude/hooks/").blocked()]),
         group("Claude Code", "Claude Code, \"Plugins\"", &[ro("~/.claude/plugins/").blocked()]),
         group("Claude Code", "Claude Code, \"Skills\"", &[ro("~/.claude/skills/").blocked()]),
         group(
@@ -94,10 +94,10 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Claude Code",
             "Claude Code: jobs that a daemon outside picks up",
             &[
-                ro("~/.claude/scheduled_tasks.json"),
+                ro("~/.claude/scheduled_tasks.json").blocked(),
                 ro("~/.claude/daemon.json"),
                 ro("~/.claude/daemon"),
-                ro("~/.claude/jobs"),
+                ro("~/.claude/jobs/").blocked(),
             ],
         ),
         group("Codex", "Codex, \"Config basics\": CODEX_HOME", &[rw("~/.codex").create_for("codex")]),
@@ -112,16 +112,14 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.codex/.env"),
             ],
         ),
-        // Only `hooks.json` and `config.toml` name what is in the folder, and these are read-only.
         group(
             "Codex",
             "Codex, \"Hooks\": hooks.json and config.toml name the scripts",
-            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks")],
+            &[ro("~/.codex/hooks.json").blocked(), ro("~/.codex/hooks/").blocked()],
         ),
         group("Codex", "Codex, \"Rules\": commands that need no question", &[ro("~/.codex/rules/").blocked()]),
         group("Codex", "Codex, \"Subagents\": with MCP servers", &[ro("~/.codex/agents/").blocked()]),
-        // Text, which counts when the user types its name.
-        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts")]),
+        group("Codex", "Codex, \"Custom Prompts\"", &[ro("~/.codex/prompts/").blocked()]),
         // Codex fills `skills` at each start, with four lines of errors where it cannot.
         group("Codex", "Codex, \"Agent Skills\"", &[ro("~/.codex/skills")]),
         group("Codex", "Codex, \"Plugins\"", &[ro("~/.codex/plugins/").blocked()]),
@@ -133,7 +131,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
         group(
             "Codex",
             "Codex: the standalone installer keeps the program in `packages`",
-            &[ro("~/.codex/bin"), ro("~/.codex/packages")],
+            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages/").blocked()],
         ),
         group("pi", "pi, README, \"Sessions\"", &[rw("~/.pi"), rw("~/.pi/agent").create_for("pi")]),
         group(
@@ -150,10 +148,10 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.pi/agent/tools/").blocked(),
                 ro("~/.pi/agent/npm/").blocked(),
                 ro("~/.pi/agent/git/").blocked(),
-                ro("~/.pi/agent/prompts"),
+                ro("~/.pi/agent/prompts/").blocked(),
             ],
         ),
-        group("pi", "pi: programs that it downloads at its first start", &[ro("~/.pi/agent/bin")]),
+        group("pi", "pi: programs that it downloads at its first start", &[ro("~/.pi/agent/bin/").blocked()]),
         group("pi", "pi, README, \"Context files\"", &[ro("~/.pi/agent/AGENTS.md"), ro("~/.pi/agent/SYSTEM.md")]),
         group(
             "opencode",
@@ -175,7 +173,8 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.opencode"),
             ],
         ),
-        // Blocked, it could not install them.
+        // Not blocked: without `rg` on PATH it downloads one at its first search, and searches fail
+        // where it cannot; providers that it does not bring along are packages, too.
         group(
             "opencode",
             "opencode, \"LSP Servers\" and \"Plugins\": it runs again what it downloaded",
@@ -221,7 +220,7 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
                 ro("~/.gemini/acknowledgments"),
             ],
         ),
-        group("Gemini CLI", "Gemini CLI: tools that it downloaded", &[ro("~/.gemini/tmp/bin")]),
+        group("Gemini CLI", "Gemini CLI: tools that it downloaded", &[ro("~/.gemini/tmp/bin/").blocked()]),
         group("Amp", "Amp, \"Owner's Manual\": threads", &[rw("~/.local/share/amp")]),
         group(
             "Amp",

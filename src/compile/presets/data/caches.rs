@@ -38,7 +38,11 @@ pub(super) const CACHES: BuiltinPreset = BuiltinPreset {
             &[ro("~/.cargo/config.toml").blocked()],
         ),
         // Cargo prefers `config` to `config.toml`, so a placeholder would take settings away.
-        group("Cargo", "The Cargo Book, \"Configuration\": the name without `.toml`", &[ro("~/.cargo/config")]),
+        group(
+            "Cargo",
+            "The Cargo Book, \"Configuration\": the name without `.toml`",
+            &[ro("~/.cargo/config").moved_aside()],
+        ),
         group(
             "rustup",
             "rustup: the installer has shells source `env` at each start",

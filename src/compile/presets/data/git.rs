@@ -110,6 +110,11 @@ pub(super) const GIT: BuiltinPreset = BuiltinPreset {
             &[ro("$GIT_NAMED_PROGRAMS")],
         ),
         group(
+            GIT_TOOL,
+            "gitrepository-layout(5), worktrees and modules: held as one where a command made thousands",
+            &[ro("$GIT_CROWDED")],
+        ),
+        group(
             "lazygit",
             "lazygit, Config.md: custom commands, read in each repository that it opens",
             &[ro("$GIT_COMMON_DIR/lazygit.yml").in_use(&["~/.config/lazygit", "~/.local/state/lazygit"])],

@@ -17,6 +17,8 @@ mod secrets;
 
 use crate::policy::{Access, IfMissing, Mask, PrivateFile};
 
+pub(crate) use secrets::PUBLIC_ENV;
+
 /// The built-in presets, sorted by name.
 pub const PRESETS: &[BuiltinPreset] = &[
     agents::AGENTS,
@@ -107,6 +109,7 @@ pub struct PresetEntry {
     pub needs_parent: bool,
     pub in_use: &'static [&'static str],
     pub report_keys: &'static [(&'static str, &'static str)],
+    pub moved_aside: bool,
     /// The program that needs the path to exist; `*` stands for every program.
     pub create_for: Option<&'static str>,
     pub content: Option<&'static str>,
@@ -125,6 +128,7 @@ const fn entry(access: Access, path: &'static str) -> PresetEntry {
         needs_parent: false,
         in_use: &[],
         report_keys: &[],
+        moved_aside: false,
         create_for: None,
         content: None,
         second_place: None,
@@ -164,6 +168,11 @@ impl PresetEntry {
     /// The command writes a copy, of which only listed keys reach the host (SPEC Q1).
     const fn private(self, file: &'static PrivateFile) -> Self {
         Self { private: Some(file), ..self }
+    }
+
+    /// Moved aside after a run that created it: a placeholder would be in the way (SPEC R1).
+    const fn moved_aside(self) -> Self {
+        Self { moved_aside: true, ..self }
     }
 
     /// Created before the start if `program` is on PATH (SPEC P9).

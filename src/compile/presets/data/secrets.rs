@@ -7,6 +7,9 @@
 use super::VariableEffect::Drop;
 use super::{BuiltinPreset, RelativeTo, exclude, group, variables};
 
+/// Templates and defaults, which people commit. `lint` goes by this list, too.
+pub(crate) const PUBLIC_ENV: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
+
 pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
     // A `.env` above a nested repository must not come into view because somebody planted
     // `sub/.git`.
@@ -209,7 +212,7 @@ pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
         group(
             "dotenv",
             "dotenv, README: variables of each environment",
-            &[exclude("**/.env"), exclude("**/.env.*").except(&[".env.example", ".env.sample", ".env.template"])],
+            &[exclude("**/.env"), exclude("**/.env.*").except(&PUBLIC_ENV)],
         ),
         group(
             "editors",

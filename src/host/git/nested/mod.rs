@@ -6,7 +6,9 @@
 //! submodule. That git obeys the settings in the folder. The command may have written the index and
 //! those settings, so rules derived from them may only tighten.
 
-use std::collections::BTreeSet;
+mod hidden;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +20,17 @@ use super::{Repository, core_worktree, index, read_path, read_pointer};
 use crate::host::long_path::LONGEST;
 use crate::host::{FileKind, Host, Resolved};
 use crate::policy::path::AbsPath;
+use crate::sys::ablate::{self, Mitigation};
+
+pub(crate) use hidden::HiddenFiles;
+
+/// Git directories that are protected one by one: in a folder that holds them, and of all
+/// repositories that indexes name. Each takes some milliseconds of a start and some descriptors,
+/// and a command can make any number.
+pub(crate) const MOST_PROTECTED: usize = 500;
+
+/// Submodules that all indexes together may name. A look at one takes some microseconds.
+const MOST_NAMED: usize = 100_000;
 
 /// The form of the `.git` in the folder of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +100,13 @@ pub struct NestedRepositories {
     /// Sorted by folder.
     pub found: Vec<Nested>,
     pub unclear: BTreeSet<UnclearIndex>,
-    /// Files whose changes git does not show. Of each index, the first 10,000.
-    pub hidden: BTreeSet<AbsPath>,
+    /// Git directories whose indexes name too many submodules to look at. These count as unclear.
+    pub overfull: BTreeSet<AbsPath>,
+    /// Folders in the project's git directory that hold too many git directories to protect one by
+    /// one, and the number of those. The folder is protected as a whole.
+    pub crowded: BTreeMap<AbsPath, usize>,
+    /// Files whose changes git does not show.
+    pub hidden: HiddenFiles,
     /// The git directories of other worktrees and of submodules below the project's git directory,
     /// wherever their work trees are. Sorted.
     pub kept_within: Vec<AbsPath>,
@@ -97,21 +115,20 @@ pub struct NestedRepositories {
 /// Finds the repositories in the project besides its own `repository`. Without that, those in the
 /// folders of `root` count.
 pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository>) -> NestedRepositories {
-    let mut search = NestedSearch::new(host);
-    match repository {
-        Some(repository) => {
-            search.index(repository.clone());
-            search.worktrees(root, repository);
-            search.modules(&repository.common_dir.child("modules"));
-            search.modules(&repository.git_dir.child("modules"));
-        }
-        None => search.folders(root),
-    }
-    let mut all = search.all;
-    all.found.sort_by(|a, b| a.folder.cmp(&b.folder));
-    all.kept_within.sort();
-    all.kept_within.dedup();
-    all
+    NestedSearch::new(host).whole(root, repository)
+}
+
+/// Finds them again after a run at whose start they were `before`. Folders that were not crowded
+/// then are searched to their end: the command could write there.
+pub(crate) fn nested_again(
+    host: &Host,
+    root: &AbsPath,
+    repository: Option<&Repository>,
+    before: &NestedRepositories,
+) -> NestedRepositories {
+    let mut search = NestedSearch { before: Some(before), ..NestedSearch::new(host) };
+    search.all.hidden = before.hidden.to_compare();
+    search.whole(root, repository)
 }
 
 /// Finds the repositories that the indexes of the other work trees of `repository` name, wherever
@@ -120,14 +137,13 @@ pub(crate) fn nested(host: &Host, root: &AbsPath, repository: Option<&Repository
 /// work tree is, so each place in `before` counts as well.
 pub(crate) fn elsewhere(host: &Host, repository: &Repository, before: &[WorkTree]) -> NestedRepositories {
     let mut search = NestedSearch::new(host);
-    let mut all = work_trees(host, repository);
-    all.extend(before.iter().filter(|known| !all.contains(known)).cloned().collect::<Vec<_>>());
+    let all: BTreeSet<WorkTree> = work_trees(host, repository).into_iter().chain(before.iter().cloned()).collect();
     for WorkTree { git_dir, folder } in all.into_iter().filter(|tree| tree.git_dir != repository.git_dir) {
         match folder {
             Some(work_tree) => search.index(Repository { work_tree, git_dir, ..repository.clone() }),
             // git finds it from the work tree, and needs no list.
             None => {
-                let indexed = index::submodules(host, &git_dir, &repository.common_dir).ok().flatten();
+                let indexed = index::submodules(host, &git_dir, &repository.common_dir, &mut |_| {}).ok().flatten();
                 if indexed.is_none_or(|indexed| !indexed.names.is_empty() || !indexed.folders.is_empty()) {
                     search.unclear(&git_dir, None);
                 }
@@ -138,7 +154,7 @@ pub(crate) fn elsewhere(host: &Host, repository: &Repository, before: &[WorkTree
 }
 
 /// A work tree of the project's repository.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorkTree {
     git_dir: AbsPath,
     /// `None` if git's list does not say where it is.
@@ -182,15 +198,65 @@ fn worktrees(host: &Host, common_dir: &AbsPath) -> Vec<WorkTree> {
     git_dirs.map(|git_dir| WorkTree { folder: folder_of(&git_dir), git_dir }).collect()
 }
 
+/// Git directories below one folder of the project's git directory.
+#[derive(Default)]
+struct Kept {
+    git_dirs: Vec<AbsPath>,
+    /// Number of folders that were seen on the way, git directories or not.
+    folders: usize,
+}
+
 struct NestedSearch<'a> {
     host: &'a Host,
+    /// The repositories at the start of the run that has ended.
+    before: Option<&'a NestedRepositories>,
     seen: BTreeSet<AbsPath>,
+    /// Number of submodules that indexes may still name.
+    names_left: usize,
     all: NestedRepositories,
 }
 
 impl<'a> NestedSearch<'a> {
     fn new(host: &'a Host) -> Self {
-        Self { host, seen: BTreeSet::new(), all: NestedRepositories::default() }
+        let (seen, all) = Default::default();
+        Self { host, before: None, seen, names_left: MOST_NAMED, all }
+    }
+
+    fn whole(mut self, root: &AbsPath, repository: Option<&Repository>) -> NestedRepositories {
+        match repository {
+            Some(repository) => {
+                self.index(repository.clone());
+                self.worktrees(root, repository);
+                let own: BTreeSet<_> = [&repository.common_dir, &repository.git_dir].into();
+                for folder in own.into_iter().map(|git_dir| git_dir.child("modules")) {
+                    let mut kept = Kept::default();
+                    self.modules(&folder, self.most_in(&folder), &mut kept);
+                    self.keep(folder, kept);
+                }
+            }
+            None => self.folders(root),
+        }
+        self.all.found.sort_by(|a, b| a.folder.cmp(&b.folder));
+        self.all.kept_within.sort();
+        self.all
+    }
+
+    /// Number of git directories in `folder` that are protected one by one.
+    fn most_in(&self, folder: &AbsPath) -> usize {
+        let is_bounded = match self.before {
+            None => !ablate::is_off(Mitigation::CrowdedFolders),
+            Some(before) => before.crowded.contains_key(folder),
+        };
+        if is_bounded { MOST_PROTECTED } else { usize::MAX }
+    }
+
+    /// Adds the git directories that `folder` holds, or the folder itself if they are too many.
+    fn keep(&mut self, folder: AbsPath, kept: Kept) {
+        if kept.folders > self.most_in(&folder) {
+            self.all.crowded.insert(folder, kept.folders);
+        } else {
+            self.all.kept_within.extend(kept.git_dirs);
+        }
     }
 
     /// Adds the repositories that the index of `repository` names, and those that their indexes
@@ -198,12 +264,17 @@ impl<'a> NestedSearch<'a> {
     fn index(&mut self, repository: Repository) {
         let mut waiting = vec![repository];
         while let Some(Repository { work_tree, git_dir, common_dir, .. }) = waiting.pop() {
-            let Ok(Some(indexed)) = index::submodules(self.host, &git_dir, &common_dir) else {
+            let mut on_hidden = |name: &[u8]| self.all.hidden.add(&work_tree, name);
+            let Ok(Some(indexed)) = index::submodules(self.host, &git_dir, &common_dir, &mut on_hidden) else {
                 self.unclear(&git_dir, None);
                 continue;
             };
-            let path = |name: &Vec<u8>| work_tree.join(OsStr::from_bytes(name));
-            self.all.hidden.extend(indexed.hidden.iter().map(path));
+            let named = indexed.names.len() + indexed.folders.len();
+            let Some(left) = self.names_left.checked_sub(named) else {
+                self.all.overfull.insert(git_dir);
+                continue;
+            };
+            self.names_left = left;
             // As soon as the folder of a sparse entry exists, git puts its content into the index
             // again, submodules included.
             for folder in indexed.folders {
@@ -263,12 +334,16 @@ impl<'a> NestedSearch<'a> {
     fn worktrees(&mut self, root: &AbsPath, project: &Repository) {
         let Repository { git_dir: own, common_dir, .. } = project;
         let folder = common_dir.child("worktrees");
-        let kept = self.host.read_dir(&folder).unwrap_or_default().into_iter();
-        let kept = kept.filter(|entry| entry.kind == FileKind::Directory).map(|entry| folder.child(&entry.name));
-        for git_dir in kept.filter(|git_dir| git_dir != own) {
-            self.modules(&git_dir.child("modules"));
-            self.all.kept_within.push(git_dir);
+        let most = self.most_in(&folder);
+        let listed = self.host.read_dir(&folder).unwrap_or_default().into_iter();
+        let listed = listed.filter(|entry| entry.kind == FileKind::Directory).map(|entry| folder.child(&entry.name));
+        let mut kept = Kept::default();
+        kept.git_dirs.extend(listed.filter(|git_dir| git_dir != own));
+        kept.folders = kept.git_dirs.len();
+        for git_dir in kept.git_dirs.clone() {
+            self.modules(&git_dir.child("modules"), most, &mut kept);
         }
+        self.keep(folder, kept);
         for WorkTree { git_dir, folder } in worktrees(self.host, common_dir) {
             let Some(folder) = folder.filter(|folder| git_dir != *own && folder.is_below(root)) else { continue };
             let leads_back = |nested: &Nested| nested.git_dir == git_dir && nested.form == DotGit::Pointer;
@@ -279,18 +354,22 @@ impl<'a> NestedSearch<'a> {
         }
     }
 
-    /// Adds the git directories of submodules below `folder`. The name of a submodule may have
-    /// slashes.
-    fn modules(&mut self, folder: &AbsPath) {
+    /// Adds the git directories of submodules below `folder`, and stops at more than `most`
+    /// folders. The name of a submodule may have slashes.
+    fn modules(&self, folder: &AbsPath, most: usize, kept: &mut Kept) {
         let mut waiting = vec![folder.clone()];
-        while let Some(folder) = waiting.pop() {
+        while kept.folders <= most
+            && let Some(folder) = waiting.pop()
+        {
             let entries = self.host.read_dir(&folder).unwrap_or_default();
             if entries.iter().any(|entry| entry.name == "HEAD") {
                 waiting.push(folder.child("modules"));
-                self.all.kept_within.push(folder);
+                kept.git_dirs.push(folder);
             } else {
                 let folders = entries.iter().filter(|entry| entry.kind == FileKind::Directory);
+                let before = waiting.len();
                 waiting.extend(folders.map(|entry| folder.child(&entry.name)));
+                kept.folders += waiting.len() - before;
             }
         }
     }
