@@ -114,6 +114,7 @@ impl<'p> VisibleMounts<'p> {
             Mount::Bind { kind: BindKind::ReadOnly, .. }
             | Mount::OwnBinary { .. }
             | Mount::GuardPlan
+            | Mount::Readme
             | Mount::Symlink { .. } => EffectiveAccess::Ro,
             Mount::Bind { .. } | Mount::SecondMount { .. } | Mount::PrivateCopies { .. } => EffectiveAccess::Rw,
             Mount::MaskFile { .. } | Mount::MaskSource => EffectiveAccess::Exclude,

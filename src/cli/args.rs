@@ -149,7 +149,7 @@ pub(super) struct PolicyArgs {
     pub rules: RuleArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct FileArgs {
     /// Use FILE instead of the project's `.agent-sandbox.toml`
     #[arg(short, long, value_name = "FILE", conflicts_with = "no_project_config")]
@@ -159,7 +159,7 @@ pub(super) struct FileArgs {
     pub no_project_config: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(super) struct RuleArgs {
     /// Make PATH (or what the pattern matches) read-only; repeatable
     #[arg(long, value_name = "PATH")]
@@ -204,6 +204,11 @@ pub(super) enum MessageFormat {
 }
 
 impl Options {
+    /// Whether a flag changes the policy.
+    pub(super) fn has_rules(&self) -> bool {
+        self.policy.file != FileArgs::default() || self.policy.rules != RuleArgs::default()
+    }
+
     pub(super) fn request(&self) -> Request {
         let PolicyArgs { file, rules } = &self.policy;
         Request {

@@ -13,10 +13,12 @@ use crate::audit::rule_json::RuleJson;
 use crate::cli::print::{display_args, display_link, display_step};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed};
 use crate::host::Host;
+use crate::launch::is_inside;
 use crate::policy::{Exactness, escape_for_display};
 
 use super::answer::{Answered, CliError};
 use super::args::{MountArgs, Options, PolicyArgs};
+use super::explain_inside;
 use super::output::Output;
 use super::style::Paint;
 
@@ -26,7 +28,8 @@ use super::style::Paint;
 /// not exist: then it is said what would govern it, and whether the command can make it. Flags of a
 /// policy (`--rw`, `--preset`, …) count as in a run, before the subcommand or behind it. With
 /// `--env`, say whether the command gets a variable, and why; values are not shown. Nothing is
-/// started, and nothing on the host is changed.
+/// started, and nothing on the host is changed. Inside a sandbox, the answer is about the policy in
+/// force.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
@@ -57,6 +60,14 @@ Exit codes: 0 whatever the access is; 125 where a PATH cannot be looked at, or t
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
+    if is_inside(host) {
+        if arguments.json || options.has_rules() {
+            let message = "inside a sandbox, `explain` answers for the policy in force, as text";
+            let help = "ask outside about other rules, and for JSON";
+            return Err(Diagnostic::new(Code::AlreadyInside, message).help(help).into());
+        }
+        return explain_inside::run(host, &session.cwd, &arguments.paths, &arguments.env, output);
+    }
     let compiled = super::compile(host, options, output)?;
     let mut diagnostics = Diagnostics::default();
     let explainer = Explainer::new(host, &compiled);

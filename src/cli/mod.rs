@@ -8,6 +8,7 @@ mod debug;
 mod diff;
 mod doctor;
 mod explain;
+mod explain_inside;
 mod init;
 mod lint;
 mod man;

@@ -11,6 +11,7 @@ pub mod plan;
 pub mod policy;
 pub mod presets;
 pub mod protection;
+pub mod readme;
 pub mod request;
 pub mod resolve;
 

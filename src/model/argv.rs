@@ -1,6 +1,6 @@
 //! The grammar of bwrap's command line: arguments to operations in order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -73,6 +73,8 @@ pub(super) struct Invocation {
     pub operations: Vec<(AbsPath, BwrapOperation)>,
     pub unshared: BTreeSet<Namespace>,
     pub cwd: Option<AbsPath>,
+    /// By `--setenv`.
+    pub variables: BTreeMap<OsString, OsString>,
     pub command: Vec<OsString>,
 }
 
@@ -150,6 +152,10 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
             // In order with the others: a later `--unshare-all` takes it back.
             "--share-net" => _ = read.unshared.remove(&Namespace::Net),
             "--chdir" => read.cwd = Some(self.path(flag)?),
+            "--setenv" => {
+                let name = self.value(flag)?.to_owned();
+                read.variables.insert(name, self.value(flag)?.to_owned());
+            }
             "--die-with-parent" => {}
             "--disable-userns" => self.needs_user_namespace = Some(flag),
             "--cap-drop" => _ = self.value(flag)?,

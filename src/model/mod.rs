@@ -32,6 +32,7 @@ pub struct Model {
     unshared: BTreeSet<Namespace>,
     /// The working directory of the command. Without `--chdir` it depends on where bwrap starts.
     pub cwd: Option<AbsPath>,
+    variables: BTreeMap<OsString, OsString>,
     pub command: Vec<OsString>,
 }
 
@@ -109,7 +110,7 @@ impl Model {
         files: &ModelFiles,
         exists: impl Fn(&AbsPath) -> bool,
     ) -> Result<Model, ModelError> {
-        let argv::Invocation { operations, unshared, cwd, mut command } = argv::read(argv)?;
+        let argv::Invocation { operations, unshared, cwd, variables, mut command } = argv::read(argv)?;
         let mut mounts = MountTree::at_start();
         for (dest, operation) in operations {
             mounts.apply(&dest, operation, files, &exists)?;
@@ -121,7 +122,7 @@ impl Model {
             }
             command = called.to_vec();
         }
-        Ok(Model { mounts, unshared, cwd, command })
+        Ok(Model { mounts, unshared, cwd, variables, command })
     }
 
     /// The state of `path`, which holds no symlink of the host, for a process inside.
@@ -148,7 +149,7 @@ impl Model {
     /// `--chdir` the model keeps the value of `outer`.
     pub fn environment(&self, outer: impl IntoIterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
         let own = self.cwd.iter().map(|cwd| ("PWD".into(), cwd.as_os_str().into()));
-        outer.into_iter().chain(own).collect()
+        outer.into_iter().chain(self.variables.clone()).chain(own).collect()
     }
 }
 

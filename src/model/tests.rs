@@ -34,7 +34,8 @@ fn host(source: &str, writable: bool) -> ModelView {
 #[test]
 fn a_flag_that_is_not_understood_is_an_error() {
     let unknown = |flag| format!("`{flag}` is not a bwrap flag that the model knows");
-    for flag in ["--overlay-src", "--setenv", "--unshare-net", "--bind-data", "--file", "--args", "--chmod", "/", "-v"]
+    for flag in
+        ["--overlay-src", "--unsetenv", "--unshare-net", "--bind-data", "--file", "--args", "--chmod", "/", "-v"]
     {
         assert_eq!(error(&format!("--ro-bind / / {flag} 3 /x")), unknown(flag));
     }
@@ -119,6 +120,7 @@ fn the_environment_names_the_working_directory() {
     };
     assert_eq!(inner(""), ["A=1", "PWD=/x"]);
     assert_eq!(inner("--chdir /y"), ["A=1", "PWD=/y"]);
+    assert_eq!(inner("--setenv A 2 --setenv B 3"), ["A=2", "B=3", "PWD=/x"]);
 }
 
 #[test]

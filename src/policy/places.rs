@@ -10,6 +10,8 @@ pub const TMP: &str = "/tmp";
 pub const OURS: &str = "/run/agent-sandbox";
 /// Present in every sandbox (SPEC B9).
 pub const MARKER: &str = "/run/agent-sandbox/inside";
+/// Tells the command where it is, and which rules govern it (SPEC B16).
+pub const README: &str = "/run/agent-sandbox/README";
 /// Our own executable, which is the guard.
 pub const GUARD: &str = "/run/agent-sandbox/guard";
 pub const PLAN: &str = "/run/agent-sandbox/plan";

@@ -106,8 +106,10 @@ fn the_default_form_is_one_bwrap_command_with_an_operation_on_each_line() {
     let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(lines[0], "/usr/bin/bwrap \\");
     assert!(lines[1].starts_with("  --die-with-parent --unshare-all --share-net --ro-bind / / "), "{}", lines[1]);
-    let end = format!("  --remount-ro /run --chdir {} \\", place.project().display());
-    assert_eq!(lines[lines.len() - 2], end);
+    // Short operations of the sandbox itself share a line.
+    let before_last = lines[lines.len() - 4..lines.len() - 1].join("\n").replace(" \\\n ", "");
+    let end = format!(" --remount-ro /run --setenv AGENT_SANDBOX 1 --chdir {} \\", place.project().display());
+    assert!(before_last.ends_with(&end), "{before_last}");
     let last = lines[lines.len() - 1];
     assert!(last.starts_with("  -- /run/agent-sandbox/guard __guard ") && last.ends_with(" -- npm test"), "{last}");
     let words = shell_words::split(&without_comments(&printed)).unwrap();
@@ -291,8 +293,8 @@ fn printing_needs_no_command_and_writes_contents_alone() {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };
     assert_eq!(names(&state), ["mounts"]);
-    // The plan, and the empty file that stands for `.netrc`. A service of the machine may add the mask.
-    assert_eq!(names(&state.join("mounts")).iter().filter(|name| name.len() == 64).count(), 2);
+    // The plan, the README, and the empty file that stands for `.netrc`. A service of the machine may add the mask.
+    assert_eq!(names(&state.join("mounts")).iter().filter(|name| name.len() == 64).count(), 3);
     assert_eq!(run(&place, ["true"]).code, Some(0));
     assert!(made.is_dir());
 }
@@ -316,7 +318,7 @@ fn without_a_state_folder_contents_are_file_descriptors() {
         crate::Ran::of(&command.args(args).output().unwrap())
     };
     let printed = with(&["--print-args", "--", "true"]).out;
-    assert!(printed.contains("--ro-bind-data 5 /run/agent-sandbox/plan"), "{printed}");
+    assert!(printed.contains("--ro-bind-data 6 /run/agent-sandbox/plan"), "{printed}");
     assert!(printed.contains("# redirect these file descriptors"), "{printed}");
     let ran = with(&["--", "sh", "-c", "cat secret 2>/dev/null || echo hidden"]);
     assert_eq!((ran.out.as_str(), ran.code), ("hidden\n", Some(0)), "{}", ran.err);

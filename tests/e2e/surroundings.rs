@@ -8,6 +8,7 @@ use crate::sandbox::{failed, policy, python, run, sandbox, shell, shell_with, su
 use crate::support::{Place, binary, stdout};
 
 everywhere!(
+    the_command_finds_out_which_rules_govern_it,
     tmp_is_private,
     tmp_is_the_hosts_on_request,
     run_is_private_and_has_a_runtime_directory,
@@ -101,6 +102,37 @@ fn a_missing_directory_is_created_on_request(place: &Place) {
     assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "inside\n");
     assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(!place.home().join("never").exists());
+}
+
+/// The guard is agent-sandbox, so that the answer is there without a program on PATH.
+fn the_command_finds_out_which_rules_govern_it(place: &Place) {
+    place.write("home/.ssh/id_ed25519", "secret");
+    place.write("home/code/project/kept", "");
+    let script = "echo $AGENT_SANDBOX; cat /run/agent-sandbox/README; \
+        /run/agent-sandbox/guard explain new kept ~/.ssh/id_ed25519 /tmp/x / --env GITHUB_TOKEN";
+    let mut command = sandbox(place);
+    command.env("GITHUB_TOKEN", "secret").args(["--ro", "kept", "--network=false", "--", "sh", "-c", script]);
+    let said = succeeded(command.output().unwrap());
+    assert!(said.starts_with("1\nThis is a sandbox that agent-sandbox made."), "{said}");
+    let (project, home) = (place.project(), place.home());
+    for expected in [
+        "Network: off\nVariables that were not passed: GITHUB_TOKEN\n".to_owned(),
+        format!("hidden\t{}/.ssh\t@secrets\n", home.display()),
+        format!("new: writable (can be read and changed)\n  path    {}/new\n", project.display()),
+        format!(
+            "kept: read-only (can be read)\n  path    {0}/kept\n  rule    {0}/kept  [--ro kept]\n",
+            project.display()
+        ),
+        format!(": hidden (can be neither read nor changed)\n  path    {}/.ssh/id_ed25519\n", home.display()),
+        "/tmp/x: own (the sandbox's own: nothing of the host is in it)\n".to_owned(),
+        "/: read-only (can be read)\n".to_owned(),
+        "GITHUB_TOKEN: not passed (the caller has it)\n".to_owned(),
+    ] {
+        assert!(said.contains(&expected), "{expected}\nin\n{said}");
+    }
+    assert!(!said.contains("secret\n"), "{said}");
+    let refused = run(place, &["--", "/run/agent-sandbox/guard", "--rw", "x", "explain", "x"]);
+    failed(&refused, 125, "error[already-inside]");
 }
 
 /// `/dev/full` is everywhere, but also in every sandbox; some machines have one that is not.

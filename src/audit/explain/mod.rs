@@ -128,7 +128,7 @@ impl<'a> Explainer<'a> {
         let split = plan.split(compiled.guard);
         let guard = lower::guard(compiled, &split, launch::kernel());
         let files = MountFiles::In(compiled.layers.mount_files());
-        let by_bwrap = lower::mounts(&split, guard.as_ref(), &files).into_iter();
+        let by_bwrap = lower::mounts(compiled, &split, guard.as_ref(), &files).into_iter();
         let by_bwrap = by_bwrap
             .map(|(planned, operation)| (planned, MountStep::Bwrap(operation.words.into_iter().map(Word).collect())));
         let by_guard = split.guard.into_iter();

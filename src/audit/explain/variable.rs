@@ -54,7 +54,9 @@ pub struct NamedByPreset {
 /// Explains the variable `name` for this session.
 pub fn variable(session: &Session, compiled: &Compiled, name: &OsStr) -> VariableExplanation {
     let of = |environment: &Environment| environment.outcomes.get(name).cloned();
-    let outcome = of(&compiled.environment).or_else(|| of(&with_variable(session, compiled, name)));
+    let mark = VariableOutcome { fate: Fate::Set, because: Origin::BuiltIn("tells programs that they are inside") };
+    let mark = (name == environment::MARK).then_some(mark);
+    let outcome = mark.or_else(|| of(&compiled.environment)).or_else(|| of(&with_variable(session, compiled, name)));
     let inherit = &compiled.policy.inherit;
     let outcome = outcome.unwrap_or(VariableOutcome { fate: Fate::Dropped, because: inherit.origin.clone() });
     let fate = match outcome.fate {

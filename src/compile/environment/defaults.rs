@@ -125,6 +125,7 @@ pub(super) const RESERVED: &[Reserved] = &[
         why: "acts on bwrap as well, before there is a sandbox",
         help: "give it to the command alone: `agent-sandbox -- env NAME=VALUE COMMAND`",
     },
+    Reserved { names: &[super::MARK], why: "tells programs that they are inside", help: "take it out; it is always 1" },
     Reserved {
         names: &["PWD"],
         why: "is what bwrap makes it, the working directory",

@@ -27,6 +27,9 @@ use crate::sys::ablate::{self, Mitigation};
 
 use defaults::When;
 
+/// bwrap sets it to 1, which tells programs that they are inside (SPEC B16).
+pub const MARK: &str = "AGENT_SANDBOX";
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The environment of the command.

@@ -5,12 +5,13 @@ mod limit;
 use std::ffi::{OsStr, OsString};
 
 use crate::compile::Compiled;
-use crate::compile::environment::Environment;
+use crate::compile::environment::{Environment, MARK};
 use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
 use crate::compile::placeholder::Placeholder;
 use crate::compile::plan::{
     BindKind, Mount, OnMissingSource, PlannedLink, PlannedMount, Purpose, RedundantRule, Split,
 };
+use crate::compile::readme;
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::Diagnostics;
 use crate::policy::{AbsPath, Origin, places, sha256};
@@ -163,7 +164,7 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
     let plan = &compiled.plan;
     let split = plan.split(compiled.guard);
     let guard = guard(compiled, &split, machine.kernel);
-    let mut spelling = Spelling::new(&machine.mount_files, guard.as_ref());
+    let mut spelling = Spelling::new(compiled, &machine.mount_files, guard.as_ref());
     let mut operations = namespaces(compiled);
     operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
@@ -171,6 +172,7 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
         operations.extend(instead_of_guard(compiled, machine, &mut data));
     }
     let cwd = compiled.layers.project.cwd.as_os_str();
+    operations.push(always(["--setenv", MARK, "1"], "tells programs that they are inside"));
     operations.push(always([OsStr::new("--chdir"), cwd], "working directory"));
     let plain = guard.is_none();
     let argv = Argv {
@@ -216,8 +218,13 @@ pub fn guard(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<Guard
 }
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
-pub fn mounts<'p>(split: &Split<'p>, guard: Option<&Guard>, files: &MountFiles) -> Vec<(&'p PlannedMount, Operation)> {
-    Spelling::new(files, guard).operations(&split.bwrap)
+pub fn mounts<'p>(
+    compiled: &Compiled,
+    split: &Split<'p>,
+    guard: Option<&Guard>,
+    files: &MountFiles,
+) -> Vec<(&'p PlannedMount, Operation)> {
+    Spelling::new(compiled, files, guard).operations(&split.bwrap)
 }
 
 /// The operations before the first mount.
@@ -279,6 +286,7 @@ fn always<const N: usize>(words: [&(impl AsRef<OsStr> + ?Sized); N], why: &'stat
 
 /// Writes mounts as arguments, and collects the contents that they need.
 struct Spelling<'a> {
+    compiled: &'a Compiled,
     from: &'a MountFiles,
     guard: Option<&'a Guard>,
     files: Vec<MountFile>,
@@ -286,8 +294,8 @@ struct Spelling<'a> {
 }
 
 impl<'a> Spelling<'a> {
-    fn new(from: &'a MountFiles, guard: Option<&'a Guard>) -> Self {
-        Self { from, guard, files: Vec::new(), data: Vec::new() }
+    fn new(compiled: &'a Compiled, from: &'a MountFiles, guard: Option<&'a Guard>) -> Self {
+        Self { compiled, from, guard, files: Vec::new(), data: Vec::new() }
     }
 
     /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
@@ -326,6 +334,10 @@ impl<'a> Spelling<'a> {
             Mount::Symlink { target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
             Mount::MaskFile { .. } | Mount::MaskSource => self.mask(path),
             Mount::DataFile { content } => self.content(path, content, &sha256(content)),
+            Mount::Readme => {
+                let text = readme::text(self.compiled);
+                self.content(path, text.as_bytes(), &sha256(&text))
+            }
             Mount::GuardPlan => {
                 let guard = self.guard.map(|guard| (guard.text.as_bytes(), guard.hash.as_str()));
                 let (text, hash) = guard.unwrap_or_default();

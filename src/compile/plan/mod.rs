@@ -36,6 +36,8 @@ pub enum Mount {
     OwnBinary {
         executable: AbsPath,
     },
+    /// Our text for the command. Its content follows from the whole policy, so `lower` fills it in.
+    Readme,
     /// The guard's plan. Its content follows from all other mounts, so `lower` fills it in.
     GuardPlan,
     /// The file that all masked files show, for the guard to compare with.
@@ -295,6 +297,7 @@ impl Planner<'_> {
         self.always_at(runtime, View::Fresh, Mount::Tmpfs { mode: 0o700 }, "own runtime directory");
         let marker = places::at(places::MARKER);
         self.always(marker, Mount::Directory { mode: 0o755 }, "tells the command that it is inside");
+        self.always(places::at(places::README), Mount::Readme, "tells the command which rules govern it");
         if let Some(executable) = base.guard {
             let binary = Mount::OwnBinary { executable: executable.clone() };
             self.always(places::at(places::GUARD), binary, "the guard: agent-sandbox itself");
