@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 
 use crate::compile::Compiled;
 use crate::compile::plan::{Mount, PlannedMount, Purpose, View};
-use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Identity, OpenDir};
 use crate::policy::{AbsPath, Access};
 use crate::sys::ablate::{self, Mitigation, Point};
@@ -27,7 +27,7 @@ use crate::sys::fd;
 use crate::sys::late_mounts::{Cover, Covered, Held};
 use crate::sys::namespaces::Namespaces;
 
-use super::aftermath::{Gap, covered_again};
+use super::aftermath::{Gap, during_run};
 
 /// The number of directories that are watched. The kernel limits the watches of a user, whose other
 /// programs need some, and a command can create any number of files that a pattern protects.
@@ -37,8 +37,13 @@ const MOST_DIRECTORIES: usize = 1024;
 pub(super) struct Restorer {
     inotify: OwnedFd,
     directories: Vec<WatchedDirectory>,
+    /// The positions of files that could not be covered yet.
+    pending: BTreeSet<Position>,
     gaps: BTreeMap<AbsPath, Gap>,
 }
+
+/// The numbers of a directory and of a file in it.
+type Position = (usize, usize);
 
 struct WatchedDirectory {
     /// The kernel's number for the directory, which two paths may share.
@@ -107,7 +112,7 @@ impl Restorer {
             }
         }
         hold_links(namespaces, &mut watched)?;
-        Ok((Self { inotify, directories: watched, gaps: BTreeMap::new() }, unwatched))
+        Ok((Self { inotify, directories: watched, pending: BTreeSet::new(), gaps: BTreeMap::new() }, unwatched))
     }
 
     /// Readable when an entry appeared in a watched directory.
@@ -115,27 +120,33 @@ impl Restorer {
         self.inotify.as_fd()
     }
 
-    /// Covers the files that were replaced. Returns a warning about those that were not replaced
-    /// before.
-    pub(super) fn cover_again(&mut self, root: &AbsPath, namespaces: &Namespaces) -> Option<Diagnostic> {
-        let appeared = self.appeared();
-        let mut first = Vec::new();
-        for (directory, file) in appeared {
+    /// A file could not be covered: the caller tries again a little later.
+    pub(super) fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Covers the files that were replaced. Returns warnings, once for each file and outcome.
+    pub(super) fn cover_again(&mut self, root: &AbsPath, namespaces: &Namespaces) -> Diagnostics {
+        let mut news = BTreeSet::new();
+        for position in self.appeared().into_iter().chain(std::mem::take(&mut self.pending)) {
             ablate::pause(Point::CoverAgain);
-            let WatchedDirectory { inside, files, .. } = &mut self.directories[directory];
-            let file = &mut files[file];
+            let WatchedDirectory { inside, files, .. } = &mut self.directories[position.0];
+            let file = &mut files[position.1];
             let Some(gap) = file.cover(inside.as_fd(), namespaces) else { continue };
-            if self.gaps.insert(file.path.clone(), gap).is_none() {
-                first.push(file.path.clone());
+            if matches!(gap, Gap::Open(_)) {
+                self.pending.insert(position);
+            }
+            if self.gaps.get(&file.path) != Some(&gap) {
+                self.gaps.insert(file.path.clone(), gap);
+                news.insert(file.path.clone());
             }
         }
-        let of_first = self.gaps.iter().filter(|(path, _)| first.contains(path));
-        (!first.is_empty()).then(|| covered_again(root, of_first))
+        during_run(root, self.gaps.iter().filter(|(path, _)| news.contains(*path)))
     }
 
     /// The positions of the files under whose names an entry appeared. Reads as many events as one
     /// buffer holds, because a command can cause them without end.
-    fn appeared(&self) -> BTreeSet<(usize, usize)> {
+    fn appeared(&self) -> BTreeSet<Position> {
         let mut buffer = [MaybeUninit::uninit(); 1 << 14];
         let mut events = inotify::Reader::new(&self.inotify, &mut buffer);
         let mut appeared = BTreeSet::new();

@@ -386,12 +386,17 @@ impl<'a> RunHooks<'a> {
         self.restorer.as_ref().map(Restorer::descriptor)
     }
 
+    /// Whether a file could not be covered, so that the supervisor must try again.
+    pub(super) fn must_cover_again(&self) -> bool {
+        self.restorer.as_ref().is_some_and(Restorer::is_pending)
+    }
+
     /// Covers files again that the host has replaced.
     pub(super) fn cover_again(&mut self, namespaces: &Namespaces) {
-        let root = &self.compiled.layers.project.root;
-        let warning = self.restorer.as_mut().and_then(|restorer| restorer.cover_again(root, namespaces));
-        if let Some(warning) = warning {
-            self.front.warn_during_run(&Diagnostics::from_iter([warning]));
+        let Some(restorer) = &mut self.restorer else { return };
+        let warnings = restorer.cover_again(&self.compiled.layers.project.root, namespaces);
+        if !warnings.is_empty() {
+            self.front.warn_during_run(&warnings);
         }
     }
 

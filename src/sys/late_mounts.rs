@@ -169,7 +169,8 @@ fn mask() -> io::Result<OwnedFd> {
     let masked = open_path(places::MASKED, OFlags::NOFOLLOW);
     let source = match masked.and_then(|masked| Ok((kind(&masked)?, masked))) {
         Ok((FileType::Socket, masked)) => masked,
-        _ => open_path(c"/dev/null", OFlags::NOFOLLOW)?,
+        // A caller takes ENOENT for a file that is gone.
+        _ => open_path(c"/dev/null", OFlags::NOFOLLOW).map_err(|_| Errno::NODEV)?,
     };
     if !matches!(kind(&source)?, FileType::Socket | FileType::CharacterDevice) {
         return Err(Errno::INVAL.into());

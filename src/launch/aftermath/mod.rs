@@ -34,7 +34,7 @@ use crate::trust;
 use keys::KeyWatch;
 use nested::NestedWatch;
 pub use replaced::Gap;
-pub(super) use replaced::covered_again;
+pub(super) use replaced::during_run;
 use repository::RepositoryWatch;
 
 /// The state of the host before the run, to compare with it afterwards.

@@ -1,4 +1,4 @@
-//! Reports files that the host replaced during the run (SPEC R4, K4).
+//! Reports files that the host replaced during the run (SPEC R4, Y4).
 
 use rustix::io::Errno;
 
@@ -22,11 +22,9 @@ pub enum Gap {
     Open(String),
 }
 
+/// Reports all of them: those that the supervisor covered again, and those that nobody watched.
 pub(super) fn report(watch: &RunWatch, host: &Host, said: &mut Diagnostics) {
-    let (open, covered): (Vec<_>, Vec<_>) = watch.gaps.iter().partition(|(_, gap)| matches!(gap, Gap::Open(_)));
-    if !covered.is_empty() {
-        said.push(covered_again(&watch.root, covered.into_iter()));
-    }
+    let (mut open, covered) = split(watch.gaps.iter());
     let mut parent = LastParent::default();
     let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
         let found = parent.statx(&host.real(path), FileBirth::WANTED);
@@ -38,43 +36,58 @@ pub(super) fn report(watch: &RunWatch, host: &Host, said: &mut Diagnostics) {
         }
     };
     let unwatched = watch.covered.iter().filter(|(path, _)| !watch.gaps.contains_key(path));
-    let unwatched = unwatched.filter(|covered| is_another(covered)).map(|(path, _)| path);
-    let replaced: Vec<AbsPath> = open.into_iter().map(|(path, _)| path).chain(unwatched).cloned().collect();
-    if !replaced.is_empty() {
-        let verb = if replaced.len() == 1 { "was" } else { "were" };
-        let names = replaced.iter().map(|path| match watch.gaps.get(path) {
-            Some(Gap::Open(why)) => format!("`{}` ({why})", name_in(&watch.root, path)),
-            _ => format!("`{}`", name_in(&watch.root, path)),
-        });
-        let (subject, notes) = one_or_many(names.collect());
-        let message =
-            format!("{subject} {verb} replaced on the host during the run, and open to the command from then on");
-        let help = "a rule covers what is there at the start; in a folder that stays everything can be replaced, and the rule holds";
-        said.push(Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(replaced).help(help));
-    }
+    open.extend(unwatched.filter(|covered| is_another(covered)).map(|(path, _)| (path, "")));
+    said.extend(covered_again(&watch.root, &covered));
+    said.extend(left_open(&watch.root, &open));
 }
 
-/// The warning about files that are covered again.
-pub(in crate::launch) fn covered_again<'g>(
+/// The warnings about files that were replaced a moment ago.
+pub(in crate::launch) fn during_run<'g>(
     root: &AbsPath,
     gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>,
-) -> Diagnostic {
-    let (mut names, mut paths) = (Vec::new(), Vec::new());
+) -> Diagnostics {
+    let (open, covered) = split(gaps);
+    covered_again(root, &covered).into_iter().chain(left_open(root, &open)).collect()
+}
+
+/// Files with an addition to their names.
+type Named<'g> = Vec<(&'g AbsPath, &'g str)>;
+
+/// The files that are open, and those that are not.
+fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (Named<'g>, Named<'g>) {
+    let (mut open, mut covered) = (Vec::new(), Vec::new());
     for (path, gap) in gaps {
-        let name = name_in(root, path);
-        names.push(match gap {
-            Gap::Covered => format!("`{name}`"),
-            Gap::ReadOnly => format!("`{name}` (read-only now, not private)"),
-            Gap::Hidden => format!("`{name}` (hidden now, because it is no regular file)"),
-            Gap::Open(why) => format!("`{name}` (not covered: {why})"),
-        });
-        paths.push(path.clone());
+        match gap {
+            Gap::Covered => covered.push((path, "")),
+            Gap::ReadOnly => covered.push((path, "read-only now, not private")),
+            Gap::Hidden => covered.push((path, "hidden now, because it is no regular file")),
+            Gap::Open(why) => open.push((path, why.as_str())),
+        }
     }
-    let verb = if names.len() == 1 { "was" } else { "were" };
-    let (subject, notes) = one_or_many(names);
-    let message = format!(
-        "{subject} {verb} replaced on the host during the run, and open to the command until the supervisor covered it again"
-    );
-    let help = "if the content matters, take it for read; change such files while no sandbox runs";
-    Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(paths).help(help)
+    (open, covered)
+}
+
+fn covered_again(root: &AbsPath, files: &Named) -> Option<Diagnostic> {
+    let it = if files.len() == 1 { "it" } else { "each of them" };
+    let until = format!("until the supervisor covered {it} again");
+    let help = "the command may have read or changed it in between; change such files while no sandbox runs";
+    replaced(root, files, &until, help)
+}
+
+fn left_open(root: &AbsPath, files: &Named) -> Option<Diagnostic> {
+    let help = "a rule covers what is there at the start; in a folder that stays everything can be replaced, and the rule holds";
+    replaced(root, files, "from then on", help)
+}
+
+fn replaced(root: &AbsPath, files: &Named, when: &str, help: &str) -> Option<Diagnostic> {
+    let verb = if files.len() == 1 { "was" } else { "were" };
+    let names = files.iter().map(|(path, addition)| match name_in(root, path) {
+        name if addition.is_empty() => format!("`{name}`"),
+        name => format!("`{name}` ({addition})"),
+    });
+    let (subject, notes) = one_or_many(names.collect());
+    let message = format!("{subject} {verb} replaced on the host during the run, and open to the command {when}");
+    let paths = files.iter().map(|(path, _)| (*path).clone());
+    let diagnostic = Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(paths).help(help);
+    (!files.is_empty()).then_some(diagnostic)
 }

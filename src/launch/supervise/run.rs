@@ -2,8 +2,9 @@
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
@@ -62,12 +63,15 @@ pub(super) struct Run<'a> {
     terminals: Terminals,
 }
 
+/// The time after which the supervisor tries again to cover a file.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// The events that ended a wait.
 struct Events {
     bwrap_ended: bool,
     /// The guard has sent something.
     told: bool,
-    /// An entry appeared in a directory with protected files.
+    /// An entry appeared in a directory with protected files, or one of them is not covered yet.
     replaced: bool,
     /// The time is up.
     nothing: bool,
@@ -147,7 +151,7 @@ impl<'a> Run<'a> {
 
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
-            let Events { bwrap_ended, told, replaced, nothing } = self.wait(hooks.replacements())?;
+            let Events { bwrap_ended, told, replaced, nothing } = self.wait(hooks)?;
             // First, because the file is open to the command until then.
             if let Some(namespaces) = self.namespaces.as_ref().filter(|_| replaced && !bwrap_ended) {
                 hooks.cover_again(namespaces);
@@ -173,18 +177,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits for an event. `replacements` is readable when a protected file was replaced.
-    fn wait(&self, replacements: Option<BorrowedFd>) -> io::Result<Events> {
+    /// Waits for an event.
+    fn wait(&self, hooks: &RunHooks) -> io::Result<Events> {
         let (signals, bwrap) = (self.signals.descriptor(), self.bwrap.process.descriptor());
-        let descriptors = [Some(signals), Some(bwrap), self.socket.as_ref().map(AsFd::as_fd), replacements];
+        let descriptors = [Some(signals), Some(bwrap), self.socket.as_ref().map(AsFd::as_fd), hooks.replacements()];
         let mut waiting: Vec<PollFd> =
             descriptors.iter().flatten().map(|waited| PollFd::from_borrowed_fd(*waited, PollFlags::IN)).collect();
-        let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
+        let retry = hooks.must_cover_again().then_some(RETRY);
+        let interval = self.target().and(self.watch.interval).into_iter().chain(retry).min();
+        let timeout = interval.and_then(|interval| Timespec::try_from(interval).ok());
         let count = retry_on_intr(|| poll(&mut waiting, timeout.as_ref()))?;
         let mut ready = waiting.iter().map(|waited| !waited.revents().is_empty());
         let [_, bwrap_ended, told, replaced] =
             descriptors.map(|descriptor| descriptor.is_some() && ready.next() == Some(true));
-        Ok(Events { bwrap_ended, told, replaced, nothing: count == 0 })
+        Ok(Events { bwrap_ended, told, replaced: replaced || retry.is_some(), nothing: count == 0 })
     }
 
     /// The process that gets signals: the command, or bwrap if there is no guard.
