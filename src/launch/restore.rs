@@ -269,11 +269,11 @@ fn c_string(text: &OsStr) -> io::Result<CString> {
 
 fn not_watched((paths, error): Unwatched) -> Option<Diagnostic> {
     let error = error?;
-    let subject = match paths.as_slice() {
-        [path] => format!("`{path}` is"),
-        paths => format!("{} protected files are", paths.len()),
+    let message = match paths.as_slice() {
+        [path] => format!("`{path}` is not covered again if the host replaces it"),
+        paths => format!("{} protected files are not covered again if the host replaces them", paths.len()),
     };
-    let message = format!("{subject} not covered again if the host replaces them: {}", reason(&error));
+    let message = format!("{message}: {}", reason(&error));
     let help = match Errno::from_io_error(&error) {
         Some(Errno::NOSPC | Errno::MFILE) => {
             "raise `fs.inotify.max_user_watches` and `fs.inotify.max_user_instances` with `sudo sysctl`"
