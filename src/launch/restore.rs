@@ -83,7 +83,7 @@ impl Restorer {
         }
         let paths: Vec<AbsPath> =
             directories.iter().flat_map(|(_, files)| files).map(|file| file.path.clone()).collect();
-        let no_namespaces = || io::ErrorKind::Unsupported.into();
+        let no_namespaces = || io::Error::other("the supervisor may not enter the sandbox, as with a setuid bwrap");
         let watched = namespaces.ok_or_else(no_namespaces).and_then(|inside| Self::watch(host, directories, inside));
         match watched {
             Ok((restorer, unwatched)) => (Some(restorer), not_watched(unwatched)),
@@ -101,7 +101,7 @@ impl Restorer {
         let mut unwatched = Unwatched::default();
         let mut watched = Vec::new();
         for (path, files) in directories {
-            let inside = opened.next().unwrap_or_else(|| Err(Errno::NOSPC.into()));
+            let inside = opened.next().unwrap_or_else(|| Err(too_many()));
             match inside.and_then(|inside| Ok((watch_directory(host, &inotify, &path, &inside)?, inside))) {
                 Ok((Some(watch), inside)) => watched.push(WatchedDirectory { watch, inside, files }),
                 Ok((None, _)) => {}
@@ -267,11 +267,15 @@ fn c_string(text: &OsStr) -> io::Result<CString> {
     Ok(CString::new(text.as_bytes())?)
 }
 
+fn too_many() -> io::Error {
+    io::Error::other(format!("more than {MOST_DIRECTORIES} directories have such files"))
+}
+
 fn not_watched((paths, error): Unwatched) -> Option<Diagnostic> {
     let error = error?;
     let message = match paths.as_slice() {
         [path] => format!("`{path}` is not covered again if the host replaces it"),
-        paths => format!("{} protected files are not covered again if the host replaces them", paths.len()),
+        _ => "protected files are not covered again if the host replaces them".to_owned(),
     };
     let message = format!("{message}: {}", reason(&error));
     let help = match Errno::from_io_error(&error) {

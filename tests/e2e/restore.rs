@@ -28,6 +28,7 @@ for_both!(
     a_program_that_draws_on_the_terminal_is_not_disturbed,
     without_inotify_a_warning_says_so_and_the_report_names_the_file,
     without_a_supervisor_nothing_is_covered_again,
+    beyond_the_watched_directories_a_warning_says_so,
 );
 
 /// Turns a hang into a failure.
@@ -345,7 +346,7 @@ fn without_inotify_a_warning_says_so_and_the_report_names_the_file(place: &Place
     let limit = "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"";
     command.args(["--user", "--map-root-user", "sh", "-c", limit, "sh"]).arg(crate::support::binary());
     let watched = Watched::start_with(place, command.arg("--allow-root"), ".env", "hidden", 0);
-    let warning = "protected files are not covered again if the host replaces them: too many open files";
+    let warning = "warning[not-covered-again]: protected files are not covered again if the host replaces them";
     assert!(watched.said().contains(warning), "{}", watched.said());
     rename(place, ".env", "newer");
     let said = watched.end();
@@ -375,4 +376,23 @@ fn without_a_supervisor_nothing_is_covered_again(place: &Place) {
         let output = child.wait_with_output().unwrap();
         assert_eq!(stdout(&output), "newer", "{flag}: {}", stderr(&output));
     }
+}
+
+/// A command can create any number of such directories. Those near the root are watched all the same.
+fn beyond_the_watched_directories_a_warning_says_so(place: &Place) {
+    write(place, ".env", "original");
+    for number in 0..1030 {
+        let directory = place.project().join("deep").join(number.to_string());
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(".env"), "").unwrap();
+    }
+    policy(place, "exclude = ['**/.env']");
+    let mut watched = Watched::start(place, ".env", "hidden", 1);
+    let said = watched.said();
+    assert!(said.starts_with("warning[not-covered-again]: protected files"), "{said}");
+    assert!(said.contains("more than 1024 directories"), "{said}");
+    rename(place, ".env", "newer");
+    watched.replaced(0);
+    let said = watched.end();
+    assert!(said.contains(&format!("`.env` {COVERED}")), "{said}");
 }

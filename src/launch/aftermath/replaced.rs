@@ -86,6 +86,7 @@ fn replaced(root: &AbsPath, files: &Named, when: &str, help: &str) -> Option<Dia
         name => format!("`{name}` ({addition})"),
     });
     let (subject, notes) = one_or_many(names.collect());
+    let subject = if notes.is_empty() { subject } else { format!("these {subject}") };
     let message = format!("{subject} {verb} replaced on the host during the run, and open to the command {when}");
     let paths = files.iter().map(|(path, _)| (*path).clone());
     let diagnostic = Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(paths).help(help);
