@@ -102,6 +102,10 @@ impl Restorer {
         let mut watched = Vec::new();
         for (path, files) in directories {
             let inside = opened.next().unwrap_or_else(|| Err(too_many()));
+            // The command has fewer rights than the child that could not open the directory.
+            if inside.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
+                continue;
+            }
             match inside.and_then(|inside| Ok((watch_directory(host, &inotify, &path, &inside)?, inside))) {
                 Ok((Some(watch), inside)) => watched.push(WatchedDirectory { watch, inside, files }),
                 Ok((None, _)) => {}
@@ -181,7 +185,13 @@ impl ProtectedFile {
             Protection::Linked(Some(link)) => Cover::Mount(link.as_fd()),
             Protection::ReadOnly | Protection::Linked(None) => Cover::ReadOnly,
         };
-        match namespaces.cover(directory, &self.name, &cover) {
+        let attempt = || namespaces.cover(directory, &self.name, &cover);
+        let covered = match attempt() {
+            // The file was replaced once more after it was opened.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => attempt(),
+            covered => covered,
+        };
+        match covered {
             Ok(Covered::Before) => None,
             Ok(Covered::AsAsked(copy)) => {
                 let has_lost_link =

@@ -21,6 +21,7 @@ everywhere!(
 
 for_both!(
     a_file_that_reads_as_empty_is_hidden,
+    a_generated_file_is_read_only_again,
     a_secret_in_a_read_only_home_is_hidden_again,
     a_file_that_became_something_else_is_hidden,
     a_file_that_vim_moves_away_is_covered_again,
@@ -202,6 +203,16 @@ fn settings_of_git_are_private_again_after_each_of_fifty_changes(place: &Place) 
 fn settings_of_git_are_read_only_again_after_each_of_fifty_changes(place: &Place) {
     policy(place, "ro = ['.git/config']");
     fifty_settings(place, "read-only");
+}
+
+/// The list of covered files, which git inside reads in the place of the host's.
+fn a_generated_file_is_read_only_again(place: &Place) {
+    git(place, &["init", "-q"]);
+    write(place, ".env", "secret");
+    let mut watched = Watched::start(place, ".git/info/exclude", "read-only", 1);
+    rename(place, ".git/info/exclude", "*.log\n");
+    watched.replaced(0);
+    assert!(watched.end().contains(&format!("`.git/info/exclude` {COVERED}")));
 }
 
 /// A mask that shows an empty file is not made again: the file refuses to be opened.

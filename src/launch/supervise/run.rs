@@ -64,7 +64,7 @@ pub(super) struct Run<'a> {
 }
 
 /// The time after which the supervisor tries again to cover a file.
-const RETRY: Duration = Duration::from_millis(100);
+const RETRY: Duration = Duration::from_secs(1);
 
 /// The events that ended a wait.
 struct Events {
