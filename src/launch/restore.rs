@@ -12,6 +12,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::thread;
 
 use rustix::fs::{fstat, inotify};
 use rustix::io::Errno;
@@ -91,13 +92,11 @@ impl Restorer {
         }
     }
 
-    fn watch(host: &Host, directories: ByDirectory, namespaces: &Namespaces) -> io::Result<(Self, Unwatched)> {
+    fn watch(host: &Host, mut directories: ByDirectory, namespaces: &Namespaces) -> io::Result<(Self, Unwatched)> {
         let _ = fd::raise_file_limit();
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        let names = directories.iter().take(MOST_DIRECTORIES).map(|(path, _)| c_string(path.as_os_str()));
-        let names = names.collect::<io::Result<Vec<CString>>>()?;
-        let entries: Vec<Held> = names.iter().map(|name| Held::Directory(name)).collect();
-        let mut opened = namespaces.hold(&entries)?.into_iter();
+        let opened = hold(namespaces, &mut directories)?;
+        let mut opened = opened.into_iter();
         let mut unwatched = Unwatched::default();
         let mut watched = Vec::new();
         for (path, files) in directories {
@@ -115,7 +114,6 @@ impl Restorer {
                 }
             }
         }
-        hold_links(namespaces, &mut watched)?;
         Ok((Self { inotify, directories: watched, pending: BTreeSet::new(), gaps: BTreeMap::new() }, unwatched))
     }
 
@@ -171,9 +169,13 @@ impl Restorer {
         appeared
     }
 
-    /// The files that were replaced, and what became of them.
+    /// Ends the watch. Returns the files that were replaced, and what became of them.
     pub(super) fn into_gaps(self) -> BTreeMap<AbsPath, Gap> {
-        self.gaps
+        let Self { inotify, gaps, .. } = self;
+        // The kernel takes up to 15 ms to close an inotify (measured). The supervisor looks at the
+        // host meanwhile.
+        let _ = thread::Builder::new().spawn(move || drop(inotify));
+        gaps
     }
 }
 
@@ -260,17 +262,22 @@ fn watch_directory(host: &Host, inotify: &OwnedFd, path: &AbsPath, inside: &Owne
     }
 }
 
-/// Takes copies of the links to private copies, while the links are mounted.
-fn hold_links(namespaces: &Namespaces, directories: &mut [WatchedDirectory]) -> io::Result<()> {
-    let files = directories.iter_mut().flat_map(|directory| &mut directory.files);
+/// Opens the directories inside, as many as are watched, and takes copies of the links to private
+/// copies.
+fn hold(namespaces: &Namespaces, directories: &mut ByDirectory) -> io::Result<Vec<io::Result<OwnedFd>>> {
+    let paths = directories.iter().take(MOST_DIRECTORIES).map(|(path, _)| c_string(path.as_os_str()));
+    let paths = paths.collect::<io::Result<Vec<CString>>>()?;
+    let files = directories.iter_mut().flat_map(|(_, files)| files);
     let linked: Vec<&mut ProtectedFile> =
         files.filter(|file| matches!(file.protection, Protection::Linked(_))).collect();
-    let paths = linked.iter().map(|file| c_string(file.path.as_os_str())).collect::<io::Result<Vec<CString>>>()?;
-    let entries: Vec<Held> = paths.iter().map(|path| Held::MountedLink(path)).collect();
-    for (file, link) in linked.into_iter().zip(namespaces.hold(&entries)?) {
+    let links = linked.iter().map(|file| c_string(file.path.as_os_str())).collect::<io::Result<Vec<CString>>>()?;
+    let entries = paths.iter().map(|path| Held::Directory(path));
+    let entries: Vec<Held> = entries.chain(links.iter().map(|path| Held::MountedLink(path))).collect();
+    let mut opened = namespaces.hold(&entries)?;
+    for (file, link) in linked.into_iter().zip(opened.split_off(paths.len())) {
         file.protection = Protection::Linked(link.ok());
     }
-    Ok(())
+    Ok(opened)
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
