@@ -21,6 +21,7 @@ for_everybody!("restore":
     writing_into_a_pipe_that_the_user_put_in_place_of_the_file,
     reading_a_folder_that_the_user_put_in_place_of_the_file,
     reading_a_link_that_the_user_put_in_place_of_the_file,
+    causing_more_events_than_the_kernel_keeps,
 );
 
 /// The supervisor says this when the file is covered again.
@@ -149,5 +150,29 @@ fn reading_a_link_that_the_user_put_in_place_of_the_file(scene: &Scene) -> Verdi
         fs::remove_file(scene.project().join("secret")).unwrap();
         symlink("elsewhere", scene.project().join("secret")).unwrap();
     });
+    Verdict::broken_if(ran.shows_canary(), ran.out)
+}
+
+/// The supervisor is held at another file, and the event of this one is lost.
+fn causing_more_events_than_the_kernel_keeps(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "exclude = ['.env', 'first']");
+    scene.write("first", "harmless");
+    scene.write(".env", "harmless");
+    let at = |name: &str| scene.project().join(name);
+    let how = if scene.is_control() { "flood" } else { "flood-until-closed" };
+    let mut held = scene.hold(&["cover-again"], &[], "restore.py", &[".env", how]);
+    held.running.until("started", || at("started").exists());
+    save(scene, "first", "harmless");
+    if !scene.is_control() {
+        held.stopped();
+    }
+    scene.write("flood", "");
+    held.running.until("flooded", || at("flooded").exists());
+    save(scene, ".env", CANARY);
+    if !scene.is_control() {
+        held.go_on("cover-again");
+    }
+    scene.write("replaced", "");
+    let ran = held.running.wait().completed();
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
