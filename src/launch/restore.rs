@@ -12,7 +12,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::thread;
 
 use rustix::fs::{fstat, inotify};
 use rustix::io::Errno;
@@ -25,7 +24,7 @@ use crate::host::{FileKind, Host, Identity, OpenDir};
 use crate::policy::{AbsPath, Access};
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::sys::fd;
-use crate::sys::late_mounts::{Cover, Covered, Held};
+use crate::sys::late_mounts::{Cover, Covered, SandboxEntry};
 use crate::sys::namespaces::Namespaces;
 
 use super::aftermath::{Gap, during_run};
@@ -58,10 +57,10 @@ struct WatchedDirectory {
 struct ProtectedFile {
     path: AbsPath,
     name: CString,
-    protection: Protection,
+    planned: PlannedCover,
 }
 
-enum Protection {
+enum PlannedCover {
     Hidden,
     ReadOnly,
     /// A private file, with a copy of its link that is attached nowhere. Without one the file is
@@ -170,22 +169,25 @@ impl Restorer {
     }
 
     /// Ends the watch. Returns the files that were replaced, and what became of them.
-    pub(super) fn into_gaps(self) -> BTreeMap<AbsPath, Gap> {
-        let Self { inotify, gaps, .. } = self;
-        // The kernel takes up to 15 ms to close an inotify (measured). The supervisor looks at the
-        // host meanwhile.
-        let _ = thread::Builder::new().spawn(move || drop(inotify));
-        gaps
+    ///
+    /// The caller keeps this value until its other work is done: closing an inotify takes some 10
+    /// ms (measured) if its watches were not removed a little earlier.
+    pub(super) fn end(&mut self) -> BTreeMap<AbsPath, Gap> {
+        for directory in &self.directories {
+            // Two paths of one directory have one watch.
+            let _ = inotify::remove_watch(&self.inotify, directory.watch);
+        }
+        std::mem::take(&mut self.gaps)
     }
 }
 
 impl ProtectedFile {
     /// Covers the file if it is there and nothing covers it.
     fn cover(&mut self, directory: BorrowedFd, namespaces: &Namespaces) -> Option<Gap> {
-        let cover = match &self.protection {
-            Protection::Hidden => Cover::Mask,
-            Protection::Linked(Some(link)) => Cover::Mount(link.as_fd()),
-            Protection::ReadOnly | Protection::Linked(None) => Cover::ReadOnly,
+        let cover = match &self.planned {
+            PlannedCover::Hidden => Cover::Mask,
+            PlannedCover::Linked(Some(link)) => Cover::Mount(link.as_fd()),
+            PlannedCover::ReadOnly | PlannedCover::Linked(None) => Cover::ReadOnly,
         };
         let attempt = || namespaces.cover(directory, &self.name, &cover);
         let covered = match attempt() {
@@ -196,9 +198,8 @@ impl ProtectedFile {
         match covered {
             Ok(Covered::Before) => None,
             Ok(Covered::AsAsked(copy)) => {
-                let has_lost_link =
-                    matches!(cover, Cover::ReadOnly) && matches!(self.protection, Protection::Linked(_));
-                if let Protection::Linked(link) = &mut self.protection {
+                let has_lost_link = matches!(cover, Cover::ReadOnly) && matches!(self.planned, PlannedCover::Linked(_));
+                if let PlannedCover::Linked(link) = &mut self.planned {
                     *link = copy;
                 }
                 Some(if has_lost_link { Gap::ReadOnly } else { Gap::Covered })
@@ -223,26 +224,26 @@ fn protected(compiled: &Compiled) -> ByDirectory {
     let plan = &compiled.plan;
     let by_rules = compiled.decisions.iter().filter_map(|(path, decision)| {
         let is_linked = || plan.links.iter().any(|link| link.path == *path);
-        let protection = match (decision.access, plan.view_around(path)) {
+        let planned = match (decision.access, plan.view_around(path)) {
             _ if decision.kind == FileKind::Directory => return None,
-            (Access::Exclude, View::HostRw | View::HostRo) => Protection::Hidden,
-            (Access::Ro, View::HostRw) if is_linked() => Protection::Linked(None),
-            (Access::Ro, View::HostRw) => Protection::ReadOnly,
+            (Access::Exclude, View::HostRw | View::HostRo) => PlannedCover::Hidden,
+            (Access::Ro, View::HostRw) if is_linked() => PlannedCover::Linked(None),
+            (Access::Ro, View::HostRw) => PlannedCover::ReadOnly,
             _ => return None,
         };
-        Some((path, protection))
+        Some((path, planned))
     });
     let is_generated =
         |planned: &&PlannedMount| planned.purpose == Purpose::Base && matches!(planned.mount, Mount::DataFile { .. });
-    let generated = plan.mounts.iter().filter(is_generated).map(|planned| (&planned.path, Protection::ReadOnly));
+    let generated = plan.mounts.iter().filter(is_generated).map(|planned| (&planned.path, PlannedCover::ReadOnly));
     let mut directories: BTreeMap<(usize, AbsPath), Vec<ProtectedFile>> = BTreeMap::new();
-    for (path, protection) in by_rules.chain(generated) {
+    for (path, planned) in by_rules.chain(generated) {
         let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
         let Ok(name) = c_string(name) else { continue };
         let depth = directory.ancestors().count();
         let files = directories.entry((depth, directory)).or_default();
         if files.iter().all(|file| file.path != *path) {
-            files.push(ProtectedFile { path: path.clone(), name, protection });
+            files.push(ProtectedFile { path: path.clone(), name, planned });
         }
     }
     directories.into_iter().map(|((_, directory), files)| (directory, files)).collect()
@@ -269,13 +270,13 @@ fn hold(namespaces: &Namespaces, directories: &mut ByDirectory) -> io::Result<Ve
     let paths = paths.collect::<io::Result<Vec<CString>>>()?;
     let files = directories.iter_mut().flat_map(|(_, files)| files);
     let linked: Vec<&mut ProtectedFile> =
-        files.filter(|file| matches!(file.protection, Protection::Linked(_))).collect();
+        files.filter(|file| matches!(file.planned, PlannedCover::Linked(_))).collect();
     let links = linked.iter().map(|file| c_string(file.path.as_os_str())).collect::<io::Result<Vec<CString>>>()?;
-    let entries = paths.iter().map(|path| Held::Directory(path));
-    let entries: Vec<Held> = entries.chain(links.iter().map(|path| Held::MountedLink(path))).collect();
+    let entries = paths.iter().map(|path| SandboxEntry::Directory(path));
+    let entries: Vec<SandboxEntry> = entries.chain(links.iter().map(|path| SandboxEntry::MountedLink(path))).collect();
     let mut opened = namespaces.hold(&entries)?;
     for (file, link) in linked.into_iter().zip(opened.split_off(paths.len())) {
-        file.protection = Protection::Linked(link.ok());
+        file.planned = PlannedCover::Linked(link.ok());
     }
     Ok(opened)
 }

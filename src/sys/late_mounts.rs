@@ -35,7 +35,7 @@ const CLOSED: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MO
 
 /// An entry of the sandbox that the supervisor holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Held<'p> {
+pub(crate) enum SandboxEntry<'p> {
     Directory(&'p CStr),
     /// A copy of the symlink that is mounted at this path.
     MountedLink(&'p CStr),
@@ -66,7 +66,7 @@ pub(crate) enum Covered {
 impl Namespaces {
     /// Opens entries as the command sees them. A symlink on the way is an error.
     #[allow(unsafe_code)]
-    pub(crate) fn hold(&self, entries: &[Held]) -> io::Result<Vec<io::Result<OwnedFd>>> {
+    pub(crate) fn hold(&self, entries: &[SandboxEntry]) -> io::Result<Vec<io::Result<OwnedFd>>> {
         let mut all = Vec::with_capacity(entries.len());
         for entries in entries.chunks(AT_A_TIME) {
             let (ours, theirs) = messages()?;
@@ -135,10 +135,10 @@ impl Namespaces {
     }
 }
 
-fn open_entry(entry: Held) -> io::Result<OwnedFd> {
+fn open_entry(entry: SandboxEntry) -> io::Result<OwnedFd> {
     match entry {
-        Held::Directory(path) => open_path(path, OFlags::DIRECTORY),
-        Held::MountedLink(path) => {
+        SandboxEntry::Directory(path) => open_path(path, OFlags::DIRECTORY),
+        SandboxEntry::MountedLink(path) => {
             let link = open_path(path, OFlags::NOFOLLOW)?;
             if kind(&link)? != FileType::Symlink {
                 return Err(Errno::INVAL.into());
