@@ -206,6 +206,7 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
             let then = match when_replaced {
                 WhenReplaced::Exposed => "is not covered",
                 WhenReplaced::ExposedAndReported => "is not covered (reported after the run)",
+                WhenReplaced::CoveredAgain => "is open until the supervisor covers it again (reported after the run)",
                 WhenReplaced::Closed => "can be read, not changed",
                 WhenReplaced::Stale => "is not seen",
                 WhenReplaced::Same => "is seen in the same way",

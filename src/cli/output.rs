@@ -1,8 +1,9 @@
 //! Results go to standard output, everything else to standard error.
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clap::ColorChoice;
@@ -16,6 +17,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, Limits, reason, r
 use crate::host::Host;
 use crate::policy::escape_json;
 use crate::sys::ablate::{self, Mitigation};
+use crate::sys::terminal;
 
 use super::answer::Answered;
 use super::args::{MessageFormat, Options};
@@ -42,6 +44,8 @@ pub(super) struct Output {
     /// The colours of results.
     pub(super) paint: Paint,
     progress: Option<Arc<Progress<io::Stderr>>>,
+    /// Writes the last warning during the run.
+    writer: Cell<Option<JoinHandle<()>>>,
 }
 
 impl Output {
@@ -61,6 +65,7 @@ impl Output {
             quiet: options.quiet,
             paint: Paint(has_color(io::stdout().is_terminal())),
             progress: is_watched.then(|| Arc::new(Progress::on_terminal())),
+            writer: Cell::new(None),
         }
     }
 
@@ -140,6 +145,24 @@ impl Output {
         let text = render_within(said, self.format, &limits);
         let may_be_hidden = !self.is_json() && stderr_takes_escapes() && !ablate::is_off(Mitigation::TerminalReset);
         write_bounded(if may_be_hidden { VISIBLE.to_owned() + &text } else { text })
+    }
+
+    /// Prints a warning while the command runs. The caller is the supervisor, which must not wait
+    /// for a reader: the command may have stopped the terminal, or filled the pipe. On a terminal
+    /// that a program draws on, the warning would spoil the picture, so that the report at the end
+    /// must do. So it must while an earlier warning is not written.
+    pub(super) fn warn_during_run(&self, said: &Diagnostics) {
+        if self.quiet || terminal::is_drawn_on(stderr()) {
+            return;
+        }
+        let earlier = self.writer.take();
+        if earlier.as_ref().is_some_and(|writer| !writer.is_finished()) {
+            self.writer.set(earlier);
+            return;
+        }
+        let text = render(said, self.format);
+        let write = move || _ = text.as_bytes().chunks(PIECE).try_for_each(write_piece);
+        self.writer.set(thread::Builder::new().spawn(write).ok());
     }
 
     pub(super) fn report_one(&self, diagnostic: Diagnostic) {

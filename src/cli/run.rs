@@ -87,6 +87,10 @@ impl FrontEnd for Terminal<'_> {
         self.output.report(said);
     }
 
+    fn warn_during_run(&mut self, said: &Diagnostics) {
+        self.output.warn_during_run(said);
+    }
+
     fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool {
         self.output.report_run(said, is_kept)
     }

@@ -128,6 +128,8 @@ codes! {
     CommandNotExecutable = "command-not-executable", Error, "The command exists and cannot be executed.";
     CreateFailed = "create-failed", Error, "A directory of an `if-missing = \"create\"` rule could not be made.";
     OutputFailed = "output-failed", Error, "Standard output could not be written.";
+    NotCoveredAgain = "not-covered-again", Warning,
+        "A protected file stays open to the command once the host replaces it.";
     StartFailed = "start-failed", Error, "The operating system refused a step of the start.";
     SandboxLost = "sandbox-lost", Error, "bwrap was killed, and the command with it.";
     VerifyFailed = "verify-failed", Error, "A sandbox was started to be examined, and could not be.";

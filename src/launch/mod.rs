@@ -15,6 +15,7 @@ mod mount_files;
 mod own_sandbox;
 mod ready;
 mod recheck;
+mod restore;
 mod run;
 mod streams;
 mod supervise;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use crate::compile::layers::{Layers, PROJECT_FILE};
 use crate::compile::lower::{Argv, Machine, MountFiles};
@@ -15,6 +16,7 @@ use crate::placeholders::{self, ActivePlaceholders, Traces};
 use crate::policy::{AbsPath, Protection};
 use crate::private::{self, PrivateRun};
 use crate::sys::ablate::{self, Mitigation, Point};
+use crate::sys::namespaces::Namespaces;
 use crate::trust::{self, Judged};
 
 use super::aftermath::RunWatch;
@@ -23,6 +25,7 @@ use super::exec::{exec, run_sheet};
 use super::look::look;
 use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
+use super::restore::Restorer;
 use super::{Conclusion, GivenStreams, Recheck, Reports, Supervisor};
 
 /// A path may change while a sandbox is set up, for example an editor's `.env.tmp`. The policy is
@@ -67,6 +70,9 @@ pub(crate) trait FrontEnd {
     /// Shows the report of a run, and returns whether all of it was shown. `is_kept`: the user can
     /// see it again.
     fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool;
+
+    /// Shows a warning while the command runs, without waiting. The report repeats it.
+    fn warn_during_run(&mut self, _said: &Diagnostics) {}
 
     /// The standard streams of the command. Called when all placeholders stand.
     fn streams(&mut self, _prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
@@ -302,7 +308,7 @@ impl Sandbox {
         let no_private = argv.guard.as_ref().is_none_or(|guard| guard.plan.links.is_empty());
         let request = Request { no_guard: argv.guard.is_none(), no_private, ..self.request.clone() };
         let recheck = Recheck::new(host, session, &request, machine, looked);
-        let mut hooks = RunHooks { private, ..RunHooks::new(compiled, argv, recheck, placeholders) };
+        let mut hooks = RunHooks { private, ..RunHooks::new(compiled, argv, recheck, placeholders, front) };
         if argv.guard.is_none() {
             hooks.while_mounting();
             if let Some(unclear) = hooks.unclear() {
@@ -312,9 +318,10 @@ impl Sandbox {
         ablate::pause(Point::BeforeBwrap);
         supervisor.refuse_if_asked_to_end()?;
         let conclusion = supervisor.run(host, argv, sheet, streams, &mut hooks);
+        let RunHooks { said, front, .. } = hooks;
         match self.residue {
-            Residue::Requested => reports(host, compiled).finish(hooks.said, front),
-            Residue::Nothing => _ = front.report(&hooks.said, false),
+            Residue::Requested => reports(host, compiled).finish(said, front),
+            Residue::Nothing => _ = front.report(&said, false),
         }
         Ok(conclusion)
     }
@@ -332,16 +339,26 @@ pub(crate) struct RunHooks<'a> {
     may_have_run: bool,
     /// The host before the run, for the reports.
     watch: Option<RunWatch>,
+    /// Covers files again that the host replaces, from the moment that the guard is ready.
+    restorer: Option<Restorer>,
+    front: &'a mut dyn FrontEnd,
     /// Reports for the end.
     said: Diagnostics,
 }
 
 impl<'a> RunHooks<'a> {
-    fn new(compiled: &'a Compiled, argv: &'a Argv, recheck: Recheck<'a>, placeholders: ActivePlaceholders) -> Self {
+    fn new(
+        compiled: &'a Compiled,
+        argv: &'a Argv,
+        recheck: Recheck<'a>,
+        placeholders: ActivePlaceholders,
+        front: &'a mut dyn FrontEnd,
+    ) -> Self {
         let placeholders = Some(placeholders);
         let may_have_run = argv.guard.is_none();
         let (private, said) = Default::default();
-        Self { compiled, argv, recheck, placeholders, private, may_have_run, watch: None, said }
+        let (watch, restorer) = (None, None);
+        Self { compiled, argv, recheck, placeholders, private, may_have_run, watch, restorer, front, said }
     }
 
     /// While bwrap mounts, before the command starts.
@@ -352,6 +369,35 @@ impl<'a> RunHooks<'a> {
     /// Why the end of the run could not be compared with its start.
     fn unclear(&self) -> Option<String> {
         self.watch.as_ref()?.unclear.as_ref().map(|unclear| format!("cannot look at {unclear}"))
+    }
+
+    /// After the guard has made its mounts, before the supervisor compares the host once more.
+    /// `namespaces` are the command's, if the supervisor may enter them.
+    pub(super) fn watch_replacements(&mut self, namespaces: Option<&Namespaces>) {
+        let (restorer, warning) = Restorer::start(self.recheck.host, self.compiled, namespaces);
+        self.restorer = restorer;
+        if let Some(warning) = warning {
+            self.front.tell(&Diagnostics::from_iter([warning]));
+        }
+    }
+
+    /// Readable when [`RunHooks::cover_again`] has something to do.
+    pub(super) fn replacements(&self) -> Option<BorrowedFd<'_>> {
+        self.restorer.as_ref().map(Restorer::descriptor)
+    }
+
+    /// Whether a file could not be covered, so that the supervisor must try again.
+    pub(super) fn must_cover_again(&self) -> bool {
+        self.restorer.as_ref().is_some_and(Restorer::is_pending)
+    }
+
+    /// Covers files again that the host has replaced.
+    pub(super) fn cover_again(&mut self, namespaces: &Namespaces) {
+        let Some(restorer) = &mut self.restorer else { return };
+        let warnings = restorer.cover_again(&self.compiled.layers.project.root, namespaces);
+        if !warnings.is_empty() {
+            self.front.warn_during_run(&warnings);
+        }
     }
 
     /// After the guard has compared its mounts, before the command starts. With an error nothing
@@ -376,8 +422,10 @@ impl<'a> RunHooks<'a> {
     /// When no process inside is alive any more. `close` makes all mounts of the sandbox read-only
     /// for processes elsewhere that hold a directory of it open.
     pub(super) fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
+        let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
-        if let Some(watch) = self.watch.as_ref().filter(|_| self.may_have_run) {
+        if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {
+            watch.gaps = gaps;
             watch.finish(self.recheck.host, self.compiled, &mut self.said);
             let Recheck { host, session, .. } = self.recheck;
             self.private.finish(host, session, self.compiled, &mut self.said);

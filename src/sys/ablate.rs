@@ -71,6 +71,7 @@ mitigations! {
     PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
     PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name, or too large, is not read.";
     PrivateHeld = "private-held", "No run replaces the host's file while another one has a mount over it.";
+    Restore = "restore", "A file that the host replaces is covered again.";
     Reports = "reports", "Changes that matter are reported at the end.";
     KeptReports = "kept-reports", "A report is kept until the user has seen it.";
     BoundedReports = "bounded-reports", "The number and length of the lines of a report are limited.";
@@ -116,6 +117,8 @@ pub(crate) enum Point<'a> {
     /// The guard has made and checked all mounts and waits. The supervisor has not compared
     /// anything.
     BeforeGo,
+    /// A protected file was replaced on the host, and is about to be covered again.
+    CoverAgain,
     /// The run has ended, and its report is kept and not yet shown.
     ReportKept,
     /// Before the directories that rules ask for are made.
@@ -126,7 +129,7 @@ pub(crate) enum Point<'a> {
 
 /// The pauses that a test asks for: on each line a point, a space, and a file. The points are
 /// `read-folder:PATH`, `placeholders:STEP`, `put-back:NAME`, `before-create`, `before-bwrap`,
-/// `before-go` and `report-kept`.
+/// `before-go`, `cover-again` and `report-kept`.
 #[cfg(feature = "ablate")]
 const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
 
@@ -143,6 +146,7 @@ pub(crate) fn pause(point: Point<'_>) {
         Point::Placeholders(step) => format!("{PLACEHOLDERS}{step}"),
         Point::BeforeBwrap => BEFORE_BWRAP.to_owned(),
         Point::BeforeGo => BEFORE_GO.to_owned(),
+        Point::CoverAgain => COVER_AGAIN.to_owned(),
         Point::ReportKept => REPORT_KEPT.to_owned(),
         Point::BeforeCreate => BEFORE_CREATE.to_owned(),
         Point::PutBack(name) => format!("{PUT_BACK}{name}"),
@@ -172,6 +176,8 @@ const BEFORE_BWRAP: &str = "before-bwrap";
 #[cfg(feature = "ablate")]
 const BEFORE_GO: &str = "before-go";
 #[cfg(feature = "ablate")]
+const COVER_AGAIN: &str = "cover-again";
+#[cfg(feature = "ablate")]
 const REPORT_KEPT: &str = "report-kept";
 #[cfg(feature = "ablate")]
 const BEFORE_CREATE: &str = "before-create";
@@ -193,7 +199,7 @@ fn pauses() -> &'static [Pause] {
         let text = std::env::var(PAUSE).unwrap_or_default();
         let has_prefix =
             |point: &str| [READ_FOLDER, PLACEHOLDERS, PUT_BACK].iter().any(|prefix| point.starts_with(prefix));
-        let whole = [BEFORE_BWRAP, BEFORE_GO, REPORT_KEPT, BEFORE_CREATE];
+        let whole = [BEFORE_BWRAP, BEFORE_GO, COVER_AGAIN, REPORT_KEPT, BEFORE_CREATE];
         let is_known = |point: &str| has_prefix(point) || whole.contains(&point);
         let read = |line: &str| {
             let Some((point, file)) = line.split_once(' ').filter(|(point, _)| is_known(point)) else {

@@ -6,6 +6,7 @@ pub(crate) mod capabilities;
 pub(crate) mod clock;
 pub(crate) mod fd;
 pub(crate) mod landlock;
+pub(crate) mod late_mounts;
 pub(crate) mod namespaces;
 pub(crate) mod process;
 pub(crate) mod read_only;

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountPropagationFlags, mount_change};
-use rustix::process::Pid;
+use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::process::in_child;
@@ -55,8 +55,8 @@ pub(crate) fn make_mounts_private(command: &mut Command) {
 /// The namespaces of a sandbox's command. While they are held, its mounts stay, also when no
 /// process is left in them.
 pub(crate) struct Namespaces {
-    user: OwnedFd,
-    mounts: OwnedFd,
+    pub(super) user: OwnedFd,
+    pub(super) mounts: OwnedFd,
 }
 
 impl Namespaces {
@@ -75,23 +75,33 @@ impl Namespaces {
     #[allow(unsafe_code)]
     pub(crate) fn remount_all_ro(&self) -> io::Result<()> {
         let remount = || {
-            // Our user owns these namespaces, so a process of ours may enter them.
-            move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
-            move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+            self.enter_from_outside()?;
             let root = open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             remount_all_ro(root.as_fd())
         };
         // SAFETY: the closure makes system calls alone.
         unsafe { in_child(remount) }
     }
+
+    /// Enters the namespaces from outside, which a process of the user who owns them may.
+    pub(super) fn enter_from_outside(&self) -> io::Result<()> {
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
+        Ok(move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?)
+    }
 }
 
 /// Makes this mount, and all mounts in it, read-only. All other flags stay as they are. Allocates
 /// nothing.
-#[allow(unsafe_code)]
 pub(crate) fn remount_all_ro(mount: BorrowedFd) -> io::Result<()> {
+    set_mount_flags(mount, libc::MOUNT_ATTR_RDONLY)
+}
+
+/// Sets flags of this mount, and of all mounts in it. Allocates nothing.
+#[allow(unsafe_code)]
+pub(super) fn set_mount_flags(mount: BorrowedFd, flags: u64) -> io::Result<()> {
     // `struct mount_attr`: flags to set, flags to clear, propagation, user namespace.
-    let attributes: [u64; 4] = [libc::MOUNT_ATTR_RDONLY, 0, 0, 0];
+    let attributes: [u64; 4] = [flags, 0, 0, 0];
     // SAFETY: the pointers are to values that live until the call returns, and the size is that of
     // the structure; the kernel only reads them.
     let done = unsafe {

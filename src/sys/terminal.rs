@@ -5,15 +5,15 @@
 //! not allow for 0.
 
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, getpid, test_kill_process_group};
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::{
-    Action, OptionalActions, Termios, ioctl_tiocexcl, ioctl_tiocnxcl, tcflow, tcgetattr, tcgetpgrp, tcsetattr,
-    tcsetpgrp,
+    Action, LocalModes, OptionalActions, Termios, ioctl_tiocexcl, ioctl_tiocnxcl, tcflow, tcgetattr, tcgetpgrp,
+    tcsetattr, tcsetpgrp,
 };
 
 use super::ablate::{self, Mitigation};
@@ -70,6 +70,11 @@ impl Foreground {
 /// Whether there is a terminal, and another process group is in its foreground.
 pub(crate) fn is_background() -> bool {
     open().is_some() && Foreground::now().is_none()
+}
+
+/// Whether `stream` is a terminal that a program reads key by key. Such programs draw on it.
+pub(crate) fn is_drawn_on(stream: BorrowedFd) -> bool {
+    tcgetattr(stream).is_ok_and(|settings| !settings.local_modes.contains(LocalModes::ICANON))
 }
 
 /// The settings of a terminal.

@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
-use agent_sandbox::launch::aftermath::RunWatch;
+use agent_sandbox::launch::aftermath::{Gap, RunWatch};
 use agent_sandbox::placeholders;
 use serde_json::Value;
 use sha1::{Digest, Sha1};
 
 use crate::support::{Place, Tree, stderr};
-use crate::{one, rendered, tree};
+use crate::{one, plain, rendered, tree};
 
 cases! {
     CreatedDuringRun what_came_to_exist_is_named_with_its_rule after(&tree([]), "", |tree| tree.add("home/u/proj/.envrc"));
@@ -86,6 +86,25 @@ cases! {
         tree.add("home/u/proj/new = A=2");
         fs::rename(tree.real("home/u/proj/new"), tree.real("home/u/proj/.env")).unwrap();
     });
+
+    ReplacedDuringRun files_that_were_covered_again_are_named with_gaps(&[
+        (".env", Gap::Covered),
+        (".git/config", Gap::ReadOnly),
+        ("settings", Gap::Hidden),
+    ]);
+    ReplacedDuringRun a_file_that_was_covered_again_is_named with_gaps(&[(".env", Gap::Covered)]);
+    ReplacedDuringRun a_file_that_could_not_be_covered_again_is_named_with_the_reason with_gaps(&[
+        (".env", Gap::Open("no space left on device".to_owned())),
+    ]);
+    NotCoveredAgain without_inotify_files_are_not_covered_again {
+        let place = Place::in_tmp();
+        let mut command = place.command("unshare");
+        let limit = "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"";
+        command.args(["--user", "--map-root-user", "sh", "-c", limit, "sh"]).arg(crate::support::binary());
+        place.write("home/code/project/.env", "A=1");
+        place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\npresets = ['!@all', '@base']\nexclude = ['.env']\n");
+        said_by(&place, command.args(["--allow-root", "--", "true"]))
+    };
 
     PlaceholderLeft a_folder_that_was_filled_is_left after(&tree(["home/u/.config/Code/"]), "", |tree| {
         tree.add("home/u/proj/.vscode/settings.json");
@@ -181,6 +200,18 @@ fn write_index(tree: &Tree, mode: u32, flags_and_name: [u8; 5]) {
     index.resize(12 + 72, 0);
     index.extend([0; 20]);
     fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
+}
+
+/// What is said after a run in which the supervisor saw these files replaced.
+fn with_gaps(gaps: &[(&str, Gap)]) -> String {
+    let tree = tree([]);
+    let compiled = plain(&tree);
+    let mut watch = RunWatch::start(&tree.host(), &compiled, None);
+    let at = |path: &str| crate::support::abs("/home/u/proj").join(path);
+    watch.gaps = gaps.iter().map(|(path, gap)| (at(path), gap.clone())).collect();
+    let mut said = Diagnostics::default();
+    watch.finish(&tree.host(), &compiled, &mut said);
+    rendered(&said)
 }
 
 /// What is said when `change` happens between start and end.

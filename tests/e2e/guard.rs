@@ -255,6 +255,10 @@ fn a_setuid_bwrap_has_a_guard() {
     for flags in [&[][..], &["--exec"]] {
         let script = "cat secret 2>/dev/null; unshare --user true 2>/dev/null && echo made; echo ran";
         let output = sandbox(&place).args(flags).args(["--", "sh", "-c", script]).env("PATH", &path).output().unwrap();
-        assert_eq!((stdout(&output).as_str(), stderr(&output).as_str()), ("ran\n", ""), "{flags:?}");
+        let said = stderr(&output);
+        assert_eq!(stdout(&output), "ran\n", "{flags:?}: {said}");
+        // Root owns the namespaces that such a bwrap makes.
+        let is_told = said.starts_with("warning[not-covered-again]: ") && said.contains("a setuid bwrap");
+        assert!(if root && flags.is_empty() { is_told } else { said.is_empty() }, "{flags:?}: {said}");
     }
 }

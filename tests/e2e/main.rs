@@ -29,6 +29,7 @@ mod process;
 mod random;
 mod reports;
 mod rest;
+mod restore;
 mod sandbox;
 mod script;
 mod start;

@@ -36,6 +36,7 @@ mod processes;
 mod progress;
 mod random;
 mod reports;
+mod restore;
 mod root;
 mod scopes;
 mod soak;

@@ -9,7 +9,7 @@ everywhere!("mask-sealed": losing_writes_in_a_mask);
 everywhere!("mask-denied": committing_an_emptied_file, committing_an_emptied_folder);
 everywhere!("hard-links": reading_an_excluded_file_by_another_name, writing_a_read_only_file_by_another_name);
 everywhere!("a rule on the folder": reading_what_the_host_saves_anew);
-everywhere!("reports": a_saved_file_that_lost_its_mask_without_a_word);
+everywhere!("reports,restore": a_saved_file_that_lost_its_mask_without_a_word);
 
 fn losing_writes_in_a_mask(scene: &Scene) -> Verdict {
     scene.write("secret/key", CANARY);
@@ -63,27 +63,38 @@ fn writing_a_read_only_file_by_another_name(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed("guarded"), ran.err)
 }
 
-/// The user saves a file as editors do, while somebody inside keeps looking at it.
-fn save_while_watched(scene: &Scene, rule: &str) -> Ran {
+/// The user saves a file as editors do, while somebody inside keeps looking at it. The supervisor is
+/// held at each of `points` until the attack has looked.
+fn save_while_watched(scene: &Scene, rule: &str, points: &[&str]) -> Ran {
     // While it is replaced, the old one may show for a moment.
     scene.write("vault/.env", format!("{CANARY}, before\n"));
     scene.policy(BASE_ONLY, rule);
-    let mut watching = scene.start("watch.py", &["vault/.env"]);
-    watching.until("started", || scene.project().join("started").exists());
+    let mut watching = scene.hold(points, &[], "watch.py", &["vault/.env"]);
+    watching.running.until("started", || scene.project().join("started").exists());
     scene.write("vault/.env.new", CANARY);
     fs::rename(scene.project().join("vault/.env.new"), scene.project().join("vault/.env")).unwrap();
     scene.write("saved", "");
-    watching.wait().completed()
+    for point in points {
+        watching.stopped();
+        watching.running.until("looked", || scene.project().join("looked").exists());
+        watching.go_on(point);
+    }
+    watching.running.wait().completed()
 }
 
+/// With a rule on the file alone there is a gap, until the supervisor covers the file again.
 fn reading_what_the_host_saves_anew(scene: &Scene) -> Verdict {
-    let rule = if scene.is_control() { "exclude = ['vault/.env']" } else { "exclude = ['vault']" };
-    let ran = save_while_watched(scene, rule);
+    let (rule, points) = if scene.is_control() {
+        ("exclude = ['vault/.env']", &["cover-again"][..])
+    } else {
+        ("exclude = ['vault']", &[][..])
+    };
+    let ran = save_while_watched(scene, rule, points);
     Verdict::broken_if(ran.shows_canary(), ran.out)
 }
 
 /// No mount on the file can hold, but the user hears of it.
 fn a_saved_file_that_lost_its_mask_without_a_word(scene: &Scene) -> Verdict {
-    let ran = save_while_watched(scene, "exclude = ['vault/.env']");
+    let ran = save_while_watched(scene, "exclude = ['vault/.env']", &[]);
     Verdict::broken_if(!ran.err.contains("vault/.env"), ran.err)
 }

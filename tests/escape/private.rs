@@ -33,7 +33,7 @@ for_everybody!("private-copy-checks":
 
 for_everybody!("git-preset": a_copy_that_git_cannot_parse);
 
-for_everybody!("private-held": losing_the_link_to_a_run_that_ends);
+for_everybody!("private-held,restore": losing_the_link_to_a_run_that_ends);
 
 for_everybody!("own-files": the_copies_of_another_project);
 

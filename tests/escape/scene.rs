@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -303,6 +304,18 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Waits until the process has written `text` to standard error.
+    #[track_caller]
+    pub fn until_said(&mut self, text: &str) {
+        let err = self.err.try_clone().unwrap();
+        let said = || {
+            let mut bytes = vec![0; err.metadata().unwrap().len() as usize];
+            err.read_exact_at(&mut bytes, 0).unwrap();
+            String::from_utf8_lossy(&bytes).contains(text)
+        };
+        self.until("said", said);
     }
 
     pub fn wait(mut self) -> Ran {

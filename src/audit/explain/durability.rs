@@ -49,6 +49,9 @@ pub enum WhenReplaced {
     Exposed,
     /// The new file, which no rule protects any more; the run reports it at the end.
     ExposedAndReported,
+    /// The new file, until the supervisor covers it again; the run reports it. With `--exec` there
+    /// is no supervisor.
+    CoveredAgain,
     /// The new file, which no rule opens any more.
     Closed,
     /// The old file: it is mounted in a place of the sandbox's own.
@@ -117,6 +120,11 @@ impl Explainer<'_> {
         match (access, around) {
             (Access::Ro, EffectiveAccess::Ro) | (Access::Rw, EffectiveAccess::Rw) => WhenReplaced::Same,
             (Access::Rw, EffectiveAccess::Ro) => WhenReplaced::Closed,
+            (Access::Ro | Access::Exclude, EffectiveAccess::Rw) | (Access::Exclude, EffectiveAccess::Ro)
+                if self.compiled.guard =>
+            {
+                WhenReplaced::CoveredAgain
+            }
             (Access::Ro | Access::Exclude, EffectiveAccess::Rw) => WhenReplaced::ExposedAndReported,
             (Access::Exclude, EffectiveAccess::Ro) => WhenReplaced::Exposed,
             _ => WhenReplaced::Stale,

@@ -8,6 +8,7 @@ mod links;
 mod modules;
 mod nested;
 mod planted;
+mod replaced;
 mod repository;
 mod subfolders;
 
@@ -33,6 +34,8 @@ use crate::trust;
 
 use keys::KeyWatch;
 use nested::NestedWatch;
+pub use replaced::Gap;
+pub(super) use replaced::during_run;
 use repository::RepositoryWatch;
 
 /// A missing path that a rule would protect.
@@ -50,6 +53,8 @@ pub struct RunWatch {
     absent: Vec<AbsentPath>,
     /// Paths that a mount covers, in places that the command can write.
     covered: Vec<(AbsPath, FileBirth)>,
+    /// The files that were replaced while the supervisor watched them.
+    pub gaps: BTreeMap<AbsPath, Gap>,
     /// A path that could not be looked at for the moment, and why. Nothing may run then.
     pub(super) unclear: Option<String>,
     keys: Vec<KeyWatch>,
@@ -96,6 +101,7 @@ impl RunWatch {
             root: project.root.clone(),
             absent,
             covered,
+            gaps: BTreeMap::new(),
             unclear,
             keys: keys.collect(),
             repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
@@ -109,7 +115,7 @@ impl RunWatch {
         self.end_consent(host, compiled, said);
         if !ablate::is_off(Mitigation::Reports) {
             self.report_created(host, said);
-            self.report_replaced(host, said);
+            replaced::report(self, host, said);
             report_hidden_next(host, compiled, said);
         }
         for keys in &self.keys {
@@ -159,31 +165,6 @@ impl RunWatch {
         let paths: Vec<AbsPath> = created.iter().map(|absent| absent.path.clone()).collect();
         let created = Diagnostic::new(Code::CreatedDuringRun, format!("created during the run: {subject}"));
         said.push(created.notes(notes).paths(paths).help(help));
-    }
-
-    fn report_replaced(&self, host: &Host, said: &mut Diagnostics) {
-        let mut parent = LastParent::default();
-        let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
-            let found = parent.statx(&host.real(path), FileBirth::WANTED);
-            match found {
-                Ok(now) => FileBirth::of(&now) != *before,
-                Err(Errno::NOENT | Errno::NOTDIR) => false,
-                // A symlink on the way, or a directory that is closed: nobody can tell.
-                Err(_) => true,
-            }
-        };
-        let replaced: Vec<AbsPath> =
-            self.covered.iter().filter(|covered| is_another(covered)).map(|(path, _)| path.clone()).collect();
-        if !replaced.is_empty() {
-            let verb = if replaced.len() == 1 { "was" } else { "were" };
-            let names = replaced.iter().map(|path| format!("`{}`", name_in(&self.root, path)));
-            let (subject, notes) = one_or_many(names.collect());
-            let message =
-                format!("{subject} {verb} replaced on the host during the run, and open to the command from then on");
-            let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
-                        write the rule for a folder around it, or replace it while no sandbox runs";
-            said.push(Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(replaced).help(help));
-        }
     }
 }
 

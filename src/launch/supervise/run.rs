@@ -4,6 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
@@ -60,6 +61,20 @@ pub(super) struct Run<'a> {
     streams: Streams,
     /// As the caller left them.
     terminals: Terminals,
+}
+
+/// The time after which the supervisor tries again to cover a file.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The events that ended a wait.
+struct Events {
+    bwrap_ended: bool,
+    /// The guard has sent something.
+    told: bool,
+    /// An entry appeared in a directory with protected files, or one of them is not covered yet.
+    replaced: bool,
+    /// The time is up.
+    nothing: bool,
 }
 
 impl<'a> Run<'a> {
@@ -136,7 +151,11 @@ impl<'a> Run<'a> {
 
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
-            let (bwrap_ended, told, nothing) = self.wait()?;
+            let Events { bwrap_ended, told, replaced, nothing } = self.wait(hooks)?;
+            // First, because the file is open to the command until then.
+            if let Some(namespaces) = self.namespaces.as_ref().filter(|_| replaced && !bwrap_ended) {
+                hooks.cover_again(namespaces);
+            }
             let received = self.signals.read()?;
             if self.target().is_some() {
                 received.into_iter().for_each(|received| self.deal_with(received));
@@ -158,18 +177,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits for an event. Returns whether bwrap has ended, whether the guard has sent something,
-    /// and whether the time is up.
-    fn wait(&self) -> io::Result<(bool, bool, bool)> {
-        let mut waiting = vec![
-            PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.bwrap.process.descriptor(), PollFlags::IN),
-        ];
-        waiting.extend(self.socket.as_ref().map(|socket| PollFd::new(socket, PollFlags::IN)));
-        let timeout = self.target().and(self.watch.interval).and_then(|interval| Timespec::try_from(interval).ok());
+    /// Waits for an event.
+    fn wait(&self, hooks: &RunHooks) -> io::Result<Events> {
+        let (signals, bwrap) = (self.signals.descriptor(), self.bwrap.process.descriptor());
+        let descriptors = [Some(signals), Some(bwrap), self.socket.as_ref().map(AsFd::as_fd), hooks.replacements()];
+        let mut waiting: Vec<PollFd> =
+            descriptors.iter().flatten().map(|waited| PollFd::from_borrowed_fd(*waited, PollFlags::IN)).collect();
+        let retry = hooks.must_cover_again().then_some(RETRY);
+        let interval = self.target().and(self.watch.interval).into_iter().chain(retry).min();
+        let timeout = interval.and_then(|interval| Timespec::try_from(interval).ok());
         let count = retry_on_intr(|| poll(&mut waiting, timeout.as_ref()))?;
-        let has = |at: usize| waiting.get(at).is_some_and(|waited| !waited.revents().is_empty());
-        Ok((has(1), has(2), count == 0))
+        let mut ready = waiting.iter().map(|waited| !waited.revents().is_empty());
+        let [_, bwrap_ended, told, replaced] =
+            descriptors.map(|descriptor| descriptor.is_some() && ready.next() == Some(true));
+        Ok(Events { bwrap_ended, told, replaced: replaced || retry.is_some(), nothing: count == 0 })
     }
 
     /// The process that gets signals: the command, or bwrap if there is no guard.
@@ -197,6 +218,7 @@ impl<'a> Run<'a> {
         ablate::pause(Point::BeforeGo);
         if self.command.is_none() {
             self.take_hold(guard);
+            hooks.watch_replacements(self.namespaces.as_ref());
         }
         let answer = if self.command.is_some() && self.abandoned_by.is_none() {
             hooks.before_exec()

@@ -16,4 +16,5 @@ while more:
         more -= 1
 while not os.path.exists("saved"):
     time.sleep(0.001)
+put("looked", "")
 done()

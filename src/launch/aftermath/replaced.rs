@@ -1,0 +1,95 @@
+//! Reports files that the host replaced during the run (SPEC R4, Y4).
+
+use rustix::io::Errno;
+
+use super::{RunWatch, name_in, one_or_many};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::Host;
+use crate::host::identity::FileBirth;
+use crate::host::last_parent::LastParent;
+use crate::policy::path::AbsPath;
+
+/// The result of covering a file again that the host replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// The file is covered as before.
+    Covered,
+    /// The private file is read-only, and the command has lost its copy.
+    ReadOnly,
+    /// The new entry is no regular file, and hidden.
+    Hidden,
+    /// The file is open to the command, for this reason.
+    Open(String),
+}
+
+/// Reports all of them: those that the supervisor covered again, and those that nobody watched.
+pub(super) fn report(watch: &RunWatch, host: &Host, said: &mut Diagnostics) {
+    let (mut open, covered) = split(watch.gaps.iter());
+    let mut parent = LastParent::default();
+    let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
+        let found = parent.statx(&host.real(path), FileBirth::WANTED);
+        match found {
+            Ok(now) => FileBirth::of(&now) != *before,
+            Err(Errno::NOENT | Errno::NOTDIR) => false,
+            // A symlink on the way, or a directory that is closed: nobody can tell.
+            Err(_) => true,
+        }
+    };
+    let unwatched = watch.covered.iter().filter(|(path, _)| !watch.gaps.contains_key(path));
+    open.extend(unwatched.filter(|covered| is_another(covered)).map(|(path, _)| (path, "")));
+    said.extend(covered_again(&watch.root, &covered));
+    said.extend(left_open(&watch.root, &open));
+}
+
+/// The warnings about files that were replaced a moment ago.
+pub(in crate::launch) fn during_run<'g>(
+    root: &AbsPath,
+    gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>,
+) -> Diagnostics {
+    let (open, covered) = split(gaps);
+    covered_again(root, &covered).into_iter().chain(left_open(root, &open)).collect()
+}
+
+/// Files with an addition to their names.
+type Named<'g> = Vec<(&'g AbsPath, &'g str)>;
+
+/// The files that are open, and those that are not.
+fn split<'g>(gaps: impl Iterator<Item = (&'g AbsPath, &'g Gap)>) -> (Named<'g>, Named<'g>) {
+    let (mut open, mut covered) = (Vec::new(), Vec::new());
+    for (path, gap) in gaps {
+        match gap {
+            Gap::Covered => covered.push((path, "")),
+            Gap::ReadOnly => covered.push((path, "read-only now, not private")),
+            Gap::Hidden => covered.push((path, "hidden now, because it is no regular file")),
+            Gap::Open(why) => open.push((path, why.as_str())),
+        }
+    }
+    (open, covered)
+}
+
+fn covered_again(root: &AbsPath, files: &Named) -> Option<Diagnostic> {
+    let it = if files.len() == 1 { "it" } else { "each of them" };
+    let until = format!("until the supervisor covered {it} again");
+    let help = "the command may have read or changed it in between; change such files while no sandbox runs";
+    replaced(root, files, &until, help)
+}
+
+fn left_open(root: &AbsPath, files: &Named) -> Option<Diagnostic> {
+    let help = "a mount covers the file that was there at the start, and not one that is put in its place; \
+                write the rule for a folder around it, or replace it while no sandbox runs";
+    replaced(root, files, "from then on", help)
+}
+
+fn replaced(root: &AbsPath, files: &Named, when: &str, help: &str) -> Option<Diagnostic> {
+    let verb = if files.len() == 1 { "was" } else { "were" };
+    let names = files.iter().map(|(path, addition)| match name_in(root, path) {
+        name if addition.is_empty() => format!("`{name}`"),
+        name => format!("`{name}` ({addition})"),
+    });
+    let (subject, notes) = one_or_many(names.collect());
+    let subject = if notes.is_empty() { subject } else { format!("these {subject}") };
+    let message = format!("{subject} {verb} replaced on the host during the run, and open to the command {when}");
+    let paths = files.iter().map(|(path, _)| (*path).clone());
+    let diagnostic = Diagnostic::new(Code::ReplacedDuringRun, message).notes(notes).paths(paths).help(help);
+    (!files.is_empty()).then_some(diagnostic)
+}
