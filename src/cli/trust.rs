@@ -1,5 +1,6 @@
 //! `agent-sandbox trust`.
 
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::audit::consents::{Consent, ConsentStatus, Consents, Unusable, consents};
@@ -17,9 +18,9 @@ use super::style::Paint;
 
 /// Agree to what the project's `.agent-sandbox.toml` opens beyond your own settings
 ///
-/// Shows what the file opens, and records that you agree: to this much, and to the file as it is
-/// now, to the byte. It asks nothing. A file that only tightens needs no consent. A run of a file
-/// that opens more than was agreed to is refused, with the same list. Flags that go with the run go
+/// Shows what the file opens, asks whether you agree, and records it: to this much, and to the
+/// file as it is now, to the byte. A file that only tightens needs no consent. A run of a file that
+/// opens more than was agreed to is refused, with the same list. Flags that go with the run go
 /// here, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
@@ -27,6 +28,9 @@ pub(super) struct TrustArgs {
     /// Show all that you have agreed to, in all projects, and whether it is still in force
     #[arg(long, conflicts_with_all = ["revoke", "RuleArgs"])]
     list: bool,
+    /// Agree without being asked: for scripts, which have no terminal
+    #[arg(long, conflicts_with_all = ["list", "revoke"])]
+    yes: bool,
     /// Take back the consent to FILE; without FILE, to the project's file here
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "RuleArgs")]
     revoke: Option<Option<PathBuf>>,
@@ -39,12 +43,16 @@ pub(super) struct TrustArgs {
 
 const AFTER_HELP: &str = "\
 Examples:
-  agent-sandbox trust                      agree to what the file here opens
+  agent-sandbox trust                      show what the file here opens, and ask
+  agent-sandbox trust --yes                the same without the question
   agent-sandbox --print-args -- true       show the same list, and record nothing
   agent-sandbox trust --list
   agent-sandbox trust --revoke ~/old/.agent-sandbox.toml
 
-Exit codes: 0; 1 if there was no consent to revoke; 125 if it could not be done.";
+Exit codes: 0; 1 if you did not agree, or if there was no consent to revoke; 125 if it could not be
+done.";
+
+const LONGEST_ANSWER: u64 = 64;
 
 pub(super) fn run(host: &Host, options: &Options, arguments: &TrustArgs, output: &Output) -> Answered {
     // The records can be read inside, but they say little about the sandbox, and cannot be changed.
@@ -64,7 +72,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &TrustArgs, output:
             let found = consents(host, &layers::state_folder(host, &session)?)?;
             output.print_value(&found, arguments.json, text)
         }
-        None => agree(host, options, output),
+        None => agree(host, options, arguments.yes, output),
     }
 }
 
@@ -112,7 +120,7 @@ fn revoke(host: &Host, options: &Options, file: Option<&Path>, output: &Output) 
 
 /// The file that the user names. It need not exist. A folder stands for the project's file in it.
 fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
-    let unfit = |e: std::io::Error| {
+    let unfit = |e: io::Error| {
         let message = format!("cannot tell which file `{}` is: {}", escape_for_display(file.as_os_str()), reason(&e));
         Diagnostic::new(Code::TrustFailed, message).help("name it as `agent-sandbox trust --list` does")
     };
@@ -124,21 +132,44 @@ fn named(host: &Host, file: &Path) -> Result<AbsPath, Diagnostic> {
     Ok(host.resolve(own.as_path()).map_err(unfit)?.path)
 }
 
-fn agree(host: &Host, options: &Options, output: &Output) -> Answered {
+/// The answer is no if the user did not agree.
+fn agree(host: &Host, options: &Options, yes: bool, output: &Output) -> Answered {
     let session = super::session(options.cwd.as_deref())?;
     let judged = super::judge(host, (&session, &options.request()), options, output, |_, _| {});
     let judged = judged.ok_or(CliError::Reported)?;
-    let text = match &judged.widening {
-        None => "there is no project file here that says anything: nothing to trust\n".to_owned(),
+    let widening = match &judged.widening {
+        None => return output.print(b"there is no project file here that says anything: nothing to trust\n"),
         Some(Widening { name, grants, .. }) if grants.is_empty() => {
-            format!("{name} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n")
+            let text =
+                format!("{name} opens nothing beyond your own settings: nothing to trust, nothing was recorded\n");
+            return output.print(text.as_bytes());
         }
-        Some(widening) => {
-            trust::record(host, &judged.compiled.layers, widening)?;
-            let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
-            let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
-            format!("{} opens:\n{opened}recorded: {until}\n", widening.name)
-        }
+        Some(widening) => widening,
     };
-    output.print(text.as_bytes())
+    let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
+    output.print(format!("{} opens:\n{opened}", widening.name).as_bytes())?;
+    if !yes && !asked("do you agree? [y/N] ")? {
+        output.print(b"nothing was recorded\n")?;
+        return Ok(false);
+    }
+    // The record holds for the file as it was read above, whatever became of it since.
+    trust::record(host, &judged.compiled.layers, widening)?;
+    let until = "this much, until a byte of the file changes; `agent-sandbox trust --list` shows it";
+    output.print(format!("recorded: {until}\n").as_bytes())
+}
+
+/// Asks the user on the terminal. Everything but `y` and `yes` means no.
+fn asked(question: &str) -> Result<bool, Diagnostic> {
+    let failed = |message: String| {
+        let help = "read the list above; then agree with `agent-sandbox trust --yes`";
+        Diagnostic::new(Code::TrustFailed, message).help(help)
+    };
+    if !io::stdin().is_terminal() {
+        return Err(failed("nobody can be asked: standard input is no terminal; nothing was recorded".to_owned()));
+    }
+    let unanswered = |e: io::Error| failed(format!("there was no answer: {}; nothing was recorded", reason(&e)));
+    io::stderr().write_all(question.as_bytes()).map_err(unanswered)?;
+    let mut answer = String::new();
+    io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut answer).map_err(unanswered)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

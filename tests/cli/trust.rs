@@ -26,7 +26,7 @@ fn stable(text: &str, place: &Place) -> String {
 #[test]
 fn trust_shows_what_it_records() {
     let place = widening();
-    let trusted = run(&place, ["trust"]);
+    let trusted = run(&place, ["trust", "--yes"]);
     assert_eq!((trusted.code, trusted.err.as_str()), (Some(0), ""));
     snapshots("cli").bind(|| insta::assert_snapshot!("trust", stable(&trusted.out, &place)));
     let records: Vec<_> = fs::read_dir(place.home().join(".local/state/agent-sandbox/trust")).unwrap().collect();
@@ -35,6 +35,16 @@ fn trust_shows_what_it_records() {
     let fields: Vec<&String> = record.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["file", "grants", "sha256", "version"]);
     assert_eq!(run(&place, ["--", "cat", ".env"]).out, "SECRET=1");
+}
+
+#[test]
+fn trust_without_a_terminal_needs_yes() {
+    let place = widening();
+    let ran = run(&place, ["trust"]);
+    assert_eq!((ran.code, ran.codes()), (Some(125), vec!["trust-failed"]));
+    assert!(ran.out.contains(" opens:\n") && !ran.out.contains("recorded"), "{}", ran.out);
+    assert!(ran.err.contains("standard input is no terminal") && ran.err.contains("trust --yes"), "{}", ran.err);
+    assert!(!place.home().join(".local").exists());
 }
 
 #[test]
@@ -95,7 +105,7 @@ fn a_long_list_is_cut_for_people_and_whole_for_tools_and_for_trust() {
     assert!(text.contains("= note: … and 5 more; `--message-format=json` shows all\n"), "{text}");
     let object: Value = serde_json::from_str(&run(&place, ["--message-format=json", "--", "true"]).err).unwrap();
     assert_eq!(object["notes"].as_array().unwrap().len(), 25);
-    assert_eq!(run(&place, ["trust"]).out.matches(": read-only → writable (").count(), 25);
+    assert_eq!(run(&place, ["trust", "--yes"]).out.matches(": read-only → writable (").count(), 25);
 }
 
 /// The command to type leads to the run that was refused: its flags are part of what was refused.
@@ -109,7 +119,7 @@ fn the_command_to_type_makes_the_same_run_start() {
     assert_eq!((refused.code, refused.codes()), (Some(125), vec!["untrusted-policy"]));
     let typed = "agent-sandbox -C 'sub dir' --preset mine --network=false trust";
     assert!(refused.err.contains(&format!("= help: `{typed}` records that you agree")), "{}", refused.err);
-    let script = typed.replacen("agent-sandbox", crate::support::binary().to_str().unwrap(), 1);
+    let script = typed.replacen("agent-sandbox", crate::support::binary().to_str().unwrap(), 1) + " --yes";
     let agreed = crate::Ran::of(&place.command("/bin/sh").args(["-c", &script]).output().unwrap());
     assert_eq!((agreed.code, agreed.err.as_str()), (Some(0), ""));
     let same: Vec<&str> = refused.err.lines().filter_map(|line| line.trim().strip_prefix("= note: ")).collect();
@@ -130,7 +140,7 @@ fn consents_are_listed_with_what_became_of_their_files() {
     for file in [other, gone] {
         place.write(file, "[filesystem]\nrw = [\"~/data\"]\n");
         let folder = place.path().join(file).parent().unwrap().to_owned();
-        assert_eq!(run(&place, ["-C", folder.to_str().unwrap(), "trust"]).code, Some(0));
+        assert_eq!(run(&place, ["-C", folder.to_str().unwrap(), "trust", "--yes"]).code, Some(0));
     }
     place.write(other, "[filesystem]\nrw = []\n");
     fs::remove_file(place.path().join(gone)).unwrap();
@@ -229,8 +239,9 @@ fn a_folder_that_is_not_ours_takes_no_record() {
     fs::create_dir_all(&state).unwrap();
     place.give_away();
     fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
-    let ran = run(&place, ["trust"]);
-    assert_eq!((ran.code, ran.out.as_str(), ran.codes()), (Some(125), "", vec!["trust-failed"]));
+    let ran = run(&place, ["trust", "--yes"]);
+    assert_eq!((ran.code, ran.codes()), (Some(125), vec!["trust-failed"]));
+    assert!(!ran.out.contains("recorded"), "{}", ran.out);
     assert!(ran.err.contains("others can write there"), "{}", ran.err);
 }
 
@@ -245,9 +256,10 @@ fn a_state_folder_in_the_project_holds_no_consent() {
         let state = place.project().join("state");
         crate::Ran::of(&place.agent_sandbox().env("XDG_STATE_HOME", state).args(words).output().unwrap())
     };
-    for (words, code) in [(&["--", "true"][..], "untrusted-policy"), (&["trust"], "trust-failed")] {
+    for (words, code) in [(&["--", "true"][..], "untrusted-policy"), (&["trust", "--yes"], "trust-failed")] {
         let ran = with_state(words);
-        assert_eq!((ran.code, ran.out.as_str(), ran.codes()), (Some(125), "", vec![code]));
+        assert_eq!((ran.code, ran.codes()), (Some(125), vec![code]));
+        assert!(!ran.out.contains("recorded"), "{}", ran.out);
         assert!(ran.err.contains("it lies in the project itself"), "{}", ran.err);
     }
 }

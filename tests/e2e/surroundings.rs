@@ -112,7 +112,7 @@ fn a_device_can_be_granted(place: &Place) {
     let extra = ["/dev/fuse", "/dev/net/tun", "/dev/kvm"].into_iter().find(opens);
     let rules = format!("[filesystem]\nrw = ['/dev/full', '{}']\n", extra.unwrap_or("/dev/full"));
     write(place, ".agent-sandbox.toml", rules);
-    let granted = succeeded(place.agent_sandbox().arg("trust").output().unwrap());
+    let granted = succeeded(place.agent_sandbox().args(["trust", "--yes"]).output().unwrap());
     assert!(granted.contains("\n  device `/dev/full`: hidden → can be used (.agent-sandbox.toml:2:"), "{granted}");
     assert!(!granted.contains("writable"), "a device is said once: {granted}");
     let said = shell(place, "head -c 3 /dev/full | od -An -tx1; echo x | dd of=/dev/full 2>&1 || true");

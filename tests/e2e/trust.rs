@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use crate::sandbox::{failed, run, sandbox, shell, shell_with, succeeded, write};
+use crate::sandbox::{failed, python, run, sandbox, shell, shell_with, succeeded, write};
 use crate::support::{Place, stderr, stdout};
 
 everywhere!(
@@ -17,6 +17,7 @@ everywhere!(
     consent_cannot_be_written_inside,
     consent_cannot_be_planted_where_there_is_none_yet,
     a_record_that_somebody_damaged_or_replaced_is_no_consent,
+    trust_asks_on_a_terminal,
     trust_is_not_given_inside,
     trust_is_neither_listed_nor_revoked_inside,
 );
@@ -196,6 +197,44 @@ fn a_record_that_somebody_damaged_or_replaced_is_no_consent(place: &Place) {
     succeeded(run(place, &["--", "true"]));
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
     refused(place);
+}
+
+/// Answers the question of `trust` on a terminal, and prints the exit code of each answer.
+const ANSWERS: &str = "
+import os, pty, sys
+def code_of(answer):
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.argv[1], sys.argv[1:])
+    seen = b''
+    while not seen.endswith(b'[y/N] '):
+        seen += os.read(master, 4096)
+    assert b'/data' in seen and b'recorded' not in seen, seen
+    os.write(master, answer)
+    try:
+        while os.read(master, 4096):
+            pass
+    except OSError:
+        pass
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+for answer in sys.stdin.read().split('|'):
+    print(code_of(answer.encode()))
+";
+
+fn trust_asks_on_a_terminal(place: &Place) {
+    with_data(place);
+    write(place, FILE, WIDENS);
+    let binary = crate::support::binary();
+    let codes = |answers: &str| {
+        let mut command = place.command("sh");
+        command.args(["-c", "printf %s \"$0\" | exec \"$@\"", answers]);
+        python(&mut command, ANSWERS, &[binary.to_str().unwrap(), "trust"])
+    };
+    // Control-D is the end of input.
+    assert_eq!(codes("\n|n\n|yes please\n|\u{4}"), "1\n1\n1\n1\n");
+    refused(place);
+    assert_eq!(codes("Y\n"), "0\n");
+    succeeded(run(place, &["--", "true"]));
 }
 
 fn trust_is_not_given_inside(place: &Place) {

@@ -83,7 +83,7 @@ fn agree(scene: &Scene) {
     scene.policy(DEFAULTS, "");
     scene.write(".agent-sandbox.toml", AGREED);
     let mut command = scene.place.agent_sandbox();
-    command.arg("trust");
+    command.args(["trust", "--yes"]);
     let ran = run(command);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
 }

@@ -271,7 +271,7 @@ impl Place {
     /// must be final.
     #[track_caller]
     pub fn trust(&self) {
-        let output = self.agent_sandbox().arg("trust").output().unwrap();
+        let output = self.agent_sandbox().args(["trust", "--yes"]).output().unwrap();
         assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     }
 
