@@ -11,6 +11,7 @@ pub mod plan;
 pub mod policy;
 pub mod presets;
 pub mod protection;
+pub(crate) mod redact;
 pub mod request;
 pub mod resolve;
 
