@@ -191,8 +191,9 @@ pub enum CredentialFile {
     Npmrc,
     /// `.yarnrc.yml` of Yarn 2 and later.
     Yarnrc,
-    /// An INI file with credentials in URLs alone: `pip.conf`.
+    /// A file with credentials in URLs alone: `pip.conf`.
     Urls,
+    Toml,
     /// `settings.xml` of Maven, `NuGet.Config`.
     Xml,
     /// A line `key = value` for each setting: `gradle.properties`, `nix.conf`.

@@ -193,8 +193,7 @@ fn tightens(found: &Match, decisions: &Decisions) -> bool {
 fn is_stricter(found: &Match, decisions: &Decisions) -> bool {
     let hides_all = |access: Access, copy: &Option<_>| access == Access::Exclude && copy.is_none();
     let hidden = || decisions.governing(&found.path).is_some_and(|(_, it)| hides_all(it.access, &it.copy));
-    found.rule.access > governed(&found.path, decisions)
-        || hides_all(found.rule.access, &found.copy) && !hidden()
+    found.rule.access > governed(&found.path, decisions) || hides_all(found.rule.access, &found.copy) && !hidden()
 }
 
 fn governed(path: &AbsPath, decisions: &Decisions) -> Access {

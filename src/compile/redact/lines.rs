@@ -8,8 +8,20 @@ const OF_NPM: [&str; 3] = ["_auth", "_password", "private key-----"];
 const OF_YARN: [&str; 2] = ["npmauthtoken", "npmauthident"];
 /// Words that make a key one of a credential.
 const WORDS: [&str; 14] = [
-    "auth", "authorization", "apikey", "credential", "key", "pass", "passphrase", "passwd", "password", "pat",
-    "private", "pwd", "secret", "token",
+    "auth",
+    "authorization",
+    "apikey",
+    "credential",
+    "key",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "pat",
+    "private",
+    "pwd",
+    "secret",
+    "token",
 ];
 
 /// The lines with their ends. npm takes a lone carriage return for one.
@@ -129,7 +141,9 @@ fn names_credential(key: &str) -> bool {
         if !c.is_alphanumeric() || (c.is_uppercase() && was_lower) {
             words.push(String::new());
         }
-        if c.is_alphanumeric() && let Some(word) = words.last_mut() {
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
             word.extend(c.to_lowercase());
         }
         was_lower = c.is_lowercase() || c.is_numeric();

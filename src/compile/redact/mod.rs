@@ -5,6 +5,7 @@
 //! secret by its look: a credential is what the format calls one.
 
 mod lines;
+mod toml;
 mod urls;
 mod xml;
 
@@ -29,6 +30,7 @@ pub(crate) fn without_credentials(file: CredentialFile, text: &[u8]) -> Result<O
         CredentialFile::Npmrc => lines::npmrc(text),
         CredentialFile::Yarnrc => lines::yarnrc(text)?,
         CredentialFile::Urls => text.to_owned(),
+        CredentialFile::Toml => toml::without_credentials(text)?,
         CredentialFile::Xml => xml::without_credentials(text)?,
         CredentialFile::Properties => lines::properties(text)?,
     };

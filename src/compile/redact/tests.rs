@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use CredentialFile::{Npmrc, Properties, Urls, Xml, Yarnrc};
+use CredentialFile::{Npmrc, Properties, Toml, Urls, Xml, Yarnrc};
 
 /// The copy, or the text itself where nothing had to be removed.
 #[track_caller]
@@ -65,7 +65,10 @@ fn a_token_of_yarn_whose_end_is_not_clear_is_refused() {
 fn credentials_in_urls_are_removed_and_the_urls_stay() {
     for (text, copy) in [
         ("index-url = https://me:SECRET@r.example/simple", "index-url = https://r.example/simple"),
-        ("extra-index-url = https://SECRET@r.example/a http://r.example", "extra-index-url = https://r.example/a http://r.example"),
+        (
+            "extra-index-url = https://SECRET@r.example/a http://r.example",
+            "extra-index-url = https://r.example/a http://r.example",
+        ),
         ("x = https://me:SE@CRET@r.example", "x = https://r.example"),
         ("x = https\\://me\\:SECRET@r.example", "x = https\\://r.example"),
         ("x = ftp://me:SECRET@r.example", "x = ftp://r.example"),
@@ -132,8 +135,27 @@ fn properties_with_the_name_of_a_credential_are_removed() {
 }
 
 #[test]
+fn keys_of_toml_are_removed_from_tables_of_all_kinds() {
+    let text = "# settings\nregistry.token = \"SECRET\"\n# registry.token = \"SECRET\"\n[install]\n\
+                registry = { url = \"https://r.example\", token = \"SECRET\" } # ours\n\
+                scopes.team = { url = \"https://t.example\", token = \"$NPM_TOKEN\" }\n\
+                [registries.private]\nindex = \"https://me:SECRET@r.example\"\ntoken = \"\"\"\nSECRET\"\"\"\n\
+                [registry]\nglobal-credential-providers = [\"cargo:token\"]\n";
+    let copy = shown(Toml, text.replace("registry.token = \"SECRET\"\n#", "#").as_str());
+    assert!(!copy.contains("SECRET"), "{copy}");
+    for kept in
+        ["# settings", "url = \"https://r.example\"", "# ours", "$NPM_TOKEN", "https://r.example", "cargo:token"]
+    {
+        assert!(copy.contains(kept), "{kept}: {copy}");
+    }
+    assert_eq!(shown(Toml, "registry.token = \"SECRET\"\n[build]\njobs = 2\n"), "[build]\njobs = 2\n");
+    assert_eq!(without_credentials(Toml, b"[build]\njobs  =  2\n"), Ok(None));
+    assert_eq!(without_credentials(Toml, b"token = SECRET\n"), Err(Unclear::Syntax));
+}
+
+#[test]
 fn bytes_that_are_no_text_are_refused() {
-    for file in [Npmrc, Yarnrc, Urls, Xml, Properties] {
+    for file in [Npmrc, Yarnrc, Urls, Toml, Xml, Properties] {
         assert_eq!(without_credentials(file, b"a=\xff\n"), Err(Unclear::NoText));
         assert_eq!(without_credentials(file, b"_\0auth=x\n"), Err(Unclear::NoText));
         assert_eq!(without_credentials(file, b""), Ok(None));
@@ -141,7 +163,7 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 fn any_format() -> impl Strategy<Value = CredentialFile> {
-    prop_oneof![Just(Npmrc), Just(Yarnrc), Just(Urls), Just(Xml), Just(Properties)]
+    prop_oneof![Just(Npmrc), Just(Yarnrc), Just(Urls), Just(Toml), Just(Xml), Just(Properties)]
 }
 
 proptest! {
