@@ -97,7 +97,7 @@ pub struct Resolution {
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a rule would show without credentials, and that hold none (SPEC P16).
-    pub without_credentials: Vec<(Arc<Rule>, AbsPath)>,
+    pub without_credentials: Vec<Match>,
     /// Directories to create before the start.
     pub create: Vec<AbsPath>,
     /// Files to create before the start.

@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, reason};
 use crate::host::FileKind;
 use crate::host::nofollow::open_to_read;
 use crate::host::open_dir::read_regular;
-use crate::policy::{AbsPath, CredentialFile};
+use crate::policy::{AbsPath, CredentialFile, Mask, Rule};
 
 use super::{Match, Resolver};
 
@@ -28,7 +28,7 @@ impl Resolver<'_> {
             return;
         }
         match self.redacted(&found.path, file) {
-            Ok(None) => self.found.without_credentials.push((found.rule, found.path)),
+            Ok(None) => self.found.without_credentials.push(found),
             Ok(Some(copy)) => self.found.matches.push(Match { copy: Some(copy.into()), ..found }),
             Err(why) => {
                 // A command can create many such files; one diagnostic for each rule is enough.
@@ -41,6 +41,11 @@ impl Resolver<'_> {
                 self.found.matches.push(found);
             }
         }
+    }
+
+    /// Whether the rule leaves the file at `path` as it is. This is cheaper than the git index.
+    pub(super) fn has_no_credentials(&self, rule: &Rule, path: &AbsPath) -> bool {
+        matches!(rule.refinements.mask, Mask::Redacted(file) if self.redacted(path, file) == Ok(None))
     }
 
     /// The text without credentials; `None` if there are none.
