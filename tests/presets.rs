@@ -291,6 +291,36 @@ fn settings_are_read_without_their_credentials_by_default() {
     }
 }
 
+/// Hiding more never shows anything: neither by rank nor by way of a link does a preset's copy beat an `exclude`.
+#[test]
+fn a_copy_is_shown_only_where_no_other_rule_hides_the_file() {
+    let cases = [
+        ("exclude = ['~/.config/pip/pip.conf']", false),
+        ("exclude = ['~/.config/pip/*']", false),
+        ("exclude = ['~/.config/pip']", false),
+        ("exclude = ['~/.c*']", false),
+        ("exclude = ['link']", false),
+        ("exclude = ['~/.config']\nro = ['~/.config/pip']", true),
+        ("ro = ['~/.config/pip']\nrw = ['~/.config']", true),
+    ];
+    for (rules, is_shown) in cases {
+        let tree = Tree::new([
+            "home/u/.config/pip/pip.conf = index-url = https://me:T0KEN@r.example",
+            "home/u/proj/link -> /home/u/.config/pip/pip.conf",
+        ]);
+        tree.add(&format!("home/u/.config/agent-sandbox/config.toml = [filesystem]\n{rules}\n"));
+        for no_optimize in [false, true] {
+            let request = Request { no_optimize, ..Request::default() };
+            let (compiled, diagnostics) = tree.compile("/home/u/proj", &request);
+            assert!(!diagnostics.has_errors(), "{rules}: {diagnostics:?}");
+            let view = model(&compiled.unwrap()).view(&abs("/home/u/.config/pip/pip.conf"));
+            let shown = view == View::Data;
+            assert!(shown || matches!(view, View::MaskedFile | View::Unreachable { .. }), "{rules}: {view:?}");
+            assert_eq!(shown, is_shown, "{rules}");
+        }
+    }
+}
+
 /// Only what exists is masked: an empty home costs no argument.
 #[test]
 fn nothing_is_mounted_for_credentials_that_do_not_exist() {
