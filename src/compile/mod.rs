@@ -87,6 +87,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_private(&plan, &decisions, request.no_guard, diagnostics);
+    plan::check_copies(&decisions, &resolution.without_copy, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);

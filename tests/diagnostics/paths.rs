@@ -61,6 +61,11 @@ cases! {
         ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}", "home/u/proj/b/.yarnrc.yml = {npmAuthToken: T0KEN}"],
         "",
     );
+    NoCopy a_rule_of_the_user_is_the_way_out {
+        let settings = ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}"];
+        assert_eq!(project_with(settings, "[filesystem]\nexclude = ['a/.yarnrc.yml']\n"), "");
+        project_with(settings, "")
+    };
     NoCopy settings_that_are_no_regular_file_are_hidden project_with(["home/u/.npmrc="], "");
     NoCopy settings_that_are_too_large_are_hidden
         project_with([format!("home/u/.npmrc = _auth={}", "x".repeat(1 << 20)).as_str()], "");

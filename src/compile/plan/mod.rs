@@ -6,6 +6,7 @@ mod overflow;
 mod pins;
 mod placeholders;
 mod private;
+mod redacted;
 mod view;
 
 use crate::compile::decide::{Decision, Decisions};
@@ -22,6 +23,7 @@ pub use links::{check_executable, check_links, is_refused_through_link, unsaid_l
 pub use overflow::{MOST_IN_ARGV, Split};
 pub use placeholders::check_dangling;
 pub use private::{PlannedLink, check_private};
+pub use redacted::check_copies;
 pub use view::View;
 
 /// A mount in bwrap's terms, without the spelling of its arguments.

@@ -98,6 +98,8 @@ pub struct Resolution {
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a rule would show without credentials, and that hold none (SPEC P16).
     pub without_credentials: Vec<Match>,
+    /// Files of which no copy can be made, and why (SPEC P16).
+    pub without_copy: Vec<(AbsPath, String)>,
     /// Directories to create before the start.
     pub create: Vec<AbsPath>,
     /// Files to create before the start.

@@ -2,10 +2,9 @@
 //! as it is now.
 
 use std::io;
-use std::sync::Arc;
 
 use crate::compile::redact;
-use crate::diagnostic::{Code, reason};
+use crate::diagnostic::reason;
 use crate::host::FileKind;
 use crate::host::nofollow::open_to_read;
 use crate::host::open_dir::read_regular;
@@ -31,13 +30,7 @@ impl Resolver<'_> {
             Ok(None) => self.found.without_credentials.push(found),
             Ok(Some(copy)) => self.found.matches.push(Match { copy: Some(copy.into()), ..found }),
             Err(why) => {
-                // A command can create many such files; one diagnostic for each rule is enough.
-                let is_known = |known: &Match| Arc::ptr_eq(&known.rule, &found.rule) && known.copy.is_none();
-                if !self.found.matches.iter().any(is_known) {
-                    let message = format!("`{}` is hidden: no copy without credentials can be made, {why}", found.path);
-                    let help = "repair or move the file, or show it as it is with a `ro` rule of your own";
-                    self.report(&found.rule, Code::NoCopy, message, help);
-                }
+                self.found.without_copy.push((found.path.clone(), why));
                 self.found.matches.push(found);
             }
         }
@@ -51,10 +44,19 @@ impl Resolver<'_> {
     /// The text without credentials; `None` if there are none.
     fn redacted(&self, path: &AbsPath, file: CredentialFile) -> Result<Option<Vec<u8>>, String> {
         let read = |path| -> io::Result<Vec<u8>> { read_regular(&open_to_read(self.host, path)?, LARGEST) };
-        let text = read(path).map_err(|error| format!("because it cannot be read: {}", reason(&error)))?;
-        let copy = redact::without_credentials(file, &text).map_err(|unclear| format!("because {unclear}"))?;
+        // A file of another user that is closed to the caller is closed to the command, too.
+        let is_closed = |error: &io::Error| {
+            let is_ours = || self.host.owner(path).map_or(true, |owner| owner == self.session.uid);
+            error.kind() == io::ErrorKind::PermissionDenied && !is_ours()
+        };
+        let text = match read(path) {
+            Err(error) if is_closed(&error) => return Ok(None),
+            Err(error) => return Err(format!("it cannot be read: {}", reason(&error))),
+            Ok(text) => text,
+        };
+        let copy = redact::without_credentials(file, &text).map_err(|unclear| unclear.to_string())?;
         if copy.is_some() && self.found.matches.iter().filter(|known| known.copy.is_some()).count() >= MOST_COPIES {
-            return Err(format!("because {MOST_COPIES} other files have one"));
+            return Err(format!("{MOST_COPIES} other files have one"));
         }
         Ok(copy)
     }

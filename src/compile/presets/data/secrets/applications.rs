@@ -86,7 +86,7 @@ pub(super) const APPLICATIONS: &[Group] = &[
     group(
         "Monero",
         "Monero GUI: wallets",
-        &[exclude("~/Monero"), exclude("~/.config/monero-project"), exclude("~/.shared-ringdb")],
+        &[exclude("~/Monero/wallets"), exclude("~/.config/monero-project"), exclude("~/.shared-ringdb")],
     ),
     group(
         "Exodus, Ledger Live, Trezor Suite",
@@ -128,7 +128,7 @@ pub(super) const APPLICATIONS: &[Group] = &[
         "Teams, Zoom, Skype",
         "the applications keep their sessions there",
         &[
-            exclude("~/.config/Microsoft"),
+            exclude("~/.config/Microsoft/Microsoft Teams"),
             exclude("~/.config/teams-for-linux"),
             exclude("~/.zoom"),
             exclude("~/.config/skypeforlinux"),
@@ -185,11 +185,7 @@ pub(super) const APPLICATIONS: &[Group] = &[
             exclude("~/.getmail"),
         ],
     ),
-    group(
-        "mail",
-        "mutt(1), mbsync(1), postfix: folders with mail",
-        &[exclude("~/Mail"), exclude("~/mail"), exclude("~/.mail"), exclude("~/Maildir")],
-    ),
+    group("mail", "mbsync(1), postfix: folders with mail", &[exclude("~/.mail"), exclude("~/Maildir")]),
     group(
         "DBeaver",
         "DBeaver, \"Workspace Location\": credentials-config.json opens with a known key",

@@ -362,6 +362,11 @@ pub(super) const CREDENTIALS: &[Group] = &[
         ],
     ),
     group(
+        ".NET",
+        "ASP.NET Core, \"Safe storage of app secrets in development\"",
+        &[exclude("~/.microsoft/usersecrets")],
+    ),
+    group(
         "davfs2, SMB",
         "davfs2.conf(5): secrets; mount.cifs(8): credentials",
         &[exclude("~/.davfs2/secrets"), exclude("~/.smbcredentials")],

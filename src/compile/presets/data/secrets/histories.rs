@@ -119,8 +119,8 @@ pub(super) const HISTORIES: &[Group] = &[
         ],
     ),
     group(
-        "Wget",
-        "Wget, \"HTTPS Options\": known hosts; curl(1), --cookie-jar: cookies that people keep",
-        &[exclude("~/.wget-hsts"), exclude("~/.cookies"), exclude("~/.cookies.txt")],
+        "curl, Wget",
+        "curl(1), --cookie-jar; Wget, \"HTTP Options\": cookies that people keep",
+        &[exclude("~/.cookies"), exclude("~/.cookies.txt")],
     ),
 ];
