@@ -79,7 +79,7 @@ const HIDDEN: &[&str] = &[
     "~/.pulumi/credentials.json",
     "~/.supabase/access-token",
     "~/.railway/config.json",
-    "~/.local/share/com.vercel.cli/",
+    "~/.local/share/com.vercel.cli/auth.json",
     "~/.config/.wrangler/config/",
     "~/.config/hub",
     "~/.msmtprc",

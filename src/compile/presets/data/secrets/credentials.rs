@@ -213,7 +213,11 @@ pub(super) const CREDENTIALS: &[Group] = &[
         "Terraform, \"terraform login\": credentials.tfrc.json",
         &[exclude("~/.terraform.d/credentials.tfrc.json").reads_as("{}\n")],
     ),
-    group("Pulumi", "Pulumi, \"pulumi login\": credentials.json", &[exclude("~/.pulumi/credentials.json")]),
+    group(
+        "Pulumi",
+        "Pulumi, \"pulumi login\": credentials.json",
+        &[exclude("~/.pulumi/credentials.json").reads_as("{}\n")],
+    ),
     group(
         "Ansible",
         "Ansible, \"Managing vault passwords\": the usual password files",
@@ -237,12 +241,12 @@ pub(super) const CREDENTIALS: &[Group] = &[
     group(
         "Vercel CLI",
         "Vercel, \"Global Configuration\": auth.json",
-        &[exclude("~/.local/share/com.vercel.cli"), exclude("~/.vercel")],
+        &[exclude("~/.local/share/com.vercel.cli/auth.json").reads_as("{}\n"), exclude("~/.vercel")],
     ),
     group(
         "Netlify CLI",
         "Netlify, \"Get started with Netlify CLI\": config.json",
-        &[exclude("~/.config/netlify"), exclude("~/.netlify")],
+        &[exclude("~/.config/netlify/config.json").reads_as("{}\n"), exclude("~/.netlify")],
     ),
     group(
         "Supabase CLI",
@@ -263,7 +267,7 @@ pub(super) const CREDENTIALS: &[Group] = &[
     group(
         "Firebase CLI",
         "firebase-tools: tokens of `firebase login`",
-        &[exclude("~/.config/configstore/firebase-tools.json")],
+        &[exclude("~/.config/configstore/firebase-tools.json").reads_as("{}\n")],
     ),
     group("Expo", "Expo CLI: state.json holds the session", &[exclude("~/.expo/state.json").reads_as("{}\n")]),
     group("Stripe CLI", "Stripe, \"Stripe CLI keys\": config.toml", &[exclude("~/.config/stripe")]),
@@ -295,7 +299,7 @@ pub(super) const CREDENTIALS: &[Group] = &[
     group(
         "CircleCI, Travis CI",
         "\"CircleCI local CLI\": cli.yml; travis, README: config.yml",
-        &[exclude("~/.circleci/cli.yml"), exclude("~/.travis/config.yml")],
+        &[exclude("~/.circleci/cli.yml").reads_as_empty(), exclude("~/.travis/config.yml")],
     ),
     group(
         "Hugging Face",
@@ -307,8 +311,12 @@ pub(super) const CREDENTIALS: &[Group] = &[
         ],
     ),
     group("Kaggle", "Kaggle API, README: kaggle.json", &[exclude("~/.kaggle"), exclude("~/.config/kaggle")]),
-    group("Modal", "Modal, \"modal.config\": token_secret", &[exclude("~/.modal.toml")]),
-    group("llm", "llm, \"API key management\": keys.json", &[exclude("~/.config/io.datasette.llm/keys.json")]),
+    group("Modal", "Modal, \"modal.config\": token_secret", &[exclude("~/.modal.toml").reads_as_empty()]),
+    group(
+        "llm",
+        "llm, \"API key management\": keys.json",
+        &[exclude("~/.config/io.datasette.llm/keys.json").reads_as("{}\n")],
+    ),
     group("Ollama", "Ollama, FAQ: the key that signs for ollama.com", &[exclude("~/.ollama/id_ed25519")]),
     group(
         "git",

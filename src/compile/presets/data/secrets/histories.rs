@@ -1,5 +1,6 @@
 //! Histories of shells and of programs that read commands: people type and paste secrets there.
-//! Programs start without a history that they may not open, but for irb, which stops.
+//! Most programs start without a history that they may not open. Those that stop or complain find
+//! an empty one.
 
 use super::super::{Group, exclude, group};
 
@@ -19,27 +20,21 @@ pub(super) const HISTORIES: &[Group] = &[
     group("fish", "fish, \"history\": files of sessions", &[exclude("~/.local/share/fish/fish_history")]),
     group(
         "other shells",
-        "ksh(1), ash(1), tcsh(1), Nushell, xonsh, PowerShell: the default file",
+        "ksh(1), ash(1), tcsh(1), Nushell, PowerShell: the default file",
         &[
             exclude("~/.sh_history"),
             exclude("~/.ash_history"),
             exclude("~/.history"),
-            exclude("~/.config/nushell/history.txt"),
-            exclude("~/.config/nushell/history.sqlite3"),
-            exclude("~/.local/share/xonsh"),
-            exclude("~/.local/share/powershell/PSReadLine"),
+            exclude("~/.config/nushell/history.txt").reads_as_empty(),
+            exclude("~/.local/share/powershell/PSReadLine/ConsoleHost_history.txt").reads_as_empty(),
         ],
     ),
     group(
-        "Atuin, McFly, HSTR",
+        "Atuin, McFly",
         "Atuin, \"Config\": the database; McFly, README",
         &[exclude("~/.local/share/atuin"), exclude("~/.local/share/mcfly"), exclude("~/.mcfly")],
     ),
-    group(
-        "Python",
-        "Python, site: .python_history; IPython, \"IPython profiles\"",
-        &[exclude("~/.python_history"), exclude("~/.ipython/profile_default/history.sqlite")],
-    ),
+    group("Python", "Python, site: .python_history", &[exclude("~/.python_history")]),
     group("Node.js", "Node.js, \"REPL\": NODE_REPL_HISTORY", &[exclude("~/.node_repl_history")]),
     group(
         "Ruby",
@@ -52,17 +47,17 @@ pub(super) const HISTORIES: &[Group] = &[
         ],
     ),
     group(
-        "PHP, Lua, R, Julia, Scala",
-        "php(1), R, Julia, Scala, Clojure, GHCi, Erlang: histories of the interpreters",
+        "other interpreters",
+        "php(1), PsySH, R, Julia, Scala, Ammonite, GHCi, Leiningen: the default file",
         &[
             exclude("~/.php_history"),
             exclude("~/.config/psysh/psysh_history"),
             exclude("~/.Rhistory"),
             exclude("~/.julia/logs/repl_history.jl"),
-            exclude("~/.scala_history"),
-            exclude("~/.ammonite/history"),
+            exclude("~/.scala_history").reads_as_empty(),
+            exclude("~/.ammonite/history").reads_as_empty(),
             exclude("~/.ghc/ghci_history"),
-            exclude("~/.lein/repl-history"),
+            exclude("~/.lein/repl-history").reads_as_empty(),
         ],
     ),
     group("PostgreSQL", "psql(1), HISTFILE; pgcli", &[exclude("~/.psql_history"), exclude("~/.config/pgcli/history")]),
@@ -97,9 +92,11 @@ pub(super) const HISTORIES: &[Group] = &[
     group(
         "Neovim",
         "Neovim, `:help shada`",
-        &[exclude("~/.local/state/nvim/shada"), exclude("~/.local/share/nvim/shada")],
+        &[
+            exclude("~/.local/state/nvim/shada/main.shada").reads_as_empty(),
+            exclude("~/.local/share/nvim/shada/main.shada").reads_as_empty(),
+        ],
     ),
-    group("nano", "nano(1): positions and searches", &[exclude("~/.local/share/nano"), exclude("~/.nano_history")]),
     group("GDB", "GDB, \"Command History\"", &[exclude("~/.gdb_history")]),
     group(
         "lftp",
