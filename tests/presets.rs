@@ -9,7 +9,7 @@ use std::path::Path;
 use agent_sandbox::compile::presets::data::{BuiltinPreset, Group, PRESETS, PresetEntry, VariableEffect};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::ModelView as View;
-use agent_sandbox::policy::{Access, IfMissing};
+use agent_sandbox::policy::{Access, IfMissing, Mask};
 use support::{Tree, abs, leads_to_copy, model};
 
 /// Below the home, or in the project where it does not start with `~/`. A trailing `/` makes a
@@ -53,6 +53,75 @@ const HIDDEN: &[&str] = &[
     "..env.kate-swp",
     ".env.local",
     "packages/web/.env.production",
+    "~/.config/composer/auth.json",
+    "~/.config/containers/auth.json",
+    "~/.terraform.d/credentials.tfrc.json",
+    "~/.config/rclone/",
+    "~/.config/doctl/",
+    "~/.fly/config.yml",
+    "~/.gem/credentials",
+    "~/.cache/huggingface/token",
+    "~/.pgpass",
+    "~/.mylogin.cnf",
+    "~/.config/Slack/",
+    "~/.config/Signal/",
+    "~/.config/discord/",
+    "~/.config/1Password/",
+    "~/.config/Bitwarden CLI/",
+    "~/Passwords.kdbx",
+    "~/Documents/family.kdbx",
+    "secrets/team.kdbx",
+    "~/.bitcoin/",
+    "~/.electrum/",
+    "~/.ethereum/",
+    "~/.config/solana/id.json",
+    "~/.oci/",
+    "~/.pulumi/credentials.json",
+    "~/.supabase/access-token",
+    "~/.railway/config.json",
+    "~/.local/share/com.vercel.cli/auth.json",
+    "~/.config/.wrangler/config/",
+    "~/.config/hub",
+    "~/.msmtprc",
+    "~/.config/neomutt/",
+    "~/.local/share/DBeaverData/",
+    "~/.config/JetBrains/DataGrip2025.1/c.kdbx",
+    "~/.config/Postman/",
+    "~/.config/Insomnia/",
+    "~/.bash_history",
+    "~/.zsh_history",
+    "~/.local/share/fish/fish_history",
+    "~/.python_history",
+    "~/.node_repl_history",
+    "~/.psql_history",
+    "~/.mysql_history",
+    "~/.sqlite_history",
+    "~/.rediscli_history",
+    "~/.irb_history",
+    "~/.lesshst",
+    "~/.viminfo",
+    "upper/.ENV",
+    "worker/.dev.vars",
+];
+
+/// Settings with a credential in each, which the command reads without it.
+const REDACTED: &[(&str, &str, &str)] = &[
+    ("~/.npmrc", "a=b\n//r.example/:_authToken=T0KEN\n", "a=b\n"),
+    ("web/.npmrc", "_password=T0KEN\na=b\n", "a=b\n"),
+    ("~/.config/pnpm/rc", "a=b\n_auth=T0KEN\n", "a=b\n"),
+    ("~/.yarnrc.yml", "a: b\nnpmAuthToken: T0KEN\n", "a: b\n"),
+    ("web/.yarnrc.yml", "npmScopes:\n  x:\n    npmAuthIdent: T0KEN\n", "npmScopes:\n  x:\n"),
+    ("~/.config/pip/pip.conf", "index-url = https://a:T0KEN@r.example", "index-url = https://r.example"),
+    ("~/.pip/pip.conf", "index-url = https://T0KEN@r.example", "index-url = https://r.example"),
+    ("~/.m2/settings.xml", "<s><id>a</id><password>T0KEN</password></s>", "<s><id>a</id></s>"),
+    ("~/.gradle/gradle.properties", "a=b\nsigning.password=T0KEN\n", "a=b\n"),
+    (
+        "~/.bunfig.toml",
+        "a = 1\n[install]\nregistry = { url = \"b\", token = \"T0KEN\" }\n",
+        "a = 1\n[install]\nregistry = { url = \"b\"}\n",
+    ),
+    ("~/.nuget/NuGet/NuGet.Config", "<c><apikeys>T0KEN</apikeys></c>", "<c></c>"),
+    ("~/.my.cnf", "[client]\npassword=T0KEN\nhost=a\n", "[client]\nhost=a\n"),
 ];
 
 const WRITABLE: &[&str] = &[
@@ -207,6 +276,64 @@ fn secrets_are_hidden_by_default() {
 }
 
 #[test]
+fn settings_are_read_without_their_credentials_by_default() {
+    let tree = tree();
+    for (path, text, _) in REDACTED {
+        tree.add(&format!("{} = {text}", &written(path)[1..]));
+    }
+    let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let model = model(&compiled.unwrap());
+    for (path, _, copy) in REDACTED {
+        let path = abs(written(path));
+        assert_eq!(model.view(&path), View::Data, "{path}");
+        assert_eq!(String::from_utf8_lossy(model.content(&path).unwrap()), *copy, "{path}");
+    }
+}
+
+/// Hiding more never shows anything: neither by rank nor by way of a link does a preset's copy beat an `exclude`.
+#[test]
+fn a_copy_is_shown_only_where_no_other_rule_hides_the_file() {
+    let cases = [
+        ("exclude = ['~/.config/pip/pip.conf']", false),
+        ("exclude = ['~/.config/pip/*']", false),
+        ("exclude = ['~/.config/pip']", false),
+        ("exclude = ['~/.c*']", false),
+        ("exclude = ['link']", false),
+        ("exclude = ['~/.config']\nro = ['~/.config/pip']", true),
+        ("ro = ['~/.config/pip']\nrw = ['~/.config']", true),
+    ];
+    for (rules, is_shown) in cases {
+        let tree = Tree::new([
+            "home/u/.config/pip/pip.conf = index-url = https://me:T0KEN@r.example",
+            "home/u/proj/link -> /home/u/.config/pip/pip.conf",
+        ]);
+        tree.add(&format!("home/u/.config/agent-sandbox/config.toml = [filesystem]\n{rules}\n"));
+        for no_optimize in [false, true] {
+            let request = Request { no_optimize, ..Request::default() };
+            let (compiled, diagnostics) = tree.compile("/home/u/proj", &request);
+            assert!(!diagnostics.has_errors(), "{rules}: {diagnostics:?}");
+            let view = model(&compiled.unwrap()).view(&abs("/home/u/.config/pip/pip.conf"));
+            let shown = view == View::Data;
+            assert!(shown || matches!(view, View::MaskedFile | View::Unreachable { .. }), "{rules}: {view:?}");
+            assert_eq!(shown, is_shown, "{rules}");
+        }
+    }
+}
+
+/// Only what exists is masked: an empty home costs no argument.
+#[test]
+fn nothing_is_mounted_for_credentials_that_do_not_exist() {
+    let tree = Tree::new(["home/u/proj/src/"]);
+    let only = |presets: &[&str]| {
+        let presets = presets.iter().map(Into::into).collect();
+        let (compiled, _) = tree.compile("/home/u/proj", &Request { presets, ..Request::default() });
+        compiled.unwrap().plan.mounts.len()
+    };
+    assert_eq!(only(&["!@all", "@base", "@secrets"]), only(&["!@all", "@base"]));
+}
+
+#[test]
 fn what_work_needs_is_writable_by_default() {
     assert_all(WRITABLE, &Request::default(), "writable", |view| matches!(view, View::Host { writable: true, .. }));
 }
@@ -242,9 +369,12 @@ fn lint_settings_are_read_only_on_request() {
 #[test]
 fn no_preset_relies_on_a_ro_to_show_what_one_excludes() {
     let of = |access: Access| entries().filter(move |(_, _, entry)| entry.access == access);
-    assert!(of(Access::Ro).count() > 300 && of(Access::Exclude).count() > 80);
+    assert!(of(Access::Ro).count() > 300 && of(Access::Exclude).count() > 300);
     for (_, _, shown) in of(Access::Ro) {
-        let around = of(Access::Exclude).find(|(_, _, hidden)| Path::new(shown.path).starts_with(hidden.path));
+        // At one path the `exclude` wins, and the `ro` blocks the path while it is missing.
+        let is_around =
+            |hidden: &PresetEntry| hidden.path != shown.path && Path::new(shown.path).starts_with(hidden.path);
+        let around = of(Access::Exclude).find(|(_, _, hidden)| is_around(hidden));
         assert!(around.is_none(), "`ro` on {}", shown.path);
     }
 }
@@ -263,7 +393,11 @@ fn every_entry_names_its_tool_and_its_source() {
         let access = match entry.if_missing {
             IfMissing::Block if !entry.in_use.is_empty() => format!("{access}, blocked if in use"),
             IfMissing::Block => format!("{access}, blocked"),
-            _ => access,
+            _ => match entry.mask {
+                Mask::Denied => access,
+                Mask::Reads(text) => format!("{access}, reads {text:?}"),
+                Mask::Redacted(file) => format!("{access}, redacted {file:?}"),
+            },
         };
         rows.push([preset.name, &access, entry.path, group.tool, group.source].map(str::to_owned));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose};
+use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose, View};
 use crate::policy::{AbsPath, Access, PathMap};
 
 /// What a command finds, and what it may do with it as far as the sandbox has a say.
@@ -18,6 +18,8 @@ pub enum EffectiveAccess {
     Ro,
     /// Hidden: neither to read nor to change.
     Exclude,
+    /// A copy of the host's file without its credentials, to read.
+    Redacted,
     /// A copy of the host's file, kept for this project, to read and to change.
     PrivateFile,
     /// A place of the sandbox's own, empty at first, which goes with it.
@@ -40,6 +42,7 @@ impl EffectiveAccess {
             EffectiveAccess::Rw => "can be read and changed",
             EffectiveAccess::Ro => "can be read, not changed",
             EffectiveAccess::Exclude => "can be neither read nor changed",
+            EffectiveAccess::Redacted => "a copy without its credentials can be read, not changed",
             EffectiveAccess::PrivateFile => "a copy for this project can be read and changed, the host's file stays",
             EffectiveAccess::Private => "a place of the sandbox's own, empty at first, gone after the run",
             EffectiveAccess::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
@@ -65,6 +68,8 @@ pub struct VisibleMounts<'p> {
     read_only: BTreeSet<&'p AbsPath>,
     /// Private files.
     links: BTreeSet<&'p AbsPath>,
+    /// Files that show a copy without credentials.
+    redacted: BTreeSet<&'p AbsPath>,
     /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,
 }
@@ -73,8 +78,9 @@ impl<'p> VisibleMounts<'p> {
     /// The last mount that covers a path is the visible one.
     pub fn of(plan: &'p Plan) -> Self {
         let links = plan.links.iter().map(|link| &link.path).collect();
+        let redacted = plan.borders().filter(|path| plan.view(path) == View::Redacted).collect();
         let (mounts, read_only, points) = Default::default();
-        let mut visible = Self { mounts, read_only, links, points };
+        let mut visible = Self { mounts, read_only, links, redacted, points };
         for planned in &plan.mounts {
             let path = &planned.path;
             match planned.mount {
@@ -120,6 +126,7 @@ impl<'p> VisibleMounts<'p> {
             Mount::MaskFile { .. } | Mount::MaskSource => EffectiveAccess::Exclude,
             // Git's copy of its list is readable.
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
+            Mount::DataFile { .. } if self.redacted.contains(&planned.path) => EffectiveAccess::Redacted,
             Mount::DataFile { .. } => EffectiveAccess::Exclude,
             Mount::Tmpfs { .. } if planned.purpose != Purpose::Base => EffectiveAccess::Exclude,
             Mount::Tmpfs { .. } if self.read_only.contains(&planned.path) => EffectiveAccess::PrivateRo,

@@ -107,6 +107,8 @@ fn rules(compiled: &Compiled) -> Vec<String> {
     let (missing, left_alone) = (resolution.missing.iter(), resolution.left_alone.iter());
     lines.extend(missing.map(|(rule, path)| line(rule, &format_args!("nothing at {path}"))));
     lines.extend(left_alone.map(|(rule, path)| line(rule, &format_args!("{path} left alone, git has it"))));
+    let harmless = resolution.without_credentials.iter();
+    lines.extend(harmless.map(|it| line(&it.rule, &format_args!("{} left alone, it holds no credentials", it.path))));
     let placeholders = compiled.plan.placeholders.iter();
     lines.extend(placeholders.map(|one| format!("blocked by a placeholder: {}  [{}]", one.path, one.origin)));
     let created = resolution.create.iter().chain(resolution.new_files.iter().map(|file| &file.path));

@@ -12,6 +12,7 @@ pub mod policy;
 pub mod presets;
 pub mod protection;
 pub mod readme;
+pub(crate) mod redact;
 pub mod request;
 pub mod resolve;
 
@@ -90,6 +91,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_private(&plan, &decisions, base.private.as_ref(), diagnostics);
+    plan::check_copies(&decisions, &resolution.without_copy, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);

@@ -54,6 +54,7 @@ fn access(view: View) -> &'static str {
     match view {
         View::HostRw => "writable",
         View::HostRo => "read-only",
+        View::Redacted => "redacted",
         View::Masked => "hidden",
         View::Fresh | View::Dev | View::Proc => "own",
     }

@@ -86,6 +86,7 @@ codes! {
     HiddenTarget = "hidden-target", Error, "A symlink leads to something hidden, which the rule would open.";
     ReplaceableLink = "replaceable-link", Warning, "A protection hangs on a symlink that the command can replace.";
     OtherNames = "other-names", Error, "A protected file has other names, by which it can be read or changed.";
+    NoCopy = "no-copy", Warning, "A file that would be shown without its credentials is hidden instead.";
     UnplacedSocket = "unplaced-socket", Warning, "A service listens on a name that only its own process can place.";
     WritableExecutable = "writable-executable", Warning, "We ourselves lie where the command can write.";
     DanglingLink = "dangling-link", Warning, "A preset blocks a path at which a symlink leads to nothing.";

@@ -130,6 +130,11 @@ impl Model {
         self.mounts.view(path)
     }
 
+    /// The content of the file of ours that a process inside reads at `path`, if it is known.
+    pub fn content(&self, path: &AbsPath) -> Option<&[u8]> {
+        self.mounts.data_at(path).map(Vec::as_slice)
+    }
+
     /// Whether the mounts let a process inside rename the directory at `path`, if need be after
     /// `chmod` of a directory on a tmpfs. The kernel refuses to move a directory that has a mount
     /// on it in this mount namespace, even where that mount cannot be seen. The model does not know

@@ -14,4 +14,6 @@ pub use origin::{Origin, Place, Source, Sourced};
 pub use path::{AbsPath, PathMap, escape_for_display, escape_json};
 pub use path_json::Word;
 pub use private::PrivateFile;
-pub use rule::{Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule};
+pub use rule::{
+    Access, CredentialFile, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule,
+};

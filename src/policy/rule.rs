@@ -171,15 +171,33 @@ impl Rule {
 }
 
 /// How an excluded file looks inside.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mask {
     /// Opening it gives EACCES. Git then stops instead of recording an emptied file.
     #[default]
     Denied,
-    /// It reads as empty. For files that tools require once they exist: cargo and twine stop at a
-    /// credentials file that they may not open, even if they do not need it.
-    Empty,
+    /// It reads as this text. For files that tools require once they exist: cargo and twine stop at
+    /// a credentials file that they may not open, even if they do not need it.
+    Reads(&'static str),
+    /// It reads as a copy without its credentials. For files that hold settings as well, which
+    /// tools need. A file without credentials is left alone, and one that is unclear is denied.
+    Redacted(CredentialFile),
+}
+
+/// The syntax of a file that may hold credentials among settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialFile {
+    /// npmrc(5).
+    Npmrc,
+    /// `.yarnrc.yml` of Yarn 2 and later.
+    Yarnrc,
+    /// A file with credentials in URLs alone: `pip.conf`.
+    Urls,
+    Toml,
+    /// `settings.xml` of Maven, `NuGet.Config`.
+    Xml,
+    /// A line `key = value` for each setting: `gradle.properties`, `nix.conf`.
+    Properties,
 }
 
 /// Refinements that the data of a built-in preset can add to a path (SPEC P5–P10, M6, R3).

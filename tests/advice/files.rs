@@ -29,9 +29,14 @@ fn the_home_is_looked_at_where_tools_keep_credentials() {
         "home/u/store.p12",
         "home/u/other/deep/id_rsa",
     ];
-    let found = found(&tree(entries));
-    let named: Vec<&str> = found.iter().map(|found| found.split('`').nth(1).unwrap()).collect();
-    assert_eq!(named, ["/home/u/.gem/credentials", "/home/u/.npmrc", "/home/u/store.p12"]);
+    let tree = tree(entries);
+    let paths = |found: &[String]| -> Vec<String> {
+        found.iter().map(|found| found.split('`').nth(1).unwrap().to_owned()).collect()
+    };
+    assert_eq!(paths(&found(&tree)), ["/home/u/store.p12"], "`@secrets` hides the others");
+    tree.add(&format!("{FILE} = [filesystem]\npresets = ['!@secrets']\n"));
+    let found = found(&tree);
+    assert_eq!(paths(&found), ["/home/u/.gem/credentials", "/home/u/.npmrc", "/home/u/store.p12"]);
     assert!(!found.concat().contains("s3cr3t"), "{found:?}");
 }
 
@@ -106,7 +111,7 @@ fn advice_that_is_followed_leaves_nothing_to_say() {
     let key = format!("home/u/proj/app/[id]/a \"b\".key = {KEY}");
     let cases: [(&str, &str); 4] = [
         (key.as_str(), ""),
-        ("home/u/.npmrc = _authToken=x", ""),
+        ("home/u/store.p12", ""),
         ("home/u/proj/dev.sock=", ""),
         ("home/u/proj/x", "/home/u/proj/tools/bin"),
     ];

@@ -327,6 +327,21 @@ fn without_a_state_folder_contents_are_file_descriptors() {
     assert_eq!(crate::Ran::of(&output).out, "hidden\n");
 }
 
+/// A POSIX shell opens file descriptors of one digit.
+#[test]
+fn a_script_with_many_contents_and_no_state_folder_needs_bash() {
+    let place = Place::in_tmp();
+    for number in 0..8 {
+        place.write(format!("home/code/project/{number}/.npmrc"), "a=b\n_auth=T0KEN\n");
+    }
+    let mut command = place.agent_sandbox();
+    command.env("XDG_STATE_HOME", "/proc/1/nowhere").args(["--preset", "!autorun", "--print-args=script", "--"]);
+    let printed = crate::Ran::of(&command.args(["cat", "7/.npmrc"]).output().unwrap());
+    assert!(printed.err.contains("warning[incomplete-form]") && printed.err.contains("bash"), "{}", printed.err);
+    let output = place.command("bash").args(["-c", &printed.out]).output().unwrap();
+    assert_eq!(crate::Ran::of(&output).out, "a=b\n");
+}
+
 /// The guard compares the mounts of a pasted command, too.
 #[test]
 fn a_pasted_command_without_its_plan_starts_nothing() {

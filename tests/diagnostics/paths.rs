@@ -55,6 +55,28 @@ cases! {
         &Request { exclude: vec!["n".repeat(256).into()], ..Request::default() },
     );
 
+    NoCopy settings_that_are_not_understood_are_hidden
+        project_with(["home/u/.m2/settings.xml = <settings><password>T0KEN</settings>"], "");
+    NoCopy of_many_files_that_are_not_understood_one_is_named project_with(
+        ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}", "home/u/proj/b/.yarnrc.yml = {npmAuthToken: T0KEN}"],
+        "",
+    );
+    NoCopy a_rule_of_the_user_is_the_way_out {
+        let settings = ["home/u/proj/a/.yarnrc.yml = {npmAuthToken: T0KEN}"];
+        assert_eq!(project_with(settings, "[filesystem]\nexclude = ['a/.yarnrc.yml']\n"), "");
+        project_with(settings, "")
+    };
+    NoCopy settings_that_are_no_regular_file_are_hidden project_with(["home/u/.npmrc="], "");
+    NoCopy settings_that_are_too_large_are_hidden
+        project_with([format!("home/u/.npmrc = _auth={}", "x".repeat(1 << 20)).as_str()], "");
+    NoCopy more_copies_than_there_is_room_for_are_hidden {
+        let tree = tree([]);
+        for n in 10..43 {
+            tree.add(&format!("home/u/proj/{n}/.npmrc = _auth=x"));
+        }
+        compiled(&tree, &Request::default())
+    };
+
     SymlinkLoop links_in_a_circle_are_named
         project_with(["home/u/proj/a -> b", "home/u/proj/b -> a"], "[filesystem]\nexclude = [\"a\"]\n");
 

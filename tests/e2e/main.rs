@@ -8,6 +8,7 @@
 mod situations;
 
 mod beside;
+mod credentials;
 mod diff;
 mod doctor;
 mod environment;

@@ -18,6 +18,7 @@ mod autorun;
 mod bare;
 mod beside;
 mod closed;
+mod credentials;
 mod defaults;
 mod git;
 mod kernel;

@@ -56,6 +56,10 @@ const ASKED: &[(&str, &[&str])] = &[
     ("second-place", &["~/.claude.json", "~/.claude/.claude.json"]),
     ("tmp-host", &["/tmp/new", "/tmp/.X11-unix/X0"]),
     ("own-files", &[".agent-sandbox.toml"]),
+    (
+        "preset-secrets-redacted",
+        &["~/.npmrc", ".npmrc", "web/.npmrc", "~/.yarnrc.yml", ".yarnrc.yml", "~/.pip/pip.conf", "~/.my.cnf"],
+    ),
     ("odd-names", &["odd/line\\nbreak", "odd/stray\\xff", "two words"]),
 ];
 

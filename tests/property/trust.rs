@@ -77,6 +77,7 @@ fn says(granted: &Granted, at: &Path, before: u8, now: u8) -> bool {
 fn number(openness: Openness) -> u8 {
     match openness {
         Openness::Hidden => 0,
+        Openness::Redacted => panic!("no scene has credentials"),
         Openness::ReadOnly => 1,
         Openness::Writable => 2,
     }

@@ -17,7 +17,12 @@ pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
         View::Data if path.as_path().ends_with("info/exclude") || path.as_path().starts_with("/run") => {
             vec![Effective::Ro]
         }
-        View::Data => vec![Effective::Exclude],
+        // A file that reads as empty has no line, or one line with brackets.
+        View::Data => {
+            let content = model.content(path).unwrap_or_default();
+            let is_empty = content.is_empty() || content.ends_with(b"}\n") || content.ends_with(b"]\n");
+            vec![if is_empty { Effective::Exclude } else { Effective::Redacted }]
+        }
         View::Fresh { writable: true, .. } | View::Absent { creatable: true } => vec![Effective::Private],
         View::Fresh { .. } | View::Absent { .. } if path.as_path().starts_with("/run") => {
             vec![Effective::PrivateRo, Effective::Exclude]

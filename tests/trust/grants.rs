@@ -54,6 +54,29 @@ fn a_file_without_a_word_or_one_that_the_user_names_is_not_even_compared() {
 }
 
 #[test]
+fn a_file_that_is_shown_without_its_credentials_opens_with_them() {
+    let tree = tree();
+    tree.add("home/u/.npmrc = _auth=T0KEN\na=b\n");
+    tree.add("home/u/proj/.npmrc = _auth=T0KEN\na=b\n");
+    assert_opens(&tree, "[filesystem]\nexclude = ['.npmrc', '~/.npmrc']\n", &[]);
+    assert_opens(
+        &tree,
+        "[filesystem]\nro = ['.npmrc', '~/.npmrc']\n",
+        &[
+            "`/home/u/.npmrc`: redacted → read-only (.agent-sandbox.toml:2:17)",
+            "`/home/u/proj/.npmrc`: redacted → read-only (.agent-sandbox.toml:2:7)",
+        ],
+    );
+    // A preset of the user hides all of the file; without it the copy shows.
+    user(&tree, "[presets.mine]\nexclude = ['~/.npmrc']\n[filesystem]\npresets = ['@mine']\n");
+    let opened = [
+        "preset `@mine`: on → off (.agent-sandbox.toml:2:12)",
+        "`/home/u/.npmrc`: hidden → redacted (.agent-sandbox.toml:2:12)",
+    ];
+    assert_opens(&tree, "[filesystem]\npresets = ['!@mine']\n", &opened);
+}
+
+#[test]
 fn rw_outside_of_the_project_opens() {
     assert_opens(
         &tree(),

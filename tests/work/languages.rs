@@ -9,6 +9,7 @@ for_both!(
     a_script_runs_in_node,
     a_package_is_installed_and_tested_with_npm,
     a_package_is_installed_with_pip,
+    package_managers_work_with_settings_without_their_credentials,
 );
 // The toolchain that built the tests may lie in a home that nobody else can enter.
 for_root!(
@@ -70,6 +71,41 @@ fn a_package_is_installed_with_pip(place: &Place) {
          .venv/bin/python -m unittest -q 2>tested",
     );
     assert_eq!(outside(place, "tail -n1 tested; .venv/bin/python -c 'import lib; print(lib.answer)'"), "OK\n42\n");
+}
+
+/// The settings without the credentials are what the tools obey.
+fn package_managers_work_with_settings_without_their_credentials(place: &Place) {
+    need("npm");
+    place.renew_home();
+    let npmrc = "registry=https://r.example/\n//r.example/:_authToken=T0KEN\n@team:registry=https://t.example/\n";
+    place.write("home/.npmrc", npmrc);
+    write(place, ".npmrc", "save-exact=true\n//r.example/:_password=T0KEN\n");
+    place.write("home/.config/pip/pip.conf", "[global]\nindex-url = https://me:T0KEN@r.example/simple\ntimeout = 7\n");
+    write(place, "wheel.py", WHEEL);
+    let settings = "npm config get registry; npm config get @team:registry; npm config get save-exact
+         /usr/bin/python3 -m venv .venv
+         .venv/bin/pip config get global.index-url; .venv/bin/pip config get global.timeout";
+    let said = "https://r.example/\nhttps://t.example/\ntrue\nhttps://r.example/simple\n7\n";
+    assert_eq!(inside(place, settings), said);
+    write(place, "dep/package.json", r#"{ "name": "dep", "version": "1.0.0" }"#);
+    write(place, "package.json", r#"{ "name": "x", "version": "1.0.0" }"#);
+    inside(
+        place,
+        "(cd dep; npm pack -s >/dev/null; mv dep-1.0.0.tgz ..)
+         npm install --offline --no-audit --no-fund --silent ./dep-1.0.0.tgz
+         /usr/bin/python3 wheel.py
+         .venv/bin/pip install -q --disable-pip-version-check --no-index ./lib-1-py3-none-any.whl",
+    );
+    assert_eq!(outside(place, "ls node_modules; .venv/bin/python -c 'import lib; print(lib.answer)'"), "dep\n42\n");
+    assert!(outside(place, "cat ~/.npmrc .npmrc ~/.config/pip/pip.conf").matches("T0KEN").count() == 3);
+    let pom = "<project><modelVersion>4.0.0</modelVersion><groupId>a</groupId><artifactId>b</artifactId>\
+               <version>1</version><packaging>pom</packaging></project>\n";
+    write(place, "pom.xml", pom);
+    let settings = "<settings><servers><server><id>r</id><password>T0KEN</password></server></servers></settings>";
+    place.write("home/.m2/settings.xml", settings);
+    let maven = "cat ~/.m2/settings.xml; command -v mvn >/dev/null || exit 0; mvn -B -q -o -Duser.home=$HOME validate";
+    let said = "<settings><servers><server><id>r</id></server></servers></settings>";
+    assert!(inside(place, maven).starts_with(said));
 }
 
 /// A wheel, written by hand: a tool to build one is on no machine from the start.

@@ -66,6 +66,8 @@ pub enum LoserReason {
     OwnFile,
     /// Git has this very content, so the preset leaves the file alone.
     LeftAlone,
+    /// It would show the file without its credentials, and the file holds none.
+    NoCredentials,
     /// Nothing is there.
     Missing,
     /// Nothing is there, and no placeholder is needed: the command cannot create the path, or a
@@ -99,6 +101,7 @@ impl LoserReason {
             LoserReason::BehindOneOutOfReach => "weaker than a pattern that is out of reach",
             LoserReason::OwnFile => "our own files stay read-only",
             LoserReason::LeftAlone => "left alone: git has this content",
+            LoserReason::NoCredentials => "left alone: it holds no credentials",
             LoserReason::Missing => "nothing was there to apply to",
             LoserReason::NothingToBlock => "nothing was there to apply to, and nothing to block",
             LoserReason::CannotBlock => "cannot be blocked: the state folder cannot be written",
@@ -168,6 +171,8 @@ impl Explainer<'_> {
         let mut losers = Vec::new();
         let left = resolution.left_alone.iter().filter(|(_, path)| path == at);
         losers.extend(left.map(|(rule, path)| Loser::new(by_glob(rule, path), LoserReason::LeftAlone)));
+        let harmless = resolution.without_credentials.iter().filter(|found| found.path == *at);
+        losers.extend(harmless.map(|found| Loser::new(RuleJson::of_match(found), LoserReason::NoCredentials)));
         let aside: Vec<&IgnoredMatch> = self.compiled.decisions.ignored_at(at).collect();
         let is_ranked = |found: &Match| lost.iter().any(|lost| is_same(lost, found));
         for IgnoredMatch { found, why, .. } in aside.iter().copied().filter(|aside| !is_ranked(&aside.found)) {
@@ -207,7 +212,8 @@ impl Explainer<'_> {
     fn unmatched(&self, path: &AbsPath) -> Vec<Loser> {
         let resolution = &self.compiled.resolution;
         let is_known = |rule: &Rule, at: &AbsPath| {
-            let mut found = resolution.matches.iter().map(|found| (&found.rule, &found.matched));
+            let found = resolution.matches.iter().chain(&resolution.without_credentials);
+            let mut found = found.map(|found| (&found.rule, &found.matched));
             let mut left = resolution.left_alone.iter().map(|(rule, path)| (rule, path));
             let is_this = |(by, matched): (&Arc<Rule>, &AbsPath)| matched == at && by.origin == rule.origin;
             found.any(is_this) || left.any(is_this)

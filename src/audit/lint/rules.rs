@@ -243,7 +243,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
     let inherited = match first.inherited {
         View::HostRw => "writable",
         View::HostRo => "read-only",
-        View::Masked => "hidden",
+        View::Masked | View::Redacted => "hidden",
         View::Fresh | View::Dev | View::Proc => "not shown",
     };
     let written = escape_for_display(&rule.text);

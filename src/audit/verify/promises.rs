@@ -119,7 +119,7 @@ impl PromiseList<'_> {
             Access::Exclude => {
                 self.read(claim, if is_data { Private } else { Refused });
                 // A private place may be writable.
-                if self.compiled.plan.view(path) == View::Masked {
+                if matches!(self.compiled.plan.view(path), View::Masked | View::Redacted) {
                     self.promise(claim, ProbeOperation::Write, Refused, HIDDEN);
                     if let Some(child) = self.something_in(host, path, decision) {
                         self.read(&Claim { source: child.clone(), path: child, ..claim.clone() }, Refused);

@@ -59,6 +59,11 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
             let help = format!("use `--print-args=json`{complete} everything");
             ("prints the arguments alone, and these need more", [needs(argv), before].concat(), help)
         }
+        PrintForm::Script if argv.data.iter().any(|data| data.descriptor > 9) => {
+            let needs = vec!["file descriptors above 9, which a POSIX shell cannot open".to_owned()];
+            let help = "run it with bash, or use `--print-args=json`, which carries everything";
+            ("prints shell text, and this needs more", [needs, before].concat(), help.to_owned())
+        }
         PrintForm::Shell | PrintForm::Script => {
             let help =
                 "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this";

@@ -21,6 +21,8 @@ pub struct Decision {
     pub access: Access,
     pub kind: FileKind,
     pub mask: Mask,
+    /// The text that the command reads there instead of the host's (SPEC P16).
+    pub copy: Option<Arc<[u8]>>,
     pub origin: Origin,
     pub layer: LayerKind,
     pub exactness: Exactness,
@@ -182,8 +184,16 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
 fn tightens(found: &Match, decisions: &Decisions) -> bool {
     let came_through_link = !found.links.is_empty();
     !(came_through_link && ablate::is_off(Mitigation::ExcludeThroughLink))
-        && found.rule.access > governed(&found.path, decisions)
+        && is_stricter(found, decisions)
         && in_reach(found, decisions)
+}
+
+/// Whether the rule takes more away than the decision that governs its path. Hiding all of a file
+/// takes more away than a copy without credentials.
+fn is_stricter(found: &Match, decisions: &Decisions) -> bool {
+    let hides_all = |access: Access, copy: &Option<_>| access == Access::Exclude && copy.is_none();
+    let hidden = || decisions.governing(&found.path).is_some_and(|(_, it)| hides_all(it.access, &it.copy));
+    found.rule.access > governed(&found.path, decisions) || hides_all(found.rule.access, &found.copy) && !hidden()
 }
 
 fn governed(path: &AbsPath, decisions: &Decisions) -> Access {
@@ -202,7 +212,7 @@ fn tightens_alias(found: &Match, decisions: &Decisions) -> bool {
     let around = decisions.by_path.nearest_above(at).map_or(Access::Ro, |(_, around)| around.access);
     let narrows = decision.access == Access::Exclude || around == Access::Rw;
     let is_nearer = alias_of.inherited && decisions.get(&found.path).is_some();
-    is_this && narrows && !is_nearer && found.rule.access > governed(&found.path, decisions)
+    is_this && narrows && !is_nearer && is_stricter(found, decisions)
 }
 
 /// Picks one winner for each path. Parents come first, so the decision that governs the parent of a
@@ -328,10 +338,14 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
     let hard_links = equal.clone().map(|found| found.rule.hard_links).max().unwrap_or_default();
     // A plain `ro` of the same rank is stricter.
     let is_private = winner.alias_of.is_none() && equal.clone().all(|found| found.rule.private.is_some());
+    // A rule that hides all of the file is stricter, whatever its rank.
+    let hides_all = |found: &&&Match| found.rule.access == Access::Exclude && found.copy.is_none();
+    let is_redacted = winner.copy.is_some() && !losers.iter().any(|found| hides_all(&found));
     Decision {
         access: winner.rule.access,
         kind: winner.kind,
         mask: winner.rule.refinements.mask,
+        copy: winner.copy.clone().filter(|_| is_redacted),
         origin: match &winner.alias_of {
             Some(AliasOf { path, .. }) => {
                 Origin::Alias { of: path.clone(), origin: Box::new(winner.rule.origin.clone()) }

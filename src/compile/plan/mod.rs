@@ -6,6 +6,7 @@ mod overflow;
 mod pins;
 mod placeholders;
 mod private;
+mod redacted;
 mod view;
 
 use crate::compile::decide::{Decision, Decisions};
@@ -22,6 +23,7 @@ pub use links::{check_executable, check_links, is_refused_through_link, unsaid_l
 pub use overflow::{MOST_IN_ARGV, Split};
 pub use placeholders::check_dangling;
 pub use private::{PlannedLink, PrivateFolder, check_private, may_be_linked};
+pub use redacted::check_copies;
 pub use view::View;
 
 /// A mount in bwrap's terms, without the spelling of its arguments.
@@ -350,7 +352,8 @@ impl Planner<'_> {
             let mount = mount(decision, inherited);
             self.mounts.push(PlannedMount::of_rule(path.clone(), mount, decision.access, &decision.origin));
         }
-        self.views.cover(path.clone(), View::of(decision.access));
+        let is_copy = decision.access == Access::Exclude && decision.copy.is_some();
+        self.views.cover(path.clone(), if is_copy { View::Redacted } else { View::of(decision.access) });
         if let Some(file) = decision.private.filter(|_| is_link) {
             let is_missing = decision.placeholder.is_some();
             let because = decision.origin.clone();
@@ -404,13 +407,20 @@ fn read_only(on_missing: OnMissingSource) -> Mount {
 }
 
 fn mount(decision: &Decision, inherited: View) -> Mount {
-    let shows_empty = decision.mask == Mask::Empty || ablate::is_off(Mitigation::MaskDenied);
+    let reads_as = match decision.mask {
+        _ if ablate::is_off(Mitigation::MaskDenied) => Some(&b""[..]),
+        Mask::Denied => None,
+        Mask::Reads(text) => Some(text.as_bytes()),
+        Mask::Redacted(_) => decision.copy.as_deref(),
+    };
     match (decision.access, decision.kind) {
         (Access::Exclude, FileKind::Directory) if ablate::is_off(Mitigation::MaskDenied) => {
             Mount::Tmpfs { mode: 0o755 }
         }
         (Access::Exclude, FileKind::Directory) => Mount::Tmpfs { mode: CLOSED },
-        (Access::Exclude, FileKind::File) if shows_empty => Mount::DataFile { content: Vec::new() },
+        (Access::Exclude, FileKind::File) if reads_as.is_some() => {
+            Mount::DataFile { content: reads_as.unwrap_or_default().to_vec() }
+        }
         (Access::Exclude, _) => {
             // No rule asked for it: the socket of a service, which may have ended meanwhile.
             let on_missing =

@@ -90,7 +90,7 @@ impl Plan {
                 _ if with_content.contains(path) => Expectation::Content,
                 View::HostRw => Expectation::Rw,
                 View::HostRo => Expectation::Ro,
-                View::Masked => Expectation::Hidden,
+                View::Masked | View::Redacted => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
             };
             let required = view.is_narrower_than(view_around) && !may_be_missing.contains(path);

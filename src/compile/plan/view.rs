@@ -10,6 +10,8 @@ pub enum View {
     HostRo,
     /// Hidden by a rule.
     Masked,
+    /// A copy of the host's file without its credentials.
+    Redacted,
     /// An empty, writable place of the sandbox's own.
     Fresh,
     Dev,
@@ -40,7 +42,7 @@ impl View {
         let openness = |view| match view {
             View::HostRw => 2,
             View::HostRo => 1,
-            View::Masked | View::Fresh | View::Dev | View::Proc => 0,
+            View::Masked | View::Redacted | View::Fresh | View::Dev | View::Proc => 0,
         };
         openness(self) < openness(other)
     }
@@ -57,6 +59,7 @@ impl fmt::Display for View {
             View::HostRw => "rw",
             View::HostRo => "ro",
             View::Masked => "excluded",
+            View::Redacted => "redacted",
             View::Fresh => "private",
             View::Dev => "own /dev",
             View::Proc => "own /proc",

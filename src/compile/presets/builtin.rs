@@ -13,7 +13,7 @@ pub fn names<'n>() -> impl Iterator<Item = &'n str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::policy::{Access, IfMissing, Mask};
+    use crate::policy::{Access, IfMissing};
 
     use super::super::data::PresetEntry;
     use super::*;
@@ -56,13 +56,6 @@ mod tests {
             let name = entry.path.split('/').next().unwrap();
             assert!(!entry.path.starts_with('$') || VARIABLES.contains(&name), "{} would be literal", entry.path);
         }
-    }
-
-    /// Each needs a descriptor from 3 on, git's list of what to leave alone one more, and a POSIX
-    /// shell redirects only those of one digit.
-    #[test]
-    fn no_more_than_six_files_read_as_empty() {
-        assert!(all().filter(|(_, entry)| entry.mask == Mask::Empty).count() <= 6);
     }
 
     /// Files in the project would be staged by every `git add -A` on the host, and what the host

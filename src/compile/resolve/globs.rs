@@ -34,7 +34,8 @@ impl Resolver<'_> {
             let pattern = patterns[hit.pattern];
             matched[hit.pattern] = true;
             self.warn_if_ambiguous(pattern, &hit);
-            if pattern.rule.refinements.leave_tracked && hit.kind == FileKind::File && tracked.holds(&hit.path) {
+            let may_be_held = pattern.rule.refinements.leave_tracked && hit.kind == FileKind::File;
+            if may_be_held && !self.has_no_credentials(&pattern.rule, &hit.path) && tracked.holds(&hit.path) {
                 self.found.left_alone.push((pattern.rule.clone(), hit.path));
             } else {
                 self.hit(pattern, hit);

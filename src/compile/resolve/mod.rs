@@ -9,6 +9,7 @@ mod mounts;
 mod pattern;
 mod placeholders;
 mod preset_variables;
+mod redacted;
 mod runtime;
 mod second_places;
 mod sockets;
@@ -29,7 +30,7 @@ use crate::compile::placeholder::Placeholder;
 use crate::compile::policy::Policy;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved, Session, journal};
-use crate::policy::{AbsPath, Access, Exactness, IfMissing, Origin, Rule, escape_for_display, places};
+use crate::policy::{AbsPath, Access, Exactness, IfMissing, Mask, Origin, Rule, escape_for_display, places};
 
 use mounts::Mounts;
 use pattern::{MAX_PATTERN_BYTES, Pattern};
@@ -67,14 +68,16 @@ pub struct Match {
     pub alias_of: Option<AliasOf>,
     /// The part of the way to `path` that the rule does not name. Only a glob with `**` has one.
     pub unnamed: Option<Box<UnnamedAncestors>>,
+    /// The text that the command reads there instead of the host's (SPEC P16).
+    pub copy: Option<Arc<[u8]>>,
 }
 
 impl Match {
     /// A match of a rule that leads to `path` without symlinks.
     pub(crate) fn new(rule: Arc<Rule>, path: AbsPath, kind: FileKind, exactness: Exactness) -> Self {
         let (matched, fixed_prefix) = (path.clone(), path.clone());
-        let (links, alias_of, unnamed) = (Vec::new(), None, None);
-        Self { rule, path, kind, exactness, matched, links, fixed_prefix, names: 1, alias_of, unnamed }
+        let (links, alias_of, unnamed, copy) = (Vec::new(), None, None, None);
+        Self { rule, path, kind, exactness, matched, links, fixed_prefix, names: 1, alias_of, unnamed, copy }
     }
 
     /// SPEC G5: a protective rule that came through a symlink may narrow the target, and never
@@ -93,6 +96,10 @@ pub struct Resolution {
     pub missing: Vec<(Arc<Rule>, AbsPath)>,
     /// Files that a preset's glob matched and left alone (SPEC P6); for `--debug`.
     pub left_alone: Vec<(Arc<Rule>, AbsPath)>,
+    /// Files that a rule would show without credentials, and that hold none (SPEC P16).
+    pub without_credentials: Vec<Match>,
+    /// Files of which no copy can be made, and why (SPEC P16).
+    pub without_copy: Vec<(AbsPath, String)>,
     /// Directories to create before the start.
     pub create: Vec<AbsPath>,
     /// Files to create before the start.
@@ -306,6 +313,8 @@ impl<'a> Resolver<'a> {
         } else if *kind == FileKind::Device && rule.access == Access::Ro {
             let message = format!("`{path}` is a device, and no mount makes a device read-only");
             self.report(rule, Code::ReadOnlyDevice, message, "use `rw` to grant it or `exclude` to hide it");
+        } else if let Mask::Redacted(file) = rule.refinements.mask {
+            self.accept_redacted(found, file);
         } else {
             self.found.matches.push(found);
         }

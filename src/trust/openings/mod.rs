@@ -32,6 +32,8 @@ pub(crate) use presets::{is_of_preset, reference};
 pub enum Openness {
     /// Nothing, whether a mask or a place of the sandbox's own stands there.
     Hidden,
+    /// A copy of the file without its credentials.
+    Redacted,
     ReadOnly,
     Writable,
 }
@@ -41,6 +43,7 @@ impl From<View> for Openness {
         match view {
             View::HostRw => Openness::Writable,
             View::HostRo => Openness::ReadOnly,
+            View::Redacted => Openness::Redacted,
             View::Masked | View::Fresh | View::Dev | View::Proc => Openness::Hidden,
         }
     }
@@ -118,6 +121,8 @@ pub enum DiffState {
     Private,
     /// Nothing is there, and nothing can be created there.
     Blocked,
+    /// A copy of the file without its credentials can be read.
+    Redacted,
     ReadOnly,
     Writable,
     /// The device or the socket can be used.
@@ -306,6 +311,7 @@ fn state(compiled: &Compiled, path: &AbsPath) -> DiffState {
         Openness::Writable => DiffState::Writable,
         _ if is_blocked => DiffState::Blocked,
         Openness::ReadOnly => DiffState::ReadOnly,
+        Openness::Redacted => DiffState::Redacted,
         Openness::Hidden if view == View::Masked => DiffState::Hidden,
         Openness::Hidden => DiffState::Private,
     }

@@ -15,7 +15,7 @@ mod lint;
 mod private;
 mod secrets;
 
-use crate::policy::{Access, IfMissing, Mask, PrivateFile};
+use crate::policy::{Access, CredentialFile, IfMissing, Mask, PrivateFile};
 
 pub(crate) use secrets::PUBLIC_ENV;
 
@@ -187,7 +187,17 @@ impl PresetEntry {
 
     /// Reads as empty inside (SPEC P7).
     const fn reads_as_empty(self) -> Self {
-        Self { mask: Mask::Empty, ..self }
+        self.reads_as("")
+    }
+
+    /// Reads as this text inside, for a tool that stops at an empty file (SPEC P7).
+    const fn reads_as(self, text: &'static str) -> Self {
+        Self { mask: Mask::Reads(text), ..self }
+    }
+
+    /// Reads as a copy without its credentials inside (SPEC P16).
+    const fn redacted(self, file: CredentialFile) -> Self {
+        Self { mask: Mask::Redacted(file), ..self }
     }
 
     /// Names that the pattern matches and the entry does not mean.

@@ -39,7 +39,8 @@ impl Resolver<'_> {
         for found in protected {
             for (path, alias_of) in self.reachable_aliases(mounts, &found.path) {
                 let alias = Match::new(found.rule.clone(), path, found.kind, found.exactness);
-                self.found.matches.push(Match { names: found.names, alias_of: Some(alias_of), ..alias });
+                let (names, copy) = (found.names, found.copy.clone());
+                self.found.matches.push(Match { names, copy, alias_of: Some(alias_of), ..alias });
             }
         }
         for file in own {

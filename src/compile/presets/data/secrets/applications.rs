@@ -1,0 +1,321 @@
+//! Password managers, wallets, browsers, chat, mail, and other applications that keep sessions.
+
+use super::super::{Group, exclude, group};
+
+pub(super) const APPLICATIONS: &[Group] = &[
+    group(
+        "KeePass",
+        "KeePassXC User Guide: databases; \"Passwords\" is the name that it proposes",
+        &[
+            exclude("~/Passwords.kdbx"),
+            exclude("~/Database.kdbx"),
+            exclude("~/Documents/*.kdbx"),
+            exclude("**/*.kdbx"),
+            exclude("~/.keepass"),
+            exclude("~/.config/KeePass"),
+            exclude("~/.config/keepassxc"),
+            exclude("~/.cache/keepassxc"),
+        ],
+    ),
+    group(
+        "1Password",
+        "1Password for Linux: its data; op 1: its session",
+        &[exclude("~/.config/1Password"), exclude("~/.op")],
+    ),
+    group(
+        "Bitwarden",
+        "Bitwarden, \"Storage\"; rbw, README",
+        &[
+            exclude("~/.config/Bitwarden"),
+            exclude("~/.config/Bitwarden CLI"),
+            exclude("~/.config/rbw"),
+            exclude("~/.local/share/rbw"),
+            exclude("~/.cache/rbw"),
+            exclude("~/.var/app/com.bitwarden.desktop"),
+            exclude("~/snap/bitwarden"),
+        ],
+    ),
+    group(
+        "LastPass CLI",
+        "lpass(1), \"Configuration\"",
+        &[exclude("~/.lpass"), exclude("~/.config/lpass"), exclude("~/.local/share/lpass")],
+    ),
+    group(
+        "gopass",
+        "gopass, \"Configuration\" and \"Setup\"",
+        &[exclude("~/.config/gopass"), exclude("~/.local/share/gopass")],
+    ),
+    group(
+        "Enpass, Proton Pass, Dashlane",
+        "the applications keep their vaults there",
+        &[exclude("~/Documents/Enpass"), exclude("~/.config/Proton Pass"), exclude("~/.dashlane")],
+    ),
+    group(
+        "authenticators",
+        "google-authenticator(1), pam_u2f(8), Authy: secrets of a second factor",
+        &[
+            exclude("~/.google_authenticator"),
+            exclude("~/.config/Yubico"),
+            exclude("~/.config/Authy Desktop"),
+            exclude("~/.var/app/com.belmoussaoui.Authenticator"),
+        ],
+    ),
+    group(
+        "GNOME Keyring, KWallet",
+        "older places of the keyrings",
+        &[exclude("~/.gnome2/keyrings"), exclude("~/.kde/share/apps/kwallet"), exclude("~/.kde4/share/apps/kwallet")],
+    ),
+    group(
+        "Bitcoin and forks",
+        "Bitcoin Core, \"Data Directory\": wallet.dat",
+        &[
+            exclude("~/.bitcoin"),
+            exclude("~/.litecoin"),
+            exclude("~/.dogecoin"),
+            exclude("~/.dashcore"),
+            exclude("~/.zcash"),
+        ],
+    ),
+    group(
+        "Ethereum",
+        "geth, \"Data Directory\": keystore; Foundry, `cast wallet`; Brownie, \"Account Management\"",
+        &[exclude("~/.ethereum"), exclude("~/.foundry/keystores"), exclude("~/.brownie/accounts")],
+    ),
+    group("Electrum", "Electrum, FAQ: wallets", &[exclude("~/.electrum")]),
+    group("Solana", "Solana CLI, \"File System Wallets\": id.json", &[exclude("~/.config/solana/id.json")]),
+    group(
+        "Monero",
+        "Monero GUI: wallets",
+        &[exclude("~/Monero/wallets"), exclude("~/.config/monero-project"), exclude("~/.shared-ringdb")],
+    ),
+    group(
+        "Exodus, Ledger Live, Trezor Suite",
+        "the applications keep their data there",
+        &[exclude("~/.config/Exodus"), exclude("~/.config/Ledger Live"), exclude("~/.config/@trezor")],
+    ),
+    group(
+        "Slack",
+        "Slack for Linux: cookies and tokens",
+        &[exclude("~/.config/Slack"), exclude("~/.var/app/com.slack.Slack"), exclude("~/snap/slack")],
+    ),
+    group(
+        "Signal",
+        "Signal Desktop: messages and their key",
+        &[exclude("~/.config/Signal"), exclude("~/.var/app/org.signal.Signal")],
+    ),
+    group(
+        "Discord",
+        "Discord: tokens in local storage",
+        &[
+            exclude("~/.config/discord"),
+            exclude("~/.config/discordcanary"),
+            exclude("~/.config/vesktop"),
+            exclude("~/.var/app/com.discordapp.Discord"),
+            exclude("~/snap/discord"),
+        ],
+    ),
+    group(
+        "Telegram",
+        "Telegram Desktop: tdata",
+        &[exclude("~/.local/share/TelegramDesktop"), exclude("~/.var/app/org.telegram.desktop")],
+    ),
+    group(
+        "Element",
+        "Element Desktop, README: user data",
+        &[exclude("~/.config/Element"), exclude("~/.var/app/im.riot.Riot")],
+    ),
+    group(
+        "Teams, Zoom, Skype",
+        "the applications keep their sessions there",
+        &[
+            exclude("~/.config/Microsoft/Microsoft Teams"),
+            exclude("~/.config/teams-for-linux"),
+            exclude("~/.zoom"),
+            exclude("~/.config/skypeforlinux"),
+        ],
+    ),
+    group(
+        "IRC and XMPP clients",
+        "WeeChat, irssi(1), Pidgin, Gajim: passwords in the settings",
+        &[
+            exclude("~/.weechat"),
+            exclude("~/.config/weechat"),
+            exclude("~/.irssi"),
+            exclude("~/.purple"),
+            exclude("~/.config/gajim"),
+            exclude("~/.local/share/gajim"),
+        ],
+    ),
+    group(
+        "mutt",
+        "mutt(1), neomutt(1): passwords in the settings",
+        &[
+            exclude("~/.mutt"),
+            exclude("~/.muttrc"),
+            exclude("~/.neomuttrc"),
+            exclude("~/.config/mutt"),
+            exclude("~/.config/neomutt"),
+        ],
+    ),
+    group(
+        "mail clients",
+        "aerc-accounts(5), himalaya, alpine, Claws Mail, Evolution, Geary: accounts and mail",
+        &[
+            exclude("~/.config/aerc"),
+            exclude("~/.config/himalaya"),
+            exclude("~/.pine-passfile"),
+            exclude("~/.claws-mail"),
+            exclude("~/.config/evolution"),
+            exclude("~/.local/share/evolution"),
+            exclude("~/.config/geary"),
+            exclude("~/.local/share/geary"),
+        ],
+    ),
+    group(
+        "mail transfer",
+        "msmtp(1), mbsync(1), offlineimap(1), fetchmail(1), getmail: passwords",
+        &[
+            exclude("~/.msmtprc"),
+            exclude("~/.config/msmtp"),
+            exclude("~/.mbsyncrc"),
+            exclude("~/.config/isyncrc"),
+            exclude("~/.offlineimaprc"),
+            exclude("~/.config/offlineimap"),
+            exclude("~/.fetchmailrc"),
+            exclude("~/.getmail"),
+        ],
+    ),
+    group("mail", "mbsync(1), postfix: folders with mail", &[exclude("~/.mail"), exclude("~/Maildir")]),
+    group(
+        "DBeaver",
+        "DBeaver, \"Workspace Location\": credentials-config.json opens with a known key",
+        &[exclude("~/.local/share/DBeaverData"), exclude("~/.dbeaver4")],
+    ),
+    group(
+        "JetBrains IDEs",
+        "DataGrip, \"Passwords\": the KeePass file and its key",
+        &[exclude("~/.config/JetBrains/*/c.kdbx"), exclude("~/.config/JetBrains/*/c.pwd")],
+    ),
+    group(
+        "pgAdmin",
+        "pgAdmin 4, \"The config.py File\": SQLITE_PATH",
+        &[exclude("~/.pgadmin"), exclude("~/.config/pgadmin4")],
+    ),
+    group(
+        "database clients",
+        "MySQL Workbench, MongoDB Compass, Redis Insight, Beekeeper Studio: saved connections",
+        &[
+            exclude("~/.mysql/workbench"),
+            exclude("~/.config/MongoDB Compass"),
+            exclude("~/.redis-insight"),
+            exclude("~/.config/beekeeper-studio"),
+        ],
+    ),
+    group(
+        "Postman",
+        "Postman, \"Install\": local data",
+        &[exclude("~/.config/Postman"), exclude("~/snap/postman"), exclude("~/.var/app/com.getpostman.Postman")],
+    ),
+    group(
+        "Insomnia, Bruno",
+        "\"Insomnia data directory\"; Bruno: secrets.json",
+        &[exclude("~/.config/Insomnia"), exclude("~/.config/bruno")],
+    ),
+    group("FileZilla", "FileZilla: sitemanager.xml", &[exclude("~/.config/filezilla"), exclude("~/.filezilla")]),
+    group(
+        "Remmina",
+        "Remmina: profiles with passwords",
+        &[exclude("~/.config/remmina"), exclude("~/.local/share/remmina"), exclude("~/.remmina")],
+    ),
+    group("Nextcloud", "Nextcloud desktop client: accounts", &[exclude("~/.config/Nextcloud")]),
+    group(
+        "Proton VPN, Mullvad",
+        "the applications keep their sessions there",
+        &[exclude("~/.config/protonvpn"), exclude("~/.config/Proton"), exclude("~/.config/Mullvad VPN")],
+    ),
+    // Cookies are sessions, and saved passwords open with the user's own key.
+    group(
+        "Firefox, Thunderbird",
+        "Mozilla Support, \"Profiles - Where Firefox stores your data\"",
+        &[
+            exclude("~/.mozilla"),
+            exclude("~/.config/mozilla"),
+            exclude("~/.librewolf"),
+            exclude("~/.zen"),
+            exclude("~/.thunderbird"),
+            exclude("~/snap/firefox"),
+            exclude("~/.var/app/org.mozilla.firefox"),
+            exclude("~/.var/app/org.mozilla.Thunderbird"),
+        ],
+    ),
+    group(
+        "Chromium",
+        "Chromium, \"User Data Directory\"",
+        &[
+            exclude("~/.config/google-chrome"),
+            exclude("~/.config/google-chrome-beta"),
+            exclude("~/.config/google-chrome-unstable"),
+            exclude("~/.config/chromium"),
+            exclude("~/.config/BraveSoftware"),
+            exclude("~/.config/microsoft-edge"),
+            exclude("~/.config/vivaldi"),
+            exclude("~/.config/opera"),
+            exclude("~/snap/chromium"),
+            exclude("~/.var/app/org.chromium.Chromium"),
+            exclude("~/.var/app/com.google.Chrome"),
+            exclude("~/.var/app/com.brave.Browser"),
+            exclude("~/.var/app/com.microsoft.Edge"),
+        ],
+    ),
+    // `@caches` would open them.
+    group(
+        "browsers",
+        "the cache holds pages that were read while logged in",
+        &[
+            exclude("~/.cache/mozilla"),
+            exclude("~/.cache/google-chrome"),
+            exclude("~/.cache/chromium"),
+            exclude("~/.cache/BraveSoftware"),
+            exclude("~/.cache/microsoft-edge"),
+        ],
+    ),
+    // With the network on, a command reaches what listens on loopback. The token is all that
+    // keeps it out.
+    group(
+        "Jupyter",
+        "Jupyter, \"Common Directories and File Locations\": runtime files hold tokens and keys",
+        &[exclude("~/.local/share/jupyter/runtime")],
+    ),
+    group(
+        "Claude Code",
+        "Claude Code: lock files of its editor extensions hold the token of a WebSocket server",
+        &[exclude("~/.claude/ide")],
+    ),
+    group("code-server", "code-server, FAQ: the password is in config.yaml", &[exclude("~/.config/code-server")]),
+    group(
+        "Syncthing",
+        "syncthing-config(5): config.xml holds the key of the REST API",
+        &[exclude("~/.config/syncthing"), exclude("~/.local/state/syncthing")],
+    ),
+    group(
+        "Emacs",
+        "GNU Emacs Manual, \"TCP Emacs server\": the authentication key is in a file",
+        &[exclude("~/.emacs.d/server"), exclude("~/.config/emacs/server")],
+    ),
+    group(
+        "VS Code Server",
+        "VS Code Server: `--connection-token-file` of a server that waits on loopback",
+        &[exclude("~/.vscode-server/.*.token"), exclude("~/.cursor-server/.*.token")],
+    ),
+    group(
+        "JetBrains IDEs",
+        "IntelliJ Platform: user.token and user.web.token of the built-in web server",
+        &[exclude("~/.config/JetBrains/*/user*.token")],
+    ),
+    group(
+        "X11",
+        "Xsecurity(7): the cookie opens displays on loopback, as ssh(1) forwards them",
+        &[exclude("~/.Xauthority"), exclude("~/.ICEauthority")],
+    ),
+    group("PulseAudio", "PulseAudio, module-native-protocol-tcp: the cookie", &[exclude("~/.config/pulse/cookie")]),
+];

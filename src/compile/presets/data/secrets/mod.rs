@@ -1,0 +1,109 @@
+//! `@secrets`.
+//!
+//! A file that holds nothing but credentials is hidden, or reads as empty where a tool stops at a
+//! file that it may not open. A file that names the registry of a build as well is shown without
+//! its credentials. Only paths that exist get a mount.
+
+mod applications;
+mod copies;
+mod credentials;
+mod histories;
+
+pub(crate) use copies::PUBLIC_ENV;
+
+use super::VariableEffect::Drop;
+use super::{BuiltinPreset, Group, RelativeTo, variables};
+
+const PARTS: [&[Group]; 4] =
+    [credentials::CREDENTIALS, applications::APPLICATIONS, histories::HISTORIES, copies::COPIES];
+
+const GROUPS: [Group; PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len()] = {
+    let mut all = [PARTS[0][0]; PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len()];
+    let (mut part, mut at, mut to) = (0, 0, 0);
+    while to < all.len() {
+        if at == PARTS[part].len() {
+            (part, at) = (part + 1, 0);
+        }
+        all[to] = PARTS[part][at];
+        (at, to) = (at + 1, to + 1);
+    }
+    all
+};
+
+pub(super) const SECRETS: BuiltinPreset = BuiltinPreset {
+    // A `.env` above a nested repository must not come into view because somebody planted
+    // `sub/.git`.
+    relative_to: RelativeTo::OutermostRepository,
+    // What the index holds unchanged can be read from the repository anyway, and a mask breaks `git
+    // commit -a`.
+    leave_tracked: true,
+    // Trees of third-party code and tool state. Output folders (`dist`, `.next`) are not here:
+    // bundlers copy the real `.env` into them.
+    skip_directories: &[
+        ".git",
+        ".hg",
+        ".jj",
+        ".svn",
+        "node_modules",
+        "bower_components",
+        "target",
+        ".venv",
+        "venv",
+        "site-packages",
+        "__pycache__",
+        ".tox",
+        ".nox",
+        ".gradle",
+        "Pods",
+    ],
+    groups: &GROUPS,
+    variables: &[
+        variables(
+            Drop,
+            "all",
+            "names by which programs and CI services call tokens, passwords and keys",
+            &[
+                "TOKEN",
+                "PASSWORD",
+                "API_KEY",
+                "*_TOKEN",
+                "*_token",
+                "*_password",
+                "*_PASS",
+                "*_SECRET",
+                "*_SECRET_KEY",
+                "*_PASSWORD",
+                "*_PASSWD",
+                "*_PASSPHRASE",
+                "*_API_KEY",
+                "*_APIKEY",
+                "*_ACCESS_KEY",
+                "*_PRIVATE_KEY",
+                "*_CREDENTIALS",
+                "*_PAT",
+            ],
+        ),
+        variables(
+            Drop,
+            "AWS CLI",
+            "AWS CLI, \"Environment variables to configure the AWS CLI\"",
+            &["AWS_ACCESS_KEY_ID", "AWS_SECURITY_TOKEN"],
+        ),
+        variables(Drop, "PostgreSQL", "PostgreSQL, \"libpq: Environment Variables\"", &["PGPASSWORD"]),
+        variables(Drop, "MySQL", "MySQL Reference Manual, \"Environment Variables\"", &["MYSQL_PWD"]),
+        variables(Drop, "Redis", "redis-cli, \"Host, port, password, and database\"", &["REDISCLI_AUTH"]),
+        variables(Drop, "sshpass", "sshpass(1), -e", &["SSHPASS"]),
+        variables(Drop, "Docker", "Docker, \"docker login\": credentials in the environment", &["DOCKER_AUTH_CONFIG"]),
+        variables(
+            Drop,
+            "npm",
+            "npm-config(7): settings of a registry",
+            &["npm_config_//*", "npm_config__auth*", "NPM_CONFIG__AUTH*"],
+        ),
+        variables(Drop, "Rails", "Ruby on Rails Guides, \"Securing Rails Applications\"", &["SECRET_KEY_BASE"]),
+    ],
+    ..BuiltinPreset::new(
+        "secrets",
+        "keys, tokens, password stores, histories, browser profiles and `.env` files are hidden",
+    )
+};

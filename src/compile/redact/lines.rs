@@ -1,0 +1,159 @@
+//! Files with a setting on each line. A comment counts as a setting: it may hold an old token.
+
+use super::Unclear;
+
+/// Keys of npm that hold credentials, wherever they stand: `//registry.example/:_authToken`.
+const OF_NPM: [&str; 3] = ["_auth", "_password", "private key-----"];
+/// Keys of Yarn that hold credentials, at the top and in `npmRegistries` and `npmScopes`.
+const OF_YARN: [&str; 2] = ["npmauthtoken", "npmauthident"];
+/// Words that make a key one of a credential.
+const WORDS: [&str; 14] = [
+    "auth",
+    "authorization",
+    "apikey",
+    "credential",
+    "key",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "pat",
+    "private",
+    "pwd",
+    "secret",
+    "token",
+];
+
+/// The lines with their ends. npm takes a lone carriage return for one.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(['\n', '\r'])
+}
+
+/// Whether a value only names a variable: `${NPM_TOKEN}`.
+pub(super) fn is_reference(value: &str) -> bool {
+    let value = value.trim().trim_matches(['"', '\'']);
+    let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    // Without a value to fall back on; npm writes `?`, Yarn `-` and `:-`.
+    let name = name.map(|name| name.trim_end_matches(['?', '-', ':']));
+    name.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
+}
+
+pub(super) fn npmrc(text: &str) -> String {
+    let is_kept = |line: &&str| {
+        let lower = line.to_ascii_lowercase();
+        let value = line.split_once('=').map(|(_, value)| value);
+        !OF_NPM.iter().any(|key| lower.contains(key)) || value.is_some_and(is_reference)
+    };
+    lines(text).filter(is_kept).collect()
+}
+
+pub(super) fn yarnrc(text: &str) -> Result<String, Unclear> {
+    let mut out = String::with_capacity(text.len());
+    // The indentation of a removed key: deeper lines belong to its value.
+    let mut removed: Option<usize> = None;
+    for line in lines(text) {
+        let content = line.trim();
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if removed.is_some_and(|key| content.is_empty() || indent > key) {
+            continue;
+        }
+        removed = None;
+        let lower = line.to_ascii_lowercase();
+        if !OF_YARN.iter().any(|key| lower.contains(key)) {
+            out.push_str(line);
+            continue;
+        }
+        if content.starts_with('#') {
+            continue;
+        }
+        // Elsewhere on a line, or behind `?`, the end of the value is not clear.
+        let (key, value) = content.split_once(':').ok_or(Unclear::Syntax)?;
+        let key = key.trim().trim_matches(['"', '\'']).to_ascii_lowercase();
+        if !OF_YARN.contains(&key.as_str()) {
+            return Err(Unclear::Syntax);
+        }
+        let value = value.trim();
+        if is_reference(value) {
+            out.push_str(line);
+            continue;
+        }
+        // An alias stands for a value elsewhere, and an open quote goes on at any indentation.
+        if value.starts_with(['*', '&', '!']) || is_open_quote(value) {
+            return Err(Unclear::Syntax);
+        }
+        removed = Some(indent);
+    }
+    Ok(out)
+}
+
+fn is_open_quote(value: &str) -> bool {
+    let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
+    quote.is_some_and(|quote| !value[1..].contains(quote))
+}
+
+/// `key = value`, `key: value` or `key value`. A backslash at the end continues a line.
+pub(super) fn properties(text: &str) -> Result<String, Unclear> {
+    let mut out = String::with_capacity(text.len());
+    let mut lines = lines(text);
+    while let Some(first) = lines.next() {
+        let mut whole = first.to_owned();
+        let content = first.trim_start();
+        let is_comment = content.starts_with(['#', '!']);
+        while !is_comment && is_continued(&whole) {
+            let Some(next) = lines.next() else { break };
+            whole.push_str(next);
+        }
+        let setting = whole.trim_start_matches(|c: char| c.is_whitespace() || c == '#' || c == '!');
+        let key = key_of(setting)?;
+        // A sentence in a comment is no setting.
+        let is_setting = !is_comment || setting[key.len()..].trim_start().starts_with(['=', ':']);
+        if !is_setting || !names_credential(key) {
+            out.push_str(&whole);
+        }
+    }
+    Ok(out)
+}
+
+fn is_continued(line: &str) -> bool {
+    let line = line.trim_end_matches(['\r', '\n']);
+    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
+}
+
+/// The text before the first `=`, `:` or blank without a backslash before it.
+fn key_of(line: &str) -> Result<&str, Unclear> {
+    let mut is_escaped = false;
+    let ends = |c: char| {
+        let ends = !is_escaped && (c == '=' || c == ':' || c.is_whitespace());
+        is_escaped = c == '\\' && !is_escaped;
+        ends
+    };
+    let key = &line[..line.find(ends).unwrap_or(line.len())];
+    // Such a key can spell anything.
+    if key.contains("\\u") { Err(Unclear::Syntax) } else { Ok(key) }
+}
+
+/// Whether a word of the key says that the value is a credential: `signing.keyPassword`,
+/// `ossrh_token`, `access-tokens`.
+fn names_credential(key: &str) -> bool {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for c in key.chars().filter(|c| *c != '\\') {
+        if !c.is_alphanumeric() || (c.is_uppercase() && was_lower) {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        was_lower = c.is_lowercase() || c.is_numeric();
+    }
+    // `trusted-public-keys` of Nix.
+    let is_public = words.iter().any(|word| word == "public");
+    words.iter().any(|word| {
+        let one = word.strip_suffix('s').unwrap_or(word);
+        let is_known = WORDS.contains(&one) || WORDS.contains(&word.as_str());
+        let ends_like_one = ["password", "token", "secret", "apikey"].iter().any(|end| one.ends_with(end));
+        (is_known && !(is_public && one == "key")) || ends_like_one
+    })
+}

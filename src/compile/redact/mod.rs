@@ -1,0 +1,42 @@
+//! Takes the credentials out of a settings file (SPEC P16). Pure.
+//!
+//! The text is what tools would read: lines or elements are removed whole, and the rest stays as it
+//! is. Whatever is unclear is refused, and the caller then hides the file. Nothing here can tell a
+//! secret by its look: a credential is what the format calls one.
+
+mod lines;
+mod toml;
+mod urls;
+mod xml;
+
+use crate::policy::CredentialFile;
+
+/// Why no copy without credentials can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unclear {
+    #[error("it is not text")]
+    NoText,
+    #[error("its syntax is not understood")]
+    Syntax,
+}
+
+/// The text without its credentials; `None` if it has none.
+pub(crate) fn without_credentials(file: CredentialFile, text: &[u8]) -> Result<Option<Vec<u8>>, Unclear> {
+    let text = std::str::from_utf8(text).map_err(|_| Unclear::NoText)?;
+    if text.contains('\0') {
+        return Err(Unclear::NoText);
+    }
+    let copy = match file {
+        CredentialFile::Npmrc => lines::npmrc(text),
+        CredentialFile::Yarnrc => lines::yarnrc(text)?,
+        CredentialFile::Urls => text.to_owned(),
+        CredentialFile::Toml => toml::without_credentials(text)?,
+        CredentialFile::Xml => xml::without_credentials(text)?,
+        CredentialFile::Properties => lines::properties(text)?,
+    };
+    let copy = urls::without_credentials(&copy);
+    Ok((copy != text).then(|| copy.into_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

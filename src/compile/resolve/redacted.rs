@@ -1,0 +1,63 @@
+//! Files that the command sees without their credentials (SPEC P16): the copy is made from the file
+//! as it is now.
+
+use std::io;
+
+use crate::compile::redact;
+use crate::diagnostic::reason;
+use crate::host::FileKind;
+use crate::host::nofollow::open_to_read;
+use crate::host::open_dir::read_regular;
+use crate::policy::{AbsPath, CredentialFile, Mask, Rule};
+
+use super::{Match, Resolver};
+
+/// Settings are small.
+const LARGEST: u64 = 1 << 20;
+/// Each copy is one of bwrap's binds, and a command can create any number of files.
+const MOST_COPIES: usize = 32;
+
+impl Resolver<'_> {
+    /// Records a match with the copy that the command sees. A file without credentials stays as it
+    /// is, and one that cannot be read or understood is hidden.
+    pub(super) fn accept_redacted(&mut self, found: Match, file: CredentialFile) {
+        let is_placeholder = self.found.placeholders.iter().any(|other| other.path == found.path);
+        // No tool reads a directory of this name.
+        if found.kind == FileKind::Directory || is_placeholder {
+            return;
+        }
+        match self.redacted(&found.path, file) {
+            Ok(None) => self.found.without_credentials.push(found),
+            Ok(Some(copy)) => self.found.matches.push(Match { copy: Some(copy.into()), ..found }),
+            Err(why) => {
+                self.found.without_copy.push((found.path.clone(), why));
+                self.found.matches.push(found);
+            }
+        }
+    }
+
+    /// Whether the rule leaves the file at `path` as it is. This is cheaper than the git index.
+    pub(super) fn has_no_credentials(&self, rule: &Rule, path: &AbsPath) -> bool {
+        matches!(rule.refinements.mask, Mask::Redacted(file) if self.redacted(path, file) == Ok(None))
+    }
+
+    /// The text without credentials; `None` if there are none.
+    fn redacted(&self, path: &AbsPath, file: CredentialFile) -> Result<Option<Vec<u8>>, String> {
+        let read = |path| -> io::Result<Vec<u8>> { read_regular(&open_to_read(self.host, path)?, LARGEST) };
+        // A file of another user that is closed to the caller is closed to the command, too.
+        let is_closed = |error: &io::Error| {
+            let is_ours = || self.host.owner(path).map_or(true, |owner| owner == self.session.uid);
+            error.kind() == io::ErrorKind::PermissionDenied && !is_ours()
+        };
+        let text = match read(path) {
+            Err(error) if is_closed(&error) => return Ok(None),
+            Err(error) => return Err(format!("it cannot be read: {}", reason(&error))),
+            Ok(text) => text,
+        };
+        let copy = redact::without_credentials(file, &text).map_err(|unclear| unclear.to_string())?;
+        if copy.is_some() && self.found.matches.iter().filter(|known| known.copy.is_some()).count() >= MOST_COPIES {
+            return Err(format!("{MOST_COPIES} other files have one"));
+        }
+        Ok(copy)
+    }
+}

@@ -1,0 +1,15 @@
+# Looks for what a copy leaves out: at the path, by other ways to it, under another name, and below it.
+for number, path in enumerate(sys.argv[1:]):
+    read(path)
+    for root in ("/proc/self/root", "/proc/1/root", "/proc/self/cwd/../../.."):
+        read(root + path)
+    name = "linked-%d" % number
+    attempt("link", lambda: os.link(path, name))
+    attempt("symlink", lambda: os.symlink(path, name))
+    read(name)
+    attempt("rename", lambda: os.rename(path, name + "-moved"))
+    read(name + "-moved")
+    attempt("umount", lambda: umount(path))
+    attempt("unlink", lambda: os.unlink(path))
+    read(path)
+done()
