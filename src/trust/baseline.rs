@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::compile::config::{ConfigFile, Env};
 use crate::compile::decide::{self, Decisions};
 use crate::compile::layers::{Layer, Layers};
-use crate::compile::plan::{self, Base, Plan};
+use crate::compile::plan::{self, Base, Plan, PlannedLink};
 use crate::compile::policy::{Policy, opens_unsafe_root};
 use crate::compile::resolve::{self, Match, PresetVariable, Resolution};
 use crate::compile::{Compiled, Request, environment};
@@ -24,7 +24,13 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     layers.layers.retain(|layer| !layer.needs_trust);
     let (policy, changed) = policy(session, &layers, full, layer, request);
     let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
-    let variables = resolve::preset_variables(host, session, &layers.project, &policy);
+    let mut variables = resolve::preset_variables(host, session, &layers.project, &policy);
+    // The baseline has no links, and a preset would have given these variables without the file.
+    let of_preset = |link: &&PlannedLink| match &link.because {
+        Origin::Preset { name, .. } => policy.presets.contains_key(*name),
+        _ => false,
+    };
+    variables.extend(full.plan.links.iter().filter(of_preset).filter_map(PlannedLink::variable));
     let (mut decisions, mut plan) = planned(&resolution, &layers, session, variables.clone(), optimize);
     let refused: BTreeSet<_> = decisions
         .iter()

@@ -1,5 +1,7 @@
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Diagnostics;
+use agent_sandbox::host::Session;
+use agent_sandbox::policy::AbsPath;
 use agent_sandbox::trust;
 
 use crate::support::{Tree, session};
@@ -37,6 +39,20 @@ fn what_only_tightens_opens_nothing() {
     ] {
         assert_opens(&tree(), project, &[]);
     }
+}
+
+/// The copy of Gemini CLI's list of folders has a variable, which comes from the preset.
+#[test]
+fn the_variable_of_a_private_file_is_no_grant() {
+    let tree = tree();
+    tree.add("home/u/.gemini/trustedFolders.json = {}");
+    tree.add(&format!("{FILE} = [filesystem]\nro = ['src']\n"));
+    let session =
+        Session { executable: Some(AbsPath::normalize("/usr/bin/agent-sandbox").unwrap()), ..session("/home/u/proj") };
+    let judged = trust::compile(&tree.host(), &session, &Request::default(), &mut Diagnostics::default()).unwrap();
+    assert!(judged.compiled.environment.var("GEMINI_CLI_TRUSTED_FOLDERS_PATH").is_some());
+    let grants: Vec<String> = judged.widening.unwrap().grants.iter().map(ToString::to_string).collect();
+    assert_eq!(grants, [""; 0]);
 }
 
 #[test]

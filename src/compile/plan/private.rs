@@ -48,7 +48,7 @@ impl PlannedLink {
     }
 
     /// The variable that names the copy.
-    pub(super) fn variable(&self) -> Option<PresetVariable> {
+    pub(crate) fn variable(&self) -> Option<PresetVariable> {
         let value = copy_inside(&self.path).as_os_str().to_owned();
         self.file.variable.map(|name| PresetVariable { name: name.to_owned(), value, origin: self.because.clone() })
     }
