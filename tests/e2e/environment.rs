@@ -185,9 +185,12 @@ fn a_value_of_the_policy_is_in_no_command_line(place: &Place) {
     child.stdin.take().unwrap().write_all(b"end\n").unwrap();
     assert!(child.wait().unwrap().success());
     assert!(lines.contains("bwrap") && lines.contains("__guard") && lines.contains("read line"), "{lines}");
-    for hidden in ["of-the-policy", "of-the-caller", "setenv"] {
+    for hidden in ["of-the-policy", "of-the-caller"] {
         assert!(!lines.contains(hidden), "{hidden}: {lines}");
     }
+    // Only the mark of a sandbox.
+    let set: Vec<&str> = lines.split("setenv\0").skip(1).collect();
+    assert!(set.iter().all(|after| after.starts_with("AGENT_SANDBOX\0")), "{lines}");
 }
 
 fn the_runtime_directory_is_the_private_one(place: &Place) {
@@ -220,14 +223,16 @@ fn without_inheriting_little_is_left_and_tools_run(place: &Place) {
     };
     let names: Vec<OsString> =
         inside(&mut command()).into_keys().filter(|name| !name.as_bytes().starts_with(b"GIT_")).collect();
-    assert_eq!(names, ["HOME", "LANG", "OWN", "PATH", "PWD", "TERM"]);
+    assert_eq!(names, ["AGENT_SANDBOX", "HOME", "LANG", "OWN", "PATH", "PWD", "TERM"]);
     let script = "git init -q repo && cd repo && echo x >file && git add file && git commit -qm x && git log --format=%an \
                   && python3 -c 'import os; print(os.path.expanduser(\"~\"), len(os.environ))' >/dev/null && ls >/dev/null";
     assert_eq!(succeeded(command().args(["--", "sh", "-ec", script]).output().unwrap()), "A Tester\n");
     // Not even the folder of the command is needed from the caller.
     env_policy(place, "unset = ['*']");
     let said = succeeded(command().args(["--", "env"]).output().unwrap());
-    assert_eq!(said, format!("PWD={}\n", place.project().display()));
+    let mut said: Vec<&str> = said.lines().collect();
+    said.sort_unstable();
+    assert_eq!(said, ["AGENT_SANDBOX=1".to_owned(), format!("PWD={}", place.project().display())]);
 }
 
 fn the_command_is_looked_up_in_the_path_that_it_gets(place: &Place) {

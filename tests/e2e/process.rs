@@ -70,7 +70,7 @@ fn words_and_environment_pass_through(place: &Place) {
         variables
     };
     // bwrap sets PWD to where the command starts, as a shell would.
-    let outside = variables(place.command("env").env("PWD", place.project()));
+    let outside = variables(place.command("env").env("PWD", place.project()).env("AGENT_SANDBOX", "1"));
     assert_eq!(variables(sandbox(place).arg("--")), outside);
     assert_eq!(shell(place, "pwd"), format!("{}\n", place.project().display()));
 }
