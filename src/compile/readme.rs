@@ -4,7 +4,7 @@
 use crate::compile::Compiled;
 use crate::compile::environment::Fate;
 use crate::compile::plan::View;
-use crate::policy::{AbsPath, escape_for_display, places};
+use crate::policy::{AbsPath, Origin, escape_for_display, places};
 
 /// Before the names of the variables.
 pub const NOT_PASSED: &str = "Variables that were not passed:";
@@ -35,13 +35,23 @@ pub fn text(compiled: &Compiled) -> String {
     for (path, decision) in compiled.decisions.iter() {
         let is_private = compiled.plan.links.iter().any(|link| link.path == *path);
         let access = if is_private { "private" } else { access(compiled.plan.view(path)) };
-        text += &row(access, path, &decision.origin.to_string());
+        text += &row(access, path, &source(&decision.origin));
     }
     let own = [places::DEV, places::PROC, places::RUN, places::TMP].map(places::at);
     for path in own.iter().filter(|path| compiled.decisions.get(path).is_none()) {
         text += &row(access(compiled.plan.view(path)), path, "the sandbox has its own");
     }
     text
+}
+
+/// Where the rule is from. The order of entries in a file changes no byte (SPEC B10), so a file is
+/// named without a line.
+fn source(origin: &Origin) -> String {
+    match origin {
+        Origin::File(place) => place.source.name.clone(),
+        Origin::Alias { of, origin } => format!("{}, the same as {of}", source(origin)),
+        other => other.to_string(),
+    }
 }
 
 /// A line of the table. No name has a tab in it, because escaping takes it away.
