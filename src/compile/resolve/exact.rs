@@ -77,8 +77,10 @@ impl Resolver<'_> {
 
     /// Refuses a text that looks like a variable or a user's home, which no rule expands (SPEC G9).
     pub(super) fn refuse_literal(&mut self, rule: &Rule) {
+        if rule.layer <= LayerKind::Preset {
+            return;
+        }
         let text = rule.text.as_bytes();
-        let as_it_is = escape_for_display(&rule.text);
         let (found, help) = match text {
             [b'$', ..] => ("begins with a variable", in_place_of_variable(rule)),
             [b'~', 0..=b'.' | b'0'.., ..] => {
@@ -89,9 +91,7 @@ impl Resolver<'_> {
             }
             _ => return,
         };
-        if rule.layer <= LayerKind::Preset {
-            return;
-        }
+        let as_it_is = escape_for_display(&rule.text);
         let help = match pattern::has_metacharacter(&rule.text) {
             true => help,
             false => format!("{help}; if that is its name, write `./{as_it_is}`"),
