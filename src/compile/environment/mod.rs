@@ -274,13 +274,13 @@ fn patterns(names: &[Sourced<String>], diagnostics: &mut Diagnostics) -> Vec<(Na
     patterns
 }
 
-fn built_in_pattern(text: &str) -> Option<NamePattern> {
-    NamePattern::parse(OsStr::new(text)).ok()
+fn built_in_pattern(text: &'static str) -> Option<NamePattern> {
+    NamePattern::built_in(text).ok()
 }
 
 /// The reason why `set` cannot take this name.
 fn reserved(name: &str) -> Option<&'static defaults::Reserved> {
-    let matches = |text: &&str| built_in_pattern(text).is_some_and(|pattern| pattern.matches(OsStr::new(name)));
+    let matches = |text: &&'static str| built_in_pattern(text).is_some_and(|pattern| pattern.matches(OsStr::new(name)));
     defaults::RESERVED.iter().find(|reserved| reserved.names.iter().any(matches))
 }
 

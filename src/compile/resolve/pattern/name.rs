@@ -1,5 +1,6 @@
 //! Patterns for names that are no paths, such as those of variables (SPEC E2).
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -7,21 +8,34 @@ use super::scan::{self, Token};
 use super::{Component, PatternError, braces, has_metacharacter};
 
 #[derive(Debug)]
-pub(crate) struct NamePattern(Vec<Component>);
+pub(crate) enum NamePattern {
+    Name(Cow<'static, OsStr>),
+    AnyOf(Vec<Component>),
+}
 
 impl NamePattern {
+    pub(crate) fn built_in(text: &'static str) -> Result<Self, PatternError> {
+        match has_metacharacter(OsStr::new(text)) {
+            false => Ok(Self::Name(Cow::Borrowed(OsStr::new(text)))),
+            true => Self::parse(OsStr::new(text)),
+        }
+    }
+
     pub(crate) fn parse(text: &OsStr) -> Result<Self, PatternError> {
         if !has_metacharacter(text) {
-            return Ok(Self(vec![Component::Literal(text.to_owned())]));
+            return Ok(Self::Name(Cow::Owned(text.to_owned())));
         }
         // In a name, `/` is an ordinary character, and `**` means `*`.
         let separator = Token::Text(b"/".to_vec());
         let component = |text: &Vec<u8>| Component::parse(scan::components(text)?.join(&separator));
-        braces::expand(text.as_bytes())?.iter().map(component).collect::<Result<_, _>>().map(Self)
+        braces::expand(text.as_bytes())?.iter().map(component).collect::<Result<_, _>>().map(Self::AnyOf)
     }
 
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
-        self.0.iter().any(|component| component.matches(name))
+        match self {
+            Self::Name(own) => own == name,
+            Self::AnyOf(components) => components.iter().any(|component| component.matches(name)),
+        }
     }
 }
 
