@@ -8,33 +8,45 @@ use super::scan::{self, Token};
 use super::{Component, PatternError, braces, has_metacharacter};
 
 #[derive(Debug)]
-pub(crate) enum NamePattern {
+pub(crate) struct NamePattern(Kind);
+
+#[derive(Debug)]
+enum Kind {
     Name(Cow<'static, OsStr>),
     AnyOf(Vec<Component>),
 }
 
 impl NamePattern {
+    /// There are hundreds of these, most of them plain names or with one `*` at an end.
     pub(crate) fn built_in(text: &'static str) -> Result<Self, PatternError> {
-        match has_metacharacter(OsStr::new(text)) {
-            false => Ok(Self::Name(Cow::Borrowed(OsStr::new(text)))),
-            true => Self::parse(OsStr::new(text)),
-        }
+        let is_plain = |text: &&str| !has_metacharacter(OsStr::new(text));
+        let kind = match (text.strip_prefix('*').filter(is_plain), text.strip_suffix('*').filter(is_plain)) {
+            _ if is_plain(&text) => Kind::Name(Cow::Borrowed(OsStr::new(text))),
+            (Some(end), _) => Kind::AnyOf(vec![Component::EndsWith(end.to_owned())]),
+            (_, Some(start)) => Kind::AnyOf(vec![Component::StartsWith(start.to_owned())]),
+            _ => return Self::parse(OsStr::new(text)),
+        };
+        Ok(Self(kind))
     }
 
     pub(crate) fn parse(text: &OsStr) -> Result<Self, PatternError> {
         if !has_metacharacter(text) {
-            return Ok(Self::Name(Cow::Owned(text.to_owned())));
+            return Ok(Self(Kind::Name(Cow::Owned(text.to_owned()))));
         }
         // In a name, `/` is an ordinary character, and `**` means `*`.
         let separator = Token::Text(b"/".to_vec());
         let component = |text: &Vec<u8>| Component::parse(scan::components(text)?.join(&separator));
-        braces::expand(text.as_bytes())?.iter().map(component).collect::<Result<_, _>>().map(Self::AnyOf)
+        braces::expand(text.as_bytes())?
+            .iter()
+            .map(component)
+            .collect::<Result<_, _>>()
+            .map(|any| Self(Kind::AnyOf(any)))
     }
 
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
-        match self {
-            Self::Name(own) => own == name,
-            Self::AnyOf(components) => components.iter().any(|component| component.matches(name)),
+        match &self.0 {
+            Kind::Name(own) => own == name,
+            Kind::AnyOf(components) => components.iter().any(|component| component.matches(name)),
         }
     }
 }
@@ -63,9 +75,11 @@ mod tests {
             (r"\*", "*", "x"),
             ("caf?", "café", "caf"),
         ] {
-            let parsed = NamePattern::parse(OsStr::new(pattern)).unwrap();
-            assert!(parsed.matches(OsStr::new(yes)), "{pattern} matches {yes}");
-            assert!(no.is_empty() || !parsed.matches(OsStr::new(no)), "{pattern} does not match {no}");
+            for parsed in [NamePattern::parse(OsStr::new(pattern)), NamePattern::built_in(pattern)] {
+                let parsed = parsed.unwrap();
+                assert!(parsed.matches(OsStr::new(yes)), "{pattern} matches {yes}");
+                assert!(no.is_empty() || !parsed.matches(OsStr::new(no)), "{pattern} does not match {no}");
+            }
         }
     }
 
