@@ -129,6 +129,9 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let host = output.watch(Host::system());
     let options = &arguments.options;
     let report = |error: CliError| error.report(&output);
+    if let Some(refusal) = refuse_inside(&host, arguments.subcommand.as_ref()) {
+        return report(refusal.into());
+    }
     let answered = match &arguments.subcommand {
         None if options.inside => inside(&host, &output),
         None => return run::run(&host, &arguments, &output).unwrap_or_else(report),
@@ -165,6 +168,22 @@ fn too_small_stack() -> Option<Diagnostic> {
         limit / 1024
     );
     Some(Diagnostic::new(Code::StartFailed, message).help(help))
+}
+
+/// The refusal of a subcommand that would answer for the wrong files inside.
+fn refuse_inside(host: &Host, subcommand: Option<&Subcommand>) -> Option<Diagnostic> {
+    let name = match subcommand? {
+        Subcommand::Show(_) => "show",
+        Subcommand::Lint(_) => "lint",
+        Subcommand::Diff(_) => "diff",
+        Subcommand::Report(_) => "report",
+        Subcommand::Private(_) => "private",
+        Subcommand::Sweep => "sweep",
+        _ => return None,
+    };
+    let message = format!("`agent-sandbox {name}` is for outside of a sandbox");
+    let help = "`agent-sandbox explain PATH` answers inside, and `/run/agent-sandbox/README` has all of it";
+    is_inside(host).then(|| Diagnostic::new(Code::AlreadyInside, message).help(help))
 }
 
 /// `--inside`.

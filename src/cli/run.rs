@@ -95,6 +95,10 @@ impl FrontEnd for Terminal<'_> {
         self.output.report_run(said, is_kept)
     }
 
+    fn shows_reports(&self) -> bool {
+        !self.options.quiet
+    }
+
     fn streams(&mut self, prepared: &Prepared) -> Result<GivenStreams, Diagnostic> {
         (self.streams)(prepared)
     }

@@ -28,7 +28,10 @@ pub fn text(compiled: &Compiled) -> String {
     let program = if compiled.guard { places::GUARD } else { "agent-sandbox" };
     let network = if compiled.policy.network.value { "on" } else { "off" };
     let dropped = compiled.environment.with(Fate::Dropped).map(|(name, _)| escape_for_display(name));
-    let dropped = dropped.collect::<Vec<_>>().join(" ");
+    let mut dropped = dropped.collect::<Vec<_>>().join(" ");
+    if dropped.is_empty() {
+        dropped = "none".to_owned();
+    }
     let mut text = format!(
         "{INTRODUCTION}\n    {program} explain PATH\n\nNetwork: {network}\n{NOT_PASSED} {dropped}\n\n{PATHS}\n"
     );

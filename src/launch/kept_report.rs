@@ -226,6 +226,9 @@ impl<'a> Reports<'a> {
 
     /// Shows the reports that no earlier run could show.
     pub(super) fn repeat(&self, front: &mut dyn FrontEnd) {
+        if !front.shows_reports() {
+            return;
+        }
         // A state folder that cannot be read has its own errors.
         for (name, read) in self.waiting().unwrap_or_default() {
             let mut said = Diagnostics::default();

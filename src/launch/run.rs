@@ -71,6 +71,11 @@ pub(crate) trait FrontEnd {
     /// see it again.
     fn report(&mut self, said: &Diagnostics, is_kept: bool) -> bool;
 
+    /// Whether the user wants to see reports.
+    fn shows_reports(&self) -> bool {
+        true
+    }
+
     /// Shows a warning while the command runs, without waiting. The report repeats it.
     fn warn_during_run(&mut self, _said: &Diagnostics) {}
 

@@ -220,7 +220,7 @@ fn a_path_of_the_projects_file_that_looks_misspelled_is_pointed_out() {
     place.write("home/code/project/deploy/keys/key", "");
     place.write("home/code/project/.env.local", "");
     let said = |list: &str| {
-        place.write("home/code/project/.agent-sandbox.toml", &format!("[filesystem]\n{list}\n"));
+        place.write("home/code/project/.agent-sandbox.toml", format!("[filesystem]\n{list}\n"));
         let ran = run(&place, ["--", "true"]);
         assert_eq!(ran.code, Some(0), "{list}: {}", ran.err);
         ran.err

@@ -131,8 +131,11 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
         assert!(said.contains(&expected), "{expected}\nin\n{said}");
     }
     assert!(!said.contains("secret\n"), "{said}");
-    let refused = run(place, &["--", "/run/agent-sandbox/guard", "--rw", "x", "explain", "x"]);
-    failed(&refused, 125, "error[already-inside]");
+    let refused = [&["--rw", "x", "explain", "x"][..], &["show"], &["lint"], &["private", "list"], &["sweep"]];
+    for words in refused {
+        let output = run(place, &[&["--", "/run/agent-sandbox/guard"], words].concat());
+        failed(&output, 125, "error[already-inside]");
+    }
 }
 
 /// `/dev/full` is everywhere, but also in every sandbox; some machines have one that is not.

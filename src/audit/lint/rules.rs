@@ -61,7 +61,8 @@ fn of_rule(host: &Host, compiled: &Compiled, rule: &Rule) -> Vec<Diagnostic> {
     if is_idle(compiled, rule) {
         // `glob-as-name` has already said why a name with brackets matches nothing.
         if said.is_empty() {
-            said.push(unblocked(compiled, rule).unwrap_or_else(|| unused(host, compiled, rule)));
+            let found = misspelled(host, compiled, rule).or_else(|| unblocked(compiled, rule));
+            said.push(found.unwrap_or_else(|| unused(host, compiled, rule)));
         }
     } else if let Some(found) = shadowed(compiled, rule).or_else(|| redundant(compiled, rule)) {
         said.push(found);
