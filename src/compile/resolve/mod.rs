@@ -118,6 +118,24 @@ pub struct Resolution {
     mounts: Option<Arc<Mounts>>,
 }
 
+impl Resolution {
+    /// The paths at which a rule is private, whichever rule wins there.
+    pub(super) fn private_paths(&self) -> Vec<AbsPath> {
+        let private = self.matches.iter().filter(|found| found.rule.private.is_some());
+        let mut paths: Vec<AbsPath> = private.map(|found| found.path.clone()).collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// Makes private files read-only.
+    pub(super) fn without_private(&mut self) {
+        for found in self.matches.iter_mut().filter(|found| found.rule.private.is_some()) {
+            Arc::make_mut(&mut found.rule).private = None;
+        }
+    }
+}
+
 pub fn resolve(
     host: &Host,
     session: &Session,
