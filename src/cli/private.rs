@@ -69,7 +69,10 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &PrivateArgs, outpu
     let project = super::project(host, &session, &options.request())?.root;
     let mut files = Vec::new();
     for file in &arguments.files {
-        files.push(named(host, &session.cwd, file).ok_or_else(|| cannot(&format!("`{}` names no file", escape_for_display(file.as_os_str()))))?);
+        files.push(
+            named(host, &session.cwd, file)
+                .ok_or_else(|| cannot(&format!("`{}` names no file", escape_for_display(file.as_os_str()))))?,
+        );
     }
     if arguments.action == PrivateAction::Show {
         let is_meant = |copy: &KeptCopy| copy.project == project && (files.is_empty() || files.contains(&copy.path));

@@ -96,7 +96,7 @@ pub fn forget(host: &Host, state: &AbsPath, project: &AbsPath, path: &AbsPath) -
     for store in Store::all(host, state)? {
         let is_meant = |about: &About| about.project == *project && about.path == *path;
         if store.all_about()?.iter().flatten().any(is_meant) {
-            let (_used, is_alone) = store.use_copies()?;
+            let (_used, is_alone) = store.use_copy(path)?;
             if !is_alone {
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a run uses it"));
             }

@@ -1,6 +1,6 @@
 //! Which changes of a copy may reach the host (SPEC Q4). Every other change stays in the copy.
 
-use super::formats::{Entries, Syntax, Key, Values};
+use super::formats::{Entries, Key, Syntax, Values};
 use crate::policy::PrivateFile;
 use crate::policy::private::{LeavingKey, LeavingValue};
 

@@ -1,6 +1,6 @@
 //! Three-way merge by key. Pure but for git's writer.
 
-use super::formats::{KeyChanges, Entries, Syntax, FormatError, GitProgram, Key, Values};
+use super::formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
 use crate::policy::private::MAX_BYTES;
 
 /// The keys that `now` has otherwise than `before`, with their new values.

@@ -25,7 +25,7 @@ use crate::sys::ablate::{self, Mitigation};
 use formats::{Entries, GitProgram, Key, KeyChanges, Syntax, Values};
 use host_file::{CannotReplace, HostFile};
 pub use kept::{KeptChange, KeptCopy, forget, kept_copies};
-use store::{About, CopyState, HeldFiles, Store, UsedCopies};
+use store::{About, CopyState, HeldFiles, Store, UsedCopy};
 
 /// At most so many keys of one file reach the host at the end of a run: git is started for each.
 const MOST_LEAVING: usize = 100;
@@ -49,8 +49,8 @@ impl PrivateError {
 #[derive(Default)]
 pub struct PrivateRun {
     held: Option<HeldFiles>,
-    /// Only a run that brings the copies up to date finishes them.
-    used: Option<UsedCopies>,
+    /// The copies that this run brings to the host at its end.
+    used: Vec<UsedCopy>,
     /// Reports about earlier runs.
     pub said: Diagnostics,
 }
@@ -61,10 +61,13 @@ pub fn prepare(host: &Host, session: &Session, compiled: &Compiled) -> Result<Pr
     let at_first = || PrivateError::at(&first.path);
     let held = Some(held(host, compiled).map_err(at_first())?);
     let store = Store::open(host, &compiled.layers).map_err(at_first())?;
-    let (used, is_alone) = store.use_copies().map_err(at_first())?;
-    let mut run = PrivateRun { held, used: Some(used), said: Diagnostics::default() };
-    let sync = FileSync { host, store: &store, git: git(host, session, compiled, &store), compiled, is_alone };
+    let mut run = PrivateRun { held, ..PrivateRun::default() };
+    let mut sync =
+        FileSync { host, store: &store, git: git(host, session, compiled, &store), compiled, is_alone: false };
     for link in &compiled.plan.links {
+        let (used, is_alone) = store.use_copy(&link.path).map_err(PrivateError::at(&link.path))?;
+        run.used.push(used);
+        sync.is_alone = is_alone;
         sync.start(link, &mut run.said).map_err(PrivateError::at(&link.path))?;
     }
     Ok(run)
@@ -98,21 +101,20 @@ fn held(host: &Host, compiled: &Compiled) -> io::Result<HeldFiles> {
 }
 
 impl PrivateRun {
-    /// Takes the listed keys over to the host, and reports the other changes. If another run of the
-    /// project uses the copies, that one does so at its end.
+    /// Takes the listed keys over to the host, and reports the other changes. If another run uses a
+    /// copy, that one does so at its end.
     pub fn finish(&mut self, host: &Host, session: &Session, compiled: &Compiled, said: &mut Diagnostics) {
-        let (Some(held), Some(used)) = (self.held.take(), self.used.take()) else { return };
-        let Some(first) = compiled.plan.links.first() else { return };
+        let Some(held) = self.held.take() else { return };
+        let used = std::mem::take(&mut self.used);
+        let Some(first) = used.first() else { return };
         let store = match Store::open(host, &compiled.layers) {
             Ok(store) => store,
             Err(e) => return said.push(report::not_written(&first.path, &reason(&e))),
         };
-        if !used.is_alone() {
-            return;
-        }
         let git = git(host, session, compiled, &store);
         let sync = FileSync { host, store: &store, git, compiled, is_alone: true };
-        for link in &compiled.plan.links {
+        let is_last = |path: &AbsPath| used.iter().any(|used| used.path == *path && used.is_alone());
+        for link in compiled.plan.links.iter().filter(|link| is_last(&link.path)) {
             if let Err(e) = sync.end(link, &held, said) {
                 said.push(report::not_written(&link.path, &reason(&e)));
             }
@@ -138,7 +140,7 @@ struct FileSync<'a> {
     store: &'a Store,
     git: Option<GitProgram>,
     compiled: &'a Compiled,
-    /// No other run uses the copies, so none is being written.
+    /// No other run uses the copy, so nobody is writing it.
     is_alone: bool,
 }
 

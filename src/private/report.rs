@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::formats::{Syntax, Key, Values};
+use super::formats::{Key, Syntax, Values};
 use crate::diagnostic::{Code, Diagnostic, listed, shell_quote};
 use crate::policy::{AbsPath, escape_for_display};
 

@@ -1,9 +1,9 @@
 //! The copies of private files in the state folder, one folder for each project:
 //!
 //! - `PROJECT/copies/FILE/NAME` is the copy. The command sees `copies` and can do anything there.
-//! - `PROJECT/FILE/` has the host's file as it was, and our notes. The command cannot see it.
-//! - `PROJECT/lock` is locked while a process of ours changes the copies, `PROJECT/run` by each
-//!   run that uses them.
+//! - `PROJECT/FILE/` has the host's file as it was, our notes, and `run`, which is locked by each
+//!   run that uses the copy. The command cannot see it.
+//! - `PROJECT/lock` is locked while a process of ours changes the copies.
 //! - `held/FILE` is locked by each run that has a mount over the host's file.
 //!
 //! PROJECT is the SHA-256 of the project root, FILE a part of that of the host's path.
@@ -121,11 +121,12 @@ impl Store {
         &self.path
     }
 
-    /// Locks the copies for a run. Also returns whether no other run uses them.
-    pub(super) fn use_copies(&self) -> io::Result<(UsedCopies, bool)> {
-        let used = UsedCopies(open_lock(&self.folder, RUN)?);
+    /// Locks a copy for a run. Also returns whether no other run uses it.
+    pub(super) fn use_copy(&self, path: &AbsPath) -> io::Result<(UsedCopy, bool)> {
+        let lock = open_lock(&child_or_made(&self.folder, copy_id(path))?, RUN)?;
+        let used = UsedCopy { path: path.clone(), lock };
         let is_alone = used.is_alone();
-        flock(&used.0, FlockOperation::LockShared)?;
+        flock(&used.lock, FlockOperation::LockShared)?;
         Ok((used, is_alone))
     }
 
@@ -176,7 +177,7 @@ impl Store {
 
     /// Notes the host's file, once the copy has its changes.
     pub(super) fn note(&self, about: &About, base: &[u8]) -> io::Result<()> {
-        let folder = child_or_made(&self.folder, &copy_id(&about.path))?;
+        let folder = child_or_made(&self.folder, copy_id(&about.path))?;
         self.put(&serde_json::to_vec(about)?, &folder, OsStr::new(ABOUT))?;
         self.put(base, &folder, OsStr::new(BASE))
     }
@@ -198,7 +199,9 @@ impl Store {
             Ok(file) => file,
             Err(e) => match Errno::from_io_error(&e) {
                 Some(Errno::NOENT) => return Ok(CopyState::Missing),
-                Some(Errno::LOOP) if !is_checked => File::open(self.path.join(COPIES).join(copy_id(path)).join(name(path)))?,
+                Some(Errno::LOOP) if !is_checked => {
+                    File::open(self.path.join(COPIES).join(copy_id(path)).join(name(path)))?
+                }
                 Some(Errno::LOOP) => return unfit("it is a symlink"),
                 Some(Errno::ACCESS) => return unfit("it cannot be read"),
                 Some(Errno::NXIO | Errno::NODEV) => return unfit("it is no regular file"),
@@ -210,8 +213,11 @@ impl Store {
             if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
                 return unfit("it is no regular file");
             }
-            if found.st_nlink != 1 || found.st_uid != geteuid().as_raw() {
+            if found.st_nlink != 1 {
                 return unfit("it has another name");
+            }
+            if found.st_uid != geteuid().as_raw() {
+                return unfit("it belongs to another user");
             }
         }
         let mut text = Vec::new();
@@ -222,7 +228,7 @@ impl Store {
 
     /// Replaces a copy by a file that is written where no command sees it.
     pub(super) fn write(&self, path: &AbsPath, text: &[u8]) -> io::Result<()> {
-        let folder = child_or_made(&self.copies, &copy_id(path))?;
+        let folder = child_or_made(&self.copies, copy_id(path))?;
         folder.set_mode(Mode::RWXU)?;
         self.put(text, &folder, name(path))
     }
@@ -295,13 +301,16 @@ fn is_locked_alone(lock: &File) -> bool {
     flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() || ablate::is_off(Mitigation::PrivateHeld)
 }
 
-/// While it exists, a run uses the copies of its project.
-pub(super) struct UsedCopies(File);
+/// While it exists, a run uses the copy of this file.
+pub(super) struct UsedCopy {
+    pub path: AbsPath,
+    lock: File,
+}
 
-impl UsedCopies {
-    /// Whether no other run uses the copies.
+impl UsedCopy {
+    /// Whether no other run uses the copy.
     pub(super) fn is_alone(&self) -> bool {
-        is_locked_alone(&self.0)
+        is_locked_alone(&self.lock)
     }
 }
 

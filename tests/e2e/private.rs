@@ -249,7 +249,7 @@ fn every_key_that_stays_is_reported(place: &Place) {
     let output = place.agent_sandbox().args(["report", "--last"]).output().unwrap();
     let said = stdout(&output) + &stderr(&output);
     for number in 1..=30 {
-        assert!(said.contains(&format!(".git/config a.k{number} v`")), "{number}: {said}");
+        assert!(said.contains(&format!(".git/config --replace-all a.k{number} v`")), "{number}: {said}");
     }
 }
 

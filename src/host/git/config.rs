@@ -73,7 +73,12 @@ pub(crate) fn entry_of(key: &[u8], value: &[u8]) -> Option<ConfigEntry> {
     let last = key.iter().rposition(|byte| *byte == b'.')?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let subsection = key.get(first + 1..last).map(Rc::from);
-    Some(ConfigEntry { section: text(&key[..first]).into(), subsection, name: text(&key[last + 1..]), value: value.to_vec() })
+    Some(ConfigEntry {
+        section: text(&key[..first]).into(),
+        subsection,
+        name: text(&key[last + 1..]),
+        value: value.to_vec(),
+    })
 }
 
 /// All entries, in order. Text that git refuses is an error, because git then obeys none of it.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::private::FileFormat;
 use crate::policy::{AbsPath, escape_for_display};
+use crate::sys::ablate::{self, Mitigation};
 
 pub(super) use git::GitProgram;
 
@@ -64,7 +65,8 @@ impl EntryReader {
         self.count += 1;
         self.key_bytes += parts.iter().map(|part| size_of::<Vec<u8>>() + part.len()).sum::<usize>();
         let is_long = parts.iter().any(|part| part.len() > LONGEST_PART);
-        if is_long || self.count > MOST_ENTRIES || self.key_bytes > MOST_KEY_BYTES {
+        let is_large = is_long || self.count > MOST_ENTRIES || self.key_bytes > MOST_KEY_BYTES;
+        if is_large && !ablate::is_off(Mitigation::PrivateCopyChecks) {
             return Err(FormatError::TooLarge);
         }
         let key = Key(parts.iter().map(|part| part.to_vec()).collect());
@@ -195,6 +197,26 @@ pub(super) mod tests {
             ["/a.toml", "/a.json", "/a.yaml", "/json"].map(of),
             [Syntax::Toml, Syntax::Json, Syntax::Opaque, Syntax::Opaque]
         );
+    }
+
+    #[test]
+    fn a_text_with_long_or_many_keys_is_too_large() {
+        let is_too_large =
+            |syntax: Syntax, text: String| matches!(syntax.read(text.as_bytes()), Err(FormatError::TooLarge));
+        let long = |length: usize| "x".repeat(length);
+        for (length, expected) in [(LONGEST_PART, false), (LONGEST_PART + 1, true)] {
+            assert_eq!(is_too_large(Syntax::Git, format!("[a \"{}\"]\nb = 1\n", long(length))), expected);
+            assert_eq!(is_too_large(Syntax::Json, format!("{{\"{}\": 1}}", long(length))), expected);
+            assert_eq!(is_too_large(Syntax::Toml, format!("{} = 1\n", long(length))), expected);
+        }
+        for (count, expected) in [(MOST_ENTRIES, false), (MOST_ENTRIES + 1, true)] {
+            assert_eq!(is_too_large(Syntax::Git, format!("[a]\n{}", "b\n".repeat(count))), expected);
+        }
+        // Each key has the names around it.
+        let names = |level: usize| format!("{{\"{level}{}\": ", long(4000));
+        let around: String = (0..20).map(names).collect();
+        let members: Vec<String> = (0..1000).map(|number| format!("\"{number}\": 1")).collect();
+        assert!(is_too_large(Syntax::Json, format!("{around}{{{}}}{}", members.join(","), "}".repeat(20))));
     }
 
     #[test]

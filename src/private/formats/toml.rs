@@ -15,11 +15,7 @@ fn document(text: &[u8]) -> Result<DocumentMut, FormatError> {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(FormatError::Syntax)
 }
 
-fn add<'t>(
-    table: &'t dyn TableLike,
-    above: &mut Vec<&'t [u8]>,
-    entries: &mut EntryReader,
-) -> Result<(), FormatError> {
+fn add<'t>(table: &'t dyn TableLike, above: &mut Vec<&'t [u8]>, entries: &mut EntryReader) -> Result<(), FormatError> {
     for (name, item) in table.iter() {
         above.push(name.as_bytes());
         if let Some(table) = item.as_table_like() {
