@@ -254,8 +254,8 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    /// Brings the copies of private files up to date; a run that leaves nothing only makes those that
-    /// are missing. `None` if that is not possible here: the next attempt does without.
+    /// Brings the copies of private files up to date; a run that leaves nothing only makes those
+    /// that are missing. `None` if that is not possible here: the next attempt does without.
     fn private(&self, prepared: &Prepared, residue: Residue, earlier: &mut RetryState) -> Option<PrivateRun> {
         let Prepared { judged, machine, .. } = prepared;
         if earlier.without_private.is_some() {

@@ -7,8 +7,8 @@ use crate::policy::private::{LeavingKey, LeavingValue};
 /// The longest value that leaves, in bytes.
 const LONGEST: usize = 1000;
 
-/// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key is
-/// harmless, too. A key with several values stays: git would be started for each of them.
+/// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key
+/// is harmless, too. A key with several values stays: git would be started for each of them.
 pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &Values, host: &Entries) -> bool {
     let Some(listed) = file.leaving.iter().find(|listed| matches(listed, key)) else { return false };
     values.len() <= 1 && values.iter().all(|value| is_harmless(listed.value, syntax, value, host))

@@ -515,7 +515,7 @@ fn beyond_64_private_files_the_others_are_read_only(place: &Place) {
     assert!(said.contains("/.many/164.json` is read-only: only 64 private files get a copy"), "{said}");
     if place.uid != 0 {
         let file = place.home().join(".many/100.json");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
         let said = stderr(&run_of(place, &["--", "true"]));
         assert!(said.contains("/.many/100.json` is read-only: permission denied"), "{said}");
     }

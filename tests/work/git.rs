@@ -275,7 +275,7 @@ fn a_submodule_that_is_there_is_updated(place: &Place) {
     assert_eq!(outside(place, "cat .git/modules/library/config; git status -s"), before);
 }
 
-/// git writes `config.worktree`, which the host does not have. A listed key does not make it, either.
+/// git writes `config.worktree`, which the host does not have. A listed key does not make it.
 fn a_list_of_sparse_checkout_stays_with_the_project(place: &Place) {
     outside(place, &format!("{INIT}; mkdir a b; touch a/a b/b; git add .; git commit -qm second"));
     inside(

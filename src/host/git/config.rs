@@ -96,6 +96,9 @@ pub(crate) fn is_true(value: &[u8]) -> bool {
     [&b"true"[..], b"yes", b"on", b"1"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
+/// A section and its subsection.
+type SectionName = (Rc<str>, Option<Rc<[u8]>>);
+
 /// The text that is not yet read. The functions return `None` where git reports a syntax error.
 struct ConfigText<'t>(&'t [u8]);
 
@@ -133,7 +136,7 @@ impl ConfigText<'_> {
     }
 
     /// The name after `[`, and the subsection that follows it.
-    fn section(&mut self) -> Option<(Rc<str>, Option<Rc<[u8]>>)> {
+    fn section(&mut self) -> Option<SectionName> {
         let mut name = String::new();
         loop {
             match self.next()? {
