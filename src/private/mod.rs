@@ -89,7 +89,8 @@ pub fn provide(host: &Host, compiled: &Compiled) -> Result<PrivateRun, PrivateEr
 /// Keeps other runs from replacing the files of the host over which this run, without any copy, has
 /// mounts. If the state folder cannot be written, no run has copies.
 pub fn hold(host: &Host, compiled: &Compiled) -> PrivateRun {
-    PrivateRun { held: held(host, compiled).ok(), ..PrivateRun::default() }
+    let held = if compiled.private_paths.is_empty() { None } else { held(host, compiled).ok() };
+    PrivateRun { held, ..PrivateRun::default() }
 }
 
 /// Whichever rule wins at such a path, a mount may be there: read-only, or a mask.

@@ -119,9 +119,11 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// The paths at which a rule is private, whichever rule wins there.
+    /// The files at which a rule is private, whichever rule wins there. No run replaces a
+    /// placeholder, so missing paths do not count.
     pub(super) fn private_paths(&self) -> Vec<AbsPath> {
-        let private = self.matches.iter().filter(|found| found.rule.private.is_some());
+        let is_missing = |path: &AbsPath| self.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
+        let private = self.matches.iter().filter(|found| found.rule.private.is_some() && !is_missing(&found.path));
         let mut paths: Vec<AbsPath> = private.map(|found| found.path.clone()).collect();
         paths.sort();
         paths.dedup();
