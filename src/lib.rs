@@ -25,8 +25,6 @@ pub mod policy;
 pub mod diagnostic;
 
 #[doc(hidden)]
-pub mod private;
-#[doc(hidden)]
 pub mod sys;
 
 #[doc(hidden)]
@@ -40,6 +38,9 @@ pub mod trust;
 
 #[doc(hidden)]
 pub mod placeholders;
+
+#[doc(hidden)]
+pub mod private;
 
 #[doc(hidden)]
 pub mod guard;

@@ -67,24 +67,34 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &PrivateArgs, outpu
         return output.print_value(&PrivateCopies { copies }, arguments.json, list);
     }
     let project = super::project(host, &session, &options.request())?.root;
-    let files: Vec<AbsPath> = arguments.files.iter().filter_map(|file| named(host, &session.cwd, file)).collect();
+    let mut files = Vec::new();
+    for file in &arguments.files {
+        files.push(
+            named(host, &session.cwd, file)
+                .ok_or_else(|| cannot(&format!("`{}` names no file", escape_for_display(file.as_os_str()))))?,
+        );
+    }
     if arguments.action == PrivateAction::Show {
         let is_meant = |copy: &KeptCopy| copy.project == project && (files.is_empty() || files.contains(&copy.path));
         let copies = copies.into_iter().filter(is_meant).collect();
         return output.print_value(&PrivateCopies { copies }, arguments.json, show);
     }
-    let mut text = String::new();
-    let mut found_all = !files.is_empty();
+    if files.is_empty() || arguments.json {
+        return Err(cannot(if arguments.json { "`forget` has no JSON form" } else { "`forget` needs a FILE" }).into());
+    }
+    let mut found_all = true;
     for file in files {
         let found = private::forget(host, &state, &project, &file)
             .map_err(|e| failed(&format!("forget the copy of `{file}`"), &e))?;
         found_all &= found;
         let outcome = if found { "forgotten" } else { "there is no copy of" };
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(text, "{outcome} {file}");
+        output.print(format!("{outcome} {file}\n").as_bytes())?;
     }
-    output.print(text.as_bytes())?;
     Ok(found_all)
+}
+
+fn cannot(message: &str) -> Diagnostic {
+    Diagnostic::new(Code::PrivateFailed, message).help("see `agent-sandbox private --help`")
 }
 
 fn named(host: &Host, cwd: &AbsPath, file: &std::path::Path) -> Option<AbsPath> {

@@ -45,6 +45,9 @@ pub struct Compiled {
     pub resolution: Resolution,
     pub decisions: Decisions,
     pub plan: Plan,
+    /// The paths at which any rule is private, also one that lost: other runs may replace these
+    /// files.
+    pub private_paths: Vec<AbsPath>,
     /// The guard compares and locks the mounts.
     pub guard: bool,
     pub as_root: bool,
@@ -63,14 +66,15 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     if puts_nothing_up(request) {
         policy.put_nothing_up();
     }
-    if request.no_private {
-        policy.without_private();
-    }
     // The other stages would walk through all of `/` or of a home.
     if diagnostics.iter().any(|diagnostic| diagnostic.code == Code::UnsafeRoot) {
         return None;
     }
-    let resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
+    let mut resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
+    let private_paths = resolution.private_paths();
+    if request.no_private {
+        resolution.without_private();
+    }
     let decisions = decide::decide(&resolution, &layers, diagnostics);
     let guard = session.executable.as_ref().filter(|_| !request.no_guard);
     let base = Base {
@@ -98,7 +102,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     refuse_unreadable(host, &plan, diagnostics);
     let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
     let (guard, as_root) = (guard.is_some(), session.is_root());
-    Some(Compiled { layers, policy, resolution, decisions, plan, environment, guard, as_root })
+    Some(Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard, as_root })
 }
 
 /// The folder of the copies, and the private files of the host that can have none.

@@ -99,13 +99,6 @@ impl Policy {
         Self { rules, presets, protective_presets, ..Self::settings(layers) }
     }
 
-    /// Makes private files read-only.
-    pub(crate) fn without_private(&mut self) {
-        for rule in self.rules.iter_mut().filter(|rule| rule.private.is_some()) {
-            Arc::make_mut(rule).private = None;
-        }
-    }
-
     /// Drops everything that needs a placeholder: blocks of missing paths, and second places.
     pub(crate) fn put_nothing_up(&mut self) {
         for rule in &mut self.rules {

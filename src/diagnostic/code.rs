@@ -151,7 +151,8 @@ codes! {
     PrivateConflict = "private-conflict", Warning,
         "A key of a private file changed on the host and in the sandbox's copy.";
     PrivateSetAside = "private-set-aside", Warning, "The sandbox's copy of a private file cannot be used.";
-    PrivateNotWritten = "private-not-written", Warning, "Keys of a private file could not be written to the host.";
+    PrivateNotWritten = "private-not-written", Warning,
+        "The host's file or the sandbox's copy of a private file lacks changes of the other.";
     PrivateFailed = "private-failed", Error, "The copies of private files cannot be read or removed.";
     PrivateUnavailable = "private-unavailable", Warning, "A file that would be private is read-only instead.";
     PlaceholderLeft = "placeholder-left", Warning, "What stood at a blocked path is no longer ours to remove.";

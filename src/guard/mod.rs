@@ -185,7 +185,6 @@ fn link(plan: &GuardPlan) -> Result<(), Report> {
         links.link(link).map_err(|e| {
             let why = format!("`{}`: {}", link.path, reason(&e));
             match Errno::from_io_error(&e) {
-                Some(Errno::NOSPC) => Report::MountLimit(why),
                 Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Report::Changed(why),
                 _ => Report::PrivateRefused(why),
             }

@@ -77,7 +77,7 @@ pub(super) struct LinkMaker {
 impl LinkMaker {
     /// The file system is mounted over an empty directory of ours until the value is dropped.
     pub(super) fn new() -> io::Result<Self> {
-        mount("tmpfs", places::MARKER, "tmpfs", CLOSED.difference(MountFlags::RDONLY), c"mode=0700,size=64k")?;
+        mount("tmpfs", places::MARKER, "tmpfs", CLOSED.difference(MountFlags::RDONLY), c"mode=0700,size=1m")?;
         Ok(Self { parent: LastParent::default(), count: 0 })
     }
 

@@ -120,7 +120,8 @@ fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
         Expectation::Own => false,
     };
     let target = |path: &AbsPath, is_closed| MountTarget { path: path.clone(), is_closed, found: None };
-    let pins = plan.all_pins().map(|path| target(path, true));
+    let links = plan.links.iter().map(|link| &link.path);
+    let pins = plan.all_pins().chain(links).map(|path| target(path, true));
     let expected = plan.all_expected().filter(matters);
     let expected = expected.map(|expected| target(expected.host_path(), expected.required));
     let mut targets: Vec<MountTarget> = pins.chain(expected).collect();

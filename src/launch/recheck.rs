@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use crate::compile::guard_plan::Tightening;
+use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::compile::lower::{Argv, Machine};
 use crate::compile::{self, Request};
 use crate::diagnostic::Diagnostics;
@@ -82,7 +82,7 @@ impl<'a> Recheck<'a> {
                 return Err(other_paths());
             };
             let now = compiled.argv(self.machine, &argv.command, &mut diagnostics);
-            if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) {
+            if mounts(&now) != mounts(argv) || steps(&now) != steps(argv) || links(&now) != links(argv) {
                 return Err(other_paths());
             }
             // A run removes a placeholder at its end unless this run shares it.
@@ -110,6 +110,11 @@ fn mounts(argv: &Argv) -> Vec<&[OsString]> {
 fn steps(argv: &Argv) -> Vec<&Tightening> {
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow);
     overflow.filter(|step| !matches!(step, Tightening::MaskIfThere(_))).collect()
+}
+
+/// The links to private copies that the guard mounts.
+fn links(argv: &Argv) -> Vec<&PrivateLink> {
+    argv.guard.iter().flat_map(|guard| &guard.plan.links).collect()
 }
 
 fn is_another(path: &AbsPath) -> String {

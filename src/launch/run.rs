@@ -155,7 +155,7 @@ impl Sandbox {
             let traces = (self.residue == Residue::Nothing)
                 .then(|| placeholders::leave_nothing(&self.host, state, &mut prepared.argv));
             self.check(&prepared, prepared.judged.compiled.guard)?;
-            let Some(private) = self.private(&prepared, &mut earlier) else { continue };
+            let Some(private) = self.private(&prepared, self.residue, &mut earlier) else { continue };
             let supervisor = Supervisor::new()?;
             let conclusion = self.supervise(&prepared, traces, private, &supervisor, front)?;
             // The next attempt must find the caller's signal mask, so this supervisor goes first.
@@ -183,7 +183,8 @@ impl Sandbox {
         let prepared = loop {
             let prepared = self.prepare(front, Aim::Start, &mut earlier)?;
             self.check(&prepared, false)?;
-            if self.private(&prepared, &mut earlier).is_some() {
+            if let Some(private) = self.private(&prepared, self.residue, &mut earlier) {
+                front.tell(&private.said);
                 break prepared;
             }
         };
@@ -199,7 +200,7 @@ impl Sandbox {
     pub(crate) fn lower(&self, front: &mut dyn FrontEnd) -> Result<Prepared, Refusal> {
         let mut earlier = RetryState::default();
         let mut prepared = self.prepare(front, Aim::Show, &mut earlier)?;
-        if self.private(&prepared, &mut earlier).is_none() {
+        if self.private(&prepared, Residue::Nothing, &mut earlier).is_none() {
             prepared = self.prepare(front, Aim::Show, &mut earlier)?;
         }
         write_mount_files(&self.host, &prepared.judged.compiled, &prepared.argv)?;
@@ -264,17 +265,23 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    /// Brings the copies of private files up to date. `None` if that is not possible here: the next
-    /// attempt does without.
-    fn private(&self, prepared: &Prepared, earlier: &mut RetryState) -> Option<PrivateRun> {
+    /// Brings the copies of private files up to date; a run that leaves nothing only makes those
+    /// that are missing. `None` if that is not possible here: the next attempt does without.
+    fn private(&self, prepared: &Prepared, residue: Residue, earlier: &mut RetryState) -> Option<PrivateRun> {
         let Prepared { judged, machine, .. } = prepared;
+        if earlier.without_private.is_some() {
+            return Some(private::hold(&self.host, &judged.compiled));
+        }
         let hidden = judged.compiled.layers.state.child(Layers::PRIVATE);
         let needs_folder = !judged.compiled.layers.has_private && judged.compiled.decisions.get(&hidden).is_some();
         if machine.mount_files == MountFiles::Descriptors && (needs_folder || !judged.compiled.plan.links.is_empty()) {
             earlier.without_private = Some("the state folder cannot be written".to_owned());
             return None;
         }
-        let prepared = private::prepare(&self.host, &self.session, &judged.compiled);
+        let prepared = match residue {
+            Residue::Requested => private::prepare(&self.host, &self.session, &judged.compiled),
+            Residue::Nothing => private::provide(&self.host, &judged.compiled),
+        };
         prepared.map_err(|e| earlier.without_private = Some(e.to_string())).ok()
     }
 

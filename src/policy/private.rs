@@ -30,11 +30,11 @@ pub enum FileFormat {
     ByName,
 }
 
-/// A key that may reach the host. It never names a command, a path to one, a remote, a URL that a
-/// program fetches, or a variable.
+/// A key that may reach the host. It never names a command, a path to one, a URL or a variable, and
+/// a remote only if the host's file has it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeavingKey {
-    /// The parts of the key; `*` stands for one part of any text.
+    /// The parts of the key; `*` stands for the name of a branch.
     pub key: &'static [&'static str],
     pub value: LeavingValue,
     /// Why the key is harmless.

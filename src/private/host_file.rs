@@ -1,9 +1,11 @@
 //! The host's side of a private file: reading it, and replacing it with one that has a few more
 //! keys.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write};
 
-use rustix::fs::{Mode, OFlags, fchmod, fstat};
+use rustix::fs::{FileType, Gid, Mode, OFlags, fchmod, fchown, fstat};
 use rustix::process::geteuid;
 
 use crate::host::open_dir::read_regular;
@@ -16,12 +18,17 @@ pub(super) struct HostFile {
     pub text: Vec<u8>,
     identity: Identity,
     mode: Mode,
+    group: Gid,
 }
 
 impl HostFile {
-    /// Reads a regular file of this user, without following a symlink. `None` if there is none.
+    /// Reads a regular file, without following a symlink. `None` if there is none.
     pub(super) fn read(host: &Host, path: &AbsPath) -> io::Result<Option<Self>> {
         let (folder, name) = OpenDir::parent_of(host, path)?;
+        Self::read_in(&folder, name)
+    }
+
+    fn read_in(folder: &OpenDir, name: &OsStr) -> io::Result<Option<Self>> {
         let file = match folder.open_file(name, OFlags::RDONLY | OFlags::NOCTTY) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
@@ -31,9 +38,23 @@ impl HostFile {
         }
         let text = read_regular(&file, MAX_BYTES)?;
         let found = fstat(&file)?;
-        let identity = Identity::of(&file.metadata()?);
-        Ok(Some(Self { text, identity, mode: Mode::from_raw_mode(found.st_mode) }))
+        let (identity, group) = (Identity::of_stat(&found), Gid::from_raw(found.st_gid));
+        Ok(Some(Self { text, identity, mode: Mode::from_raw_mode(found.st_mode), group }))
     }
+}
+
+/// The host's file was not replaced.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CannotReplace {
+    /// The name under which the new file is made.
+    #[error("its lock exists")]
+    Locked,
+    #[error("another program changed it meanwhile")]
+    Changed,
+    #[error("it belongs to another user")]
+    OfAnotherUser,
+    #[error("{}", crate::diagnostic::reason(.0))]
+    Io(#[from] io::Error),
 }
 
 /// Puts `text` in the place of the host's file, or where there is none, by a rename. Fails if the
@@ -44,26 +65,67 @@ pub(super) fn replace(
     path: &AbsPath,
     before: Option<&HostFile>,
     text: &[u8],
-    lock: &std::ffi::OsStr,
-) -> io::Result<()> {
+    lock: &OsStr,
+) -> Result<(), CannotReplace> {
     let (folder, name) = OpenDir::parent_of(host, path)?;
-    let owner = Mode::RUSR | Mode::WUSR;
-    let mut new = folder.make_file(lock, OFlags::WRONLY, owner)?;
-    let mode = before.map_or(owner, |before| before.mode.intersection(Mode::RWXU | Mode::RWXG | Mode::RWXO));
-    let written = new.write_all(text).and_then(|()| Ok(fchmod(&new, mode)?)).and_then(|()| new.sync_all());
-    let moved = written.and_then(|()| {
-        let Some(before) = before else { return folder.rename_new(lock, &folder, name) };
-        // Between this look and the rename, a program that ignores the lock could still write.
-        let again = HostFile::read(host, path)?;
-        let is_same = again.is_some_and(|now| now.identity == before.identity && now.text == before.text);
-        let is_ours = folder.stat(name)?.is_some_and(|found| found.st_uid == geteuid().as_raw());
-        if !is_same || !is_ours {
-            return Err(io::Error::from(io::ErrorKind::ResourceBusy));
+    let new = folder.make_file(lock, OFlags::WRONLY, Mode::RUSR | Mode::WUSR).map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => CannotReplace::Locked,
+        _ => e.into(),
+    })?;
+    let identity = Identity::of(&new.metadata()?);
+    let is_new = |name: &OsStr| Ok::<_, io::Error>(identity_of(&folder, name)? == Some(identity));
+    let moved = write(new, before, text).map_err(CannotReplace::from).and_then(|()| {
+        if let Some(before) = before {
+            // Between this look and the rename, a program that ignores the lock could still write.
+            let now = HostFile::read_in(&folder, name)?;
+            if now.is_none_or(|now| now.identity != before.identity || now.text != before.text) {
+                return Err(CannotReplace::Changed);
+            }
+            if folder.stat(name)?.is_none_or(|found| found.st_uid != geteuid().as_raw()) {
+                return Err(CannotReplace::OfAnotherUser);
+            }
         }
-        folder.rename(lock, &folder, name)
+        // A command in another sandbox may write this folder, too.
+        if !is_new(lock)? {
+            return Err(CannotReplace::Changed);
+        }
+        match before {
+            Some(_) => folder.rename(lock, &folder, name)?,
+            None => folder.rename_new(lock, &folder, name).map_err(|e| match e.kind() {
+                io::ErrorKind::AlreadyExists => CannotReplace::Changed,
+                _ => e.into(),
+            })?,
+        }
+        if is_new(name)? { Ok(()) } else { Err(CannotReplace::Changed) }
     });
-    if moved.is_err() {
+    if moved.is_err() && is_new(lock)? {
         let _ = folder.remove_file(lock);
     }
     moved
+}
+
+/// Fills the new file, with the mode and the group of the one before.
+fn write(mut new: File, before: Option<&HostFile>, text: &[u8]) -> io::Result<()> {
+    new.write_all(text)?;
+    if let Some(before) = before {
+        let rights = before.mode.intersection(Mode::RWXU | Mode::RWXG | Mode::RWXO);
+        // The rights of a group that we cannot give the file to are not for another group.
+        let has_group = fchown(&new, None, Some(before.group)).is_ok();
+        fchmod(&new, if has_group { rights } else { rights.difference(Mode::RWXG) })?;
+    }
+    new.sync_all()
+}
+
+/// Removes the unfinished file of a killed run.
+pub(super) fn remove_leftover(host: &Host, path: &AbsPath, lock: &OsStr) -> io::Result<()> {
+    let (folder, _) = OpenDir::parent_of(host, path)?;
+    let is_ours = |mode, uid| FileType::from_raw_mode(mode).is_file() && uid == geteuid().as_raw();
+    match folder.stat(lock)? {
+        Some(found) if is_ours(found.st_mode, found.st_uid) => folder.remove_file(lock),
+        _ => Ok(()),
+    }
+}
+
+fn identity_of(folder: &OpenDir, name: &OsStr) -> io::Result<Option<Identity>> {
+    Ok(folder.stat(name)?.map(|found| Identity::of_stat(&found)))
 }

@@ -1,4 +1,4 @@
-//! The copies that are kept, for people who look at them or drop one.
+//! Lists and drops copies, for `agent-sandbox private`.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::formats::{Format, Values};
+use super::formats::{Syntax, Values};
 use super::host_file::HostFile;
 use super::merge;
-use super::store::{Copy, HeldFile, Store};
+use super::store::{About, CopyState, Store};
 use crate::host::Host;
 use crate::policy::{AbsPath, Word};
 
@@ -44,7 +44,16 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
     let mut copies = Vec::new();
     for store in Store::all(host, state)? {
         for about in store.all_about()? {
-            let (changes, problem) = match compared(host, &store, &about.path, about.format) {
+            let about = match about {
+                Ok(about) => about,
+                Err(name) => {
+                    let Some(project) = AbsPath::normalize(store.own_folder()) else { continue };
+                    let (path, problem) = (project.child(name), Some("our notes cannot be read".to_owned()));
+                    copies.push(KeptCopy { project, path, changes: Vec::new(), problem });
+                    continue;
+                }
+            };
+            let (changes, problem) = match compared(host, &store, &about.path, about.syntax) {
                 Ok(changes) => (changes, None),
                 Err(problem) => (Vec::new(), Some(problem)),
             };
@@ -55,19 +64,19 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
     Ok(copies)
 }
 
-fn compared(host: &Host, store: &Store, path: &AbsPath, format: Format) -> Result<Vec<KeptChange>, String> {
+fn compared(host: &Host, store: &Store, path: &AbsPath, syntax: Syntax) -> Result<Vec<KeptChange>, String> {
     let text = |error: io::Error| crate::diagnostic::reason(&error);
     let copy = match store.read(path).map_err(text)? {
-        Copy::Missing => return Ok(Vec::new()),
-        Copy::Text(copy) => copy,
-        Copy::Unfit(why) => return Err(format!("the copy cannot be used: {why}")),
+        CopyState::Missing => return Ok(Vec::new()),
+        CopyState::Text(copy) => copy,
+        CopyState::Unfit(why) => return Err(format!("the copy cannot be used: {why}")),
     };
     let file = HostFile::read(host, path).map_err(text)?;
     let file = file.map_or_else(|| crate::compile::placeholder::content_of_missing(path).to_vec(), |file| file.text);
     if copy == file {
         return Ok(Vec::new());
     }
-    let read = |whose: &str, text: &[u8]| format.read(text).map_err(|e| format!("the {whose}: {e}"));
+    let read = |whose: &str, text: &[u8]| syntax.read(text).map_err(|e| format!("the {whose}: {e}"));
     let (outside, inside) = (read("host's file", &file)?, read("copy", &copy)?);
     let words = |values: Option<&Values>| -> Vec<Word> {
         values.into_iter().flatten().map(|value| Word(OsString::from_vec(value.clone()))).collect()
@@ -85,9 +94,10 @@ fn compared(host: &Host, store: &Store, path: &AbsPath, format: Format) -> Resul
 /// keeps it.
 pub fn forget(host: &Host, state: &AbsPath, project: &AbsPath, path: &AbsPath) -> io::Result<bool> {
     for store in Store::all(host, state)? {
-        let is_meant = |about: &super::store::About| about.project == *project && about.path == *path;
-        if store.all_about()?.iter().any(is_meant) {
-            if !HeldFile::hold(host, state, path)?.is_alone() {
+        let is_meant = |about: &About| about.project == *project && about.path == *path;
+        if store.all_about()?.iter().flatten().any(is_meant) {
+            let (_used, is_alone) = store.use_copy(path)?;
+            if !is_alone {
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a run uses it"));
             }
             store.forget(path)?;

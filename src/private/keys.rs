@@ -1,17 +1,17 @@
 //! Which changes of a copy may reach the host (SPEC Q4). Every other change stays in the copy.
 
-use super::formats::{Entries, Format, Key, Values};
+use super::formats::{Entries, Key, Syntax, Values};
 use crate::policy::PrivateFile;
 use crate::policy::private::{LeavingKey, LeavingValue};
 
 /// The longest value that leaves, in bytes.
 const LONGEST: usize = 1000;
 
-/// Whether this change may reach the host's file, which has `host`. Removing a listed key is
-/// harmless, too.
-pub(super) fn may_leave(file: &PrivateFile, format: Format, key: &Key, values: &Values, host: &Entries) -> bool {
+/// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key
+/// is harmless, too. A key with several values stays: git would be started for each of them.
+pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &Values, host: &Entries) -> bool {
     let Some(listed) = file.leaving.iter().find(|listed| matches(listed, key)) else { return false };
-    values.iter().all(|value| is_harmless(listed.value, format, value, host))
+    values.len() <= 1 && values.iter().all(|value| is_harmless(listed.value, syntax, value, host))
 }
 
 fn matches(listed: &LeavingKey, Key(parts): &Key) -> bool {
@@ -22,8 +22,8 @@ fn matches(listed: &LeavingKey, Key(parts): &Key) -> bool {
     listed.key.len() == parts.len() && listed.key.iter().zip(parts).all(is_part)
 }
 
-fn is_harmless(kind: LeavingValue, format: Format, value: &[u8], host: &Entries) -> bool {
-    let Some(text) = format.string(value).filter(|text| text.len() <= LONGEST) else { return false };
+fn is_harmless(kind: LeavingValue, syntax: Syntax, value: &[u8], host: &Entries) -> bool {
+    let Some(text) = syntax.string(value).filter(|text| text.len() <= LONGEST) else { return false };
     let is_plain = |more: &str| {
         !text.is_empty()
             && text.len() <= 100
@@ -70,7 +70,7 @@ mod tests {
 
     fn leaves(text: &str, value: &str) -> bool {
         let host = Entries::from([(key("remote.origin.url"), vec![b"https://example.org/x".to_vec()])]);
-        may_leave(git_config(), Format::Git, &key(text), &vec![value.as_bytes().to_vec()], &host)
+        may_leave(git_config(), Syntax::Git, &key(text), &vec![value.as_bytes().to_vec()], &host)
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Three-way merge by key. Pure but for git's writer.
 
-use super::formats::{Changes, Entries, Format, FormatError, GitProgram, Key, Values};
+use super::formats::{Entries, FormatError, GitProgram, Key, KeyChanges, Syntax, Values};
+use crate::policy::private::MAX_BYTES;
 
 /// The keys that `now` has otherwise than `before`, with their new values.
-pub(super) fn changes(before: &Entries, now: &Entries) -> Changes {
+pub(super) fn changes(before: &Entries, now: &Entries) -> KeyChanges {
     let changed = now.iter().filter(|(key, values)| before.get(key) != Some(values));
     let removed = before.keys().filter(|key| !now.contains_key(key));
     let changed = changed.map(|(key, values)| (key.clone(), values.clone()));
@@ -21,16 +22,19 @@ pub(super) fn with(mut entries: Entries, changes: &[(Key, Values)]) -> Entries {
     entries
 }
 
-/// Changes a text and reads it again: the keys must be changed as asked, and no others.
+/// KeyChanges a text and reads it again: the keys must be changed as asked, and no others.
 pub(super) fn apply(
-    format: Format,
+    syntax: Syntax,
     text: &[u8],
     changes: &[(Key, Values)],
     git: Option<&GitProgram>,
 ) -> Result<Vec<u8>, FormatError> {
-    let written = format.write(text, changes, git)?;
-    let expected = with(format.read(text)?, changes);
-    if format.read(&written)? == expected { Ok(written) } else { Err(FormatError::Syntax) }
+    let written = syntax.write(text, changes, git)?;
+    let expected = with(syntax.read(text)?, changes);
+    if written.len() as u64 > MAX_BYTES {
+        return Err(FormatError::TooLarge);
+    }
+    if syntax.read(&written)? == expected { Ok(written) } else { Err(FormatError::Syntax) }
 }
 
 /// The copy after the host's file has changed from `base` to `host`.
@@ -43,7 +47,7 @@ pub(super) struct Merged {
 
 /// Takes the host's changes over into the copy.
 pub(super) fn merge(
-    format: Format,
+    syntax: Syntax,
     base: &[u8],
     host: &[u8],
     copy: &[u8],
@@ -55,14 +59,14 @@ pub(super) fn merge(
     if copy == base {
         return Ok(Merged { text: host.to_vec(), conflicts: Vec::new() });
     }
-    let (was, inside) = (format.read(base)?, format.read(copy)?);
-    let outside = changes(&was, &format.read(host)?);
+    let (was, inside) = (syntax.read(base)?, syntax.read(copy)?);
+    let outside = changes(&was, &syntax.read(host)?);
     let differs = |(key, values): &&(Key, Values)| {
         let now = inside.get(key);
         now != was.get(key) && now.map_or(&[][..], Vec::as_slice) != values.as_slice()
     };
     let conflicts = outside.iter().filter(differs).map(|(key, _)| key.clone()).collect();
-    Ok(Merged { text: apply(format, copy, &outside, git)?, conflicts })
+    Ok(Merged { text: apply(syntax, copy, &outside, git)?, conflicts })
 }
 
 #[cfg(test)]
@@ -72,7 +76,7 @@ mod tests {
     use super::*;
 
     fn merged(base: &str, host: &str, copy: &str) -> (String, Vec<Key>) {
-        let merged = merge(Format::Json, base.as_bytes(), host.as_bytes(), copy.as_bytes(), None).unwrap();
+        let merged = merge(Syntax::Json, base.as_bytes(), host.as_bytes(), copy.as_bytes(), None).unwrap();
         (String::from_utf8(merged.text).unwrap(), merged.conflicts)
     }
 
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_change_that_cannot_be_taken_over_is_an_error() {
-        assert!(merge(Format::Json, b"{}", b"{\"a\": 1}", b"{\"a\": {\"b\": 2}}", None).is_err());
-        assert!(merge(Format::Json, b"{}", b"{\"a\": 1}", b"{", None).is_err());
+        assert!(merge(Syntax::Json, b"{}", b"{\"a\": 1}", b"{\"a\": {\"b\": 2}}", None).is_err());
+        assert!(merge(Syntax::Json, b"{}", b"{\"a\": 1}", b"{", None).is_err());
     }
 }

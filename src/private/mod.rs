@@ -11,10 +11,8 @@ mod merge;
 mod report;
 mod store;
 
+use std::collections::BTreeSet;
 use std::io;
-
-use rustix::fs::Mode;
-use rustix::process::umask;
 
 use crate::compile::Compiled;
 use crate::compile::placeholder::content_of_missing;
@@ -24,10 +22,10 @@ use crate::host::{Host, Session};
 use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
-use formats::{Changes, Entries, Format, FormatError, GitProgram, Key, Values};
-use host_file::HostFile;
+use formats::{Entries, GitProgram, Key, KeyChanges, Syntax, Values};
+use host_file::{CannotReplace, HostFile};
 pub use kept::{KeptChange, KeptCopy, forget, kept_copies};
-use store::{About, Copy, HeldFile, Store};
+use store::{About, CopyState, HeldFiles, Store, UsedCopy};
 
 /// At most so many keys of one file reach the host at the end of a run: git is started for each.
 const MOST_LEAVING: usize = 100;
@@ -40,68 +38,88 @@ pub struct PrivateError {
     error: io::Error,
 }
 
+impl PrivateError {
+    fn at(path: &AbsPath) -> impl FnOnce(io::Error) -> Self {
+        let path = path.clone();
+        |error| Self { path, error }
+    }
+}
+
 /// The private files of a run.
 #[derive(Default)]
 pub struct PrivateRun {
-    held: Vec<HeldFile>,
+    held: Option<HeldFiles>,
+    /// The copies that this run brings to the host at its end.
+    used: Vec<UsedCopy>,
     /// Reports about earlier runs.
     pub said: Diagnostics,
 }
 
 /// Brings the copies of all private files up to date with the host.
 pub fn prepare(host: &Host, session: &Session, compiled: &Compiled) -> Result<PrivateRun, PrivateError> {
-    with_owner_rights(|| prepare_copies(host, session, compiled))
-}
-
-/// Runs `work` with a umask that leaves the owner all rights: the next run must read the copies.
-fn with_owner_rights<T>(work: impl FnOnce() -> T) -> T {
-    let before = umask(Mode::empty());
-    umask(before.difference(Mode::RWXU));
-    let done = work();
-    umask(before);
-    done
-}
-
-fn prepare_copies(host: &Host, session: &Session, compiled: &Compiled) -> Result<PrivateRun, PrivateError> {
-    let links = &compiled.plan.links;
-    let mut run = PrivateRun::default();
-    let Some(first) = links.first() else { return Ok(run) };
-    let at = |path: &AbsPath| {
-        let path = path.clone();
-        |error| PrivateError { path, error }
-    };
-    let layers = &compiled.layers;
-    for PlannedLink { path, .. } in links {
-        run.held.push(HeldFile::hold(host, &layers.state, path).map_err(at(path))?);
-    }
-    let store = Store::open(host, layers).map_err(at(&first.path))?;
-    let sync = Sync { host, store: &store, git: git(host, session, compiled, &store), compiled };
-    for link in links {
-        sync.start(link, &mut run.said).map_err(at(&link.path))?;
+    let Some(first) = compiled.plan.links.first() else { return Ok(hold(host, compiled)) };
+    let at_first = || PrivateError::at(&first.path);
+    let held = Some(held(host, compiled).map_err(at_first())?);
+    let store = Store::open(host, &compiled.layers).map_err(at_first())?;
+    let mut run = PrivateRun { held, ..PrivateRun::default() };
+    let mut sync =
+        FileSync { host, store: &store, git: git(host, session, compiled, &store), compiled, is_alone: false };
+    for link in &compiled.plan.links {
+        let (used, is_alone) = store.use_copy(&link.path).map_err(PrivateError::at(&link.path))?;
+        run.used.push(used);
+        sync.is_alone = is_alone;
+        sync.start(link, &mut run.said).map_err(PrivateError::at(&link.path))?;
     }
     Ok(run)
 }
 
-impl PrivateRun {
-    /// Takes the listed keys over to the host, and reports the other changes.
-    pub fn finish(&mut self, host: &Host, session: &Session, compiled: &Compiled, said: &mut Diagnostics) {
-        with_owner_rights(|| self.finish_copies(host, session, compiled, said));
+/// Makes the copies that are missing, for a run that must leave all others as they are.
+pub fn provide(host: &Host, compiled: &Compiled) -> Result<PrivateRun, PrivateError> {
+    let Some(first) = compiled.plan.links.first() else { return Ok(hold(host, compiled)) };
+    let at_first = || PrivateError::at(&first.path);
+    let held = Some(held(host, compiled).map_err(at_first())?);
+    let store = Store::open(host, &compiled.layers).map_err(at_first())?;
+    let sync = FileSync { host, store: &store, git: None, compiled, is_alone: false };
+    for link in &compiled.plan.links {
+        sync.provide(link).map_err(PrivateError::at(&link.path))?;
     }
+    Ok(PrivateRun { held, ..PrivateRun::default() })
+}
 
-    fn finish_copies(&mut self, host: &Host, session: &Session, compiled: &Compiled, said: &mut Diagnostics) {
-        let Some(first) = compiled.plan.links.first() else { return };
+/// Keeps other runs from replacing the files of the host over which this run, without any copy, has
+/// mounts. If the state folder cannot be written, no run has copies.
+pub fn hold(host: &Host, compiled: &Compiled) -> PrivateRun {
+    let held = if compiled.private_paths.is_empty() { None } else { held(host, compiled).ok() };
+    PrivateRun { held, ..PrivateRun::default() }
+}
+
+/// Whichever rule wins at such a path, a mount may be there: read-only, or a mask.
+fn held(host: &Host, compiled: &Compiled) -> io::Result<HeldFiles> {
+    let links = compiled.plan.links.iter().map(|link| &link.path);
+    let is_link = |path: &&AbsPath| compiled.plan.links.iter().any(|link| link.path == **path);
+    let others = compiled.private_paths.iter().filter(|path| !is_link(path));
+    HeldFiles::hold(host, &compiled.layers.state, links.chain(others))
+}
+
+impl PrivateRun {
+    /// Takes the listed keys over to the host, and reports the other changes. If another run uses a
+    /// copy, that one does so at its end.
+    pub fn finish(&mut self, host: &Host, session: &Session, compiled: &Compiled, said: &mut Diagnostics) {
+        let Some(held) = self.held.take() else { return };
+        let used = std::mem::take(&mut self.used);
+        let Some(first) = used.first() else { return };
         let store = match Store::open(host, &compiled.layers) {
             Ok(store) => store,
             Err(e) => return said.push(report::not_written(&first.path, &reason(&e))),
         };
-        let sync = Sync { host, store: &store, git: git(host, session, compiled, &store), compiled };
-        for link in &compiled.plan.links {
-            let held = self.held.iter().find(|held| held.path == link.path);
-            if let Err(e) = sync.end(link, held, said) {
+        let git = git(host, session, compiled, &store);
+        let sync = FileSync { host, store: &store, git, compiled, is_alone: true };
+        let is_last = |path: &AbsPath| used.iter().any(|used| used.path == *path && used.is_alone());
+        for link in compiled.plan.links.iter().filter(|link| is_last(&link.path)) {
+            if let Err(e) = sync.end(link, &held, said) {
                 said.push(report::not_written(&link.path, &reason(&e)));
             }
         }
-        self.held.clear();
     }
 }
 
@@ -118,21 +136,34 @@ fn git(host: &Host, session: &Session, compiled: &Compiled, store: &Store) -> Op
 }
 
 /// One project's copies and the host's files.
-struct Sync<'a> {
+struct FileSync<'a> {
     host: &'a Host,
     store: &'a Store,
     git: Option<GitProgram>,
     compiled: &'a Compiled,
+    /// No other run uses the copy, so nobody is writing it.
+    is_alone: bool,
 }
 
-impl Sync<'_> {
+impl FileSync<'_> {
     /// Brings a copy up to date before a start.
     fn start(&self, link: &PlannedLink, said: &mut Diagnostics) -> io::Result<()> {
-        let text = match self.host_file(link)? {
-            Some(file) => file.text,
-            None => content_of_missing(&link.path).to_vec(),
-        };
-        self.update(link, &text, said)
+        if self.is_alone {
+            self.store.remove_lock(&link.path);
+        }
+        self.update(link, &self.host_text(link)?, said)
+    }
+
+    /// Makes a copy that is missing.
+    fn provide(&self, link: &PlannedLink) -> io::Result<()> {
+        match self.store.read(&link.path)? {
+            CopyState::Missing => self.update(link, &self.host_text(link)?, &mut Diagnostics::default()),
+            CopyState::Text(_) | CopyState::Unfit(_) => Ok(()),
+        }
+    }
+
+    fn host_text(&self, link: &PlannedLink) -> io::Result<Vec<u8>> {
+        Ok(self.host_file(link)?.map_or_else(|| content_of_missing(&link.path).to_vec(), |file| file.text))
     }
 
     /// The host's file. A placeholder counts as missing.
@@ -144,95 +175,110 @@ impl Sync<'_> {
     /// Takes the changes from the noted base to `host` over into the copy, and notes `host`.
     fn update(&self, link: &PlannedLink, host: &[u8], said: &mut Diagnostics) -> io::Result<()> {
         let path = &link.path;
-        let copy = match self.store.read(path)? {
-            Copy::Text(copy) => Some(copy),
-            Copy::Missing => None,
-            Copy::Unfit(why) => {
-                self.set_aside(path, why, said);
+        let mut copy = match self.store.read(path)? {
+            CopyState::Text(copy) => Some(copy),
+            CopyState::Missing => None,
+            // Another run may be writing it.
+            CopyState::Unfit(_) if !self.is_alone => return Ok(()),
+            CopyState::Unfit(why) => {
+                self.set_aside(path, why, said)?;
                 None
             }
         };
         let base = self.store.base(path)?;
-        let text = match (base.as_deref(), copy.as_deref()) {
-            (Some(base), Some(copy)) => {
-                let format = self.format(link, &[base, host]);
-                match merge::merge(format, base, host, copy, self.git.as_ref()) {
-                    Ok(merged) => {
-                        if !merged.conflicts.is_empty() {
-                            said.push(report::conflict(path, &merged.conflicts));
-                        }
-                        merged.text
+        let mut text = host.to_vec();
+        if let (Some(base), Some(was)) = (base.as_deref(), copy.as_deref()) {
+            let syntax = self.syntax(link, &[base, host]);
+            match merge::merge(syntax, base, host, was, self.git.as_ref()) {
+                // All of the copy would go.
+                Ok(merged) if syntax == Syntax::Opaque && !merged.conflicts.is_empty() => {
+                    if !self.is_alone {
+                        return Ok(());
                     }
-                    Err(e) => {
-                        self.set_aside(path, &e.to_string(), said);
-                        host.to_vec()
+                    self.set_aside(path, "the host's file changed, too, and has no keys that can be merged", said)?;
+                    copy = None;
+                }
+                Ok(merged) => {
+                    if !merged.conflicts.is_empty() {
+                        said.push(report::conflict(path, &merged.conflicts));
                     }
+                    text = merged.text;
+                }
+                Err(e) if e.is_of_the_text() && self.is_alone => {
+                    self.set_aside(path, &e.to_string(), said)?;
+                    copy = None;
+                }
+                // The next run merges.
+                Err(e) => {
+                    said.push(report::not_merged(path, &e.to_string()));
+                    return Ok(());
                 }
             }
-            _ => host.to_vec(),
-        };
+        }
         // The copy comes first: with the new base and the old copy, the host's changes would look
         // like changes of the command that take them back.
         if copy.as_deref() != Some(&text) || base.is_none() {
             self.store.write(path, &text)?;
         }
         if base.as_deref() != Some(host) {
-            self.store.note(&self.about(link), host)?;
+            self.store.note(&self.about(link)?, host)?;
         }
         Ok(())
     }
 
-    fn about(&self, link: &PlannedLink) -> About {
+    fn about(&self, link: &PlannedLink) -> io::Result<About> {
         let (path, project) = (link.path.clone(), self.compiled.layers.project.root.clone());
-        let format = Format::of(link.file.format, &path);
-        let reported = self.store.about(&path).map(|about| about.reported).unwrap_or_default();
-        About { path, project, format, reported }
+        let syntax = Syntax::of(link.file.format, &path);
+        let reported = self.store.about(&path)?.map(|about| about.reported).unwrap_or_default();
+        Ok(About { path, project, syntax, reported })
     }
 
     /// A text of the host that cannot be parsed is one value.
-    fn format(&self, link: &PlannedLink, texts: &[&[u8]]) -> Format {
-        let format = Format::of(link.file.format, &link.path);
-        if texts.iter().all(|text| format.read(text).is_ok()) { format } else { Format::Opaque }
+    fn syntax(&self, link: &PlannedLink, texts: &[&[u8]]) -> Syntax {
+        let syntax = Syntax::of(link.file.format, &link.path);
+        if texts.iter().all(|text| syntax.read(text).is_ok()) { syntax } else { Syntax::Opaque }
     }
 
-    fn set_aside(&self, path: &AbsPath, why: &str, said: &mut Diagnostics) {
-        let place = self.store.set_aside(path).ok();
-        said.push(report::set_aside(path, why, place.as_deref()));
+    fn set_aside(&self, path: &AbsPath, why: &str, said: &mut Diagnostics) -> io::Result<()> {
+        let place = self.store.set_aside(path)?;
+        said.push(report::set_aside(path, why, &place));
+        Ok(())
     }
 
     /// After a run: the listed keys reach the host, and the rest is reported.
-    fn end(&self, link: &PlannedLink, held: Option<&HeldFile>, said: &mut Diagnostics) -> io::Result<()> {
+    fn end(&self, link: &PlannedLink, held: &HeldFiles, said: &mut Diagnostics) -> io::Result<()> {
         let path = &link.path;
         let copy = match self.store.read(path)? {
-            Copy::Text(copy) => copy,
-            Copy::Missing => return Ok(()),
-            Copy::Unfit(why) => {
-                self.set_aside(path, why, said);
-                return Ok(());
-            }
+            CopyState::Text(copy) => copy,
+            CopyState::Missing => return Ok(()),
+            CopyState::Unfit(why) => return self.set_aside(path, why, said),
         };
         let Some(base) = self.store.base(path)?.filter(|base| *base != copy) else { return Ok(()) };
         let file = self.host_file(link)?;
         let missing = content_of_missing(path);
         let host = file.as_ref().map_or(missing, |file| &file.text);
-        let format = self.format(link, &[&base, host]);
-        let Ok(inside) = format.read(&copy) else {
-            self.set_aside(path, &FormatError::Syntax.to_string(), said);
-            return Ok(());
+        let syntax = self.syntax(link, &[&base, host]);
+        let inside = match syntax.read(&copy) {
+            Ok(inside) => inside,
+            Err(e) => return self.set_aside(path, &e.to_string(), said),
         };
-        let entries = |text| format.read(text).unwrap_or_default();
+        let entries = |text| syntax.read(text).unwrap_or_default();
         let (was, outside) = (entries(&base), entries(host));
         let changes = merge::changes(&was, &inside);
-        let (leaving, kept) = leaving(link, format, changes, &was, &outside);
+        let (leaving, kept) = leaving(link, syntax, changes, &was, &outside);
         // git reads `config.worktree` only where the user has switched it on.
-        let may_write = file.is_some() || format != Format::Git;
-        if !leaving.is_empty() && may_write && held.is_some_and(HeldFile::is_alone) {
-            match self.write_host(path, file.as_ref(), host, format, &leaving) {
+        let may_write = file.is_some() || syntax != Syntax::Git;
+        if !leaving.is_empty() && may_write {
+            let written = match held.is_alone(path) {
+                true => self.write_host(path, file.as_ref(), host, syntax, &leaving),
+                false => Err("another run uses it".to_owned()),
+            };
+            match written {
                 Ok(text) => self.update(link, &text, said)?,
                 Err(e) => said.push(report::not_written(path, &e)),
             }
         }
-        self.report(link, format, kept, said)
+        self.report(link, syntax, kept, said)
     }
 
     /// Replaces the host's file by one with these changes.
@@ -241,36 +287,40 @@ impl Sync<'_> {
         path: &AbsPath,
         file: Option<&HostFile>,
         host: &[u8],
-        format: Format,
-        changes: &Changes,
+        syntax: Syntax,
+        changes: &KeyChanges,
     ) -> Result<Vec<u8>, String> {
-        let text = merge::apply(format, host, changes, self.git.as_ref()).map_err(|e| e.to_string())?;
+        let text = merge::apply(syntax, host, changes, self.git.as_ref()).map_err(|e| e.to_string())?;
         let mut lock = path.file_name().unwrap_or_default().to_owned();
-        lock.push(match format {
+        if syntax == Syntax::Git {
             // git's own lock: no git on the host writes meanwhile.
-            Format::Git => ".lock",
-            _ => ".agent-sandbox",
-        });
-        host_file::replace(self.host, path, file, &text, &lock).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => {
-                format!("`{}` exists", path.parent().unwrap_or_else(AbsPath::root).child(&lock))
+            lock.push(".lock");
+        } else {
+            lock.push(".agent-sandbox");
+            host_file::remove_leftover(self.host, path, &lock).map_err(|e| reason(&e))?;
+        }
+        host_file::replace(self.host, path, file, &text, &lock).map_err(|e| match e {
+            CannotReplace::Locked => {
+                let lock = path.parent().unwrap_or_else(AbsPath::root).child(&lock);
+                format!("`{lock}` exists; remove it if no git runs")
             }
-            _ => reason(&e),
+            e => e.to_string(),
         })?;
         Ok(text)
     }
 
     /// Reports each change once.
-    fn report(&self, link: &PlannedLink, format: Format, kept: Changes, said: &mut Diagnostics) -> io::Result<()> {
+    fn report(&self, link: &PlannedLink, syntax: Syntax, kept: KeyChanges, said: &mut Diagnostics) -> io::Result<()> {
         let path = &link.path;
-        let mut about = self.about(link);
+        let mut about = self.about(link)?;
         let hashes: Vec<String> = kept.iter().map(hash).collect();
-        let fresh = kept.into_iter().zip(&hashes).filter(|(_, hash)| !about.reported.contains(hash));
-        let fresh: Changes = fresh.map(|(change, _)| change).collect();
+        let known: BTreeSet<&String> = about.reported.iter().collect();
+        let fresh = kept.into_iter().zip(&hashes).filter(|(_, hash)| !known.contains(hash));
+        let fresh: KeyChanges = fresh.map(|(change, _)| change).collect();
         if fresh.is_empty() {
             return Ok(());
         }
-        said.push(report::kept(path, format, &fresh));
+        said.push(report::kept(path, syntax, &fresh));
         about.reported = hashes;
         self.store.note(&about, &self.store.base(path)?.unwrap_or_default())
     }
@@ -280,16 +330,16 @@ impl Sync<'_> {
 /// host has changed since, too, is the host's.
 fn leaving(
     link: &PlannedLink,
-    format: Format,
-    changes: Changes,
+    syntax: Syntax,
+    changes: KeyChanges,
     was: &Entries,
     outside: &Entries,
-) -> (Changes, Changes) {
+) -> (KeyChanges, KeyChanges) {
     let is_free = |(key, values): &(Key, Values)| {
-        let may_leave = keys::may_leave(link.file, format, key, values, outside);
+        let may_leave = keys::may_leave(link.file, syntax, key, values, outside);
         may_leave || ablate::is_off(Mitigation::PrivateKeys)
     };
-    let (mut leaving, mut kept): (Changes, Changes) = changes.into_iter().partition(is_free);
+    let (mut leaving, mut kept): (KeyChanges, KeyChanges) = changes.into_iter().partition(is_free);
     leaving.retain(|(key, values)| {
         let now = outside.get(key);
         now == was.get(key) && now.map_or(&[][..], Vec::as_slice) != values.as_slice()
@@ -300,7 +350,8 @@ fn leaving(
 
 /// A name for a change that was reported.
 fn hash((Key(parts), values): &(Key, Values)) -> String {
-    let mut bytes = Vec::new();
+    // Where the key ends and the values begin.
+    let mut bytes = parts.len().to_le_bytes().to_vec();
     for part in parts.iter().chain(values) {
         bytes.extend(part.len().to_le_bytes());
         bytes.extend(part);

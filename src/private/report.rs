@@ -1,10 +1,10 @@
-//! What is said about private files.
+//! Diagnostics about private files.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::formats::{Format, Key, Values};
+use super::formats::{Key, Syntax, Values};
 use crate::diagnostic::{Code, Diagnostic, listed, shell_quote};
 use crate::policy::{AbsPath, escape_for_display};
 
@@ -12,48 +12,59 @@ use crate::policy::{AbsPath, escape_for_display};
 const MOST_KEYS: usize = 8;
 /// At most so many keys have a note. A terminal shows fewer, and `report --last` all of them.
 const MOST_NOTES: usize = 1000;
-/// The longest value in a report, in bytes.
+/// The longest key or value in a report, in bytes.
 const LONGEST: usize = 200;
+/// A note has so many values of one key.
+const MOST_VALUES: usize = 8;
 
-/// Changes that stay in the copy.
-pub(super) fn kept(path: &AbsPath, format: Format, changes: &[(Key, Values)]) -> Diagnostic {
+/// KeyChanges that stay in the copy.
+pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)]) -> Diagnostic {
     let more = changes.len().saturating_sub(MOST_KEYS);
     let shown = &changes[..changes.len() - more];
-    let keys = shown.iter().map(|(key, _)| format!("`{key}`"));
+    let keys = shown.iter().map(|(key, _)| short(key));
     let keys = keys.chain((more > 0).then(|| format!("{more} more")));
     let stay = if changes.len() == 1 { "stays" } else { "stay" };
     let message = format!("{} of `{path}` {stay} in the sandbox's copy", listed(keys, "and"));
-    let outside = changes.iter().take(MOST_NOTES).map(|(key, values)| outside(path, format, key, values));
+    let outside = changes.iter().take(MOST_NOTES).map(|(key, values)| outside(path, syntax, key, values));
     Diagnostic::new(Code::PrivateKept, message)
         .notes(outside)
         .paths([path.clone()])
-        .help("the next run has it again; look at it before you set it outside")
+        .help("the next run inside has these changes; check each before you make it outside")
+}
+
+/// A key as far as a reader needs it.
+fn short(key: &Key) -> String {
+    let text = key.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("`{}…`", &text[..end]),
+        None => format!("`{text}`"),
+    }
 }
 
 /// The command, or the words, for the same change outside.
-fn outside(path: &AbsPath, format: Format, Key(parts): &Key, values: &Values) -> String {
-    let file = shell_quote(path.as_os_str());
-    let key = shell_quote(&OsString::from_vec(parts.join(&b'.')));
-    let cut = |value: &[u8]| value.len() > LONGEST;
-    if values.iter().any(|value| cut(value)) {
-        return format!("`{}` has a value of more than {LONGEST} bytes", Key(parts.clone()));
+fn outside(path: &AbsPath, syntax: Syntax, key: &Key, values: &Values) -> String {
+    let (file, shown) = (shell_quote(path.as_os_str()), short(key));
+    if key.0.iter().chain(values).any(|text| text.len() > LONGEST) {
+        return format!("{shown} has a name or a value of more than {LONGEST} bytes");
     }
-    match (format, values.as_slice()) {
-        (Format::Git, []) => format!("outside: `git config --file {file} --unset-all {key}`"),
-        (Format::Git, [value]) => {
-            format!("outside: `git config --file {file} {key} {}`", shell_quote(OsStr::from_bytes(value)))
-        }
-        (Format::Git, values) => {
-            let add = |value: &Vec<u8>| {
-                format!("`git config --file {file} --add {key} {}`", shell_quote(OsStr::from_bytes(value)))
+    if values.len() > MOST_VALUES {
+        return format!("{shown} has {} values", values.len());
+    }
+    let key = shell_quote(&OsString::from_vec(key.0.join(&b'.')));
+    match (syntax, values.as_slice()) {
+        (Syntax::Git, []) => format!("outside: `git config --file {file} --unset-all {key}`"),
+        (Syntax::Git, [first, others @ ..]) => {
+            let set = |action: &str, value: &Vec<u8>| {
+                format!("`git config --file {file} {action} {key} {}`", shell_quote(OsStr::from_bytes(value)))
             };
-            format!("outside: {}", listed(values.iter().map(add), "and"))
+            let others = others.iter().map(|value| set("--add", value));
+            format!("outside: {}", listed(std::iter::once(set("--replace-all", first)).chain(others), "and"))
         }
-        (_, []) => format!("outside: remove `{}` from {file}", Key(parts.clone())),
-        (Format::Opaque, _) => format!("outside: write {file} yourself"),
+        (_, []) => format!("outside: remove {shown} from {file}"),
+        (Syntax::Opaque, _) => format!("outside: write {file} yourself"),
         (_, [value, ..]) => {
             let value = escape_for_display(OsStr::from_bytes(value));
-            format!("outside: set `{}` to `{value}` in {file}", Key(parts.clone()))
+            format!("outside: set {shown} to `{value}` in {file}")
         }
     }
 }
@@ -61,7 +72,7 @@ fn outside(path: &AbsPath, format: Format, Key(parts): &Key, values: &Values) ->
 /// Keys that changed on both sides.
 pub(super) fn conflict(path: &AbsPath, keys: &[Key]) -> Diagnostic {
     let more = keys.len().saturating_sub(MOST_KEYS);
-    let shown = keys[..keys.len() - more].iter().map(|key| format!("`{key}`"));
+    let shown = keys[..keys.len() - more].iter().map(short);
     let keys = listed(shown.chain((more > 0).then(|| format!("{more} more"))), "and");
     let message = format!("{keys} of `{path}` changed on the host and in the sandbox's copy: the host's value counts");
     Diagnostic::new(Code::PrivateConflict, message)
@@ -70,15 +81,18 @@ pub(super) fn conflict(path: &AbsPath, keys: &[Key]) -> Diagnostic {
 }
 
 /// A copy that cannot be used.
-pub(super) fn set_aside(path: &AbsPath, why: &str, place: Option<&Path>) -> Diagnostic {
+pub(super) fn set_aside(path: &AbsPath, why: &str, place: &Path) -> Diagnostic {
     let message = format!("the sandbox's copy of `{path}` was not used: {why}");
-    let help = match place {
-        Some(place) => {
-            format!("the next run starts with the host's file; the copy is kept as {}", shell_quote(place.as_os_str()))
-        }
-        None => "the next run starts with the host's file".to_owned(),
-    };
+    let place = shell_quote(place.as_os_str());
+    let help = format!("the next run starts with the host's file; the copy is kept in {place}");
     Diagnostic::new(Code::PrivateSetAside, message).paths([path.clone()]).help(help)
+}
+
+/// Changes of the host that the copy could not take over.
+pub(super) fn not_merged(path: &AbsPath, why: &str) -> Diagnostic {
+    Diagnostic::new(Code::PrivateNotWritten, format!("the sandbox's copy of `{path}` lacks changes of the host: {why}"))
+        .paths([path.clone()])
+        .help("the start of the next run tries again")
 }
 
 /// Keys that could not be written to the host's file.

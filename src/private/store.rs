@@ -1,51 +1,58 @@
 //! The copies of private files in the state folder, one folder for each project:
 //!
 //! - `PROJECT/copies/FILE/NAME` is the copy. The command sees `copies` and can do anything there.
-//! - `PROJECT/FILE/` has the host's file as it was, and our notes. The command cannot see it.
+//! - `PROJECT/FILE/` has the host's file as it was, our notes, and `run`, which is locked by each
+//!   run that uses the copy. The command cannot see it.
+//! - `PROJECT/lock` is locked while a process of ours changes the copies.
 //! - `held/FILE` is locked by each run that has a mount over the host's file.
 //!
 //! PROJECT is the SHA-256 of the project root, FILE a part of that of the host's path.
 #![expect(clippy::disallowed_methods, reason = "no command writes our notes; copies go by descriptors")]
 
-use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
-use rustix::fs::{
-    CWD, FileType, FlockOperation, Mode, OFlags, ResolveFlags, fchmod, flock, fstat, mkdirat, openat, openat2, renameat,
-};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::layers::Layers;
-use crate::host::Host;
 use crate::host::state_dir::StateFiles;
+use crate::host::{Host, OpenDir};
 use crate::policy::AbsPath;
 use crate::policy::private::{MAX_BYTES, copy_id};
 use crate::sys::ablate::{self, Mitigation};
 
-use super::formats::Format;
+use super::formats::Syntax;
 
 const KIND: StateFiles = StateFiles { folder: Layers::PRIVATE, max_bytes: MAX_BYTES };
 const HELD: &str = "held";
+/// Locked by a run that has mounts over more files than it can lock one by one.
+const ALL: &str = "all";
+const COPIES: &str = "copies";
 const ASIDE: &str = "aside";
 const BASE: &str = "base";
 const ABOUT: &str = "about.json";
+const LOCK: &str = "lock";
+const RUN: &str = "run";
 /// The next copy, while it is written.
 const NEW: &str = "new";
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Names a directory without any right on it.
-const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The largest notes: a hash for each key that was reported.
+const MAX_ABOUT: u64 = 4 << 20;
+/// A run locks so many files one by one.
+const MOST_HELD: usize = 128;
 
 /// The private files of one project.
 pub(super) struct Store {
-    folder: PathBuf,
+    folder: OpenDir,
+    /// The path of `folder`, for programs.
+    path: PathBuf,
     /// The folder that the command writes.
-    copies: OwnedFd,
+    copies: OpenDir,
     /// Until the value is dropped, no other run changes this project's copies.
     _lock: File,
 }
@@ -56,14 +63,15 @@ pub(super) struct Store {
 pub(super) struct About {
     pub path: AbsPath,
     pub project: AbsPath,
-    pub format: Format,
+    #[serde(rename = "format")]
+    pub syntax: Syntax,
     /// Changes that were reported, each as the SHA-256 of key and values.
     #[serde(default)]
     pub reported: Vec<String>,
 }
 
-/// What is found in the place of a copy.
-pub(super) enum Copy {
+/// The state of a copy.
+pub(super) enum CopyState {
     Missing,
     Text(Vec<u8>),
     /// A file that is not read, for this reason.
@@ -73,231 +81,270 @@ pub(super) enum Copy {
 impl Store {
     /// Opens the folder of a project, makes it if it is missing, and waits for its lock.
     pub(super) fn open(host: &Host, layers: &Layers) -> io::Result<Self> {
-        let folder = host.real(&layers.private_folder());
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        KIND.open_folder(host, &layers.state)?;
-        Self::at(folder)
+        let path = layers.private_folder();
+        let folder = child_or_made(&KIND.create_folder(host, &layers.state)?, name(&path))?;
+        Self::at(folder, host.real(&path))
     }
 
     /// Opens the folders of all projects. Without any there are none.
     pub(super) fn all(host: &Host, state: &AbsPath) -> io::Result<Vec<Self>> {
-        match KIND.open_folder(host, state) {
+        let private = match KIND.open_folder(host, state) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened?,
         };
-        let mut folders = Vec::new();
-        for entry in fs::read_dir(host.real(&state.child(KIND.folder)))? {
-            let folder = entry?.path();
-            if folder.join("lock").exists() {
-                folders.push(folder);
+        let mut names = private.names()?;
+        names.sort();
+        let mut stores = Vec::new();
+        for name in names {
+            let folder = match private.child(&name) {
+                Err(e) if e.kind() == io::ErrorKind::NotADirectory => continue,
+                folder => folder?,
+            };
+            if folder.stat(LOCK)?.is_some() {
+                stores.push(Self::at(folder, host.real(&state.child(KIND.folder).child(name)))?);
             }
         }
-        folders.sort();
-        folders.into_iter().map(Self::at).collect()
+        Ok(stores)
     }
 
-    fn at(folder: PathBuf) -> io::Result<Self> {
-        let lock = open_lock(&folder.join("lock"))?;
+    fn at(folder: OpenDir, path: PathBuf) -> io::Result<Self> {
+        let lock = open_lock(&folder, LOCK)?;
         flock(&lock, FlockOperation::LockExclusive)?;
-        let copies = folder.join("copies");
-        DirBuilder::new().recursive(true).mode(0o700).create(&copies)?;
+        let copies = child_or_made(&folder, COPIES)?;
         // The command may have changed the mode of the folder that it sees.
-        fs::set_permissions(&copies, fs::Permissions::from_mode(0o700))?;
-        let copies = openat(CWD, &copies, DIRECTORY, Mode::empty())?;
-        Ok(Self { folder, copies, _lock: lock })
+        copies.set_mode(Mode::RWXU)?;
+        Ok(Self { folder, path, copies, _lock: lock })
     }
 
     /// A folder of ours that no command sees.
     pub(super) fn own_folder(&self) -> &PathBuf {
-        &self.folder
+        &self.path
+    }
+
+    /// Locks a copy for a run. Also returns whether no other run uses it.
+    pub(super) fn use_copy(&self, path: &AbsPath) -> io::Result<(UsedCopy, bool)> {
+        let lock = open_lock(&child_or_made(&self.folder, copy_id(path))?, RUN)?;
+        let used = UsedCopy { path: path.clone(), lock };
+        let is_alone = used.is_alone();
+        flock(&used.lock, FlockOperation::LockShared)?;
+        Ok((used, is_alone))
     }
 
     /// The host's file as it was when the copy last took its changes over.
     pub(super) fn base(&self, path: &AbsPath) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.folder.join(copy_id(path)).join(BASE)) {
-            Ok(text) => Ok(Some(text)),
+        self.notes(path)?.map_or(Ok(None), |notes| notes.read(BASE, MAX_BYTES))
+    }
+
+    /// Our notes. Those that cannot be parsed are made again.
+    pub(super) fn about(&self, path: &AbsPath) -> io::Result<Option<About>> {
+        let text = self.notes(path)?.map_or(Ok(None), |notes| notes.read(ABOUT, MAX_ABOUT))?;
+        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+
+    fn notes(&self, path: &AbsPath) -> io::Result<Option<OpenDir>> {
+        match self.folder.child(copy_id(path)) {
+            Ok(folder) => Ok(Some(folder)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
     }
 
-    pub(super) fn about(&self, path: &AbsPath) -> Option<About> {
-        serde_json::from_slice(&fs::read(self.folder.join(copy_id(path)).join(ABOUT)).ok()?).ok()
-    }
-
-    /// Our notes on all private files, sorted by path.
-    pub(super) fn all_about(&self) -> io::Result<Vec<About>> {
+    /// Our notes on all private files, or the name of a folder whose notes cannot be read.
+    pub(super) fn all_about(&self) -> io::Result<Vec<Result<About, OsString>>> {
         let mut all = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let text = fs::read(entry?.path().join(ABOUT));
-            all.extend(text.ok().and_then(|text| serde_json::from_slice::<About>(&text).ok()));
+        for name in self.folder.names()? {
+            let Ok(folder) = self.folder.child(&name) else { continue };
+            if folder.stat(ABOUT)?.is_some() {
+                let text = folder.read(ABOUT, MAX_ABOUT).ok().flatten();
+                all.push(text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or(name));
+            }
         }
-        all.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(all)
     }
 
-    /// Drops a copy and our notes on it. What the command left in its place is moved out of its
-    /// sight first.
+    /// Drops a copy and our notes on it. Everything that the command left in its folder is moved
+    /// out of its sight first.
     pub(super) fn forget(&self, path: &AbsPath) -> io::Result<()> {
         let gone = |removed: io::Result<()>| match removed {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         };
         // Without the notes, the next run starts with the host's file whatever is left here.
-        gone(fs::remove_dir_all(self.folder.join(copy_id(path))))?;
+        gone(fs::remove_dir_all(self.path.join(copy_id(path))))?;
         gone(self.set_aside(path).map(|_| ()))?;
         self.place_aside(path).map(|_| ())
     }
 
     /// Notes the host's file, once the copy has its changes.
     pub(super) fn note(&self, about: &About, base: &[u8]) -> io::Result<()> {
-        let folder = self.folder.join(copy_id(&about.path));
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        replace(&folder, ABOUT, &serde_json::to_vec(about)?)?;
-        replace(&folder, BASE, base)
+        let folder = child_or_made(&self.folder, copy_id(&about.path))?;
+        self.put(&serde_json::to_vec(about)?, &folder, OsStr::new(ABOUT))?;
+        self.put(base, &folder, OsStr::new(BASE))
     }
 
     /// Reads a copy. The command may have put anything in its place.
-    pub(super) fn read(&self, path: &AbsPath) -> io::Result<Copy> {
-        let folder = match self.folder_of_copy(path) {
+    pub(super) fn read(&self, path: &AbsPath) -> io::Result<CopyState> {
+        let unfit = |why| Ok(CopyState::Unfit(why));
+        let folder = match self.copies.child(copy_id(path)) {
             Ok(folder) => folder,
-            Err(Errno::NOENT) => return Ok(Copy::Missing),
-            Err(Errno::NOTDIR | Errno::LOOP) => return Ok(Copy::Unfit("its folder is no folder")),
-            Err(Errno::ACCESS) => return Ok(Copy::Unfit("its folder cannot be entered")),
-            Err(e) => return Err(e.into()),
+            Err(e) => match Errno::from_io_error(&e) {
+                Some(Errno::NOENT) => return Ok(CopyState::Missing),
+                Some(Errno::NOTDIR | Errno::LOOP) => return unfit("its folder is no folder"),
+                Some(Errno::ACCESS) => return unfit("its folder cannot be entered"),
+                _ => return Err(e),
+            },
         };
         let is_checked = !ablate::is_off(Mitigation::PrivateCopyChecks);
-        let nofollow = if is_checked { OFlags::NOFOLLOW } else { OFlags::empty() };
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | nofollow;
-        let file = match openat(&folder, name(path), flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(Copy::Missing),
-            Err(Errno::LOOP) => return Ok(Copy::Unfit("it is a symlink")),
-            Err(Errno::ACCESS) => return Ok(Copy::Unfit("it cannot be read")),
-            Err(Errno::NXIO | Errno::NODEV) => return Ok(Copy::Unfit("it is no regular file")),
-            Err(e) => return Err(e.into()),
+        let file = match folder.open_file(name(path), OFlags::RDONLY | OFlags::NOCTTY) {
+            Ok(file) => file,
+            Err(e) => match Errno::from_io_error(&e) {
+                Some(Errno::NOENT) => return Ok(CopyState::Missing),
+                Some(Errno::LOOP) if !is_checked => {
+                    File::open(self.path.join(COPIES).join(copy_id(path)).join(name(path)))?
+                }
+                Some(Errno::LOOP) => return unfit("it is a symlink"),
+                Some(Errno::ACCESS) => return unfit("it cannot be read"),
+                Some(Errno::NXIO | Errno::NODEV) => return unfit("it is no regular file"),
+                _ => return Err(e),
+            },
         };
         let found = fstat(&file)?;
         if is_checked {
             if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-                return Ok(Copy::Unfit("it is no regular file"));
+                return unfit("it is no regular file");
             }
-            if found.st_nlink != 1 || found.st_uid != geteuid().as_raw() {
-                return Ok(Copy::Unfit("it has another name"));
+            if found.st_nlink != 1 {
+                return unfit("it has another name");
+            }
+            if found.st_uid != geteuid().as_raw() {
+                return unfit("it belongs to another user");
             }
         }
         let mut text = Vec::new();
         let limit = if is_checked { MAX_BYTES } else { u64::MAX - 1 };
         file.take(limit + 1).read_to_end(&mut text)?;
-        Ok(if text.len() as u64 > limit { Copy::Unfit("it is larger than 1 MiB") } else { Copy::Text(text) })
+        if text.len() as u64 > limit { unfit("it is larger than 1 MiB") } else { Ok(CopyState::Text(text)) }
     }
 
     /// Replaces a copy by a file that is written where no command sees it.
     pub(super) fn write(&self, path: &AbsPath, text: &[u8]) -> io::Result<()> {
-        let folder = self.make_folder_of_copy(path)?;
-        let new = self.folder.join(NEW);
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(text)?;
-        fchmod(&file, OWNER)?;
-        Ok(renameat(CWD, &new, &folder, name(path))?)
+        let folder = child_or_made(&self.copies, copy_id(path))?;
+        folder.set_mode(Mode::RWXU)?;
+        self.put(text, &folder, name(path))
     }
 
-    /// Moves a copy that cannot be used to a place of ours, and returns the place.
+    /// Writes a new file, and moves it to `name` in `folder`.
+    fn put(&self, text: &[u8], folder: &OpenDir, name: &OsStr) -> io::Result<()> {
+        // A killed run may have left it.
+        match self.folder.remove_file(NEW) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        self.folder.make_file(NEW, OFlags::WRONLY, OWNER)?.write_all(text)?;
+        self.folder.rename(NEW, folder, name)
+    }
+
+    /// Removes the lock that a killed program left beside a copy, as git does.
+    pub(super) fn remove_lock(&self, path: &AbsPath) {
+        let mut lock = name(path).to_owned();
+        lock.push(".lock");
+        // Something else there is a matter of the command.
+        let _ = self.copies.child(copy_id(path)).and_then(|folder| folder.remove_file(lock));
+    }
+
+    /// Moves the folder of a copy to a place of ours, and returns the place.
     pub(super) fn set_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
         let place = self.place_aside(path)?;
-        let moved = match self.folder_of_copy(path) {
-            Ok(folder) => {
-                give_owner_rights(&folder)?;
-                // A directory that its owner cannot write cannot be moved.
-                if let Ok(copy) = openat(&folder, name(path), DIRECTORY, Mode::empty()) {
-                    give_owner_rights(&copy)?;
-                }
-                renameat(&folder, name(path), CWD, &place)
-            }
-            // Something else than a folder is there.
-            Err(_) => renameat(&self.copies, copy_id(path), CWD, &place),
-        };
-        moved?;
-        Ok(place)
+        // A directory that its owner cannot write cannot be moved.
+        if let Ok(folder) = self.copies.child(copy_id(path)) {
+            folder.grant(Mode::RWXU)?;
+        }
+        self.copies.rename(copy_id(path), &self.folder.child(ASIDE)?, &place)?;
+        Ok(self.path.join(ASIDE).join(place))
     }
 
-    /// A free place for a copy that is set aside. It takes the place of the last one, unless that
-    /// is a directory that cannot be removed as it is.
-    fn place_aside(&self, path: &AbsPath) -> io::Result<PathBuf> {
-        let aside = self.folder.join(ASIDE);
-        DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;
-        let first = aside.join(copy_id(path));
+    /// A free name for a copy that is set aside. It takes the place of the last one, unless that is
+    /// a directory that cannot be removed as it is.
+    fn place_aside(&self, path: &AbsPath) -> io::Result<String> {
+        let aside = child_or_made(&self.folder, ASIDE)?;
+        let first = self.path.join(ASIDE).join(copy_id(path));
         let _ = fs::remove_file(&first).or_else(|_| fs::remove_dir_all(&first));
-        let more = (1..).map(|number: u32| aside.join(format!("{}-{number}", copy_id(path))));
-        let mut places = std::iter::once(first).chain(more);
-        let is_free = |place: &PathBuf| fs::symlink_metadata(place).is_err();
-        places.find(is_free).ok_or_else(|| io::ErrorKind::AlreadyExists.into())
-    }
-
-    fn folder_of_copy(&self, path: &AbsPath) -> Result<OwnedFd, Errno> {
-        openat2(
-            &self.copies,
-            copy_id(path),
-            DIRECTORY,
-            Mode::empty(),
-            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
-        )
-    }
-
-    /// Opens the folder of a copy with the rights that we need, and makes it if it is missing.
-    fn make_folder_of_copy(&self, path: &AbsPath) -> io::Result<OwnedFd> {
-        let folder = match self.folder_of_copy(path) {
-            Ok(folder) => folder,
-            Err(Errno::NOENT) => {
-                mkdirat(&self.copies, copy_id(path), Mode::RWXU)?;
-                self.folder_of_copy(path)?
+        let more = (1..).map(|number: u32| format!("{}-{number}", copy_id(path)));
+        for place in std::iter::once(copy_id(path)).chain(more) {
+            if aside.stat(&place)?.is_none() {
+                return Ok(place);
             }
-            Err(e) => return Err(e.into()),
-        };
-        give_owner_rights(&folder)?;
-        Ok(folder)
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 }
 
-/// Changes the mode of an open directory. A descriptor that only names it takes no `fchmod`; this
-/// follows no link of a command.
-fn give_owner_rights(directory: &OwnedFd) -> io::Result<()> {
-    let by_descriptor = format!("/proc/self/fd/{}", directory.as_raw_fd());
-    fs::set_permissions(by_descriptor, fs::Permissions::from_mode(0o700))
+fn child_or_made(folder: &OpenDir, name: impl AsRef<OsStr>) -> io::Result<OpenDir> {
+    match folder.make_dir(&name, Mode::RWXU) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.child(name),
+        made => made,
+    }
 }
 
 fn name(path: &AbsPath) -> &OsStr {
     path.file_name().unwrap_or_default()
 }
 
-fn open_lock(path: &std::path::Path) -> io::Result<File> {
-    fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+fn open_lock(folder: &OpenDir, name: &str) -> io::Result<File> {
+    match folder.make_file(name, OFlags::WRONLY, OWNER) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.open_file(name, OFlags::WRONLY),
+        made => made,
+    }
 }
 
-fn replace(folder: &std::path::Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let new = folder.join(format!(".{name}.{}", std::process::id()));
-    fs::write(&new, content).and_then(|()| fs::rename(&new, folder.join(name)))
+fn is_locked_alone(lock: &File) -> bool {
+    flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok() || ablate::is_off(Mitigation::PrivateHeld)
 }
 
-/// While it exists, a run has a mount over the host's file. A file that is replaced loses the
-/// mounts on it, so no other run replaces it meanwhile.
-pub(super) struct HeldFile {
+/// While it exists, a run uses the copy of this file.
+pub(super) struct UsedCopy {
     pub path: AbsPath,
     lock: File,
 }
 
-impl HeldFile {
-    /// Waits while another run replaces the file.
-    pub(super) fn hold(host: &Host, state: &AbsPath, path: &AbsPath) -> io::Result<Self> {
-        let folder = host.real(&state.child(Layers::PRIVATE).child(HELD));
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        let lock = open_lock(&folder.join(copy_id(path)))?;
-        flock(&lock, FlockOperation::LockShared)?;
-        Ok(Self { path: path.clone(), lock })
+impl UsedCopy {
+    /// Whether no other run uses the copy.
+    pub(super) fn is_alone(&self) -> bool {
+        is_locked_alone(&self.lock)
+    }
+}
+
+/// While it exists, a run has mounts over files of the host. A file that is replaced loses the
+/// mounts on it, so no other run replaces it meanwhile.
+pub(super) struct HeldFiles {
+    files: Vec<(AbsPath, File)>,
+    all: File,
+}
+
+impl HeldFiles {
+    /// Waits while another run replaces one of the files.
+    pub(super) fn hold<'p>(
+        host: &Host,
+        state: &AbsPath,
+        paths: impl IntoIterator<Item = &'p AbsPath>,
+    ) -> io::Result<Self> {
+        let folder = child_or_made(&KIND.create_folder(host, state)?, HELD)?;
+        let mut held = Self { files: Vec::new(), all: open_lock(&folder, ALL)? };
+        for path in paths {
+            if held.files.len() == MOST_HELD {
+                flock(&held.all, FlockOperation::LockShared)?;
+                break;
+            }
+            let lock = open_lock(&folder, &copy_id(path))?;
+            flock(&lock, FlockOperation::LockShared)?;
+            held.files.push((path.clone(), lock));
+        }
+        Ok(held)
     }
 
     /// Whether no other run has a mount over the file. None can start until this value is dropped.
-    pub(super) fn is_alone(&self) -> bool {
-        flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok() || ablate::is_off(Mitigation::PrivateHeld)
+    pub(super) fn is_alone(&self, path: &AbsPath) -> bool {
+        let file = self.files.iter().find(|(held, _)| held == path);
+        file.is_some_and(|(_, lock)| is_locked_alone(lock)) && is_locked_alone(&self.all)
     }
 }

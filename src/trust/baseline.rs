@@ -51,7 +51,8 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     } else {
         environment::filter(session, &layers, &policy, &plan, &mut Diagnostics::default())
     };
-    Compiled { layers, policy, resolution, decisions, plan, environment, guard: false, as_root: full.as_root }
+    let (private_paths, as_root) = (Vec::new(), full.as_root);
+    Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard: false, as_root }
 }
 
 fn planned(

@@ -36,6 +36,12 @@ fn copies_are_listed_shown_and_forgotten() {
     jsonschema::validate(&schema, &answer).unwrap();
     let missing = run(&place, ["private", "forget", "other"]);
     assert_eq!((missing.code, missing.out.contains("there is no copy of")), (Some(1), true));
+    for (words, said) in
+        [(vec!["private", "forget"], "needs a FILE"), (vec!["private", "forget", "--json", file], "has no JSON form")]
+    {
+        let refused = run(&place, words);
+        assert_eq!((refused.code, refused.err.contains(said)), (Some(125), true), "{}", refused.err);
+    }
     let forgotten = run(&place, ["private", "forget", file]);
     assert_eq!(
         (forgotten.code, stable(&forgotten.out, &place).as_str()),

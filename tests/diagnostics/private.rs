@@ -1,4 +1,4 @@
-//! What is said about private files. The state folder and the host's files are real.
+//! Diagnostics about private files. The state folder and the host's files are real.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +21,12 @@ cases! {
         None,
         "[alias]\n\tst = !evil 'x'\n[remote \"o\"]\n\tfetch = a\n\tfetch = b\n\turl = \"\\t\"\n",
     );
+    PrivateKept a_long_key_and_many_values_are_cut after(
+        "proj/.git/config",
+        "",
+        None,
+        &format!("[a \"{}\"]\n\tb = c\n[d]\n{}", "x".repeat(4000), "\te = f\n".repeat(1000)),
+    );
     PrivateConflict a_key_that_changed_on_both_sides_is_the_hosts after(
         ".gemini/settings.json",
         r#"{"a": 1, "b": 1}"#,
@@ -33,6 +39,12 @@ cases! {
         "[core]\n\tbare = false\n",
         None,
         "[core]\n\tbare = false\n[branch \"x\"]\n\tdescription = y\n",
+    );
+    PrivateNotWritten without_git_the_copy_stays_as_it_is after(
+        "proj/.git/config",
+        "[core]\n\tbare = false\n",
+        Some("[core]\n\tbare = true\n"),
+        "[core]\n\tbare = false\n[alias]\n\tst = x\n",
     );
 
     PrivateFailed copies_in_a_folder_of_others_are_not_read {

@@ -1,8 +1,10 @@
 //! Private files: the command writes a copy that stays with the project.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
-use std::process::{Output, Stdio};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -26,7 +28,21 @@ for_both!(
     a_file_that_is_too_large_is_read_only_with_a_warning,
     a_killed_run_loses_nothing,
     the_host_sees_nothing_of_it,
+    audit_forms_change_no_copy_and_no_file_of_the_host,
+    a_state_folder_that_a_rule_names_does_not_keep_a_run_from_starting,
+    a_lock_that_a_killed_git_left_is_removed,
+    a_forgotten_copy_takes_everything_beside_it_along,
+    a_run_in_another_project_keeps_the_file_and_that_is_said,
+    the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts,
+    what_a_killed_run_left_beside_the_file_is_removed,
+    a_lock_of_git_on_the_host_is_named,
+    beyond_64_private_files_the_others_are_read_only,
+    a_copy_in_use_is_not_forgotten_and_the_last_run_reports,
+    a_start_without_supervision_says_what_it_found,
+    a_copy_survives_a_host_file_that_cannot_be_parsed,
 );
+
+for_root!(a_copy_of_another_user_is_set_aside);
 
 fn repository(place: &Place) {
     write(place, ".git/HEAD", "ref: refs/heads/main\n");
@@ -249,7 +265,7 @@ fn every_key_that_stays_is_reported(place: &Place) {
     let output = place.agent_sandbox().args(["report", "--last"]).output().unwrap();
     let said = stdout(&output) + &stderr(&output);
     for number in 1..=30 {
-        assert!(said.contains(&format!(".git/config a.k{number} v`")), "{number}: {said}");
+        assert!(said.contains(&format!(".git/config --replace-all a.k{number} v`")), "{number}: {said}");
     }
 }
 
@@ -325,4 +341,227 @@ fn the_host_sees_nothing_of_it(place: &Place) {
     let before = looked();
     shell(place, "git config core.pager evil; git config --unset core.pager; git config user.name inside");
     assert_eq!(looked(), before);
+}
+
+/// A run that waits until the test writes `go`.
+struct Waiting {
+    child: std::process::Child,
+    project: PathBuf,
+}
+
+impl Waiting {
+    fn start(mut command: Command, project: PathBuf, script: &str) -> Self {
+        let script = format!("{script}; touch started; while [ ! -e go ]; do sleep 0.01; done");
+        let mut child = command.args(["--", "sh", "-c", &script]).stderr(Stdio::piped()).spawn().unwrap();
+        while !project.join("started").exists() {
+            assert!(child.try_wait().unwrap().is_none());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        Self { child, project }
+    }
+
+    fn finish(mut self) -> String {
+        fs::write(self.project.join("go"), "").unwrap();
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{said}");
+        said
+    }
+}
+
+/// A test that fails leaves no run behind.
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn state(place: &Place) -> PathBuf {
+    place.home().join(".local/state/agent-sandbox/private")
+}
+
+/// All files below the folder of private files, with their contents.
+fn copies(place: &Place) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut folders = vec![state(place)];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => files.push((entry.path(), fs::read(entry.path()).unwrap())),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn audit_forms_change_no_copy_and_no_file_of_the_host(place: &Place) {
+    repository(place);
+    let mut run = Waiting::start(
+        crate::sandbox::sandbox(place),
+        place.project(),
+        "git config branch.main.description kept; git config a.both 1",
+    );
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    git(place, &["config", "a.both", "2"]);
+    let before = (config(place), copies(place));
+    for words in [&["verify"][..], &["--print-args", "--", "true"], &["doctor"]] {
+        run_of(place, words);
+        assert!((config(place), copies(place)) == before, "{words:?}");
+    }
+}
+
+fn run_of(place: &Place, words: &[&str]) -> Output {
+    let output = run(place, words);
+    assert!(output.status.success(), "{words:?}: {}{}", stdout(&output), stderr(&output));
+    output
+}
+
+fn a_state_folder_that_a_rule_names_does_not_keep_a_run_from_starting(place: &Place) {
+    repository(place);
+    place.write("home/.local/state/agent-sandbox/private", "no folder");
+    let folder = state(place);
+    let output = run(place, &["--ro", folder.to_str().unwrap(), "--", "echo", "started"]);
+    assert_eq!(stdout(&output), "started\n", "{}", stderr(&output));
+}
+
+fn a_lock_that_a_killed_git_left_is_removed(place: &Place) {
+    repository(place);
+    shell(place, "touch $(readlink .git/config).lock; ! git config a.b c 2>/dev/null");
+    assert_eq!(shell(place, "git config a.b c; git config a.b"), "c\n");
+}
+
+fn forget(place: &Place) -> Output {
+    place.agent_sandbox().args(["private", "forget", ".git/config"]).output().unwrap()
+}
+
+fn a_forgotten_copy_takes_everything_beside_it_along(place: &Place) {
+    repository(place);
+    shell(place, "git config a.b c; touch $(dirname $(readlink .git/config))/beside");
+    assert!(forget(place).status.success());
+    assert_eq!(shell(place, "ls $(dirname $(readlink .git/config)); git config a.b || echo gone"), "config\ngone\n");
+}
+
+/// Both projects have a mount over one file of the home, and each has its own copy.
+fn a_run_in_another_project_keeps_the_file_and_that_is_said(place: &Place) {
+    let file = place.home().join(".codex/config.toml");
+    place.write(&file, "model = \"old\"\n");
+    let other = place.home().join("code/other");
+    place.write(other.join(".agent-sandbox.toml"), "");
+    let mut command = crate::sandbox::sandbox(place);
+    command.current_dir(&other);
+    let waiting = Waiting::start(command, other, "echo 'x = 1' >>~/.codex/config.toml");
+    let change = ["--", "sh", "-c", "sed -i --follow-symlinks s/old/new/ ~/.codex/config.toml"];
+    let first = run_of(place, &change);
+    assert!(stderr(&first).contains("warning[private-not-written]") && stderr(&first).contains("another run uses it"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "model = \"old\"\n");
+    assert!(waiting.finish().contains("`x` of"), "each run reports its own copy");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "model = \"old\"\n", "the copy of another project");
+    assert_eq!(stderr(&run_of(place, &["--", "true"])), "");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "model = \"new\"\n");
+}
+
+fn the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts(place: &Place) {
+    repository(place);
+    let file = place.project().join(".git/config");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let script = "git config branch.main.description inside; git config branch.main.rebase true";
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), script);
+    let before = fs::metadata(&file).unwrap();
+    // In place: a rename would take the mount off.
+    write(place, ".git/config", config(place) + "[branch \"main\"]\n\tdescription = outside\n");
+    waiting.finish();
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!((after.mode() & 0o7777, after.gid()), (0o640, before.gid()));
+    assert_ne!(after.ino(), before.ino(), "the file is a new one");
+    assert_eq!(
+        git(place, &["config", "--get-regexp", "^branch"]),
+        "branch.main.description outside\nbranch.main.rebase true\n"
+    );
+}
+
+fn what_a_killed_run_left_beside_the_file_is_removed(place: &Place) {
+    let file = place.home().join(".codex/config.toml");
+    place.write(&file, "");
+    place.write(place.home().join(".codex/config.toml.agent-sandbox"), "unfinished");
+    shell(place, "echo 'model = \"m\"' >~/.codex/config.toml");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "model = \"m\"\n");
+    assert!(!place.home().join(".codex/config.toml.agent-sandbox").exists());
+}
+
+fn a_lock_of_git_on_the_host_is_named(place: &Place) {
+    repository(place);
+    let before = config(place);
+    write(place, ".git/config.lock", "");
+    let output = run_of(place, &["--", "git", "config", "branch.main.description", "x"]);
+    assert!(stderr(&output).contains("/.git/config.lock` exists; remove it if no git runs"), "{}", stderr(&output));
+    assert_eq!(config(place), before);
+    fs::remove_file(place.project().join(".git/config.lock")).unwrap();
+    run_of(place, &["--", "true"]);
+    assert!(config(place).contains("description = x"));
+}
+
+fn beyond_64_private_files_the_others_are_read_only(place: &Place) {
+    for number in 100..165 {
+        place.write(place.home().join(format!(".many/{number}.json")), "{}");
+    }
+    place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nprivate = [\"~/.many/*.json\"]\n");
+    let script = "echo '{ }' >~/.many/163.json; ! echo '{ }' 2>/dev/null >~/.many/164.json";
+    let output = run_of(place, &["--", "sh", "-c", script]);
+    let said = stderr(&output);
+    assert!(said.contains("/.many/164.json` is read-only: only 64 private files get a copy"), "{said}");
+    if place.uid != 0 {
+        let file = place.home().join(".many/100.json");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+        let said = stderr(&run_of(place, &["--", "true"]));
+        assert!(said.contains("/.many/100.json` is read-only: permission denied"), "{said}");
+    }
+}
+
+fn a_copy_in_use_is_not_forgotten_and_the_last_run_reports(place: &Place) {
+    repository(place);
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "git config a.first 1");
+    let forgotten = forget(place);
+    assert_eq!(forgotten.status.code(), Some(125));
+    assert!(stderr(&forgotten).contains("a run uses it"), "{}", stderr(&forgotten));
+    // As a program leaves it that is writing.
+    let second = run_of(place, &["--", "sh", "-c", "cp .git/config kept; echo '[' >.git/config"]);
+    assert_eq!(stderr(&second), "");
+    let third = run_of(place, &["--", "sh", "-c", "cat kept >.git/config; rm kept"]);
+    assert_eq!(stderr(&third), "");
+    assert!(waiting.finish().contains("warning[private-kept]: `a.first`"));
+}
+
+fn a_start_without_supervision_says_what_it_found(place: &Place) {
+    repository(place);
+    shell(place, "git config a.both 1");
+    git(place, &["config", "a.both", "2"]);
+    let output = run_of(place, &["--exec", "--", "git", "config", "a.both"]);
+    assert_eq!(stdout(&output), "2\n");
+    assert!(stderr(&output).contains("warning[private-conflict]: `a.both`"), "{}", stderr(&output));
+}
+
+fn a_copy_survives_a_host_file_that_cannot_be_parsed(place: &Place) {
+    let file = place.home().join(".codex/config.toml");
+    place.write(&file, "");
+    shell(place, "echo 'mine = 1' >~/.codex/config.toml");
+    place.write(&file, "= not toml\n");
+    let output = run_of(place, &["--", "sh", "-c", "cat ~/.codex/config.toml"]);
+    assert_eq!(stdout(&output), "= not toml\n");
+    assert!(stderr(&output).contains("has no keys that can be merged"), "{}", stderr(&output));
+    assert!(copies(place).iter().any(|(path, text)| path.ends_with("config.toml") && text == b"mine = 1\n"));
+}
+
+fn a_copy_of_another_user_is_set_aside(place: &Place) {
+    repository(place);
+    shell(place, "git config a.b c");
+    let copy = copies(place).into_iter().find(|(path, _)| path.ends_with("config")).unwrap().0;
+    std::os::unix::fs::chown(&copy, Some(1), Some(1)).unwrap();
+    git(place, &["config", "a.outside", "1"]);
+    let output = run_of(place, &["--", "sh", "-c", "git config a.b || git config a.outside"]);
+    assert_eq!(stdout(&output), "1\n");
+    assert!(stderr(&output).contains("it belongs to another user"), "{}", stderr(&output));
 }

@@ -29,11 +29,16 @@ for_everybody!("private-copy-checks":
     a_copy_with_another_name,
     a_copy_that_is_a_pipe,
     a_copy_that_fills_the_memory,
+    a_long_key_that_fills_the_memory,
 );
 
 for_everybody!("git-preset": a_copy_that_git_cannot_parse);
 
-for_everybody!("private-held,restore": losing_the_link_to_a_run_that_ends);
+for_everybody!("private-held,restore":
+    losing_the_link_to_a_run_that_ends,
+    losing_the_mount_of_a_run_without_guard,
+    losing_the_mount_of_a_read_only_rule,
+);
 
 for_everybody!("own-files": the_copies_of_another_project);
 
@@ -150,12 +155,21 @@ subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
 
 fn a_copy_that_fills_the_memory(scene: &Scene) -> Verdict {
+    fill_the_memory(scene, &["large", "300M"])
+}
+
+/// Each entry of a section has the name of the section in its key.
+fn a_long_key_that_fills_the_memory(scene: &Scene) -> Verdict {
+    fill_the_memory(scene, &["long-key"])
+}
+
+fn fill_the_memory(scene: &Scene, words: &[&str]) -> Verdict {
     repository(scene);
     let product = scene.product();
     let mut command = scene.outside("python3");
     scene.switch_off(&mut command);
     command.args(["-I", "-c", MEASURE]).arg(product.get_program()).args(product.get_args()).arg("--");
-    crate::scene::words(&mut command, "private.sh", &["large", "300M"]);
+    crate::scene::words(&mut command, "private.sh", words);
     let ran = crate::scene::run(command);
     assert!(ran.out.starts_with("done\n") && ran.code == Some(0), "{ran:#?}");
     let most: u64 = ran.out.lines().last().unwrap().parse().unwrap();
@@ -214,6 +228,36 @@ fn losing_the_link_to_a_run_that_ends(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.try_host(&["git", "config", "core.fsmonitor"]).code == Some(0), ran.err)
 }
 
+/// A run without any copy has a read-only mount over the host's file.
+fn losing_the_mount_of_a_run_without_guard(scene: &Scene) -> Verdict {
+    lose_the_mount(scene, &["--no-guard"])
+}
+
+fn losing_the_mount_of_a_read_only_rule(scene: &Scene) -> Verdict {
+    lose_the_mount(scene, &["--ro", ".git/config"])
+}
+
+fn lose_the_mount(scene: &Scene, flags: &[&str]) -> Verdict {
+    repository(scene);
+    let mut first = scene.start_with(flags, "private.sh", &["wait"]);
+    first.until("started", || scene.project().join("started").exists());
+    let second = scene.attack_with(&[], "git", &["config", "branch.main.description", "second"]);
+    assert_eq!(second.code, Some(0), "{}", second.err);
+    scene.write("go", "");
+    let ran = first.wait().completed();
+    let is_broken = scene.try_host(&["git", "config", "core.fsmonitor"]).code == Some(0);
+    if !is_broken {
+        assert!(
+            second.err.contains("private-not-written") && second.err.contains("another run uses it"),
+            "{}",
+            second.err
+        );
+        assert_eq!(scene.attack_with(&[], "true", &[] as &[&str]).code, Some(0));
+        assert_eq!(scene.host(&["git", "config", "branch.main.description"]), "second\n", "the next run writes it");
+    }
+    Verdict::broken_if(is_broken, ran.err)
+}
+
 fn the_copies_of_another_project(scene: &Scene) -> Verdict {
     repository(scene);
     let state = scene.home().join(".local/state/agent-sandbox/private/another/copies/file");
@@ -253,6 +297,7 @@ fn a_copy_that_is_no_ordinary_file_is_set_aside() {
         ("closed-folder", "", "it cannot be read"),
         ("closed", "", "cannot be"),
         ("unparsable", "", "it cannot be parsed"),
+        ("long-key", "", "it has too many keys, or one that is too long"),
     ] {
         is_set_aside(crate::support::Place::outside_tmp, what, argument, said);
     }

@@ -122,8 +122,13 @@ impl Scene {
 
     /// Starts an attack inside, and does not wait for it.
     pub fn start<A: AsRef<OsStr>>(&self, attack: &str, arguments: &[A]) -> Running {
+        self.start_with(&[], attack, arguments)
+    }
+
+    /// Starts an attack inside, with flags of the product, and does not wait for it.
+    pub fn start_with<A: AsRef<OsStr>>(&self, flags: &[&str], attack: &str, arguments: &[A]) -> Running {
         let mut command = self.product();
-        command.arg("--");
+        command.args(flags).arg("--");
         words(&mut command, attack, arguments);
         Running::start(command)
     }

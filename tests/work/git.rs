@@ -6,6 +6,7 @@ use crate::{inside, output_inside, outside, succeeded};
 for_both!(
     branches_are_made_merged_and_rebased,
     work_is_stashed_and_cleaned_beside_what_is_protected,
+    a_stash_beside_a_read_only_file_fails_and_loses_nothing,
     a_repository_is_made_packed_and_cloned,
     a_local_remote_is_fetched_and_pushed_to,
     a_worktree_is_added_and_removed,
@@ -41,10 +42,10 @@ fn branches_are_made_merged_and_rebased(place: &Place) {
     assert_eq!(outside(place, "git log -1 --format=%s v1; git status --porcelain"), "second\n");
 }
 
-/// Untracked files that are read-only or hidden inside must not stop what goes through all files.
+/// Untracked files that are hidden inside must not stop what goes through all files.
 fn work_is_stashed_and_cleaned_beside_what_is_protected(place: &Place) {
     outside(place, INIT);
-    outside(place, "mkdir .vscode; echo '{}' >.vscode/settings.json; echo SECRET=1 >.env");
+    outside(place, "echo KEY=1 >.env.local; echo SECRET=1 >.env");
     inside(
         place,
         "echo changed >file; echo new >new; git add -A; git reset -q
@@ -52,11 +53,19 @@ fn work_is_stashed_and_cleaned_beside_what_is_protected(place: &Place) {
          mkdir junk; echo x >junk/x; rm new; git checkout -q file; git clean -fdq; test ! -e junk
          echo kept >kept; git add -A; git commit -qm kept",
     );
-    assert_eq!(
-        outside(place, "git show --format= --name-only HEAD; cat .env .vscode/settings.json"),
-        "kept\nSECRET=1\n{}\n"
-    );
-    assert_eq!(outside(place, "git status --porcelain"), "?? .env\n?? .vscode/\n", "git outside sees them as before");
+    assert_eq!(outside(place, "git show --format= --name-only HEAD; cat .env .env.local"), "kept\nSECRET=1\nKEY=1\n");
+    assert_eq!(outside(place, "git status --porcelain"), "?? .env\n?? .env.local\n", "git outside sees them as before");
+}
+
+/// git adds it to the stash, and cannot remove it.
+fn a_stash_beside_a_read_only_file_fails_and_loses_nothing(place: &Place) {
+    outside(place, INIT);
+    outside(place, "mkdir .vscode; echo '{}' >.vscode/settings.json; echo new >new; echo changed >file");
+    let output = output_inside(place, "git stash -u");
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(outside(place, "git stash list | wc -l; cat .vscode/settings.json"), "1\n{}\n");
+    let stashed = "git show 'stash@{0}:file' 'stash@{0}^3:new' 'stash@{0}^3:.vscode/settings.json'";
+    assert_eq!(outside(place, stashed), "changed\nnew\n{}\n");
 }
 
 fn a_repository_is_made_packed_and_cloned(place: &Place) {
@@ -266,10 +275,14 @@ fn a_submodule_that_is_there_is_updated(place: &Place) {
     assert_eq!(outside(place, "cat .git/modules/library/config; git status -s"), before);
 }
 
-/// git writes `config.worktree`, which the host does not have.
+/// git writes `config.worktree`, which the host does not have. A listed key does not make it.
 fn a_list_of_sparse_checkout_stays_with_the_project(place: &Place) {
     outside(place, &format!("{INIT}; mkdir a b; touch a/a b/b; git add .; git commit -qm second"));
-    inside(place, "git sparse-checkout set a; test ! -e b; git config --worktree core.sparseCheckout");
+    inside(
+        place,
+        "git sparse-checkout set a; test ! -e b; git config --worktree core.sparseCheckout
+         git config --worktree branch.main.description listed",
+    );
     inside(
         place,
         "test \"$(git config --worktree core.sparseCheckout)\" = true; git sparse-checkout disable; test -e b/b",

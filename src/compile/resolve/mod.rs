@@ -125,6 +125,26 @@ pub struct Resolution {
     mounts: Option<Arc<Mounts>>,
 }
 
+impl Resolution {
+    /// The files at which a rule is private, whichever rule wins there. No run replaces a
+    /// placeholder, so missing paths do not count.
+    pub(super) fn private_paths(&self) -> Vec<AbsPath> {
+        let is_missing = |path: &AbsPath| self.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
+        let private = self.matches.iter().filter(|found| found.rule.private.is_some() && !is_missing(&found.path));
+        let mut paths: Vec<AbsPath> = private.map(|found| found.path.clone()).collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// Makes private files read-only.
+    pub(super) fn without_private(&mut self) {
+        for found in self.matches.iter_mut().filter(|found| found.rule.private.is_some()) {
+            Arc::make_mut(&mut found.rule).private = None;
+        }
+    }
+}
+
 pub fn resolve(
     host: &Host,
     session: &Session,

@@ -2,13 +2,14 @@
 //! not followed.
 
 use std::io;
+use std::rc::Rc;
 
 /// One `name = value` and the section that it stands in, in the spelling of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigEntry {
     /// Without the quoted subsection. `[a.b]`, an older form of `[a "b"]`, is the section `a.b`.
-    pub section: String,
-    pub subsection: Option<Vec<u8>>,
+    pub section: Rc<str>,
+    pub subsection: Option<Rc<[u8]>>,
     pub name: String,
     /// A key without `=` means true and reads as `true`.
     pub value: Vec<u8>,
@@ -71,8 +72,13 @@ pub(crate) fn entry_of(key: &[u8], value: &[u8]) -> Option<ConfigEntry> {
     let first = key.iter().position(|byte| *byte == b'.')?;
     let last = key.iter().rposition(|byte| *byte == b'.')?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let subsection = key.get(first + 1..last).map(<[u8]>::to_vec);
-    Some(ConfigEntry { section: text(&key[..first]), subsection, name: text(&key[last + 1..]), value: value.to_vec() })
+    let subsection = key.get(first + 1..last).map(Rc::from);
+    Some(ConfigEntry {
+        section: text(&key[..first]).into(),
+        subsection,
+        name: text(&key[last + 1..]),
+        value: value.to_vec(),
+    })
 }
 
 /// All entries, in order. Text that git refuses is an error, because git then obeys none of it.
@@ -89,6 +95,9 @@ pub(crate) fn last_value(text: &[u8], section: &str, key: &str) -> io::Result<Op
 pub(crate) fn is_true(value: &[u8]) -> bool {
     [&b"true"[..], b"yes", b"on", b"1"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
+
+/// A section and its subsection.
+type SectionName = (Rc<str>, Option<Rc<[u8]>>);
 
 /// The text that is not yet read. The functions return `None` where git reports a syntax error.
 struct ConfigText<'t>(&'t [u8]);
@@ -107,7 +116,8 @@ impl ConfigText<'_> {
     }
 
     fn entries(&mut self) -> Option<Vec<ConfigEntry>> {
-        let (mut section, mut subsection) = (String::new(), None);
+        // The entries of a section share its names: a short line costs little memory.
+        let (mut section, mut subsection) = (Rc::from(""), None);
         let mut entries = Vec::new();
         while let Some(byte) = self.next() {
             match byte {
@@ -126,13 +136,13 @@ impl ConfigText<'_> {
     }
 
     /// The name after `[`, and the subsection that follows it.
-    fn section(&mut self) -> Option<(String, Option<Vec<u8>>)> {
+    fn section(&mut self) -> Option<SectionName> {
         let mut name = String::new();
         loop {
             match self.next()? {
-                b']' => return (!name.is_empty()).then_some((name, None)),
+                b']' => return (!name.is_empty()).then(|| (name.into(), None)),
                 byte if is_space(byte) => {
-                    return Some((name, Some(self.subsection(byte)?)));
+                    return Some((name.into(), Some(self.subsection(byte)?.into())));
                 }
                 byte if is_key(byte) || byte == b'.' => name.push(byte.into()),
                 _ => return None,

@@ -3,32 +3,30 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::{Entries, FormatError, Key, Values};
+use super::{Entries, EntryReader, FormatError, Key, Values};
 use crate::host::git::config;
-use std::os::unix::ffi::OsStrExt;
 
 /// All keys, as git names them: sections and names in lower case, subsections as they are.
 pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
-    let mut entries = Entries::new();
+    let mut entries = EntryReader::default();
     for entry in config::entries(text).map_err(|_| FormatError::Syntax)? {
         let section = entry.section.to_ascii_lowercase();
-        let name = entry.name.to_ascii_lowercase().into_bytes();
+        let name = entry.name.to_ascii_lowercase();
         // `[a.b]` is an older form of `[a "b"]`.
         let (section, subsection) = match section.split_once('.') {
-            Some((section, subsection)) if entry.subsection.is_none() => {
-                (section, Some(subsection.as_bytes().to_vec()))
-            }
-            _ => (section.as_str(), entry.subsection),
+            Some((section, subsection)) if entry.subsection.is_none() => (section, Some(subsection.as_bytes())),
+            _ => (section.as_str(), entry.subsection.as_deref()),
         };
-        let parts = [Some(section.as_bytes().to_vec()), subsection, Some(name)];
-        entries.entry(Key(parts.into_iter().flatten().collect())).or_default().push(entry.value);
+        let parts = [Some(section.as_bytes()), subsection, Some(name.as_bytes())];
+        entries.add(&parts.into_iter().flatten().collect::<Vec<_>>(), entry.value)?;
     }
-    Ok(entries)
+    Ok(entries.found)
 }
 
 /// The user's git, which changes files in a folder of ours.
@@ -41,9 +39,20 @@ pub(in crate::private) struct GitProgram {
 impl GitProgram {
     pub(super) fn write(&self, text: &[u8], changes: &[(Key, Values)]) -> io::Result<Vec<u8>> {
         let file = self.folder.join(format!("git-{}", std::process::id()));
-        let written = fs::write(&file, text).and_then(|()| self.change(&file, changes)).and_then(|()| fs::read(&file));
+        // A killed process with the same id may have left it.
+        let _ = fs::remove_file(&file);
+        let written = self.written(&file, text, changes);
         let _ = fs::remove_file(&file);
         written
+    }
+
+    fn written(&self, file: &std::path::Path, text: &[u8], changes: &[(Key, Values)]) -> io::Result<Vec<u8>> {
+        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(file)?;
+        // git keeps the mode.
+        new.set_permissions(fs::Permissions::from_mode(0o600))?;
+        new.write_all(text)?;
+        self.change(file, changes)?;
+        fs::read(file)
     }
 
     fn change(&self, file: &std::path::Path, changes: &[(Key, Values)]) -> io::Result<()> {
@@ -88,7 +97,7 @@ impl GitProgram {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::Format;
+    use super::super::Syntax;
     use super::super::tests::{changed, key};
     use super::*;
 
@@ -107,7 +116,7 @@ mod tests {
     fn a_change_keeps_comments_and_all_other_keys() {
         let text = "# mine\n[core]\n\tbare = false ; why\n[branch \"x\"]\n\tmerge = refs/heads/x\n";
         let changes = [("branch.x.merge", None), ("branch.y.merge", Some("refs/heads/y")), ("a.b", Some("-c \"d\" #"))];
-        let written = changed(Format::Git, text, &changes);
+        let written = changed(Syntax::Git, text, &changes);
         assert!(written.starts_with("# mine\n[core]\n\tbare = false ; why\n[branch \"y\"]\n"), "{written}");
     }
 

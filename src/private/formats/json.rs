@@ -4,26 +4,31 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{Entries, FormatError, Key, Values};
+use super::{Entries, EntryReader, FormatError, Key, Values};
 
 /// All keys but objects. An array is one value.
 pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
     let value: Value = serde_json::from_slice(text).map_err(|_| FormatError::Syntax)?;
     let members = value.as_object().ok_or(FormatError::Syntax)?;
-    let mut entries = Entries::new();
-    add(members, &mut Vec::new(), &mut entries);
-    Ok(entries)
+    let mut entries = EntryReader::default();
+    add(members, &mut Vec::new(), &mut entries)?;
+    Ok(entries.found)
 }
 
-fn add(members: &serde_json::Map<String, Value>, above: &mut Vec<Vec<u8>>, entries: &mut Entries) {
+fn add<'v>(
+    members: &'v serde_json::Map<String, Value>,
+    above: &mut Vec<&'v [u8]>,
+    entries: &mut EntryReader,
+) -> Result<(), FormatError> {
     for (name, value) in members {
-        above.push(name.as_bytes().to_vec());
+        above.push(name.as_bytes());
         match value.as_object() {
-            Some(members) => add(members, above, entries),
-            None => _ = entries.insert(Key(above.clone()), vec![value.to_string().into_bytes()]),
+            Some(members) => add(members, above, entries)?,
+            None => entries.add(above, value.to_string().into_bytes())?,
         }
         above.pop();
     }
+    Ok(())
 }
 
 pub(super) fn write(text: &[u8], changes: &[(Key, Values)]) -> Result<Vec<u8>, FormatError> {
@@ -146,11 +151,11 @@ fn value_end(text: &str, start: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Format;
+    use super::super::Syntax;
     use super::super::tests::changed;
 
     fn json(text: &str, changes: &[(&str, Option<&str>)]) -> String {
-        changed(Format::Json, text, changes)
+        changed(Syntax::Json, text, changes)
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::private::FileFormat;
 use crate::policy::{AbsPath, escape_for_display};
+use crate::sys::ablate::{self, Mitigation};
 
 pub(super) use git::GitProgram;
 
@@ -44,12 +45,42 @@ pub(crate) type Values = Vec<Vec<u8>>;
 /// All keys of a text.
 pub(crate) type Entries = BTreeMap<Key, Values>;
 
+/// A text may have so many entries: each is kept with its whole key.
+const MOST_ENTRIES: usize = 20_000;
+/// The longest part of a key, in bytes.
+const LONGEST_PART: usize = 4096;
+/// All keys of a text together, in bytes. Keys in a deep table repeat the names around it.
+const MOST_KEY_BYTES: usize = 16 << 20;
+
+/// Collects the keys of a text, as long as they are not too many.
+#[derive(Default)]
+struct EntryReader {
+    found: Entries,
+    count: usize,
+    key_bytes: usize,
+}
+
+impl EntryReader {
+    fn add(&mut self, parts: &[&[u8]], value: Vec<u8>) -> Result<(), FormatError> {
+        self.count += 1;
+        self.key_bytes += parts.iter().map(|part| size_of::<Vec<u8>>() + part.len()).sum::<usize>();
+        let is_long = parts.iter().any(|part| part.len() > LONGEST_PART);
+        let is_large = is_long || self.count > MOST_ENTRIES || self.key_bytes > MOST_KEY_BYTES;
+        if is_large && !ablate::is_off(Mitigation::PrivateCopyChecks) {
+            return Err(FormatError::TooLarge);
+        }
+        let key = Key(parts.iter().map(|part| part.to_vec()).collect());
+        self.found.entry(key).or_default().push(value);
+        Ok(())
+    }
+}
+
 /// Keys with their new values.
-pub(crate) type Changes = Vec<(Key, Values)>;
+pub(crate) type KeyChanges = Vec<(Key, Values)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Format {
+pub(crate) enum Syntax {
     Git,
     Toml,
     Json,
@@ -62,13 +93,22 @@ pub(crate) enum Format {
 pub(crate) enum FormatError {
     #[error("it cannot be parsed")]
     Syntax,
+    #[error("it has too many keys, or one that is too long")]
+    TooLarge,
     #[error("git cannot change it")]
     Git(#[source] io::Error),
     #[error("no program `git` outside of the project was found")]
     NoGit,
 }
 
-impl Format {
+impl FormatError {
+    /// Whether the text itself is the cause.
+    pub(super) fn is_of_the_text(&self) -> bool {
+        matches!(self, Self::Syntax | Self::TooLarge)
+    }
+}
+
+impl Syntax {
     pub(super) fn of(format: FileFormat, path: &AbsPath) -> Self {
         let extension = path.as_path().extension().unwrap_or_default();
         match format {
@@ -135,28 +175,48 @@ pub(super) mod tests {
     }
 
     /// The text after these changes. They, and nothing else, must be read from it again.
-    pub(in crate::private) fn changed(format: Format, text: &str, changes: &[(&str, Option<&str>)]) -> String {
-        let changes: Changes = changes.iter().map(|(key, value)| change(key, *value)).collect();
+    pub(in crate::private) fn changed(syntax: Syntax, text: &str, changes: &[(&str, Option<&str>)]) -> String {
+        let changes: KeyChanges = changes.iter().map(|(key, value)| change(key, *value)).collect();
         let git = GitProgram::for_tests();
-        let written = format.write(text.as_bytes(), &changes, Some(&git)).unwrap();
-        let mut expected = format.read(text.as_bytes()).unwrap();
+        let written = syntax.write(text.as_bytes(), &changes, Some(&git)).unwrap();
+        let mut expected = syntax.read(text.as_bytes()).unwrap();
         for (key, values) in changes {
             match values.is_empty() {
                 true => expected.remove(&key),
                 false => expected.insert(key, values),
             };
         }
-        assert_eq!(format.read(&written).unwrap(), expected, "{text}");
+        assert_eq!(syntax.read(&written).unwrap(), expected, "{text}");
         String::from_utf8(written).unwrap()
     }
 
     #[test]
     fn the_name_tells_the_format_of_a_users_file() {
-        let of = |path: &str| Format::of(FileFormat::ByName, &AbsPath::normalize(path).unwrap());
+        let of = |path: &str| Syntax::of(FileFormat::ByName, &AbsPath::normalize(path).unwrap());
         assert_eq!(
             ["/a.toml", "/a.json", "/a.yaml", "/json"].map(of),
-            [Format::Toml, Format::Json, Format::Opaque, Format::Opaque]
+            [Syntax::Toml, Syntax::Json, Syntax::Opaque, Syntax::Opaque]
         );
+    }
+
+    #[test]
+    fn a_text_with_long_or_many_keys_is_too_large() {
+        let is_too_large =
+            |syntax: Syntax, text: String| matches!(syntax.read(text.as_bytes()), Err(FormatError::TooLarge));
+        let long = |length: usize| "x".repeat(length);
+        for (length, expected) in [(LONGEST_PART, false), (LONGEST_PART + 1, true)] {
+            assert_eq!(is_too_large(Syntax::Git, format!("[a \"{}\"]\nb = 1\n", long(length))), expected);
+            assert_eq!(is_too_large(Syntax::Json, format!("{{\"{}\": 1}}", long(length))), expected);
+            assert_eq!(is_too_large(Syntax::Toml, format!("{} = 1\n", long(length))), expected);
+        }
+        for (count, expected) in [(MOST_ENTRIES, false), (MOST_ENTRIES + 1, true)] {
+            assert_eq!(is_too_large(Syntax::Git, format!("[a]\n{}", "b\n".repeat(count))), expected);
+        }
+        // Each key has the names around it.
+        let names = |level: usize| format!("{{\"{level}{}\": ", long(4000));
+        let around: String = (0..20).map(names).collect();
+        let members: Vec<String> = (0..1000).map(|number| format!("\"{number}\": 1")).collect();
+        assert!(is_too_large(Syntax::Json, format!("{around}{{{}}}{}", members.join(","), "}".repeat(20))));
     }
 
     #[test]

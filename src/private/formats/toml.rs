@@ -2,28 +2,30 @@
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
-use super::{Entries, FormatError, Key, Values};
+use super::{Entries, EntryReader, FormatError, Key, Values};
 
 /// All keys but tables. An array is one value, also an array of tables.
 pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
-    let mut entries = Entries::new();
-    add(document(text)?.as_table(), &mut Vec::new(), &mut entries);
-    Ok(entries)
+    let mut entries = EntryReader::default();
+    add(document(text)?.as_table(), &mut Vec::new(), &mut entries)?;
+    Ok(entries.found)
 }
 
 fn document(text: &[u8]) -> Result<DocumentMut, FormatError> {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(FormatError::Syntax)
 }
 
-fn add(table: &dyn TableLike, above: &mut Vec<Vec<u8>>, entries: &mut Entries) {
+fn add<'t>(table: &'t dyn TableLike, above: &mut Vec<&'t [u8]>, entries: &mut EntryReader) -> Result<(), FormatError> {
     for (name, item) in table.iter() {
-        above.push(name.as_bytes().to_vec());
-        match item.as_table_like() {
-            Some(table) => add(table, above, entries),
-            None => entries.extend(literal(item).map(|text| (Key(above.clone()), vec![text.into_bytes()]))),
+        above.push(name.as_bytes());
+        if let Some(table) = item.as_table_like() {
+            add(table, above, entries)?;
+        } else if let Some(text) = literal(item) {
+            entries.add(above, text.into_bytes())?;
         }
         above.pop();
     }
+    Ok(())
 }
 
 /// The value without the blanks and comments around it.
@@ -85,7 +87,7 @@ pub(super) fn string(literal: &[u8]) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::Format;
+    use super::super::Syntax;
     use super::super::tests::{changed, key};
     use super::*;
 
@@ -101,10 +103,10 @@ mod tests {
 
     #[test]
     fn a_change_keeps_comments_order_and_tables() {
-        let written = changed(Format::Toml, TEXT, &[("model", Some("\"b\"")), ("n", Some("1")), ("a.b", Some("[1]"))]);
+        let written = changed(Syntax::Toml, TEXT, &[("model", Some("\"b\"")), ("n", Some("1")), ("a.b", Some("[1]"))]);
         assert!(written.starts_with("# mine\nmodel = \"b\" # why\nn = 1\n"), "{written}");
         assert!(written.contains("[projects.\"/p\"]\ntrust_level = \"trusted\"\n\n[[x]]\ny = 1\n"), "{written}");
-        assert_eq!(changed(Format::Toml, "a = 1\nb = 2\n", &[("a", None), ("c.d", None)]), "b = 2\n");
+        assert_eq!(changed(Syntax::Toml, "a = 1\nb = 2\n", &[("a", None), ("c.d", None)]), "b = 2\n");
     }
 
     #[test]

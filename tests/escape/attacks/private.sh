@@ -60,6 +60,14 @@ fifo)
 large)
     truncate -s "${2:-1G}" "$copy"
     ;;
+long-key)
+    {
+        printf '[a "'
+        head -c 100000 /dev/zero | tr '\0' x
+        printf '"]\n'
+        seq 4000 | sed 's/^/k/'
+    } >>"$copy"
+    ;;
 folder)
     folder=$(dirname "$copy")
     rm -r "$folder"
