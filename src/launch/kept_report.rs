@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::compile::layers::Project;
+use crate::compile::layers::{Layers, Project};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::Host;
 use crate::host::state_dir::{StateFiles, must_be_elsewhere, unfit};
@@ -21,7 +21,7 @@ use crate::sys::ablate::{self, Mitigation, Point};
 
 use super::FrontEnd;
 
-const KIND: StateFiles = StateFiles { folder: "reports", max_bytes: 4 * LARGEST as u64 };
+const KIND: StateFiles = StateFiles { folder: Layers::REPORTS, max_bytes: 4 * LARGEST as u64 };
 /// The size of a kept report.
 const LARGEST: usize = 1 << 20;
 /// The number of reports that wait to be shown. Only a standard error that never works makes so

@@ -1,6 +1,8 @@
 //! Which changes of a copy may reach the host (SPEC Q4). Every other change stays in the copy.
 
-use super::formats::{Entries, Key, Syntax, Values};
+use std::collections::BTreeSet;
+
+use super::formats::{Entries, Key, KeyChanges, Syntax, Values};
 use crate::policy::PrivateFile;
 use crate::policy::private::{LeavingKey, LeavingValue};
 
@@ -8,10 +10,35 @@ use crate::policy::private::{LeavingKey, LeavingValue};
 const LONGEST: usize = 1000;
 
 /// Whether this change may reach the host's file, whose entries are `host`. Removing a listed key
-/// is harmless, too. A key with several values stays: git would be started for each of them.
+/// is harmless, too. A key with several values stays: git would be started for each of them. So
+/// does another upstream for a branch that has one: a plain `git push` would go elsewhere.
 pub(super) fn may_leave(file: &PrivateFile, syntax: Syntax, key: &Key, values: &Values, host: &Entries) -> bool {
-    let Some(listed) = file.leaving.iter().find(|listed| matches(listed, key)) else { return false };
-    values.len() <= 1 && values.iter().all(|value| is_harmless(listed.value, syntax, value, host))
+    let Some(listed) = listed(file, key) else { return false };
+    let is_upstream = matches!(listed.value, LeavingValue::Branch | LeavingValue::KnownRemote);
+    let is_another = is_upstream && !values.is_empty() && host.contains_key(key);
+    values.len() <= 1 && !is_another && values.iter().all(|value| is_harmless(listed.value, syntax, value, host))
+}
+
+fn listed(file: &PrivateFile, key: &Key) -> Option<&'static LeavingKey> {
+    file.leaving.iter().find(|listed| matches(listed, key))
+}
+
+/// Takes back what would leave by halves. An emptied copy lost other keys as well, so its removals
+/// are none that the command meant. A branch to merge means nothing without its remote.
+pub(super) fn keep_halves(file: &PrivateFile, leaving: &mut KeyChanges, kept: &mut KeyChanges, host: &Entries) {
+    let is_emptied = kept.iter().any(|(key, values)| values.is_empty() && listed(file, key).is_none());
+    let remotes: BTreeSet<Key> = leaving.iter().map(|(key, _)| key.clone()).collect();
+    let is_half = |(key, values): &(Key, Values)| match (key.0.as_slice(), values.is_empty()) {
+        (_, true) => is_emptied,
+        ([section, branch, name], false) if name == b"merge" => {
+            let remote = Key(vec![section.clone(), branch.clone(), b"remote".to_vec()]);
+            !host.contains_key(&remote) && !remotes.contains(&remote)
+        }
+        _ => false,
+    };
+    let (halves, whole) = std::mem::take(leaving).into_iter().partition(is_half);
+    *leaving = whole;
+    kept.extend::<KeyChanges>(halves);
 }
 
 fn matches(listed: &LeavingKey, Key(parts): &Key) -> bool {

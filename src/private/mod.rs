@@ -344,6 +344,9 @@ fn leaving(
         let now = outside.get(key);
         now == was.get(key) && now.map_or(&[][..], Vec::as_slice) != values.as_slice()
     });
+    if !ablate::is_off(Mitigation::PrivateKeys) {
+        keys::keep_halves(link.file, &mut leaving, &mut kept, outside);
+    }
     kept.extend(leaving.split_off(leaving.len().min(MOST_LEAVING)));
     (leaving, kept)
 }

@@ -27,10 +27,12 @@ for_everybody!("private-keys":
 for_everybody!("private-copy-checks":
     a_copy_that_leads_to_a_hidden_file,
     a_copy_with_another_name,
-    a_copy_that_is_a_pipe,
     a_copy_that_fills_the_memory,
     a_long_key_that_fills_the_memory,
 );
+
+// An emptied copy removes nothing (SPEC Q4), so this control needs both.
+for_everybody!("private-copy-checks,private-keys": a_copy_that_is_a_pipe);
 
 for_everybody!("git-preset": a_copy_that_git_cannot_parse);
 
@@ -40,7 +42,7 @@ for_everybody!("private-held,restore":
     losing_the_mount_of_a_read_only_rule,
 );
 
-for_everybody!("own-files": the_copies_of_another_project);
+for_everybody!("own-files": the_copies_of_another_project, the_reports_of_another_project);
 
 /// A repository with a remote of the user's.
 fn with_remote(scene: &Scene) {
@@ -120,7 +122,6 @@ fn a_branch_of_this_repository(scene: &Scene) -> Verdict {
     with_remote(scene);
     scene.attack("private.sh", &["branch-dot"]).completed();
     let remote = scene.try_host(&["git", "config", "branch.main.remote"]).out;
-    assert_eq!(scene.host(&["git", "config", "branch.main.merge"]), "refs/heads/main\n", "harmless alone");
     Verdict::broken_if(remote == ".\n", remote)
 }
 
@@ -263,6 +264,14 @@ fn the_copies_of_another_project(scene: &Scene) -> Verdict {
     let state = scene.home().join(".local/state/agent-sandbox/private/another/copies/file");
     scene.write_home(state.join("config"), CANARY);
     let ran = scene.attack("private.sh", &["others"]).completed();
+    Verdict::broken_if(ran.out.contains(CANARY), ran.out)
+}
+
+/// A report names values that stayed in the copies of its project.
+fn the_reports_of_another_project(scene: &Scene) -> Verdict {
+    repository(scene);
+    scene.write_home(scene.home().join(".local/state/agent-sandbox/reports/another.json"), CANARY);
+    let ran = scene.attack("private.sh", &["reports"]).completed();
     Verdict::broken_if(ran.out.contains(CANARY), ran.out)
 }
 

@@ -16,6 +16,7 @@ for_both!(
     a_repository_in_the_repository_is_worked_in,
     hooks_of_the_host_run_and_cannot_be_changed,
     settings_that_git_writes_itself_reach_the_host,
+    an_upstream_leaves_as_a_whole_and_only_a_new_one,
     other_settings_stay_with_the_project,
     a_submodule_that_is_there_is_updated,
     a_list_of_sparse_checkout_stays_with_the_project,
@@ -202,6 +203,26 @@ fn hooks_of_the_host_run_and_cannot_be_changed(place: &Place) {
 }
 
 /// `push -u` and `checkout -b x origin/x` note the upstream branch, and `branch -m` and `branch -D` take the note along.
+/// A plain `git push` of the user goes where it went before, and an emptied file removes nothing.
+fn an_upstream_leaves_as_a_whole_and_only_a_new_one(place: &Place) {
+    outside(place, INIT);
+    outside(
+        place,
+        "git remote add origin https://example.org/a; git remote add other https://example.org/b
+         git config branch.main.remote origin; git config branch.main.merge refs/heads/main",
+    );
+    let before = outside(place, "cat .git/config");
+    inside(
+        place,
+        "git config branch.main.remote other; git config branch.main.merge refs/heads/production
+         git remote add inner https://example.org/c; git config branch.topic.remote inner
+         git config branch.topic.merge refs/heads/topic",
+    );
+    assert_eq!(outside(place, "cat .git/config"), before);
+    inside(place, ": >.git/config");
+    assert_eq!(outside(place, "cat .git/config"), before);
+}
+
 fn settings_that_git_writes_itself_reach_the_host(place: &Place) {
     outside(place, INIT);
     outside(

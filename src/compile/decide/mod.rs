@@ -170,7 +170,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions.ignored.extend(ignored);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, &layers.state, diagnostics);
-    hide_private_copies(&mut decisions, layers);
+    hide_copies_and_reports(&mut decisions, layers);
     // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
     for ignored in &mut decisions.ignored {
@@ -401,22 +401,27 @@ fn protect_own_files<'o>(
     }
 }
 
-/// SPEC Q6: the copies of private files are hidden, those of other projects above all. The command
-/// sees its own ones elsewhere.
-fn hide_private_copies(decisions: &mut Decisions, layers: &Layers) {
-    let has_private = layers.has_private || decisions.iter().any(|(_, decision)| decision.private.is_some());
-    if !has_private || ablate::is_off(Mitigation::OwnFiles) {
+/// SPEC Q6: the copies of private files and the reports of runs are hidden, those of other projects
+/// above all. The command sees its own copies elsewhere.
+fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers) {
+    if ablate::is_off(Mitigation::OwnFiles) {
         return;
     }
-    let folder = layers.state.child(Layers::PRIVATE);
-    let within: Vec<AbsPath> = decisions.by_path.within(&folder).map(|(at, _)| at.clone()).collect();
-    for at in within {
-        decisions.by_path.remove(&at);
+    let has_private = layers.has_private || decisions.iter().any(|(_, decision)| decision.private.is_some());
+    let folders = [
+        (has_private, Layers::PRIVATE, "copies of private files"),
+        (layers.has_reports, Layers::REPORTS, "reports of runs"),
+    ];
+    for (_, name, why) in folders.into_iter().filter(|(exists, ..)| *exists) {
+        let folder = layers.state.child(name);
+        let within: Vec<AbsPath> = decisions.by_path.within(&folder).map(|(at, _)| at.clone()).collect();
+        for at in within {
+            decisions.by_path.remove(&at);
+        }
+        let rule = Rule::exact(Access::Exclude, folder.clone(), LayerKind::CommandLine, Origin::BuiltIn(why));
+        let found = Match::new(Arc::new(rule), folder.clone(), FileKind::Directory, Exactness::Exact);
+        decisions.by_path.insert(folder, won(&found, &[], None));
     }
-    let why = Origin::BuiltIn("copies of private files");
-    let rule = Rule::exact(Access::Exclude, folder.clone(), LayerKind::CommandLine, why);
-    let found = Match::new(Arc::new(rule), folder.clone(), FileKind::Directory, Exactness::Exact);
-    decisions.by_path.insert(folder, won(&found, &[], None));
 }
 
 fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {

@@ -35,6 +35,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         absent: Vec::new(),
         state: AbsPath::root(),
         has_private: false,
+        has_reports: false,
     };
     let env = caller.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
     let session = Session { cwd: root, uid: 1000, env, executable: None };

@@ -111,6 +111,8 @@ pub struct Layers {
     pub state: AbsPath,
     /// The folder with the copies of private files exists.
     pub has_private: bool,
+    /// The folder with the reports of runs exists.
+    pub has_reports: bool,
 }
 
 impl Layers {
@@ -119,6 +121,9 @@ impl Layers {
 
     /// The folder, below the state folder, with the copies of private files. Hidden inside.
     pub const PRIVATE: &str = "private";
+
+    /// The folder, below the state folder, with the reports of runs. Hidden inside.
+    pub const REPORTS: &str = "reports";
 
     pub fn mount_files(&self) -> AbsPath {
         self.state.child(Self::MOUNT_FILES)
@@ -194,8 +199,9 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
 
     let LayerReader { mut layers, own_files, absent, .. } = reader;
     layers.push(command_line(request, &project.cwd));
-    let has_private = matches!(host.kind(&state.child(Layers::PRIVATE)), Ok(Some(FileKind::Directory)));
-    Some(Layers { project, layers, own_files, absent, state, has_private })
+    let has = |name: &str| matches!(host.kind(&state.child(name)), Ok(Some(FileKind::Directory)));
+    let (has_private, has_reports) = (has(Layers::PRIVATE), has(Layers::REPORTS));
+    Some(Layers { project, layers, own_files, absent, state, has_private, has_reports })
 }
 
 /// Warns where a command, or many years, left more git directories than a start can protect singly.

@@ -110,5 +110,6 @@ others)
     # The copies of other projects.
     find "$HOME/.local/state/agent-sandbox/private" -type f -exec cat {} + 2>/dev/null
     ;;
+reports) cat "$HOME"/.local/state/agent-sandbox/reports/* 2>/dev/null ;;
 esac
 echo done
