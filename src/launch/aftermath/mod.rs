@@ -28,7 +28,7 @@ use crate::host::last_parent::LastParent;
 use crate::host::{Host, OpenDir, is_transient};
 use crate::placeholders::ActivePlaceholders;
 use crate::policy::path::{AbsPath, escape_for_display};
-use crate::policy::rule::{Access, Exactness, LayerKind, Precedence, Rule};
+use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
 use crate::sys::ablate::{self, Mitigation};
 use crate::trust;
 
@@ -198,18 +198,16 @@ fn name_in(root: &AbsPath, path: &AbsPath) -> String {
 pub(crate) fn absent(compiled: &Compiled) -> Vec<AbsentPath> {
     let precedence = |rule: &Rule| rule.precedence(Exactness::Exact);
     let mut strongest: BTreeMap<&AbsPath, &Rule> = BTreeMap::new();
-    for (rule, path) in &compiled.resolution.absent {
+    // A preset that hides secrets does not report a command that creates one, and takes nothing
+    // from another preset that does.
+    let hides_secrets = |rule: &Rule| rule.layer == LayerKind::Preset && rule.access == Access::Exclude;
+    for (rule, path) in compiled.resolution.absent.iter().filter(|(rule, _)| !hides_secrets(rule)) {
         let known = strongest.entry(path).or_insert(rule);
         if precedence(rule) > precedence(known) {
             *known = rule;
         }
     }
-    let is_told = |rule: &Rule| match precedence(rule) {
-        // A preset that hides secrets does not report a command that creates one.
-        Precedence { layer: LayerKind::Preset, access, .. } => access == Access::Ro,
-        Precedence { access, .. } => access.is_protective(),
-    };
-    let of_rules = strongest.into_iter().filter(|(_, rule)| is_told(rule));
+    let of_rules = strongest.into_iter().filter(|(_, rule)| precedence(rule).access.is_protective());
     let of_rules = of_rules.map(|(path, rule)| {
         let (origin, is_moved_aside) = (rule.origin.to_string(), rule.refinements.moved_aside);
         AbsentPath { path: path.clone(), origin, is_moved_aside }

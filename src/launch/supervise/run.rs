@@ -46,6 +46,8 @@ pub(super) struct Run<'a> {
     pub(super) init: Option<Process>,
     /// The command's namespaces, once the guard has named itself.
     namespaces: Option<Namespaces>,
+    /// The guard was told to start the command.
+    is_told: bool,
     failure: Option<Report>,
     guarded: bool,
     /// The kernel tells only the leader of a session that its terminal is gone.
@@ -111,6 +113,7 @@ impl<'a> Run<'a> {
             command: None,
             init: None,
             namespaces: None,
+            is_told: false,
             failure: None,
             early: Vec::new(),
             abandoned_by: None,
@@ -228,6 +231,7 @@ impl<'a> Run<'a> {
         };
         match answer {
             Ok(answer) => {
+                self.is_told = true;
                 let _ = self.socket.as_ref().map(|socket| report::send(socket.as_fd(), &answer));
             }
             Err(why) => {
@@ -247,12 +251,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Makes all mounts of the sandbox read-only. Without a guard, which locks them, and without a
-    /// command, no other process can hold one of them.
+    /// Makes all mounts of the sandbox read-only. Without a guard, which locks them, and where the
+    /// guard was not told to start the command, no other process can hold one of them.
     fn remount_all_ro(&self) -> io::Result<()> {
         match &self.namespaces {
             Some(namespaces) => namespaces.remount_all_ro(),
-            None if self.command.is_none() => Ok(()),
+            None if !self.is_told => Ok(()),
             None => Err(io::ErrorKind::Unsupported.into()),
         }
     }
