@@ -90,7 +90,6 @@ fn making_what_agents_load(scene: &Scene) -> Verdict {
             ".claude/scheduled_tasks.json",
             ".codex/bin/codex",
             ".codex/hooks/hook.sh",
-            ".codex/packages/app-server-daemon/current/bin/codex",
             ".codex/prompts/prompt.md",
             ".gemini/tmp/bin/rg",
             ".pi/agent/bin/fd",

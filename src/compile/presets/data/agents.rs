@@ -128,10 +128,12 @@ pub(super) const AGENTS: BuiltinPreset = BuiltinPreset {
             "Codex, \"AGENTS.md\": instructions",
             &[ro("~/.codex/AGENTS.md"), ro("~/.codex/AGENTS.override.md")],
         ),
+        // In a new home Codex 0.169 installs the server that its terminal talks to in `packages`,
+        // and ends with EROFS where it cannot: a missing folder can be created, and is reported.
         group(
             "Codex",
             "Codex: the standalone installer keeps the program in `packages`",
-            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages/").blocked()],
+            &[ro("~/.codex/bin/").blocked(), ro("~/.codex/packages")],
         ),
         group("pi", "pi, README, \"Sessions\"", &[rw("~/.pi"), rw("~/.pi/agent").create_for("pi")]),
         group(
