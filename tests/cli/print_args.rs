@@ -293,7 +293,8 @@ fn printing_needs_no_command_and_writes_contents_alone() {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     };
     assert_eq!(names(&state), ["mounts"]);
-    // The plan, the README, and the empty file that stands for `.netrc`. A service of the machine may add the mask.
+    // The plan, the README, and the empty file that stands for `.netrc`. A service of the machine
+    // may add the mask.
     assert_eq!(names(&state.join("mounts")).iter().filter(|name| name.len() == 64).count(), 3);
     assert_eq!(run(&place, ["true"]).code, Some(0));
     assert!(made.is_dir());

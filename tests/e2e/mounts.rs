@@ -29,13 +29,13 @@ fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Pla
     fs::create_dir(&closed).unwrap();
     let _listener = UnixListener::bind(closed.join("socket")).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
-    match std::os::unix::fs::chown(&closed, Some(USER), Some(USER)) {
-        // In a user namespace with one id there is nobody else.
-        Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => return,
-        given => given.unwrap(),
-    }
+    // In a user namespace with one id there is no other user: then the folder is our own.
+    let given = std::os::unix::fs::chown(&closed, Some(USER), Some(USER));
+    let is_ours = given.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::InvalidInput);
+    assert!(is_ours || given.is_ok(), "{given:?}");
     let output = run(place, &["--", "sh", "-c", "ls of-somebody-else ~/of-somebody-else 2>/dev/null; echo ran"]);
-    assert_eq!(succeeded(output), "ran\n");
+    let said = succeeded(output);
+    assert!(said == "ran\n" || is_ours && said.ends_with("ran\n"), "{said}");
 }
 
 /// The command could open it up again, where the folder around it can be written. Only root sees it there from outside.

@@ -134,7 +134,8 @@ fn a_file_that_the_host_replaces_meanwhile_loses_no_change(place: &Place) {
     );
 }
 
-/// The settings of the three agents, as they write them: in place, or beside the file that a link leads to.
+/// The settings of the three agents, as they write them: in place, or beside the file that a link
+/// leads to.
 fn settings_of_agents_stay_and_a_few_keys_reach_the_host(place: &Place) {
     for (file, content) in [
         (".codex/config.toml", "# mine\nmodel = \"old\"\n"),
@@ -228,8 +229,8 @@ fn a_symlink_in_its_place_is_read_only_with_a_warning(place: &Place) {
     assert_eq!(fs::read_to_string(git.join("real")).unwrap(), before);
 }
 
-/// Refuses `move_mount` to the arguments that follow, as some seccomp profiles of containers do. Its number is that of all
-/// architectures.
+/// Refuses `move_mount` to the arguments that follow, as some seccomp profiles of containers do.
+/// Its number is that of all architectures.
 const REFUSE_MOVE_MOUNT: &str = r#"
 import ctypes, os, struct, sys
 NO_NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
@@ -328,7 +329,8 @@ fn a_killed_run_loses_nothing(place: &Place) {
     assert!(config(place).contains("description = kept"));
 }
 
-/// A watcher of the project, and git, see neither the copies nor a change of a file that did not change.
+/// A watcher of the project, and git, see neither the copies nor a change of a file that did not
+/// change.
 fn the_host_sees_nothing_of_it(place: &Place) {
     repository(place);
     let looked = || {

@@ -389,7 +389,8 @@ fn without_a_supervisor_nothing_is_covered_again(place: &Place) {
     }
 }
 
-/// A command can create any number of such directories. Those near the root are watched all the same.
+/// A command can create any number of such directories. Those near the root are watched all the
+/// same.
 fn beyond_the_watched_directories_a_warning_says_so(place: &Place) {
     write(place, ".env", "original");
     for number in 0..1030 {

@@ -67,7 +67,8 @@ fn holds(place: &Place, flags: &[&str]) -> Value {
     answer
 }
 
-/// What does not hold where a script stands for bwrap. The shell that runs it adds variables of its own, which is found as well.
+/// What does not hold where a script stands for bwrap. The shell that runs it adds variables of its
+/// own, which is found as well.
 fn wrong(answer: &Value) -> Vec<String> {
     with_result(answer, "mismatch").into_iter().filter(|name| name != "variables").collect()
 }
@@ -212,7 +213,8 @@ fn a_root_that_is_writable_is_found(place: &Place) {
     assert_eq!(found(&[]), Vec::<String>::new(), "the guard makes it read-only again");
 }
 
-/// Everything below the place but our own state: names, which file it is, and what is in it. A folder's time changes with what comes and goes in it.
+/// Everything below the place but our own state: names, which file it is, and what is in it. A
+/// folder's time changes with what comes and goes in it.
 fn listing(path: &Path) -> Vec<String> {
     let found = fs::symlink_metadata(path).unwrap();
     let time = if found.is_dir() { (0, 0) } else { (found.mtime(), found.mtime_nsec()) };
@@ -243,7 +245,8 @@ fn verifying_leaves_nothing_behind(place: &Place) {
     only_mount_files_are_left(place);
 }
 
-/// Whether a folder stays where it is, is asked by removing it, which is safe only while something is in it.
+/// Whether a folder stays where it is, is asked by removing it, which is safe only while something
+/// is in it.
 fn an_empty_folder_that_cannot_be_listed_stays(place: &Place) {
     use std::os::unix::fs::PermissionsExt;
     project(place);
@@ -284,7 +287,8 @@ fn verifying_a_new_home_leaves_nothing_behind(place: &Place) {
     only_mount_files_are_left(place);
 }
 
-/// Contents that bwrap binds are swept after a week (SPEC S6). The copies of private files are bound, too.
+/// Contents that bwrap binds are swept after a week (SPEC S6). The copies of private files are
+/// bound, too.
 fn only_mount_files_are_left(place: &Place) {
     let state = place.home().join(".local/state/agent-sandbox");
     let mut names: Vec<_> = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name()).collect();
