@@ -121,7 +121,7 @@ pub fn wait_for_answer(socket: BorrowedFd) -> io::Result<Answer> {
 
 pub(crate) fn refusal(why: &str) -> Diagnostic {
     Diagnostic::new(Code::GuardRefused, format!("the sandbox is not as planned: {why}"))
-        .help("something changed while it was set up; start again, and look at who changes it if it stays so")
+        .help("start again; a pasted command needs a run's placeholders: `--print-args=script` puts them up")
 }
 
 #[cfg(test)]

@@ -298,8 +298,8 @@ impl<'a> Reports<'a> {
     }
 
     fn read(&self, name: &str) -> io::Result<KeptReport> {
-        must_be_elsewhere(self.state, &self.project.outermost)?;
         let content = KIND.read(self.host, self.state, name)?;
+        must_be_elsewhere(self.state, &self.project.outermost)?;
         let report = serde_json::from_slice::<KeptReport>(&content).ok();
         report.filter(|report| report.project == self.project.root).ok_or_else(|| unfit("it is damaged"))
     }

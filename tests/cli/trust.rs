@@ -35,6 +35,11 @@ fn trust_shows_what_it_records() {
     let fields: Vec<&String> = record.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["file", "grants", "sha256", "version"]);
     assert_eq!(run(&place, ["--", "cat", ".env"]).out, "SECRET=1");
+    // A consent in force needs no second answer.
+    let again = run(&place, ["trust"]);
+    assert_eq!((again.code, again.err.as_str()), (Some(0), ""));
+    let said = "you have agreed to all that .agent-sandbox.toml opens; `agent-sandbox trust --list` shows it\n";
+    assert_eq!(again.out, said);
 }
 
 #[test]

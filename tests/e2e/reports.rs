@@ -169,6 +169,9 @@ fn a_report_belongs_to_its_project(place: &Place) {
     assert!(!stderr(&elsewhere(sandbox(place).args(["--", "true"]))).contains(CREATED));
     let none = elsewhere(place.agent_sandbox().args(["report", "--last"]));
     assert_eq!(stdout(&none), "no run in this project has left a report\n");
+    // The state folder lies in this one, and has no report of it.
+    let none = place.agent_sandbox().args(["report"]).current_dir(place.home()).output().unwrap();
+    assert_eq!((stdout(&none).as_str(), stderr(&none).as_str()), ("no run in this project has left a report\n", ""));
     assert!(stderr(&run(place, &["--", "true"])).contains(CREATED));
 }
 
