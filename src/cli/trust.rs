@@ -147,7 +147,8 @@ fn agree(host: &Host, options: &Options, yes: bool, output: &Output) -> Answered
         Some(widening) => widening,
     };
     if judged.refusal(host).is_none() {
-        let text = format!("you have agreed to all that {} opens; `agent-sandbox trust --list` shows it\n", widening.name);
+        let text =
+            format!("you have agreed to all that {} opens; `agent-sandbox trust --list` shows it\n", widening.name);
         return output.print(text.as_bytes());
     }
     let opened: String = widening.grants.iter().map(|granted| format!("  {granted}\n")).collect();
