@@ -161,7 +161,8 @@ impl Case {
         }
         let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
         let manifest = read("tree");
-        let why: Vec<&str> = manifest.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+        let comment = manifest.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+        let why: Vec<&str> = comment.filter(|line| !line.starts_with("SPEC ")).collect();
         assert!(!why.is_empty(), "{name}/tree begins with a comment that says what the case shows");
         let case = Self {
             why: why.join(" "),

@@ -1,7 +1,7 @@
 //! Which variables the command gets. OWNS the precedence among their entries (SPEC section 10);
 //! pure.
 //!
-//! bwrap is started with exactly these, or with none (SPEC S17). `/proc/1/environ` inside shows the
+//! bwrap is started with these and no others (SPEC E1): `/proc/1/environ` inside shows the
 //! environment that bwrap was started with, and `--setenv` would show the values in its command
 //! line, which every user of the machine can read.
 
