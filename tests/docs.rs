@@ -1,4 +1,5 @@
-//! The documents are true: examples compile, quoted help is current, links lead somewhere, named tests exist.
+//! The documents are true: examples compile, quoted help is current, links lead somewhere, named
+//! tests exist.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -13,6 +14,8 @@ mod examples;
 mod markdown;
 #[path = "docs/policy_page.rs"]
 mod policy_page;
+#[path = "docs/prose.rs"]
+mod prose;
 #[path = "docs/references.rs"]
 mod references;
 #[path = "docs/rooms.rs"]
@@ -29,7 +32,8 @@ fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All documents, by their path from the top, with their text: those at the top, and all of `docs/`.
+/// All documents, by their path from the top, with their text: those at the top, and all of
+/// `docs/`.
 fn documents() -> Vec<(String, String)> {
     let folders = [top().to_owned()].into_iter().chain(folders_below(&top().join("docs")));
     let mut documents: Vec<(String, String)> = folders

@@ -32,7 +32,8 @@ fn rules(spec: &str) -> Vec<&str> {
     names.filter(is_rule).collect()
 }
 
-/// The rows of "Where each rule is held": the rule, and what is said to hold it, as (path, name of a test).
+/// The rows of "Where each rule is held": the rule, and what is said to hold it, as (path, name of
+/// a test).
 fn holders(spec: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
     let (_, table) = spec.split_once("Where each rule is held").expect("SPEC.md says `Where each rule is held`");
     let rows = table.lines().filter(|line| line.starts_with("| `"));
