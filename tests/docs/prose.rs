@@ -97,6 +97,15 @@ fn without_targets(line: &str) -> String {
     parts.fold(first, |text, part| text + "]" + part.split_once(')').map_or("", |(_, rest)| rest))
 }
 
+/// People read these first.
+#[test]
+fn the_first_documents_have_at_most_200_lines() {
+    for name in ["README.md", "TECHNICAL_STEERING.md"] {
+        let lines = document(name).lines().count();
+        assert!(lines <= 200, "{name} has {lines} lines: move details to docs/");
+    }
+}
+
 #[test]
 fn comments_and_documents_fit_into_100_columns() {
     let is_table = |line: &Line| line.text.starts_with('|');

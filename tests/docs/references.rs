@@ -25,6 +25,39 @@ fn every_link_leads_somewhere() {
     }
 }
 
+/// Drafts of decisions get their number, and their place in the book, when they are accepted.
+#[test]
+fn every_page_is_in_the_summary_of_the_book() {
+    let summary = links(&document("docs/SUMMARY.md"));
+    for (name, _) in documents() {
+        let Some(page) = name.strip_prefix("docs/") else { continue };
+        let is_listed =
+            page == "SUMMARY.md" || page.starts_with("adr/draft-") || summary.iter().any(|link| link == page);
+        assert!(is_listed, "docs/SUMMARY.md does not list {page}");
+    }
+}
+
+#[test]
+fn every_decision_has_the_number_of_its_file() {
+    let index = document("docs/adr/README.md");
+    let mut count = 0;
+    for (name, text) in documents() {
+        let Some(number) =
+            name.strip_prefix("docs/adr/").and_then(|name| name.split_once('-')?.0.parse::<usize>().ok())
+        else {
+            continue;
+        };
+        let title = text.lines().next().unwrap();
+        assert!(title.starts_with(&format!("# {number}. ")), "{name}: {title}");
+        for part in ["## Context", "## Decision", "## Consequences"] {
+            assert!(text.contains(&format!("\n{part}\n")), "{name} has no `{part}`");
+        }
+        assert!(index.contains(name.strip_prefix("docs/adr/").unwrap()), "docs/adr/README.md does not list {name}");
+        count += 1;
+    }
+    assert!(count > 25, "{count}");
+}
+
 /// The rules of SPEC.md: `- **L1** …`.
 fn rules(spec: &str) -> Vec<&str> {
     let names = spec.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**")).map(|(name, _)| name);
