@@ -1,4 +1,5 @@
-//! Every diagnostic, as people see it: the whole text, produced by the real pipeline, kept in `snapshots/diagnostics`.
+//! Every diagnostic, as people see it: the whole text, produced by the real pipeline, kept in
+//! `snapshots/diagnostics`.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -81,7 +82,8 @@ fn the_names_of_the_codes_are_unique_and_searchable() {
     }
 }
 
-/// The text holds the one code, keeps to the style of `src/diagnostic/mod.rs`, and is the reviewed one.
+/// The text holds the one code, keeps to the style of `src/diagnostic/mod.rs`, and is the reviewed
+/// one.
 fn assert_says(code: Code, sentence: &str, text: &str) {
     let start = format!("{}[{}]: ", code.severity(), code.name());
     let titles: Vec<&str> =
@@ -115,7 +117,7 @@ fn project(text: &str) -> String {
     project_with([], text)
 }
 
-/// The same, with more on the host: see [`Tree::new`].
+/// What is said about a project with this file, and with more on the host: see [`Tree::new`].
 fn project_with<const N: usize>(entries: [&str; N], text: &str) -> String {
     let tree = tree(entries);
     tree.add(&format!("home/u/proj/.agent-sandbox.toml = {text}"));
@@ -132,7 +134,7 @@ fn compiled(tree: &Tree, request: &Request) -> String {
     rendered(&tree.compile("/home/u/proj", request).1)
 }
 
-/// A project without a file, compiled without a word.
+/// A project without a file, compiled without a diagnostic.
 fn plain(tree: &Tree) -> Compiled {
     let (compiled, diagnostics) = tree.compile("/home/u/proj", &Request::default());
     assert!(diagnostics.is_empty(), "{diagnostics:?}");

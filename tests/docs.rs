@@ -1,16 +1,21 @@
-//! The documents are true: examples compile, quoted help is current, links lead somewhere, named tests exist.
+//! The documents are true: examples compile, quoted help is current, links lead somewhere, named
+//! tests exist.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 
-#[path = "docs/advice.rs"]
-mod advice;
 #[path = "docs/answers.rs"]
 mod answers;
+#[path = "docs/console.rs"]
+mod console;
 #[path = "docs/examples.rs"]
 mod examples;
 #[path = "docs/markdown.rs"]
 mod markdown;
+#[path = "docs/policy_page.rs"]
+mod policy_page;
+#[path = "docs/prose.rs"]
+mod prose;
 #[path = "docs/references.rs"]
 mod references;
 #[path = "docs/rooms.rs"]
@@ -21,24 +26,36 @@ mod steering;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const REQUIRED: [&str; 2] = ["README.md", "SPEC.md"];
+const REQUIRED: [&str; 4] = ["README.md", "SPEC.md", "docs/policy.md", "docs/commands/explain.md"];
 
 fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All documents at the top, by name, with their text.
+/// All documents, by their path from the top, with their text: those at the top, and all of
+/// `docs/`.
 fn documents() -> Vec<(String, String)> {
-    let mut documents: Vec<(String, String)> = files_in(top())
-        .into_iter()
+    let folders = [top().to_owned()].into_iter().chain(folders_below(&top().join("docs")));
+    let mut documents: Vec<(String, String)> = folders
+        .flat_map(|folder| files_in(&folder))
         .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap()))
+        .map(|path| {
+            (path.strip_prefix(top()).unwrap().to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap())
+        })
         .collect();
     documents.sort();
     for required in REQUIRED {
         assert!(documents.iter().any(|(name, _)| name == required), "there is no {required}");
     }
     documents
+}
+
+/// A folder, and all folders below it.
+fn folders_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{folder:?}: {e}"));
+    let below =
+        entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).flat_map(|path| folders_below(&path));
+    [folder.to_owned()].into_iter().chain(below).collect()
 }
 
 fn document(name: &str) -> String {

@@ -1,4 +1,5 @@
-//! What `fuzz/` does without end, here for a bounded number of inputs, and the inputs that are known to hurt.
+//! What `fuzz/` does without end, here for a bounded number of inputs, and the inputs that are
+//! known to hurt.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/fuzzing.rs"]

@@ -291,7 +291,8 @@ fn settings_are_read_without_their_credentials_by_default() {
     }
 }
 
-/// Hiding more never shows anything: neither by rank nor by way of a link does a preset's copy beat an `exclude`.
+/// Hiding more never shows anything: neither by rank nor by way of a link does a preset's copy beat
+/// an `exclude`.
 #[test]
 fn a_copy_is_shown_only_where_no_other_rule_hides_the_file() {
     let cases = [

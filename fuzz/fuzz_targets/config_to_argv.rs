@@ -1,4 +1,5 @@
-//! Any bytes as a policy, all the way to an argv that the model reads: `cargo +nightly fuzz run config_to_argv`.
+//! Any bytes as a policy, all the way to an argv that the model reads: `cargo +nightly fuzz run
+//! config_to_argv`.
 #![no_main]
 
 #[path = "../../tests/support/fuzzing.rs"]

@@ -73,7 +73,7 @@ fn plan(args: &[OsString]) -> Result<GuardPlan, Report> {
     serde_json::from_slice(&text).map_err(|e| Report::refused("the guard's plan", e))
 }
 
-/// The guard on one screen. TECHNICAL_STEERING.md says why the steps have this order.
+/// The guard on one screen. ADR 32 says why the steps have this order.
 fn start(
     plan: &GuardPlan,
     sheet: &RunSheet,

@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn the_installation_is_one_line_wherever_it_is_named() {
         assert!(INSTALL_PROFILE.ends_with(LOAD_PROFILE));
-        let readme = include_str!("../../README.md");
-        for text in [include_str!("../../packaging/agent-sandbox.apparmor"), readme] {
+        let page = include_str!("../../docs/install.md");
+        for text in [include_str!("../../packaging/agent-sandbox.apparmor"), page] {
             assert!(text.lines().any(|line| line.trim_start_matches(['#', ' ', '$']) == INSTALL_PROFILE));
         }
     }

@@ -1,5 +1,5 @@
 //! The start of a sandbox: finds bwrap and the command, checks that this machine can run them, and
-//! supervises the run or executes bwrap. [`run`] tells the story. Only this room and
+//! supervises the run or executes bwrap. `run.rs` reads top to bottom. Only this room and
 //! `placeholders` change the host: paths that a rule asks for (`if-missing = "create"` and
 //! `"block"`), files of ours in the state folder, and repositories that a command broke or planted.
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::{AbsPath, Origin, Word, escape_for_display};
 use crate::trust::openings::Openness;
 
-/// One thing that a project's file opens. The record of a user's consent lists these
-/// (`TECHNICAL_STEERING.md`, "The record of consent").
+/// One thing that a project's file opens. The record of a user's consent lists these (ADR 19).
 // A record that names a variant which is not known here is no consent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

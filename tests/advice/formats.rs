@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::support::{Tree, session};
 use crate::{FILE, look, tree};
 
-/// Something of each kind of place: a file, a preset, a path in the project, one outside, names that need escapes.
+/// Something of each kind of place: a file, a preset, a path in the project, one outside, names
+/// that need escapes.
 fn many() -> Tree {
     let tree = tree([
         "home/u/proj/sub folder/ä%.p12",
@@ -20,8 +21,8 @@ fn many() -> Tree {
     tree
 }
 
-/// What SARIF 2.1.0 (OASIS, section 3) demands of the objects that are used here. Where the standard allows no other
-/// properties than its own, those that are used are listed.
+/// What SARIF 2.1.0 (OASIS, section 3) demands of the objects that are used here. Where the
+/// standard allows no other properties than its own, those that are used are listed.
 fn required_by_sarif() -> Value {
     let object = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false });
     let count = json!({ "type": "integer", "minimum": 1 });

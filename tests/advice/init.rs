@@ -1,4 +1,5 @@
-//! `init` over many kinds of project: what is proposed is a snapshot, compiles, opens nothing, and has nothing to mend.
+//! `init` over many kinds of project: what is proposed is a snapshot, compiles, opens nothing, and
+//! has nothing to mend.
 
 use agent_sandbox::audit::init;
 use agent_sandbox::compile::request::Request;

@@ -48,7 +48,7 @@ fn found(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// The same, for a project whose file has this text.
+/// The findings for a project whose file has this text.
 #[track_caller]
 fn found_in<const N: usize>(entries: [&str; N], text: &str) -> Vec<String> {
     let tree = tree(entries);

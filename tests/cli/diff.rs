@@ -222,7 +222,8 @@ fn comparing_changes_nothing() {
     assert_eq!(listed(), before);
 }
 
-/// The file of the root counts, wherever in the project somebody starts, and wherever in a repository the project is.
+/// The file of the root counts, wherever in the project somebody starts, and wherever in a
+/// repository the project is.
 #[test]
 fn a_revision_is_that_of_the_projects_own_file() {
     let place = Place::in_tmp();

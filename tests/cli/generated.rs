@@ -1,4 +1,5 @@
-//! Completions and manual pages say what the help says: all of it, for every subcommand that is for people.
+//! Completions and manual pages say what the help says: all of it, for every subcommand that is for
+//! people.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +35,8 @@ fn completions(shell: &str) -> String {
 
 /// What bash offers for `words`, of which the last is not finished.
 fn bash_offers(place: &Place, words: &[&str]) -> BTreeSet<String> {
-    // As bash does it: the function that `complete -p` names is called with the command, the last word and the one before.
+    // As bash does it: the function that `complete -p` names is called with the command, the last
+    // word and the one before.
     let script = r#"
         source completions.bash || exit
         registered=$(complete -p agent-sandbox) || exit
@@ -124,7 +126,8 @@ fn every_subcommand_has_a_page_that_names_its_flags() {
     assert!(!program.contains("__"), "words for other programs");
 }
 
-/// What a formatter could take for something else: letters that depend on the locale, and requests that do not exist.
+/// What a formatter could take for something else: letters that depend on the locale, and requests
+/// that do not exist.
 #[test]
 fn pages_are_plain_for_every_formatter() {
     let requests = [".TH", ".SH", ".TP", ".PP", ".RS", ".RE", ".IP", ".br", ".nf", ".fi", ".ie", ".el"];

@@ -593,7 +593,7 @@ fn an_escaped_word_is_the_word() {
     }
 }
 
-/// What stands at blocked paths is put up by the script as by a run, and taken away; data passes as documents.
+/// The script creates and removes placeholders as a run does; data passes as documents.
 #[test]
 fn the_printed_script_puts_up_placeholders_and_takes_them_away() {
     undisturbed(|| {

@@ -181,7 +181,7 @@ fn a_command_is_followed_as_the_kernel_does() {
     assert_eq!(run_with("link/..", "only-here"), absent);
 }
 
-/// Who types a flag counts on it.
+/// A caller that gives a flag relies on it.
 #[test]
 fn a_flag_that_does_nothing_is_pointed_out_once() {
     let place = Place::in_tmp();

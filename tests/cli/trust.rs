@@ -74,7 +74,7 @@ fn a_file_with_mistakes_is_not_trusted() {
     assert!(!place.home().join(".local").exists());
 }
 
-/// Who looks is told, and sees everything all the same.
+/// Commands that start no sandbox warn, and answer all the same.
 #[test]
 fn audit_forms_warn_where_a_run_is_refused() {
     let place = widening();
@@ -190,7 +190,8 @@ fn consent_is_taken_back() {
     assert_eq!(run(&place, ["trust", "--list", "--revoke"]).code, Some(2));
 }
 
-/// What a link in the place of a record leads to is not ours to remove, nor is anything in a folder that others can write.
+/// What a link in the place of a record leads to is not ours to remove, nor is anything in a folder
+/// that others can write.
 #[test]
 fn only_records_of_our_own_are_removed() {
     let place = widening();

@@ -1,4 +1,5 @@
-//! What is said after a run: everything but the run itself is real here, so that each word has its place.
+//! What is said after a run: everything but the run itself is real here, so that each word has its
+//! place.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

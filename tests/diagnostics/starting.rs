@@ -183,8 +183,8 @@ fn said_of(tree: &Tree, session: &Session, machine: &Machine) -> String {
     rendered.remove(0)
 }
 
-/// In a user namespace in which no other can be made, as some profiles of AppArmor leave it.
-/// With a bwrap that forbids the guard its namespaces. Without a supervisor there is no second start.
+/// In a user namespace in which no other can be made, as some profiles of AppArmor leave it. With a
+/// bwrap that forbids the guard its namespaces. Without a supervisor there is no second start.
 fn without_namespaces() -> String {
     let place = Place::in_tmp();
     write_program(

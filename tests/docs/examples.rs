@@ -1,4 +1,5 @@
-//! Configuration that people will copy: the files in `examples/`, and every `toml` block of the documents.
+//! Configuration that people will copy: the files in `examples/`, and every `toml` block of the
+//! documents.
 
 use std::fs;
 
@@ -85,7 +86,7 @@ fn every_example_compiles_without_a_word() {
     }
 }
 
-/// Who copies an example that opens something is refused until they agree, and has read so in it.
+/// A user who copies an example that opens something must agree to it. The example says so.
 #[test]
 fn just_those_examples_that_need_consent_say_so() {
     let mut count = 0;
@@ -99,7 +100,7 @@ fn just_those_examples_that_need_consent_say_so() {
     assert!(count > 0, "no example opens anything");
 }
 
-/// A rule that is misspelt would apply to nothing, without a word.
+/// A rule that is misspelt would apply to nothing, without a diagnostic.
 #[test]
 fn every_rule_of_an_example_applies_to_something() {
     for (name, text) in examples() {

@@ -1,32 +1,10 @@
-//! What the documents point to: help, files, headings, tests.
+//! Files, headings and tests that the documents name.
 
 use std::fs;
 use std::path::Path;
 
-use super::markdown::{anchors, blocks, code_spans, links};
-use super::support::{Place, stdout};
+use super::markdown::{anchors, code_spans, links};
 use super::{document, documents, top};
-
-/// The README has a block that begins with this line and goes on with the output.
-const QUOTED: &str = "$ agent-sandbox -h";
-
-#[test]
-fn the_help_in_the_readme_is_the_help_of_the_binary() {
-    let readme = document("README.md");
-    let block = blocks(&readme).into_iter().find(|block| block.text.starts_with(QUOTED));
-    let block = block.unwrap_or_else(|| panic!("README.md has no block that begins with `{QUOTED}`"));
-    let output = Place::in_tmp().agent_sandbox().arg("-h").output().unwrap();
-    let help = stdout(&output);
-    assert!(
-        trimmed(block.text.strip_prefix(QUOTED).unwrap()) == trimmed(&help),
-        "README.md:{}: the help is stale: put the output of `cargo run -- -h 2>&1 | cat` after `{QUOTED}`:\n{help}",
-        block.line
-    );
-}
-
-fn trimmed(text: &str) -> String {
-    text.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-}
 
 #[test]
 fn every_link_leads_somewhere() {
@@ -36,14 +14,48 @@ fn every_link_leads_somewhere() {
                 continue;
             }
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let path = if path.is_empty() { name.as_str() } else { path };
-            assert!(!path.starts_with('/') && top().join(path).exists(), "{name}: `{link}` leads nowhere");
+            let folder = Path::new(&name).parent().unwrap();
+            let path = if path.is_empty() { name.clone() } else { folder.join(path).to_str().unwrap().to_owned() };
+            assert!(!path.starts_with('/') && top().join(&path).exists(), "{name}: `{link}` leads nowhere");
             if !anchor.is_empty() {
-                let known = anchors(&document(path));
+                let known = anchors(&document(&path));
                 assert!(known.iter().any(|known| known == anchor), "{name}: `{link}`: {path} has {known:?}");
             }
         }
     }
+}
+
+/// Drafts of decisions get their number, and their place in the book, when they are accepted.
+#[test]
+fn every_page_is_in_the_summary_of_the_book() {
+    let summary = links(&document("docs/SUMMARY.md"));
+    for (name, _) in documents() {
+        let Some(page) = name.strip_prefix("docs/") else { continue };
+        let is_listed =
+            page == "SUMMARY.md" || page.starts_with("adr/draft-") || summary.iter().any(|link| link == page);
+        assert!(is_listed, "docs/SUMMARY.md does not list {page}");
+    }
+}
+
+#[test]
+fn every_decision_has_the_number_of_its_file() {
+    let index = document("docs/adr/README.md");
+    let mut count = 0;
+    for (name, text) in documents() {
+        let Some(number) =
+            name.strip_prefix("docs/adr/").and_then(|name| name.split_once('-')?.0.parse::<usize>().ok())
+        else {
+            continue;
+        };
+        let title = text.lines().next().unwrap();
+        assert!(title.starts_with(&format!("# {number}. ")), "{name}: {title}");
+        for part in ["## Context", "## Decision", "## Consequences"] {
+            assert!(text.contains(&format!("\n{part}\n")), "{name} has no `{part}`");
+        }
+        assert!(index.contains(name.strip_prefix("docs/adr/").unwrap()), "docs/adr/README.md does not list {name}");
+        count += 1;
+    }
+    assert!(count > 25, "{count}");
 }
 
 /// The rules of SPEC.md: `- **L1** …`.
@@ -53,7 +65,8 @@ fn rules(spec: &str) -> Vec<&str> {
     names.filter(is_rule).collect()
 }
 
-/// The rows of "Where each rule is held": the rule, and what is said to hold it, as (path, name of a test).
+/// The rows of "Where each rule is held": the rule, and what is said to hold it, as (path, name of
+/// a test).
 fn holders(spec: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
     let (_, table) = spec.split_once("Where each rule is held").expect("SPEC.md says `Where each rule is held`");
     let rows = table.lines().filter(|line| line.starts_with("| `"));

@@ -74,35 +74,8 @@ fn imports(text: &str) -> Vec<String> {
     after.map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_owned()).collect()
 }
 
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let below = entries.flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] });
     below.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
-}
-
-/// rustfmt does not wrap comments.
-#[test]
-fn comments_fit_into_100_columns() {
-    let is_long = |line: &&str| line.trim_start().starts_with("//") && line.chars().count() > 100;
-    let mut long = Vec::new();
-    for file in rust_files(&top().join("src")) {
-        let text = fs::read_to_string(&file).unwrap();
-        long.extend(text.lines().filter(is_long).map(|line| format!("{}: {line}", file.display())));
-    }
-    assert!(long.is_empty(), "{}", long.join("\n"));
-}
-
-/// A doc comment says what its item is. One that begins with a comparison cannot stand alone.
-#[test]
-fn no_doc_comment_begins_with_the_same() {
-    for file in rust_files(&top().join("src")) {
-        let text = fs::read_to_string(&file).unwrap();
-        let mut in_comment = false;
-        for line in text.lines().map(str::trim_start) {
-            let is_comment = line.starts_with("///") || line.starts_with("//!");
-            let begins = is_comment && !in_comment && line[3..].trim_start().starts_with("The same");
-            assert!(!begins, "{}: {line}", file.display());
-            in_comment = is_comment;
-        }
-    }
 }

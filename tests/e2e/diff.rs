@@ -14,7 +14,8 @@ const OLD: &str = "rw = ['~/data']\nro = ['docs', { path = 'later', if-missing =
 const NEW: &str =
     "ro = ['keys', 'src', '~/data/sub']\nexclude = ['docs/draft', '~/vault']\nrw = ['~/data', '~/more']\n";
 
-/// `hidden`, `read-only` or `writable`: what a command finds at a file or in a folder. What is blocked cannot be written.
+/// `hidden`, `read-only` or `writable`: what a command finds at a file or in a folder. What is
+/// blocked cannot be written.
 const PROBE: &str = r#"
 for p in "$@"; do
     if [ -d "$p" ]; then

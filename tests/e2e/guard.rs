@@ -1,4 +1,5 @@
-//! The guard: nothing starts on mounts that are not those that were planned, and nobody inside can undo them.
+//! The guard: nothing starts on mounts that are not those that were planned, and nobody inside can
+//! undo them.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;

@@ -1,4 +1,5 @@
-//! Ways around a mount: sockets of services, other names of a file, other mounts of a folder, our own program.
+//! Ways around a mount: sockets of services, other names of a file, other mounts of a folder, our
+//! own program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,8 +60,8 @@ impl<'p> Services<'p> {
         [self.stream.to_str().unwrap(), self.datagram.to_str().unwrap()]
     }
 
-    /// Starts the services and, while they run, what is added to the command. In a network namespace: sockets of the
-    /// host would come and go in the tables of other tests.
+    /// Starts the services and, while they run, what is added to the command. In a network
+    /// namespace: sockets of the host would come and go in the tables of other tests.
     fn serve(&self) -> Command {
         let mut command = self.place.command("unshare");
         command.args(self.namespace()).args(["/usr/bin/python3", "-I", "-c", SERVE]).args(self.paths());
@@ -189,7 +190,8 @@ fn a_protected_file_with_another_name_is_refused(place: &Place) {
     assert_eq!(shell(place, "cat key 2>/dev/null || echo hidden"), "hidden\n");
 }
 
-/// A host of our own making, in a mount namespace: the home is bound to a second place, and a folder in it to a third.
+/// A host of our own making, in a mount namespace: the home is bound to a second place, and a
+/// folder in it to a third.
 fn a_folder_that_is_mounted_twice_is_hidden_twice(place: &Place) {
     const HOST: &str = r#"
         set -e

@@ -1,4 +1,5 @@
-//! Every access level holds against every operation: what the kernel says inside, and what is left on the host.
+//! Every access level holds against every operation: what the kernel says inside, and what is left
+//! on the host.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,12 +8,15 @@ use std::path::{Path, PathBuf};
 use crate::sandbox::{policy, python, sandbox, snapshot};
 use crate::support::Place;
 
-/// What each operation of `operations.py` comes to in a folder of each level: `.` is done, everything else the error.
+/// What each operation of `operations.py` comes to in a folder of each level: `.` is done,
+/// everything else the error.
 ///
 /// - open: in the writable project
-/// - reopened: `rw` in something that is not, so a mount of its own, which nothing can be renamed across
+/// - reopened: `rw` in something that is not, so a mount of its own, which nothing can be renamed
+///   across
 /// - ro: `ro` in the writable project; ro-inside: in something that is not writable either
-/// - closed: `exclude`; search: `exclude` with something re-opened in it; between: on the way to that
+/// - closed: `exclude`; search: `exclude` with something re-opened in it; between: on the way to
+///   that
 /// - ro-files, hidden-files: the folder is writable, each entry in it is not, so it has to stay
 const EXPECTED: &str = "
                  open  reopened  ro      ro-inside  closed  search  between  ro-files  hidden-files
@@ -118,8 +122,8 @@ fn excluded_files_in_a_writable_folder_show_and_take_nothing(place: &Place) {
 
 type Answers = BTreeMap<String, String>;
 
-/// The level is writable: inside, everything comes to what it comes to without a sandbox, where renaming across the
-/// border of a mount is not asked for.
+/// The level is writable: inside, everything comes to what it comes to without a sandbox, where
+/// renaming across the border of a mount is not asked for.
 fn changes(place: &Place, folder: &str, level: &str, rules: &str) {
     let (folder, landing) = prepare(place, folder);
     let (twin, twin_landing) = prepare(place, "twin");

@@ -1,7 +1,8 @@
-//! The built binary on real bwrap: what a policy promises, tried by a process inside and judged on the host.
+//! The built binary on real bwrap: what a policy promises, tried by a process inside and judged on
+//! the host.
 //!
-//! Most tests run in four situations: as an ordinary user and as root with `--allow-root`, each with the project below
-//! `/tmp`, which is private inside, and elsewhere.
+//! Most tests run in four situations: as an ordinary user and as root with `--allow-root`, each
+//! with the project below `/tmp`, which is private inside, and elsewhere.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[macro_use]

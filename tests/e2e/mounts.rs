@@ -22,7 +22,8 @@ for_root!(
     a_socket_in_a_closed_folder_of_our_own_is_not_left_open,
 );
 
-/// Of somebody else, in a folder that is closed to others: outside root sees it, and inside nobody does.
+/// Of another user, in a folder that is closed to others: outside root sees it, and inside nobody
+/// does.
 fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Place) {
     policy(place, "");
     let closed = place.home().join("of-somebody-else");
@@ -38,7 +39,8 @@ fn a_socket_where_root_may_not_go_without_capabilities_is_no_trouble(place: &Pla
     assert!(said == "ran\n" || is_ours && said.ends_with("ran\n"), "{said}");
 }
 
-/// The command could open it up again, where the folder around it can be written. Only root sees it there from outside.
+/// The command could open it up again, where the folder around it can be written. Only root sees it
+/// there from outside.
 fn a_socket_in_a_closed_folder_of_our_own_is_not_left_open(place: &Place) {
     policy(place, "rw = ['~/mine']\n");
     let closed = place.home().join("mine/closed");
@@ -68,7 +70,7 @@ fn a_closed_folder_around_a_service_is_not_opened() {
     });
 }
 
-/// Where somebody else keeps us out, nothing of ours has to be hidden.
+/// Where another user keeps us out, nothing of ours has to be hidden.
 #[test]
 fn a_link_into_a_closed_folder_of_somebody_else_hides_nothing() {
     situations::as_user(Place::outside_tmp, |place| {

@@ -1,4 +1,5 @@
-//! Names that a shell, a pattern, or a program that thinks in UTF-8 would trip over: rules for them really hold.
+//! Names that a shell, a pattern, or a program that thinks in UTF-8 would trip over: rules for them
+//! really hold.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -59,8 +60,8 @@ fn odd_names_hold_in_a_file(place: &Place) {
     }
 }
 
-/// For each name something below a read-only folder that is `rw`, and something in the writable project that is `ro`
-/// or `exclude`, next to a neighbour that no rule names.
+/// For each name something below a read-only folder that is `rw`, and something in the writable
+/// project that is `ro` or `exclude`, next to a neighbour that no rule names.
 fn hold(place: &Place, kind: &str, names: &[&[u8]], state: impl Fn(&[(&str, Vec<u8>)]) -> Vec<OsString>) {
     let project = place.project();
     let mut rules = vec![("ro", b"rw".to_vec())];

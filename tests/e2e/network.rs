@@ -57,7 +57,8 @@ fn names_are_resolved_as_outside(place: &Place) {
     assert_eq!((inside.status, stdout(&inside)), (outside.status, stdout(&outside)));
 }
 
-/// A host of our own making, in a mount namespace: `/run` holds what a resolver writes, and `/etc/resolv.conf` leads there.
+/// A host of our own making, in a mount namespace: `/run` holds what a resolver writes, and
+/// `/etc/resolv.conf` leads there.
 fn a_resolver_file_in_run_is_readable_with_the_network_only(place: &Place) {
     const HOST: &str = r#"
         set -e

@@ -1,5 +1,6 @@
-# Tries everything that can be done to a folder and what is in it, and prints what the kernel says to each: `.` for done,
-# or the name of the error. Each operation has a file of its own, named after it.
+# Tries everything that can be done to a folder and what is in it, and prints what the kernel says
+# to each: `.` for done, or the name of the error. Each operation has a file of its own, named after
+# it.
 import errno, json, mmap, os, sys
 
 folder, landing = sys.argv[1:]

@@ -26,7 +26,8 @@ fn masks_and_read_only_binds_beyond_the_limit_hold(place: &Place) {
         write(place, format!("kept/{number}/file"), "host");
         write(place, format!("boxes/{number}/file"), "secret");
     }
-    // A read-only folder with something writable in it stays bwrap's, whatever its place in the order.
+    // A read-only folder with something writable in it stays bwrap's, whatever its place in the
+    // order.
     write(place, "zone/closed/open/file", "host");
     policy(place, "exclude = ['keys/*.pem', 'boxes/*']\nro = ['kept/*', 'zone/closed']\nrw = ['zone/closed/open']\n");
     let printed: Value = serde_json::from_str(&succeeded(run(place, &["--print-args=json", "--", "true"]))).unwrap();
@@ -84,8 +85,8 @@ fn more_writable_paths_than_bwrap_can_carry_are_an_error(place: &Place) {
     failed(&output, 125, "config.toml:2:");
 }
 
-/// A program of the user makes and removes a file in the project all the time, as a database does with
-/// its journal.
+/// A program of the user makes and removes a file in the project all the time, as a database does
+/// with its journal.
 fn a_directory_that_keeps_changing_does_not_stop_a_start(place: &Place) {
     write(place, ".env", "secret");
     policy(place, "exclude = ['.env']\n");

@@ -95,7 +95,8 @@ fn changes_of_the_host_and_of_the_command_both_survive(place: &Place) {
     lines.sort();
     assert_eq!(lines, ["a.both 2", "a.inside 1", "a.outside 1"]);
     assert_eq!(git(place, &["config", "--get-regexp", "^a"]), "a.outside 1\na.both 2\n");
-    // During a run, in place, as an editor does that keeps the file: a rename would take the mount off.
+    // During a run, in place, as an editor does that keeps the file: a rename would take the mount
+    // off.
     let script = "git config branch.main.description inside; touch started; while [ ! -e go ]; do sleep 0.01; done";
     let mut command = crate::sandbox::sandbox(place);
     let mut child = command.args(["--", "sh", "-c", script]).spawn().unwrap();

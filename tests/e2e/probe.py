@@ -1,5 +1,5 @@
-# Reports what the kernel allows at each path on standard input, each ended by a NUL byte. Prints one
-# JSON object for each: what is there, and `ok` or the error number for reading and for writing.
+# Reports what the kernel allows at each path on standard input, each ended by a NUL byte. Prints
+# one JSON object for each: what is there, and `ok` or the error number for reading and for writing.
 import json, os, stat, sys
 
 

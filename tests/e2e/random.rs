@@ -1,5 +1,5 @@
-//! Random policies over random trees: what the argv means by the model is what a process inside finds, path by path;
-//! and where only exact rules are in play, both are what the policy says.
+//! Random policies over random trees: what the argv means by the model is what a process inside
+//! finds, path by path; and where only exact rules are in play, both are what the policy says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -221,7 +221,8 @@ impl Case {
         policy(place, &self.rules());
     }
 
-    /// What to ask about: everything in the tree and what surrounds it, and in each folder something that is missing.
+    /// What to ask about: everything in the tree and what surrounds it, and in each folder
+    /// something that is missing.
     pub fn paths(&self, place: &Place) -> Vec<PathBuf> {
         let home = place.home();
         let mut paths = vec![PathBuf::from("/tmp"), PathBuf::from("/run"), home.join("code"), home.clone()];
@@ -233,8 +234,9 @@ impl Case {
         paths
     }
 
-    /// What the policy says of something in the tree, read off the rules themselves: the deepest one that is at the path or
-    /// above it, and of several there the one in the file, and the most restrictive one. `None` where patterns and links make that a longer story.
+    /// What the policy says of something in the tree, read off the rules themselves: the deepest
+    /// one that is at the path or above it, and of several there the one in the file, and the most
+    /// restrictive one. `None` where patterns and links make that a longer story.
     fn access(&self, place: &Place, path: &Path) -> Option<&'static str> {
         let relative = path.strip_prefix(place.home()).ok()?;
         if !self.exact || !self.nodes.contains_key(relative) {
@@ -258,7 +260,8 @@ fn is_inside(path: &Path) -> bool {
     path.starts_with(PROJECT) && path != Path::new(PROJECT)
 }
 
-/// Few names, so that rules meet: folders `d0` to `d2` and files `f0` to `f2` at each level, in the project and beside it.
+/// Few names, so that rules meet: folders `d0` to `d2` and files `f0` to `f2` at each level, in the
+/// project and beside it.
 fn tree(random: &mut Generator) -> BTreeMap<PathBuf, Node> {
     let mut nodes = BTreeMap::new();
     let mut folders = vec![PathBuf::from(PROJECT), PathBuf::from("other")];

@@ -94,7 +94,7 @@ fn a_script_that_alone_is_told_to_end_waits_for_the_command(place: &Place) {
     }
 }
 
-/// What somebody else has made meanwhile stops it, and stays.
+/// A file that another process created meanwhile stops the script, and stays.
 fn a_script_takes_away_only_what_it_made(place: &Place) {
     print(place, STAGES[0], "echo ran");
     for (made, is_file) in [("a", false), ("hooks", false), ("token", true)] {

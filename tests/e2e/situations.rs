@@ -1,4 +1,5 @@
-//! Who runs the product, and where. A check is a function of a [`Place`]; `everywhere!(check)` makes the tests.
+//! The users and places in which the product runs. A check is a function of a [`Place`];
+//! `everywhere!(check)` makes the tests.
 
 use std::process::Command;
 
@@ -69,8 +70,8 @@ pub fn as_user(place: fn() -> Place, check: fn(&Place)) {
     check(&place());
 }
 
-/// Root is whoever has the id 0. Where the tests run as somebody else, the test named `name` runs once more in a user
-/// namespace in which they are: a test that was skipped would read as passed.
+/// Root is whoever has the id 0. Where the tests run as another user, the test named `name` runs
+/// once more in a user namespace in which they are: a test that was skipped would read as passed.
 pub fn as_root(name: &str, place: fn() -> Place, check: fn(&Place)) {
     require_bwrap();
     if rustix::process::getuid().is_root() {

@@ -59,7 +59,8 @@ scenes!(
     the_end_of_the_terminal_reaches_the_command,
 );
 
-/// Once without the product: a scene that would not play there would not show that we are as if we were not there.
+/// Once without the product: a scene that would not play there would not show that we are as if we
+/// were not there.
 fn play(place: &Place, scene: &str) {
     policy(place, "");
     let binary = binary();
@@ -73,7 +74,8 @@ fn play(place: &Place, scene: &str) {
     }
 }
 
-/// Notes each signal in the file `handled`, and ends with 7. Who sleeps in `pause` misses a signal that came just before.
+/// Notes each signal in the file `handled`, and ends with 7. A program that sleeps in `pause`
+/// misses a signal that came just before.
 const NOTE: &str = "
 import signal, sys, time
 def note(number, frame):
@@ -125,7 +127,8 @@ fn how_the_command_ended_is_how_we_end(place: &Place) {
         let output = run(place, &["--", "sh", "-c", &format!("kill -{number} $$")]);
         assert_eq!((output.status.signal(), stderr(&output).as_str()), (Some(number), ""));
         assert!(!output.status.core_dumped());
-        // A code that reads like a signal is one where the kernel does not tell, and a code where it does.
+        // A code that reads like a signal is one where the kernel does not tell, and a code where
+        // it does.
         let output = run(place, &["--", "sh", "-c", &format!("exit {}", 128 + number)]);
         let as_code = (Some(128 + number), None);
         let as_signal = (None, Some(number));
@@ -225,7 +228,8 @@ fn what_the_caller_ignores_stays_ignored(place: &Place) {
     assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("went on line\n", Some(0)));
 }
 
-/// A shell without job control ignores SIGINT for what it starts in the background, and a server handles it nevertheless.
+/// A shell without job control ignores SIGINT for what it starts in the background, and a server
+/// handles it nevertheless.
 fn a_handler_counts_although_the_caller_ignores(place: &Place) {
     policy(place, "");
     let mut caller = place.command("sh");
@@ -234,7 +238,8 @@ fn a_handler_counts_although_the_caller_ignores(place: &Place) {
     assert_eq!(handled(place), ["SIGINT"]);
 }
 
-/// `timeout` signals its child and then its whole group. Its own alarm, sent by us, lets the time run out.
+/// `timeout` signals its child and then its whole group. Its own alarm, sent by us, lets the time
+/// run out.
 fn a_time_limit_reaches_the_handler(place: &Place) {
     policy(place, "");
     for flags in [&["3600"][..], &["--foreground", "3600"]] {
@@ -360,7 +365,8 @@ fn the_end_of_input_passes_through(place: &Place) {
     assert_eq!(succeeded(caller.output().unwrap()), "one\n");
 }
 
-/// Whoever becomes an orphan below this caller becomes its child: there must be none, dead or alive.
+/// Whoever becomes an orphan below this caller becomes its child: there must be none, dead or
+/// alive.
 fn nobody_is_left_behind(place: &Place) {
     const CALLER: &str = "
 import ctypes, os, subprocess, sys

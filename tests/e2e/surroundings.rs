@@ -1,4 +1,5 @@
-//! What every sandbox has around the project: `/tmp`, `/run`, `/dev`, the marker, and directories made on request.
+//! What every sandbox has around the project: `/tmp`, `/run`, `/dev`, the marker, and directories
+//! made on request.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

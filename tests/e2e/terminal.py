@@ -1,5 +1,5 @@
-# Types at a real terminal, and looks at what a shell, or whoever waits, gets to see. The first word names the scene; the
-# others start the product, up to and including `--`.
+# Types at a real terminal, and looks at what a shell, or whoever waits, gets to see. The first word
+# names the scene; the others start the product, up to and including `--`.
 import fcntl, os, pty, re, select, shlex, signal, struct, sys, termios, time
 
 scene, product = sys.argv[1], sys.argv[2:]
@@ -46,7 +46,8 @@ class Shell(Terminal):
 
     def __init__(self):
         super().__init__(["bash", "--norc", "--noprofile", "--noediting", "-i"])
-        # Else the kernel throws away, after the signal of a key, what a fast shell has written on account of it.
+        # Else the kernel throws away, after the signal of a key, what a fast shell has written on
+        # account of it.
         self.type("PS1='ready''> '; set +H; stty -echo noflsh\n")
         self.prompt()
 
@@ -126,7 +127,8 @@ print(number, 'in all')
 sys.exit(7)
 """
 
-# Notes the end of its terminal in a file. Who sleeps in `pause` misses a signal that came just before.
+# Notes the end of its terminal in a file. A program that sleeps in `pause` misses a signal that
+# came just before.
 HANGUP = """
 import os, signal, time
 def note(number, frame):
@@ -177,7 +179,7 @@ def keys_reach_the_handler_once():
     for number in range(1, 11):
         terminal.type("\x03")
         terminal.expect(f"SIGINT {number}\r\n")
-        # Who might have passed it on has had its turn.
+        # A process that might have passed it on has had its turn.
         wait_for(is_waiting, terminal.pid)
     terminal.type("\x1c")
     terminal.expect("10 in all\r\n")
@@ -212,7 +214,7 @@ def a_job_is_stopped_and_continued():
         shell.type("fg\n")
         shell.type(turn + "\n")
         shell.expect("got " + turn)
-        # No key is so quick that it meets somebody who is still about to go on.
+        # No key is so quick that it meets a process that is still about to go on.
         wait_for(is_waiting, pid)
     shell.type("\x1a")
     shell.expect("Stopped")
@@ -287,7 +289,8 @@ def continuing_us_alone_continues_the_command():
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        # In a group with a parent outside of it: one that is orphaned, as whoever runs the tests may be, cannot be stopped by SIGTSTP.
+        # In a group with a parent outside of it: one that is orphaned, as whoever runs the tests
+        # may be, cannot be stopped by SIGTSTP.
         os.setpgid(0, 0)
         os.dup2(write, 1)
         os.execvp(product[0], shlex.split(python(WENT_ON)))

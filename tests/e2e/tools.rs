@@ -1,4 +1,5 @@
-//! Common tools with `@secrets` in force: what works without a credentials file works with it hidden.
+//! Common tools with `@secrets` in force: what works without a credentials file works with it
+//! hidden.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +10,8 @@ use crate::support::Place;
 
 for_root!(tools_work_with_their_credentials_hidden, hidden_credentials_are_not_used);
 
-/// Files that `@secrets` hides and one of these tools looks at. (Not `.cargo/credentials`: cargo prefers it to the other.)
+/// Files that `@secrets` hides and one of these tools looks at. (Not `.cargo/credentials`: cargo
+/// prefers it to the other.)
 const CREDENTIALS: [(&str, &str); 5] = [
     (".cargo/credentials.toml", "[registries.private]\ntoken = \"wrong\"\n"),
     (".netrc", "machine 127.0.0.1 login me password secret\n"),

@@ -112,7 +112,7 @@ fn consent_ends_with_a_byte_of_the_file(place: &Place) {
     succeeded(run(place, &["--", "true"]));
 }
 
-/// The same bytes, and another meaning.
+/// A symlink gives the same bytes another meaning.
 fn consent_does_not_follow_a_link_to_somewhere_else(place: &Place) {
     with_data(place);
     write(place, FILE, "[filesystem]\nrw = ['~/links/data']\n");

@@ -178,8 +178,8 @@ fn two_runs_keep_a_placeholder_until_both_have_ended(place: &Place) {
     }
 }
 
-/// A run whose paths change under it too often may refuse to start (SPEC C11). No other failure, and
-/// nothing that is left, is allowed at any moment.
+/// A run whose paths change under it too often may refuse to start (SPEC C11). No other failure,
+/// and nothing that is left, is allowed at any moment.
 fn many_runs_at_once_leave_nothing(place: &Place) {
     policy(place, BLOCKED);
     let one_run = || {

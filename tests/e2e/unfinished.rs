@@ -43,7 +43,7 @@ fn what_a_closed_folder_keeps_is_removed_by_a_sweep() {
         );
         assert_eq!((stdout(&said), said.status.code()), (expected, Some(1)));
         assert_eq!(sweep(place, &["--quiet"]).status.code(), Some(1));
-        // What stands there now is somebody's own, although it has the name of what has gone.
+        // The file there now is the user's own, although it has the name of the one that is gone.
         fs::create_dir(place.project().join("other")).unwrap();
         place.give_away();
         open(place);

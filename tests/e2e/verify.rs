@@ -1,4 +1,5 @@
-//! `agent-sandbox verify` finds what is wrong, says nothing where nothing is, and leaves nothing behind.
+//! `agent-sandbox verify` finds what is wrong, says nothing where nothing is, and leaves nothing
+//! behind.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

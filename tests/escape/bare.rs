@@ -1,4 +1,5 @@
-//! Making git on the host see no repository in `.git`, and one of the attacker's in the project itself.
+//! Making git on the host see no repository in `.git`, and one of the attacker's in the project
+//! itself.
 
 use crate::git::repository;
 use crate::outcome::Verdict;

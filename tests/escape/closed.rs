@@ -1,4 +1,5 @@
-//! Closing a folder to oneself, so that the next run, or who looks at the end of this one, finds nothing in it; and opening it again.
+//! Closing a folder to its owner, so that the next run, or the supervisor at the end of this one,
+//! finds nothing in it; and opening it again.
 
 use crate::git::{repository, with_submodule};
 use crate::outcome::Verdict;

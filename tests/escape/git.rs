@@ -99,7 +99,8 @@ fn naming_a_program_in_the_settings_of_a_worktree(scene: &Scene) -> Verdict {
     then_use_git(scene, "config.worktree")
 }
 
-/// Another worktree of the project's repository, which the command cannot write, but for what git keeps of it in the repository.
+/// Another worktree of the project's repository, which the command cannot write, but for what git
+/// keeps of it in the repository.
 fn with_worktree_beside(scene: &Scene) {
     with_submodule(scene);
     scene.host(&["git", "commit", "-qm", "with a submodule"]);

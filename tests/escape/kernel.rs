@@ -36,8 +36,8 @@ fn typing_into_the_users_terminal(scene: &Scene) -> Verdict {
     let ran = run(command);
     assert!(ran.says("done") && scene.project().join("attempted").exists(), "{ran:#?}");
     assert_eq!(ran.value("size"), "ok", "the terminal works: {ran:#?}");
-    // Newer kernels refuse by themselves (EIO), and a terminal that is none of the console's does not
-    // know all requests (ENOTTY). Only the filter says EPERM to all of them.
+    // Newer kernels refuse by themselves (EIO), and a terminal that is none of the console's does
+    // not know all requests (ENOTTY). Only the filter says EPERM to all of them.
     let answers: Vec<&str> =
         ran.out.lines().filter_map(|line| line.strip_prefix("TIOC")?.split_once(' ')).map(|(_, n)| n).collect();
     assert_eq!(answers.len(), 24, "{ran:#?}");
@@ -45,7 +45,8 @@ fn typing_into_the_users_terminal(scene: &Scene) -> Verdict {
     Verdict::broken_if(typed || answers.iter().any(|answer| *answer != EPERM), ran.out)
 }
 
-/// Makes system calls inside. The control must find what the host finds, whatever this kernel has of it.
+/// Makes system calls inside. The control must find what the host finds, whatever this kernel has
+/// of it.
 fn calls(scene: &Scene, names: &[&str]) -> Verdict {
     scene.policy(BASE_ONLY, "");
     let program = scene.compile("syscalls.c");

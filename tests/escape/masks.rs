@@ -63,8 +63,8 @@ fn writing_a_read_only_file_by_another_name(scene: &Scene) -> Verdict {
     Verdict::broken_if(scene.changed("guarded"), ran.err)
 }
 
-/// The user saves a file as editors do, while somebody inside keeps looking at it. The supervisor is
-/// held at each of `points` until the attack has looked.
+/// The user saves a file as editors do, while somebody inside keeps looking at it. The supervisor
+/// is held at each of `points` until the attack has looked.
 fn save_while_watched(scene: &Scene, rule: &str, points: &[&str]) -> Ran {
     // While it is replaced, the old one may show for a moment.
     scene.write("vault/.env", format!("{CANARY}, before\n"));

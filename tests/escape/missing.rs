@@ -127,7 +127,7 @@ fn lending(scene: &Scene, how: &str) -> Verdict {
     Verdict::broken_if(broken, format!("{}{}{}", lent.err, next.err, ran.out))
 }
 
-/// The same, and nobody was left to close anything.
+/// The sandbox that blocked the path was killed, so nothing closed its mounts.
 fn creating_what_a_sandbox_had_blocked_that_was_killed(scene: &Scene) -> Verdict {
     scene.policy(BASE_ONLY, "rw = ['~/shared']\nro = [{ path = '.vscode/', if-missing = 'block' }]");
     let shared = scene.home().join("shared");

@@ -1,4 +1,5 @@
-//! Moving a folder above a protected path, so that the protection goes with it and the path is free.
+//! Moving a folder above a protected path, so that the protection goes with it and the path is
+//! free.
 
 use crate::outcome::Verdict;
 use crate::scene::{BASE_ONLY, CANARY, ORIGINAL, Scene};

@@ -1,4 +1,5 @@
-//! Making git on the host enter a repository in the project that obeys the attacker: it enters each that the index names.
+//! Making git on the host enter a repository in the project that obeys the attacker: it enters each
+//! that the index names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -157,7 +158,8 @@ fn with_two_levels(scene: &Scene) {
     add_submodule(scene, "sub", "deeper");
 }
 
-/// Named by the index, and with a repository of its own; hooks are kept in the tree, and none in the repository.
+/// Named by the index, and with a repository of its own; hooks are kept in the tree, and none in
+/// the repository.
 fn with_an_embedded_repository(scene: &Scene) {
     repository(scene);
     embed(scene);
@@ -279,7 +281,8 @@ fn then_use_git(scene: &Scene, way: &str) -> Verdict {
         &["git", "-C", "sub", "status"],
         &["git", "-C", "sub", "commit", "--allow-empty", "-qm", "second"],
     ] {
-        // Where the project is no repository, git would look further up, and commit to one that is not the test's.
+        // Where the project is no repository, git would look further up, and commit to one that is
+        // not the test's.
         let folder = if words[1] == "-C" { scene.project().join(words[2]) } else { scene.project() };
         if folder.join(".git").symlink_metadata().is_ok() {
             said += &scene.try_host(words).err;

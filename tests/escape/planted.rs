@@ -1,5 +1,6 @@
-//! Planting a repository where git on the host does not seem to look: by names that git does not write, in work trees and indexes that
-//! are elsewhere, in two steps, in a project that has none, and for a submodule that is not checked out.
+//! Planting a repository where git on the host does not seem to look: by names that git does not
+//! write, in work trees and indexes that are elsewhere, in two steps, in a project that has none,
+//! and for a submodule that is not checked out.
 
 use crate::git::{identify, repository, with_submodule};
 use crate::outcome::Verdict;

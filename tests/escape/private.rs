@@ -312,8 +312,8 @@ fn a_copy_that_is_no_ordinary_file_is_set_aside() {
     }
 }
 
-/// A file that is replaced on the host loses the mounts on it. So the run that ends first leaves the host's file to the one
-/// that ends last, and neither loses anything.
+/// A file that is replaced on the host loses the mounts on it. So the run that ends first leaves
+/// the host's file to the one that ends last, and neither loses anything.
 #[test]
 fn two_runs_at_once_lose_nothing_and_no_mount() {
     crate::support::require_bwrap();

@@ -1,8 +1,8 @@
-//! Random policies against random sequences of file operations: whatever a command does, protected bytes on the host stay as
-//! they are, and excluded ones are not seen, in this run and in the next.
+//! Random policies against random sequences of file operations: whatever a command does, protected
+//! bytes on the host stay as they are, and excluded ones are not seen, in this run and in the next.
 //!
-//! `ESCAPE_CASES=1000 cargo test --features ablate --test escape random` looks further. A failure prints its seed;
-//! `ESCAPE_SEED=N` runs that one alone.
+//! `ESCAPE_CASES=1000 cargo test --features ablate --test escape random` looks further. A failure
+//! prints its seed; `ESCAPE_SEED=N` runs that one alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,7 +83,8 @@ impl Case {
         Self { files, exact, globs }
     }
 
-    /// SPEC D1, D2 and G3, for a file: exact over glob, the deeper over the higher, no glob into what is excluded.
+    /// SPEC D1, D2 and G3, for a file: exact over glob, the deeper over the higher, no glob into
+    /// what is excluded.
     fn access(&self, file: &Path) -> (Access, Kind) {
         if let Some(access) = self.exact.get(file) {
             return (*access, Kind::Exact);

@@ -1,5 +1,5 @@
-//! Files that the user saves again while a sandbox runs. The kernel takes the mounts off a file that
-//! is replaced.
+//! Files that the user saves again while a sandbox runs. The kernel takes the mounts off a file
+//! that is replaced.
 
 use std::fs;
 use std::io::Read;

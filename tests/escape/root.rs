@@ -7,7 +7,7 @@ use crate::outcome::{Verdict, is_real_root, judge};
 use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, ORIGINAL, Ran, Scene, run, words};
 use crate::support::{Place, binary};
 
-// Who may make names only in some folders cannot make or unmake mounts either.
+// A process that may create names only in some folders cannot make or unmake mounts either.
 for_root!("root-capabilities,own-names,own-writes,mount-lock": taking_masks_off_as_root);
 
 #[test]
@@ -44,8 +44,8 @@ fn writing_the_kernels_settings(scene: &Scene) -> Verdict {
     Verdict::broken_if(ran.says(&format!("write {PATTERN} ok")), ran.out)
 }
 
-/// `helper`, run by root in a mount namespace of its own with `arguments`, then the words that start the product as its
-/// user, then the attack.
+/// `helper`, run by root in a mount namespace of its own with `arguments`, then the words that
+/// start the product as its user, then the attack.
 pub fn in_a_mount_namespace(
     scene: &Scene,
     helper: &str,

@@ -1,4 +1,5 @@
-//! Changing a program or a hook that settings name outside of the repository, or in a roundabout way.
+//! Changing a program or a hook that settings name outside of the repository, or in a roundabout
+//! way.
 
 use crate::git::repository;
 use crate::outcome::Verdict;
@@ -17,7 +18,8 @@ for_everybody!("git-preset,nested-repositories":
     changing_a_program_that_a_variable_names,
 );
 
-/// Attacks with `variables` in the environment, and then the user works with git, with the same ones.
+/// Attacks with `variables` in the environment, and then the user works with git, with the same
+/// ones.
 fn judged(scene: &Scene, variables: &[(&str, &str)], attack: &str, way: &str) -> Verdict {
     let pwned = scene.home().join("pwned");
     let mut command = scene.product();

@@ -1,7 +1,8 @@
-//! Who attacks, and where. An attack is a function of a `Scene`; the macros make its tests. The text before the colon
-//! names what the control switches off.
+//! The users and places of an attack. An attack is a function of a `Scene`; the macros make its
+//! tests. The text before the colon names what the control switches off.
 
-/// As an ordinary user and as root, each with the project below `/tmp`, which is private inside, and elsewhere.
+/// As an ordinary user and as root, each with the project below `/tmp`, which is private inside,
+/// and elsewhere.
 macro_rules! everywhere {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {
@@ -59,7 +60,8 @@ macro_rules! root_test {
     };
 }
 
-/// What root prepares with mounts of its own, in a mount namespace, and then attacks as an ordinary user or as root.
+/// What root prepares with mounts of its own, in a mount namespace, and then attacks as an ordinary
+/// user or as root.
 macro_rules! with_mounts {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {

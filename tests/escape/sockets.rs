@@ -95,12 +95,13 @@ fn connecting_to_what_listens_beside_the_home(scene: &Scene) -> Verdict {
     connect(scene, &[&scene.place.path().join("var/service.sock")], &[])
 }
 
-/// In a folder that its owner has closed to himself, and that a command with his rights opens again.
+/// In a folder that its owner has closed to himself, and that a command with his rights opens
+/// again.
 fn connecting_to_what_listens_in_a_closed_folder(scene: &Scene) -> Verdict {
     connect_in_closed_folder(scene, &scene.home().join("mine/closed/deep/socket"))
 }
 
-/// The same, and the service was started by another name.
+/// In a closed folder, by a service that was started with the path of a link.
 fn connecting_to_what_listens_behind_a_link_in_a_closed_folder(scene: &Scene) -> Verdict {
     scene.write_home("mine/closed/deep/file", "");
     scene.write_home("open/file", "");

@@ -2,9 +2,9 @@
 //! runs nothing of the command's afterwards, unless the report of the run names it.
 //!
 //! Each case restores a repository of the user (`shapes`), adds settings in the scopes that git
-//! reads (`settings`), lets a command attack it in a sandbox (`attacks`), and then works with git on
-//! the host (`work`). Every program that the attack plants writes its number into a file that only
-//! the host can write. Each git of this machine takes its turn.
+//! reads (`settings`), lets a command attack it in a sandbox (`attacks`), and then works with git
+//! on the host (`work`). Every program that the attack plants writes its number into a file that
+//! only the host can write. Each git of this machine takes its turn.
 //!
 //! The suite stops after a minute. `GIT_DIFFERENTIAL_CASES=2000` runs that many cases instead. A
 //! failure prints its seed; `GIT_DIFFERENTIAL_SEED=N` begins with that one.

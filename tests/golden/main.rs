@@ -198,7 +198,8 @@ impl Case {
         }
     }
 
-    /// SPEC B5, for every path that a rule decides: neither dropping mounts nor who makes them changes anything.
+    /// SPEC B5, for every path that a rule decides: neither dropping mounts nor who makes them
+    /// changes anything.
     fn assert_optimising_changes_nothing(&self, name: &str) {
         let views = |no_optimize, no_guard| {
             let request = Request { no_optimize, no_guard, ..self.request.clone() };

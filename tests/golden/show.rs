@@ -51,7 +51,7 @@ fn what_is_folded_is_counted() {
     });
 }
 
-/// A pattern that matches all over a project is one line, and what stands out in it stays visible.
+/// A pattern that matches all over a project is one line, and exceptions in it stay visible.
 #[test]
 fn many_matches_of_one_rule_are_one_line_unless_all_are_asked_for() {
     let packages = (0..120).map(|n| format!("home/u/proj/packages/p{n:03}/.env"));

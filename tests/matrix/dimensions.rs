@@ -44,7 +44,8 @@ dimension! {
     Prefix { Above = "above", At = "at", Below = "below" }
 }
 dimension! {
-    /// What an exact rule opens in the folder: nothing, the way to the file, or something that only makes the walk enter.
+    /// What an exact rule opens in the folder: nothing, the way to the file, or something that only
+    /// makes the walk enter.
     Opened { Nothing = "-", OnTheWay = "way", Beside = "beside" }
 }
 dimension! { Network { Off = "off", On = "on" } }

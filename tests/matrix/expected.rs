@@ -24,8 +24,8 @@ impl Said {
     }
 }
 
-/// The rule that governs `path`: the deepest (D2); among those at one path an exact one, then the later layer, then the
-/// more restrictive access (D1).
+/// The rule that governs `path`: the deepest (D2); among those at one path an exact one, then the
+/// later layer, then the more restrictive access (D1).
 pub fn governing<'r>(rules: &'r [Said], path: &Path) -> Option<&'r Said> {
     let strongest = |at: &Path| {
         let here = rules.iter().filter(|rule| rule.lands.as_deref() == Some(at) && counts(rules, rule));
@@ -36,7 +36,8 @@ pub fn governing<'r>(rules: &'r [Said], path: &Path) -> Option<&'r Said> {
     path.ancestors().find_map(strongest)
 }
 
-/// A rule that only tightens counts where it is stricter than what the others make of its target, and in reach of them.
+/// A rule that only tightens counts where it is stricter than what the others make of its target,
+/// and in reach of them.
 fn counts(rules: &[Said], rule: &Said) -> bool {
     let others: Vec<Said> = rules.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
     let stricter = || rule.access > access(&others, rule.lands.as_ref().unwrap());

@@ -1,6 +1,6 @@
-//! Every combination of two rules, and of the settings, compiled on a real tree. Each row is checked three ways:
-//! against an expectation that is computed here from SPEC alone, against the model of the argv, and against
-//! the reviewed table in `snapshots/matrix`.
+//! Every combination of two rules, and of the settings, compiled on a real tree. Each row is
+//! checked three ways: against an expectation that is computed here from SPEC alone, against the
+//! model of the argv, and against the reviewed table in `snapshots/matrix`.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod dimensions;

@@ -121,7 +121,8 @@ fn expect(rules: &[Written; 2], target: Target) -> String {
     shown(rules.map(|rule| at(rule.path))) + &said_of_link(rules, &said, target)
 }
 
-/// An exact rule that wins at the end of a link in a writable folder is refused if it opens, and pointed out otherwise (G8).
+/// An exact rule that wins at the end of a link in a writable folder is refused if it opens, and
+/// pointed out otherwise (G8).
 fn said_of_link(rules: &[Written; 2], said: &[Said; 2], target: Target) -> String {
     let winner = expected::governing(said, Path::new(BEHIND_LINK)).filter(|_| target == Target::Symlink);
     let through = |(written, said): &(&Written, &Said)| written.path != TOP && Some(*said) == winner;

@@ -1,4 +1,5 @@
-//! Network, docker and presets, on and off, for each set of sockets and each word about the folder around one.
+//! Network, docker and presets, on and off, for each set of sockets and each word about the folder
+//! around one.
 
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::Code;

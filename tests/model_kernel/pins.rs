@@ -1,4 +1,5 @@
-//! A directory with a mount on it cannot be moved, even where that mount is hidden: what `src/compile/plan/pins.rs` relies on.
+//! A directory with a mount on it cannot be moved, even where that mount is hidden: what
+//! `src/compile/plan/pins.rs` relies on.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +31,8 @@ fn attempt(flags: &[String], attempts: &[[&str; 3]]) -> Vec<String> {
     stdout.lines().map(str::to_owned).collect()
 }
 
-/// A tree in `/tmp`, in which `a/b/a` is read-only and what is on the way to it ought to stay, `b/empty` as well.
+/// A tree in `/tmp`, in which `a/b/a` is read-only and what is on the way to it ought to stay,
+/// `b/empty` as well.
 struct Scene {
     tree: Tree,
 }

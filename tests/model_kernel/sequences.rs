@@ -1,4 +1,5 @@
-//! Random sequences of operations, over a tree that the sandbox reaches through a bind or a private `/tmp`.
+//! Random sequences of operations, over a tree that the sandbox reaches through a bind or a private
+//! `/tmp`.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

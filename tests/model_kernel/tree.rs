@@ -8,12 +8,13 @@ use agent_sandbox::model::ModelView as View;
 
 use crate::sandbox::{abs, bwrap, give_away, identity, model, strings, texts};
 
-/// Each directory of the tree holds the directories `a` and `b` and the file `file`, down to this depth. So a
-/// directory bound over one that is as deep, or deeper, offers every mount point that was there before.
+/// Each directory of the tree holds the directories `a` and `b` and the file `file`, down to this
+/// depth. So a directory bound over one that is as deep, or deeper, offers every mount point that
+/// was there before.
 const DEPTH: usize = 3;
 
-/// Real opens, not `access(2)`. One line for each path, then one from `stat` for each that is there, then one for each
-/// directory that can be renamed. Each is given back its name.
+/// Real opens, not `access(2)`. One line for each path, then one from `stat` for each that is
+/// there, then one for each directory that can be renamed. Each is given back its name.
 const PROBE: &str = r#"
 for path do
     read=- write=- link=
@@ -99,8 +100,8 @@ impl Tree {
         self.directories.iter().flat_map(around).collect()
     }
 
-    /// What the probe finds when bwrap runs with `flags`, and which directories it can rename; `Err` holds bwrap's words if
-    /// it does not start.
+    /// What the probe finds when bwrap runs with `flags`, and which directories it can rename;
+    /// `Err` holds bwrap's words if it does not start.
     fn probe(&self, flags: &[String]) -> Result<(BTreeMap<String, Found>, BTreeSet<String>), String> {
         let command = strings(&["--", "sh", "-c", PROBE, "probe"]);
         let output = bwrap(&[flags, &command, &self.paths()].concat());

@@ -30,8 +30,8 @@ impl Class {
         }
     }
 
-    /// Equal, for people: where the host does not show at all, nothing more can be hidden, so it does not matter
-    /// whether a mask stands there.
+    /// Equal, for people: where the host does not show at all, nothing more can be hidden, so it
+    /// does not matter whether a mask stands there.
     pub fn means(self, other: Class, path: &Path) -> bool {
         let private_place = path.starts_with("/tmp") || path.starts_with("/run");
         self == other || (private_place && self.of_the_host() == 0 && other.of_the_host() == 0)

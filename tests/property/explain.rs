@@ -109,7 +109,8 @@ fn assert_movable_is_what_can_be_renamed(
     Ok(())
 }
 
-/// What is said of patterns and paths that do not exist yet is held against what the walk finds of those that do.
+/// What is said of patterns and paths that do not exist yet is held against what the walk finds of
+/// those that do.
 #[test]
 fn patterns_are_said_to_match_what_the_walk_matches() {
     let seen = Cell::new(0);

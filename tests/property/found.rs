@@ -29,7 +29,8 @@ fn a_question_mark_is_one_character_of_any_length() {
     assert_eq!(class_of("é.key", &["home/u/proj/é.key"], request), Class::Hidden);
 }
 
-/// Otherwise whoever can write the folder makes a file `\[id\]`, and `[id]` is open on the next run.
+/// Otherwise whoever can write the folder makes a file `\[id\]`, and `[id]` is open on the next
+/// run.
 #[test]
 fn a_file_named_like_an_escaped_pattern_takes_no_protection_away() {
     let request = Request { exclude: vec![r"\[id\]".into()], ..Request::default() };
@@ -60,7 +61,8 @@ fn a_link_to_an_excluded_folder_leaves_it_excluded() {
     assert_eq!(class_of("d/secret", &entries, request), Class::Hidden);
 }
 
-/// Whether a rule below an excluded folder exists must not decide what a link in that folder protects.
+/// Whether a rule below an excluded folder exists must not decide what a link in that folder
+/// protects.
 #[test]
 fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it() {
     let entries = ["home/u/proj/d/link -> ../t", "home/u/proj/d/x", "home/u/proj/t"];
@@ -69,8 +71,8 @@ fn a_link_in_an_excluded_folder_means_the_same_with_and_without_a_rule_beside_it
     assert_eq!(class_of("t", &entries, request), class_of("t", &entries, beside));
 }
 
-/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach, and must not leave the
-/// second alone with the path.
+/// `**/r` wins over `d/r*` as long as `d` is visible. Hiding `d` takes the first out of reach, and
+/// must not leave the second alone with the path.
 #[test]
 fn hiding_a_folder_does_not_open_what_is_in_it() {
     let entries = ["home/u/.config/agent-sandbox/config.toml = filesystem.rw = [\"d/r*\"]", "home/u/proj/d/r"];
@@ -80,7 +82,8 @@ fn hiding_a_folder_does_not_open_what_is_in_it() {
     assert_ne!(class_of("d/r", &entries, request), Class::Rw);
 }
 
-/// Whoever can write the project plants a link, and a rule that is there to protect opens what the link leads to.
+/// Whoever can write the project plants a link, and a rule that is there to protect opens what the
+/// link leads to.
 #[test]
 fn a_planted_link_re_opens_nothing_that_is_excluded() {
     let entries = [
@@ -102,7 +105,8 @@ fn globs_apply_inside_what_a_glob_re_opens() {
     assert_eq!(class_of("d/r1/secret", &entries, request), Class::Hidden);
 }
 
-/// `d/*` hides `d/e` from `d/*/a` as long as `d` is visible. Hiding `d` must not take it out of the way.
+/// `d/*` hides `d/e` from `d/*/a` as long as `d` is visible. Hiding `d` must not take it out of the
+/// way.
 #[test]
 fn hiding_a_folder_does_not_take_away_what_is_hidden_in_it() {
     let user = "home/u/.config/agent-sandbox/config.toml = filesystem.exclude = [\"/home/*/proj/d/*\"]";
@@ -113,7 +117,8 @@ fn hiding_a_folder_does_not_take_away_what_is_hidden_in_it() {
     assert_eq!(class_of("d/e/a", &entries, request), Class::Hidden);
 }
 
-/// Two globs of one layer and one access are equally strong, and what their texts are does not matter.
+/// Two globs of one layer and one access are equally strong, and what their texts are does not
+/// matter.
 #[test]
 fn a_glob_in_reach_counts_beside_one_that_is_out_of_reach() {
     for out_of_reach in ["**/r", "*/r", "[d]/r", "{d,x}*/r", "?/r"] {
@@ -123,7 +128,8 @@ fn a_glob_in_reach_counts_beside_one_that_is_out_of_reach() {
     }
 }
 
-/// What governs the folder of a link is judged without rules that came through links, wherever it is judged.
+/// What governs the folder of a link is judged without rules that came through links, wherever it
+/// is judged.
 #[test]
 fn a_link_still_counts_in_a_folder_that_is_hidden_through_another_link() {
     let entries = ["home/u/proj/d/l -> ../a", "home/u/proj/a", "home/u/proj/x -> d"];
@@ -133,8 +139,8 @@ fn a_link_still_counts_in_a_folder_that_is_hidden_through_another_link() {
     assert_eq!(class_of("a", &entries, request), Class::Ro);
 }
 
-/// `b/*` comes through a link and hides nothing that is not hidden already, so it does not count; nor may the walk stop
-/// where it matches.
+/// `b/*` comes through a link and hides nothing that is not hidden already, so it does not count;
+/// nor may the walk stop where it matches.
 #[test]
 fn a_glob_through_a_link_that_does_not_count_hides_nothing_that_is_re_opened() {
     let entries = ["home/u/proj/s/a/c/d/", "home/u/proj/b -> s/a"];

@@ -61,7 +61,7 @@ fn document(rules: usize) -> impl Strategy<Value = DocumentSeed> {
 struct SceneSeed {
     project: &'static str,
     in_subfolder: bool,
-    /// What stands in the subfolder `s`.
+    /// The contents of the subfolder `s`.
     marker: Option<&'static str>,
     grown: Vec<Grown>,
     documents: [Option<DocumentSeed>; 5],
@@ -122,7 +122,8 @@ impl SceneSeed {
             own = Own::Found;
         }
         let marker = self.marker.filter(|marker| *marker == ".git" || self.documents[3].is_some());
-        // The file that speaks for the project, and that above it: what they define, flags may name.
+        // The file that speaks for the project, and that above it: what they define, flags may
+        // name.
         let above = (self.in_subfolder && marker.is_some()).then_some(2);
         let speaking = match (own, self.in_subfolder, marker) {
             (Own::Requested(_), ..) => Some(4),
@@ -175,7 +176,8 @@ impl SceneSeed {
             }
             nodes.push(extra.clone());
         }
-        // Twice the project, and twice each folder in it: most of what happens should happen there, and some of it deep.
+        // Twice the project, and twice each folder in it: most of what happens should happen there,
+        // and some of it deep.
         let mut parents =
             vec![project.to_path_buf(), project.to_path_buf(), sub.to_path_buf(), HOME.into(), "/srv".into()];
         for Grown { parent, name, kind } in &self.grown {
@@ -189,7 +191,8 @@ impl SceneSeed {
                 NodeSeed::File => Kind::File,
                 NodeSeed::Dangling => Kind::Link("nowhere".into()),
                 NodeSeed::Link { to, absolute } => {
-                    // Not the six that stand for the system, nor what is above the project: those are errors mostly.
+                    // Not the six that stand for the system, nor what is above the project: those
+                    // are errors mostly.
                     let target = &to.get(&nodes[7..]).path;
                     Kind::Link(if *absolute { target.clone() } else { relative(target, &parent) })
                 }

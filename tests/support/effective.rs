@@ -4,7 +4,8 @@ use agent_sandbox::audit::effective_access::EffectiveAccess as Effective;
 use agent_sandbox::model::{Model, ModelView as View};
 use agent_sandbox::policy::path::AbsPath;
 
-/// The answers that agree with the model. The model does not know who hides something: a rule, or the sandbox in its own `/run`.
+/// The answers that agree with the model. The model does not know who hides something: a rule, or
+/// the sandbox in its own `/run`.
 pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
     match model.view(path) {
         View::Host { writable: true, .. } => vec![Effective::Rw],

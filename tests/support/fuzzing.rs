@@ -1,4 +1,5 @@
-//! Any bytes as a policy: it may be refused, but never panic, hang, or come to an argv that nobody understands.
+//! Any bytes as a policy: it may be refused, but never panic, hang, or come to an argv that nobody
+//! understands.
 //!
 //! The fuzz target and the bounded test share this file.
 #![allow(dead_code, clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -66,8 +67,8 @@ impl Target {
         self.root.path().join("home/u/proj")
     }
 
-    /// Reads `input` as the project's file, the user's file, and flags, with a NUL byte after each. The first byte of a
-    /// flag says which one it is.
+    /// Reads `input` as the project's file, the user's file, and flags, with a NUL byte after each.
+    /// The first byte of a flag says which one it is.
     pub fn run(&self, input: &[u8]) -> Outcome {
         let mut parts = input.split(|byte| *byte == 0);
         let project = parts.next().unwrap_or_default();

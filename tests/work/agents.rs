@@ -1,4 +1,5 @@
-//! How agents save what they keep, imitated: the same calls in the same order. `scripts/test-agents` runs the real ones.
+//! How agents save what they keep, imitated: the same calls in the same order.
+//! `scripts/test-agents` runs the real ones.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +16,8 @@ for_both!(
     two_runs_share_the_second_place,
 );
 
-/// As Claude Code 2.1 saves: a lock, a new file beside it, a rename over it, and, only where that is refused as busy, in place.
+/// As Claude Code 2.1 saves: a lock, a new file beside it, a rename over it, and, only where that
+/// is refused as busy, in place.
 const SAVE: &str = r#"
 import errno, json, os, sys
 folder = os.environ.get("CLAUDE_CONFIG_DIR")
@@ -93,7 +95,8 @@ fn two_runs_share_the_second_place(place: &Place) {
     place.write("home/.claude.json", "{}");
     place.write("home/.claude/history.jsonl", "");
     write(place, "save.py", SAVE);
-    // It says when it has begun, and goes on at the end of its input: who waits for the other never waits for a dead one.
+    // It says when it has begun, and goes on at the end of its input: who waits for the other never
+    // waits for a dead one.
     let mut first = sandbox(place)
         .args(["--network=false", "--", "sh", "-ec", "echo begun; read -r _ || :; /usr/bin/python3 save.py first"])
         .stdin(Stdio::piped())

@@ -106,8 +106,8 @@ fn a_worktree_is_added_and_removed(place: &Place) {
     assert_eq!(outside(place, "git log --format=%s other; git worktree list | wc -l"), "second\nfirst\n1\n");
 }
 
-/// The kernel removes no mount point of the command's own namespace. git goes on until it meets one, so a part is gone;
-/// the commits stay, and git outside tidies up.
+/// The kernel removes no mount point of the command's own namespace. git goes on until it meets
+/// one, so a part is gone; the commits stay, and git outside tidies up.
 fn a_worktree_of_before_is_removed_outside(place: &Place) {
     outside(place, INIT);
     outside(place, "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second");
@@ -142,8 +142,9 @@ fn a_submodule_is_worked_in(place: &Place) {
     );
 }
 
-/// One that was registered outside is cloned inside, and works from then on. Of one that is there, `submodule update` would write
-/// the settings, though they stay as they are; its commits are checked out in it.
+/// One that was registered outside is cloned inside, and works from then on. Of one that is there,
+/// `submodule update` would write the settings, though they stay as they are; its commits are
+/// checked out in it.
 fn a_submodule_is_fetched_and_updated(place: &Place) {
     outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
     outside(place, INIT);
@@ -173,7 +174,8 @@ fn a_submodule_is_fetched_and_updated(place: &Place) {
     );
 }
 
-/// As `git add` makes it of a folder that has a repository, and as several clones side by side in a folder.
+/// As `git add` makes it of a folder that has a repository, and as several clones side by side in a
+/// folder.
 fn a_repository_in_the_repository_is_worked_in(place: &Place) {
     outside(place, &format!("mkdir one; cd one; {INIT}"));
     let work = "cd one; git checkout -q -b topic; echo two >>file; git commit -qam second; git checkout -q main
@@ -202,8 +204,9 @@ fn hooks_of_the_host_run_and_cannot_be_changed(place: &Place) {
     assert_eq!(outside(place, "cat ran; git log -1 --format=%s; git status -s"), "ran\nsecond\n");
 }
 
-/// `push -u` and `checkout -b x origin/x` note the upstream branch, and `branch -m` and `branch -D` take the note along.
-/// A plain `git push` of the user goes where it went before, and an emptied file removes nothing.
+/// `push -u` and `checkout -b x origin/x` note the upstream branch, and `branch -m` and `branch -D`
+/// take the note along. A plain `git push` of the user goes where it went before, and an emptied
+/// file removes nothing.
 fn an_upstream_leaves_as_a_whole_and_only_a_new_one(place: &Place) {
     outside(place, INIT);
     outside(

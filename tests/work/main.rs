@@ -1,5 +1,5 @@
-//! Ordinary work passes inside, with the policy that holds without a file: what people and agents do all day, done by a process inside
-//! and judged on the host.
+//! Ordinary work passes inside, with the policy that holds without a file: what people and agents
+//! do all day, done by a process inside and judged on the host.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unused_macros)]
 
 #[macro_use]
@@ -34,14 +34,14 @@ fn output_inside(place: &Place, script: &str) -> Output {
     prepared(&mut command).args(["--network=false", "--", "sh", "-ec", script]).output().unwrap()
 }
 
-/// The same script outside: what somebody does before or after.
+/// Runs a script outside, as the user does before or after a run.
 #[track_caller]
 fn outside(place: &Place, script: &str) -> String {
     let mut command = place.command("sh");
     succeeded(prepared(&mut command).args(["-ec", script]).output().unwrap())
 }
 
-/// The toolchain that built the tests, and somebody who commits.
+/// The toolchain that built the tests, and a name and address for commits.
 fn prepared(command: &mut Command) -> &mut Command {
     let cargo = Path::new(env!("CARGO")).parent().unwrap();
     command.env("PATH", format!("/usr/bin:/bin:{}", cargo.display())).env("GIT_CONFIG_NOSYSTEM", "1");

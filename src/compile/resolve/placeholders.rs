@@ -42,7 +42,7 @@ impl GitExclude {
 
 impl Resolver<'_> {
     /// Records what will be created, before any rule is resolved: it counts as existing for all of
-    /// them, as it will in the next run. `exact` reports what stands in the way.
+    /// them, as it will in the next run. `exact` reports the obstacle.
     pub(super) fn plan_creation(&mut self, rule: &Rule) {
         let Some(resolved) = self.exact_target(rule) else { return };
         // Presets go without what this process cannot create.

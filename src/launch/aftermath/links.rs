@@ -54,7 +54,7 @@ impl LinksWatch {
         Self { links: watched, unclear }
     }
 
-    /// Moves aside what stands in the place of a link, and makes the link anew. A link that is gone
+    /// Moves aside the file in the place of a link, and makes the link anew. A link that is gone
     /// leads git to nothing.
     pub(super) fn check(&self, held: &mut Held) {
         for (link, target) in &self.links {

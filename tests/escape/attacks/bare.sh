@@ -1,5 +1,5 @@
-# Makes .git something that git does not take for a repository, in the way that $1 says, and the folder around it one: git
-# then looks there, and finds settings of ours.
+# Makes .git something that git does not take for a repository, in the way that $1 says, and the
+# folder around it one: git then looks there, and finds settings of ours.
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 mkdir -p objects refs/heads
 echo 'ref: refs/heads/main' >HEAD

@@ -1,4 +1,5 @@
-# Looks for what a copy leaves out: at the path, by other ways to it, under another name, and below it.
+# Looks for what a copy leaves out: at the path, by other ways to it, under another name, and below
+# it.
 for number, path in enumerate(sys.argv[1:]):
     read(path)
     for root in ("/proc/self/root", "/proc/1/root", "/proc/self/cwd/../../.."):

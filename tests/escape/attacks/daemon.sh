@@ -1,4 +1,5 @@
-# A process that wants to stay: a session of its own, no terminal, deaf to signals, its parent gone. $1 is its mark.
+# A process that wants to stay: a session of its own, no terminal, deaf to signals, its parent gone.
+# $1 is its mark.
 setsid /usr/bin/python3 -I -c 'import os, signal, sys, time
 for ignored in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
     signal.signal(ignored, signal.SIG_IGN)

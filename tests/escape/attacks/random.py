@@ -1,5 +1,5 @@
-# A long random sequence of file operations, with a liking for protected paths and what is above them; then prints all that
-# can be read. SEED COUNT PROTECTED…
+# A long random sequence of file operations, with a liking for protected paths and what is above
+# them; then prints all that can be read. SEED COUNT PROTECTED…
 import random
 
 seed, count, *protected = sys.argv[1:]

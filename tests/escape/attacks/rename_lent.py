@@ -1,4 +1,5 @@
-# In another project. Takes the folder of a sandbox that is still running, moves away what that one protects, and builds it anew.
+# In another project. Takes the folder of a sandbox that is still running, moves away what that one
+# protects, and builds it anew.
 shared = os.path.expanduser("~/shared/")
 put(shared + "started", "")
 wait_for(shared + "pass")

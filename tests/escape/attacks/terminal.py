@@ -1,6 +1,6 @@
 # Types into the terminal of the user, so that their shell runs it, and changes it for other
-# programs. The number of a request has 32 bits; a filter that compares 64 is passed by setting one of
-# the others.
+# programs. The number of a request has 32 bits; a filter that compares 64 is passed by setting one
+# of the others.
 import platform
 
 IOCTL = {"x86_64": 16, "aarch64": 29}[platform.machine()]

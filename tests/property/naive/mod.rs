@@ -103,7 +103,7 @@ fn decide(applied: &[Applied]) -> (Decisions, Vec<Applied>) {
 }
 
 /// The strongest of some rules at one path. Where they are out of reach, nothing weaker opens the
-/// path in their stead. Those that exclude count.
+/// path instead of them. Those that exclude count.
 fn win(here: &[&Applied], decisions: &Decisions) -> Vec<Applied> {
     let strongest = here.iter().map(|rule| rule.strength()).max();
     let counts = |rule: &Applied| rule.only_tightens() || rule.access == Access::Exclude || is_reached(decisions, rule);
