@@ -124,8 +124,8 @@ fn in_source(text: &str) -> Result<Vec<(String, Vec<String>)>, usize> {
     Ok(found)
 }
 
-/// The test at the top of these lines: a function with `#[test]` or in the list of a macro, an entry
-/// of a macro (`CODE the_name …`, `the_name = …`, `the_name,`), or one of a table
+/// The test at the top of these lines: a function with `#[test]` or in the list of a macro, an
+/// entry of a macro (`CODE the_name …`, `the_name = …`, `the_name,`), or one of a table
 /// (`("the-name", …)`).
 fn test_at<'t>(lines: &[&'t str], listed: &BTreeSet<&str>) -> Option<&'t str> {
     let is_around = |line: &&&str| line.starts_with("//") || line.starts_with("#[");
