@@ -181,10 +181,10 @@ fn with_missing_parents(host: &Host, items: &[PlaceholderItem]) -> Result<Vec<Pl
     let mut known: HashSet<AbsPath> = items.iter().map(|item| item.path.clone()).collect();
     for item in items {
         for path in item.path.ancestors().skip(1) {
-            if known.contains(&path) || look(host, &path).map_err(PutUpError::at(&item.path))?.is_some() {
+            let is_known = !known.insert(path.clone());
+            if is_known || look(host, &path).map_err(PutUpError::at(&item.path))?.is_some() {
                 break;
             }
-            known.insert(path.clone());
             all.push(PlaceholderItem { path, content: None, is_parent: true });
         }
     }
