@@ -167,12 +167,13 @@ impl Restorer {
         appeared
     }
 
-    /// Ends the watch. Returns the files that were replaced, and what became of them.
+    /// Ends the watch, and lets the directories inside go. Returns the files that were replaced,
+    /// and what became of them.
     ///
     /// The caller keeps this value until its other work is done: closing an inotify takes some 10
     /// ms (measured) if its watches were not removed a little earlier.
     pub(super) fn end(&mut self) -> BTreeMap<AbsPath, Gap> {
-        for directory in &self.directories {
+        for directory in self.directories.drain(..) {
             // Two paths of one directory have one watch.
             let _ = inotify::remove_watch(&self.inotify, directory.watch);
         }
