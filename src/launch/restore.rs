@@ -99,7 +99,7 @@ impl Restorer {
         for (number, (path, files)) in directories.into_iter().enumerate() {
             let is_one_more = number >= MOST_DIRECTORIES;
             let inside = if is_one_more { Err(too_many()) } else { namespaces.open_directory(path.as_path()) };
-            // The command has no more rights than the supervisor, which could not open the directory.
+            // The command has no more rights than the supervisor.
             if inside.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
                 continue;
             }

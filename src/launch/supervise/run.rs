@@ -149,8 +149,8 @@ impl<'a> Run<'a> {
         let (namespaces, is_told) = (self.namespaces.take(), self.is_told);
         hooks.after_exit(move |must_close| match namespaces {
             Some(namespaces) if must_close => namespaces.remount_all_ro(),
-            // Without a guard, which locks the mounts, and where the guard was not told to start the
-            // command, no other process can hold one of them.
+            // Without a guard, which locks the mounts, and where the guard was not told to start
+            // the command, no other process can hold one of them.
             None if must_close && is_told => Err(io::ErrorKind::Unsupported.into()),
             _ => Ok(()),
         });
