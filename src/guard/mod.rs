@@ -179,8 +179,8 @@ fn link(plan: &GuardPlan) -> Result<(), Report> {
     if plan.links.is_empty() {
         return Ok(());
     }
-    let mut links =
-        LinkMaker::new().map_err(|e| Report::PrivateRefused(format!("a place for links: {}", reason(&e))))?;
+    let no_place = |e: io::Error| Report::PrivateRefused(format!("a place for links: {}", reason(&e)));
+    let mut links = LinkMaker::new().map_err(no_place)?;
     plan.links.iter().try_for_each(|link| {
         links.link(link).map_err(|e| {
             let why = format!("`{}`: {}", link.path, reason(&e));
@@ -189,7 +189,8 @@ fn link(plan: &GuardPlan) -> Result<(), Report> {
                 _ => Report::PrivateRefused(why),
             }
         })
-    })
+    })?;
+    links.finish().map_err(no_place)
 }
 
 fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2, symlink};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind, mount_change,
-    mount_remount, move_mount, open_tree, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change, mount_remount,
+    move_mount, open_tree,
 };
 use rustix::process::getuid;
 
 use crate::compile::guard_plan::{PrivateLink, Tightening};
 use crate::host::LastParent;
+use crate::policy::private::link_of;
 use crate::policy::{AbsPath, places};
 use crate::sys::namespaces::remount_all_ro;
 
@@ -68,24 +69,23 @@ fn mask(path: &AbsPath, parent: &mut LastParent) -> io::Result<()> {
     Ok(move_mount(&copy, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// A file system for symlinks, which is seen nowhere but where they are mounted.
+/// A file system for symlinks. It stays, so that the supervisor finds each link there if the host
+/// replaces the file under it (SPEC Y1).
 pub(super) struct LinkMaker {
     parent: LastParent,
-    count: usize,
 }
 
 impl LinkMaker {
-    /// The file system is mounted over an empty directory of ours until the value is dropped.
+    /// Mounts the file system over an empty directory of ours.
     pub(super) fn new() -> io::Result<Self> {
         mount("tmpfs", places::MARKER, "tmpfs", CLOSED.difference(MountFlags::RDONLY), c"mode=0700,size=1m")?;
-        Ok(Self { parent: LastParent::default(), count: 0 })
+        Ok(Self { parent: LastParent::default() })
     }
 
     /// Mounts a link to the private copy over the file. Programs that resolve links before they
     /// write beside the file and rename then do so beside the copy.
     pub(super) fn link(&mut self, PrivateLink { path, copy }: &PrivateLink) -> io::Result<()> {
-        let link = places::at(places::MARKER).child(self.count.to_string());
-        self.count += 1;
+        let link = link_of(path);
         symlink(copy.as_path(), link.as_path())?;
         let (parent, name) = self.parent.of(path.as_path())?;
         let clone =
@@ -94,12 +94,10 @@ impl LinkMaker {
         remount_all_ro(mount.as_fd())?;
         Ok(move_mount(&mount, c"", parent, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
     }
-}
 
-impl Drop for LinkMaker {
-    fn drop(&mut self) {
-        // If this fails, an empty directory shows links to copies that the command sees anyway.
-        let _ = unmount(places::MARKER, UnmountFlags::DETACH);
+    /// Makes the file system read-only.
+    pub(super) fn finish(self) -> io::Result<()> {
+        remount(&places::at(places::MARKER), CLOSED)
     }
 }
 

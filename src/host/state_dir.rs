@@ -87,8 +87,13 @@ impl StateFiles {
 
     /// Opens this folder, and makes it if it is missing.
     pub(crate) fn create_folder(&self, host: &Host, state: &AbsPath) -> io::Result<OpenDir> {
-        OpenDir::create_all(host, &state.child(self.folder))?;
-        self.open_folder(host, state)
+        match self.open_folder(host, state) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                OpenDir::create_all(host, &state.child(self.folder))?;
+                self.open_folder(host, state)
+            }
+            opened => opened,
+        }
     }
 
     /// Opens the state folder and this folder in it. A symlink of another user, or a folder that

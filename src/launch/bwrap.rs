@@ -105,5 +105,5 @@ pub fn kernel() -> Kernel {
 
 /// Whether the kernel has seccomp and the filter knows the numbers of this architecture.
 pub(crate) fn has_seccomp() -> bool {
-    rustix::thread::secure_computing_mode().is_ok() && seccomp::program(true).is_ok()
+    rustix::thread::secure_computing_mode().is_ok() && seccomp::architecture().is_ok()
 }

@@ -21,10 +21,11 @@ use crate::compile::Compiled;
 use crate::compile::plan::{Mount, PlannedMount, Purpose, View};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Identity, OpenDir};
+use crate::policy::private::link_of;
 use crate::policy::{AbsPath, Access};
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::sys::fd;
-use crate::sys::late_mounts::{Cover, Covered, SandboxEntry};
+use crate::sys::late_mounts::{Cover, Covered};
 use crate::sys::namespaces::Namespaces;
 
 use super::aftermath::{Gap, during_run};
@@ -63,9 +64,8 @@ struct ProtectedFile {
 enum PlannedCover {
     Hidden,
     ReadOnly,
-    /// A private file, with a copy of its link that is attached nowhere. Without one the file is
-    /// made read-only.
-    Linked(Option<OwnedFd>),
+    /// A private file, with the place where the guard left its link.
+    Linked(CString),
 }
 
 impl Restorer {
@@ -91,16 +91,15 @@ impl Restorer {
         }
     }
 
-    fn watch(host: &Host, mut directories: ByDirectory, namespaces: &Namespaces) -> io::Result<(Self, Unwatched)> {
+    fn watch(host: &Host, directories: ByDirectory, namespaces: &Namespaces) -> io::Result<(Self, Unwatched)> {
         let _ = fd::raise_file_limit();
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-        let opened = hold(namespaces, &mut directories)?;
-        let mut opened = opened.into_iter();
         let mut unwatched = Unwatched::default();
         let mut watched = Vec::new();
-        for (path, files) in directories {
-            let inside = opened.next().unwrap_or_else(|| Err(too_many()));
-            // The command has fewer rights than the child that could not open the directory.
+        for (number, (path, files)) in directories.into_iter().enumerate() {
+            let is_one_more = number >= MOST_DIRECTORIES;
+            let inside = if is_one_more { Err(too_many()) } else { namespaces.open_directory(path.as_path()) };
+            // The command has no more rights than the supervisor.
             if inside.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied) {
                 continue;
             }
@@ -131,8 +130,8 @@ impl Restorer {
         let mut news = BTreeSet::new();
         for position in self.appeared().into_iter().chain(std::mem::take(&mut self.pending)) {
             ablate::pause(Point::CoverAgain);
-            let WatchedDirectory { inside, files, .. } = &mut self.directories[position.0];
-            let file = &mut files[position.1];
+            let WatchedDirectory { inside, files, .. } = &self.directories[position.0];
+            let file = &files[position.1];
             let Some(gap) = file.cover(inside.as_fd(), namespaces) else { continue };
             if matches!(gap, Gap::Open(_)) {
                 self.pending.insert(position);
@@ -168,12 +167,13 @@ impl Restorer {
         appeared
     }
 
-    /// Ends the watch. Returns the files that were replaced, and what became of them.
+    /// Ends the watch, and lets the directories inside go. Returns the files that were replaced,
+    /// and what became of them.
     ///
     /// The caller keeps this value until its other work is done: closing an inotify takes some 10
     /// ms (measured) if its watches were not removed a little earlier.
     pub(super) fn end(&mut self) -> BTreeMap<AbsPath, Gap> {
-        for directory in &self.directories {
+        for directory in self.directories.drain(..) {
             // Two paths of one directory have one watch.
             let _ = inotify::remove_watch(&self.inotify, directory.watch);
         }
@@ -183,13 +183,13 @@ impl Restorer {
 
 impl ProtectedFile {
     /// Covers the file if it is there and nothing covers it.
-    fn cover(&mut self, directory: BorrowedFd, namespaces: &Namespaces) -> Option<Gap> {
+    fn cover(&self, directory: BorrowedFd, namespaces: &Namespaces) -> Option<Gap> {
         let cover = match &self.planned {
             PlannedCover::Hidden => Cover::Mask,
-            PlannedCover::Linked(Some(link)) => Cover::Mount(link.as_fd()),
-            PlannedCover::ReadOnly | PlannedCover::Linked(None) => Cover::ReadOnly,
+            PlannedCover::Linked(link) => Cover::Link(link),
+            PlannedCover::ReadOnly => Cover::ReadOnly,
         };
-        let attempt = || namespaces.cover(directory, &self.name, &cover);
+        let attempt = || namespaces.cover(directory, &self.name, cover);
         let covered = match attempt() {
             // The file was replaced once more after it was opened.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => attempt(),
@@ -197,13 +197,8 @@ impl ProtectedFile {
         };
         match covered {
             Ok(Covered::Before) => None,
-            Ok(Covered::AsAsked(copy)) => {
-                let has_lost_link = matches!(cover, Cover::ReadOnly) && matches!(self.planned, PlannedCover::Linked(_));
-                if let PlannedCover::Linked(link) = &mut self.planned {
-                    *link = copy;
-                }
-                Some(if has_lost_link { Gap::ReadOnly } else { Gap::Covered })
-            }
+            Ok(Covered::AsAsked) => Some(Gap::Covered),
+            Ok(Covered::ReadOnly) => Some(Gap::ReadOnly),
             Ok(Covered::Hidden) => Some(Gap::Hidden),
             // It is gone again.
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
@@ -227,7 +222,9 @@ fn protected(compiled: &Compiled) -> ByDirectory {
         let planned = match (decision.access, plan.view_around(path)) {
             _ if decision.kind == FileKind::Directory => return None,
             (Access::Exclude, View::HostRw | View::HostRo) => PlannedCover::Hidden,
-            (Access::Ro, View::HostRw) if is_linked() => PlannedCover::Linked(None),
+            (Access::Ro, View::HostRw) if is_linked() => {
+                PlannedCover::Linked(c_string(link_of(path).as_os_str()).ok()?)
+            }
             (Access::Ro, View::HostRw) => PlannedCover::ReadOnly,
             _ => return None,
         };
@@ -261,24 +258,6 @@ fn watch_directory(host: &Host, inotify: &OwnedFd, path: &AbsPath, inside: &Owne
         Err(Errno::ACCESS) if found.st_uid != geteuid().as_raw() => Ok(None),
         watch => Ok(Some(watch?)),
     }
-}
-
-/// Opens the directories inside, as many as are watched, and takes copies of the links to private
-/// copies.
-fn hold(namespaces: &Namespaces, directories: &mut ByDirectory) -> io::Result<Vec<io::Result<OwnedFd>>> {
-    let paths = directories.iter().take(MOST_DIRECTORIES).map(|(path, _)| c_string(path.as_os_str()));
-    let paths = paths.collect::<io::Result<Vec<CString>>>()?;
-    let files = directories.iter_mut().flat_map(|(_, files)| files);
-    let linked: Vec<&mut ProtectedFile> =
-        files.filter(|file| matches!(file.planned, PlannedCover::Linked(_))).collect();
-    let links = linked.iter().map(|file| c_string(file.path.as_os_str())).collect::<io::Result<Vec<CString>>>()?;
-    let entries = paths.iter().map(|path| SandboxEntry::Directory(path));
-    let entries: Vec<SandboxEntry> = entries.chain(links.iter().map(|path| SandboxEntry::MountedLink(path))).collect();
-    let mut opened = namespaces.hold(&entries)?;
-    for (file, link) in linked.into_iter().zip(opened.split_off(paths.len())) {
-        file.planned = PlannedCover::Linked(link.ok());
-    }
-    Ok(opened)
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {

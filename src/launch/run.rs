@@ -431,9 +431,10 @@ impl<'a> RunHooks<'a> {
         self.recheck.difference()
     }
 
-    /// When no process inside is alive any more. `close` makes all mounts of the sandbox read-only
-    /// for processes elsewhere that hold a directory of it open.
-    pub(super) fn after_exit(&mut self, close: &dyn Fn() -> io::Result<()>) {
+    /// When no process inside is alive any more. `close(true)` makes all mounts of the sandbox
+    /// read-only for processes elsewhere that hold a directory of it open, and then lets them go;
+    /// `close(false)` only lets them go.
+    pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>) {
         let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
         if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {

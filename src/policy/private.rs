@@ -66,6 +66,11 @@ pub fn copy_id(path: &AbsPath) -> String {
     id
 }
 
+/// The symlink to the copy of `path` that the guard has made, besides the one over `path`.
+pub fn link_of(path: &AbsPath) -> AbsPath {
+    places::at(places::MARKER).child(copy_id(path))
+}
+
 /// The copy of `path` inside.
 pub fn copy_inside(path: &AbsPath) -> AbsPath {
     places::at(places::PRIVATE).child(copy_id(path)).child(path.file_name().unwrap_or_default())

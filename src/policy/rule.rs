@@ -204,9 +204,9 @@ pub enum CredentialFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refinements {
     /// Names of directories that the walk does not enter.
-    pub skip_directories: Vec<String>,
+    pub skip_directories: &'static [&'static str],
     /// Only where a file of this name lies beside them.
-    pub skip_beside: Option<String>,
+    pub skip_beside: Option<&'static str>,
     /// A command could have written the file that names this path, so the rule opens nothing. It
     /// counts where it is stricter than the rule that governs the path without it.
     pub only_tightens: bool,
@@ -219,19 +219,19 @@ pub struct Refinements {
     pub needs_parent: bool,
     /// A missing path is blocked only where one of these paths of the home exists (SPEC M6).
     /// Without any, always.
-    pub in_use: Vec<String>,
+    pub in_use: &'static [&'static str],
     /// Keys in this JSON file, each with the reason to report a change after the run (SPEC R3).
-    pub report_keys: Vec<(String, String)>,
+    pub report_keys: &'static [(&'static str, &'static str)],
     /// What the run created at this path is moved aside when it ends (SPEC R1).
     pub moved_aside: bool,
     /// A missing path is created if this program is on the caller's PATH, with `*` always (SPEC
     /// P9).
-    pub create_for: Option<String>,
-    pub content: Option<String>,
+    pub create_for: Option<&'static str>,
+    pub content: Option<&'static str>,
     /// The second place of the file, in the home (SPEC P10).
-    pub second_place: Option<String>,
+    pub second_place: Option<&'static str>,
     /// The variable that names the folder of the second place.
-    pub second_place_var: Option<String>,
+    pub second_place_var: Option<&'static str>,
 }
 
 impl Refinements {

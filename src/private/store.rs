@@ -112,7 +112,9 @@ impl Store {
         flock(&lock, FlockOperation::LockExclusive)?;
         let copies = child_or_made(&folder, COPIES)?;
         // The command may have changed the mode of the folder that it sees.
-        copies.set_mode(Mode::RWXU)?;
+        if Mode::from_raw_mode(copies.status()?.st_mode) != Mode::RWXU {
+            copies.set_mode(Mode::RWXU)?;
+        }
         Ok(Self { folder, path, copies, _lock: lock })
     }
 
@@ -280,7 +282,12 @@ impl Store {
 }
 
 fn child_or_made(folder: &OpenDir, name: impl AsRef<OsStr>) -> io::Result<OpenDir> {
+    match folder.child(&name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
     match folder.make_dir(&name, Mode::RWXU) {
+        // Another run has made it.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.child(name),
         made => made,
     }
@@ -291,7 +298,12 @@ fn name(path: &AbsPath) -> &OsStr {
 }
 
 fn open_lock(folder: &OpenDir, name: &str) -> io::Result<File> {
+    match folder.open_file(name, OFlags::WRONLY) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
+    }
     match folder.make_file(name, OFlags::WRONLY, OWNER) {
+        // Another run has made it.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.open_file(name, OFlags::WRONLY),
         made => made,
     }

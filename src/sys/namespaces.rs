@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
@@ -57,13 +58,24 @@ pub(crate) fn make_mounts_private(command: &mut Command) {
 pub(crate) struct Namespaces {
     pub(super) user: OwnedFd,
     pub(super) mounts: OwnedFd,
+    /// The root as the command sees it.
+    root: OwnedFd,
 }
 
 impl Namespaces {
     pub(crate) fn of(process: Pid) -> io::Result<Self> {
-        let of = |kind: &str| Ok(File::open(format!("/proc/{}/ns/{kind}", process.as_raw_nonzero()))?.into());
-        let namespaces: io::Result<_> = of("user").and_then(|user| Ok(Self { user, mounts: of("mnt")? }));
-        namespaces
+        let process = format!("/proc/{}", process.as_raw_nonzero());
+        let of = |kind: &str| io::Result::Ok(File::open(format!("{process}/ns/{kind}"))?.into());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(format!("{process}/root"), flags, Mode::empty())?;
+        Ok(Self { user: of("user")?, mounts: of("mnt")?, root })
+    }
+
+    /// Opens a directory as the command sees it. A symlink on the way is an error.
+    pub(crate) fn open_directory(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
+        Ok(openat2(&self.root, path, flags, Mode::empty(), resolve)?)
     }
 
     /// Makes all mounts of a sandbox read-only after its last process has ended.

@@ -56,12 +56,17 @@ const REFUSED: [i64; 6] = [
     libc::SYS_io_uring_register,
 ];
 
+/// This architecture, if the filter knows its numbers.
+pub(crate) fn architecture() -> Result<TargetArch, Error> {
+    Ok(TargetArch::try_from(std::env::consts::ARCH)?)
+}
+
 /// The filter. It answers EPERM, as container engines do, so that libraries know how to go on.
 ///
 /// Without `user_namespaces` it also forbids those, for a sandbox in which neither the guard nor
 /// bwrap does.
 pub(crate) fn program(user_namespaces: bool) -> Result<BpfProgram, Error> {
-    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let architecture = architecture()?;
     // The kernel uses the low 32 bits of these arguments alone, so the filter compares no more.
     let is = |index, value| Condition::new(index, Len::Dword, Op::Eq, value);
     let masked = |index, mask, value| Condition::new(index, Len::Dword, Op::MaskedEq(mask), value);
@@ -123,7 +128,7 @@ pub(crate) fn apply() -> Result<(), Error> {
 pub(crate) fn stay_in_background() -> Result<(), Error> {
     let is_taking = Rule::new(vec![Condition::new(1, Len::Dword, Op::Eq, libc::TIOCSPGRP)?])?;
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let architecture = architecture()?;
     let rules = BTreeMap::from([(libc::SYS_ioctl, vec![is_taking])]);
     let filter: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()?;
     seccompiler::apply_filter(&filter)

@@ -23,6 +23,7 @@ for_both!(
     a_symlink_in_its_place_is_read_only_with_a_warning,
     where_the_kernel_refuses_the_link_it_is_read_only_with_a_warning,
     a_program_that_replaces_the_file_itself_is_led_to_the_copy,
+    the_links_that_the_supervisor_copies_cannot_be_changed,
     every_key_that_stays_is_reported,
     without_a_state_folder_it_is_read_only_with_a_warning,
     a_file_that_is_too_large_is_read_only_with_a_warning,
@@ -75,6 +76,19 @@ fn the_model_and_verify_know_the_link(place: &Place) {
     let is_copy = |check: &&Value| check["path"].as_str().unwrap().starts_with("/run/agent-sandbox/private/");
     assert!(checks.iter().filter(is_copy).count() >= 2, "{verified:#}");
     assert_eq!(output.status.code(), Some(0), "{verified:#}");
+}
+
+fn the_links_that_the_supervisor_copies_cannot_be_changed(place: &Place) {
+    repository(place);
+    let script = "exec 2>errors; cd /run/agent-sandbox/inside; for link in *; do readlink $link; done
+        ln -sfn /etc/hostname $link; rm -f $link; mv $link other; touch other; chmod 0 .; umount -l .
+        cd ..; mv inside other; mv /run/agent-sandbox /run/other; readlink /run/agent-sandbox/inside/$link";
+    let found = shell(place, script);
+    let copies: Vec<&str> = found.lines().collect();
+    assert!(copies.iter().all(|copy| copy.starts_with("/run/agent-sandbox/private/")), "{found}");
+    assert!(copies.len() > 1 && copies[copies.len() - 1] == copies[copies.len() - 2], "{found}");
+    let errors = fs::read_to_string(place.project().join("errors")).unwrap();
+    assert_eq!(errors.lines().count(), 8, "{errors}");
 }
 
 fn git(place: &Place, words: &[&str]) -> String {

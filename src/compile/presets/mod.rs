@@ -220,8 +220,8 @@ fn builtin_rules(preset: &BuiltinPreset, project: &Project) -> Vec<Rule> {
         RelativeTo::OutermostRepository => &project.outermost,
     };
     let of_all = Refinements {
-        skip_directories: preset.skip_directories.iter().map(ToString::to_string).collect(),
-        skip_beside: preset.skip_beside.map(str::to_owned),
+        skip_directories: preset.skip_directories,
+        skip_beside: preset.skip_beside,
         leave_tracked: preset.leave_tracked,
         ..Refinements::default()
     };
@@ -261,18 +261,17 @@ fn is_refined(entry: &PresetEntry) -> bool {
 }
 
 fn refined(entry: &PresetEntry, of_all: Refinements) -> Refinements {
-    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
     Refinements {
         except: entry.except.iter().map(Into::into).collect(),
         mask: entry.mask,
         needs_parent: entry.needs_parent,
-        in_use: texts(entry.in_use),
-        report_keys: entry.report_keys.iter().map(|(key, reason)| ((*key).into(), (*reason).into())).collect(),
+        in_use: entry.in_use,
+        report_keys: entry.report_keys,
         moved_aside: entry.moved_aside,
-        create_for: entry.create_for.map(str::to_owned),
-        content: entry.content.map(str::to_owned),
-        second_place: entry.second_place.map(str::to_owned),
-        second_place_var: entry.second_place_var.map(str::to_owned),
+        create_for: entry.create_for,
+        content: entry.content,
+        second_place: entry.second_place,
+        second_place_var: entry.second_place_var,
         ..of_all
     }
 }

@@ -85,13 +85,13 @@ impl<'r> FutureGlobs<'r> {
     /// The outermost directory around `path` that the walk does not enter for the rule (SPEC P5).
     fn skipped(&self, glob: &FutureGlob, path: &AbsPath) -> Option<AbsPath> {
         let refinements = &glob.rule.refinements;
-        let has_sibling = |directory: &AbsPath, name: &String| {
+        let has_sibling = |directory: &AbsPath, name: &str| {
             directory.parent().is_some_and(|parent| self.host.exists(&parent.child(name)).unwrap_or(false))
         };
         let is_skipped = |directory: &AbsPath| {
             let name = directory.file_name();
             refinements.skip_directories.iter().any(|skipped| name == Some(skipped.as_ref()))
-                && refinements.skip_beside.as_ref().is_none_or(|name| has_sibling(directory, name))
+                && refinements.skip_beside.is_none_or(|name| has_sibling(directory, name))
         };
         path.ancestors().skip(1).take_while(|directory| directory.is_below(&glob.prefix)).filter(is_skipped).last()
     }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_a_preset_does_not_enter_or_mean_does_not_match() {
         let refinements = || Refinements {
-            skip_directories: vec!["node_modules".to_owned()],
+            skip_directories: &["node_modules"],
             except: vec![".env.example".into()],
             ..Refinements::default()
         };
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_stops_before_a_directory_is_said_to() {
-        let refinements = Refinements { skip_directories: vec!["node_modules".to_owned()], ..Refinements::default() };
+        let refinements = Refinements { skip_directories: &["node_modules"], ..Refinements::default() };
         let stopped = |path: &str| {
             asked("**/.env", refinements.clone(), |patterns| {
                 let stopped = patterns.stopped_before(&AbsPath::root().join(path));

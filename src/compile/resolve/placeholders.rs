@@ -18,7 +18,7 @@ const LARGEST_EXCLUDE: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFile {
     pub path: AbsPath,
-    pub content: String,
+    pub content: &'static str,
 }
 
 /// git's own list of untracked files in this work tree, `.git/info/exclude`.
@@ -49,9 +49,9 @@ impl Resolver<'_> {
         let may_create = rule.layer != LayerKind::Preset || self.host.can_create(&resolved.path);
         if resolved.kind.is_none() && resolved.links.is_empty() && may_create {
             self.refuse_literal(rule);
-            match &rule.refinements.content {
+            match rule.refinements.content {
                 None => self.found.create.push(resolved.path),
-                Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content: content.clone() }),
+                Some(content) => self.found.new_files.push(NewFile { path: resolved.path, content }),
             }
         }
     }
@@ -64,7 +64,7 @@ impl Resolver<'_> {
 
     /// Whether a preset has the path created if it is missing.
     pub(super) fn is_wanted(&self, rule: &Rule) -> bool {
-        let wanted_by = rule.refinements.create_for.as_ref();
+        let wanted_by = rule.refinements.create_for;
         wanted_by.is_some_and(|name| name == "*" || self.host.is_on_path(self.session, name))
     }
 
@@ -94,8 +94,8 @@ impl Resolver<'_> {
 
     /// Whether the program that obeys this path is in use by this user. An error counts as yes.
     fn is_in_use(&self, rule: &Rule) -> bool {
-        let signs = &rule.refinements.in_use;
-        let exists = |sign: &String| {
+        let signs = rule.refinements.in_use;
+        let exists = |sign: &&str| {
             let below_home = sign.strip_prefix("~/").unwrap_or(sign);
             !matches!(self.host.kind(&self.project.home.join(below_home)), Ok(None))
         };

@@ -25,8 +25,8 @@ pub struct SecondPlace {
 impl Resolver<'_> {
     /// Notes the second place of `source`, unless somebody uses it already.
     pub(super) fn find_second_place(&mut self, rule: &Rule, second_place: &str, source: &AbsPath, kind: FileKind) {
-        let variable = rule.refinements.second_place_var.as_ref();
-        let is_told = variable.is_some_and(|name| self.session.env.contains_key(name.as_ref() as &std::ffi::OsStr));
+        let variable = rule.refinements.second_place_var;
+        let is_told = variable.is_some_and(|name| self.session.env.contains_key(std::ffi::OsStr::new(name)));
         let written = self.project.in_home(second_place);
         let (Some(folder), Some(name)) = (written.parent(), written.file_name()) else { return };
         let Ok(resolved) = self.host.resolve(folder.as_path()) else { return };
@@ -51,7 +51,7 @@ impl Resolver<'_> {
             Ok(_) if self.host.is_empty_file(&path) => None,
             _ => return,
         };
-        let env_var = variable.map(|name| (name.clone(), folder));
+        let env_var = variable.map(|name| (name.to_owned(), folder));
         self.found.second_places.push(SecondPlace {
             source: source.clone(),
             path,

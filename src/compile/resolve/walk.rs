@@ -273,7 +273,7 @@ impl Walker<'_> {
 }
 
 fn is_skipped(refinements: &Refinements, entry: &DirEntry, siblings: &[DirEntry]) -> bool {
-    let has_sibling = |name: &String| siblings.iter().any(|other| other.name == name.as_str());
-    refinements.skip_directories.iter().any(|skip| entry.name == skip.as_str())
-        && refinements.skip_beside.as_ref().is_none_or(has_sibling)
+    let has_sibling = |name: &str| siblings.iter().any(|other| other.name == name);
+    refinements.skip_directories.iter().any(|skip| entry.name == *skip)
+        && refinements.skip_beside.is_none_or(has_sibling)
 }

@@ -16,16 +16,16 @@ const LARGEST: u64 = 64 << 20;
 pub(super) struct KeyWatch {
     path: AbsPath,
     /// Patterns of keys (`projects.*.hooks`), each with the reason to watch it.
-    patterns: Vec<(String, String)>,
+    patterns: &'static [(&'static str, &'static str)],
     before: Vec<u8>,
 }
 
 impl KeyWatch {
     /// Reads the file and does not parse it, because most runs change nothing. A file that cannot
     /// be read counts as empty, so that all that it says later is new.
-    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &[(String, String)]) -> Self {
+    pub(super) fn start(host: &Host, path: &AbsPath, patterns: &'static [(&'static str, &'static str)]) -> Self {
         let before = host.read_regular(path, LARGEST).ok().flatten().unwrap_or_default();
-        Self { path: path.clone(), patterns: patterns.to_vec(), before }
+        Self { path: path.clone(), patterns, before }
     }
 
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
@@ -38,7 +38,7 @@ impl KeyWatch {
         let (message, notes) = match after.ok().and_then(|after| parse(&after).ok()) {
             None => (format!("the run changed `{}`, which cannot be understood any more", self.path), Vec::new()),
             Some(after) => {
-                let changed = changed(&self.patterns, &parse(&self.before).unwrap_or(Value::Null), &after);
+                let changed = changed(self.patterns, &parse(&self.before).unwrap_or(Value::Null), &after);
                 if changed.is_empty() {
                     return;
                 }
@@ -54,13 +54,17 @@ impl KeyWatch {
 
 /// The keys, dotted, whose values differ, each with its reason. `*` in a pattern is any key. A
 /// missing value equals an empty one.
-fn changed<'p>(patterns: &'p [(String, String)], before: &Value, after: &Value) -> BTreeMap<String, &'p str> {
+fn changed(
+    patterns: &'static [(&'static str, &'static str)],
+    before: &Value,
+    after: &Value,
+) -> BTreeMap<String, &'static str> {
     let mut found = BTreeMap::new();
     for (pattern, reason) in patterns {
         let parts: Vec<&str> = pattern.split('.').collect();
         let mut differ = BTreeSet::new();
         compare(&parts, "", before, after, &mut differ);
-        found.extend(differ.into_iter().map(|key| (key, reason.as_str())));
+        found.extend(differ.into_iter().map(|key| (key, *reason)));
     }
     found
 }
@@ -99,9 +103,8 @@ mod tests {
 
     #[test]
     fn only_the_values_that_count_are_compared_and_empty_is_nothing() {
-        let patterns = [("mcpServers", "programs"), ("projects.*.mcpServers", "programs"), ("trusted", "consent")];
-        let patterns = patterns.map(|(key, reason)| (key.to_owned(), reason.to_owned()));
-        let changed = |before: &Value, after: &Value| changed(&patterns, before, after);
+        let patterns = &[("mcpServers", "programs"), ("projects.*.mcpServers", "programs"), ("trusted", "consent")];
+        let changed = |before: &Value, after: &Value| changed(patterns, before, after);
         let before = json!({ "count": 1, "projects": { "/a": { "mcpServers": { "x": 1 } }, "/b": {} } });
         let same = json!({ "count": 2, "mcpServers": {}, "trusted": false, "projects": { "/a": { "mcpServers": { "x": 1 }, "y": 2 },
             "/b": { "mcpServers": {} }, "/c": { "mcpServers": [] } } });

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::compile::Compiled;
 use crate::compile::layers::PROJECT_FILE;
-use crate::compile::plan::{Plan, View};
+use crate::compile::plan::View;
 use crate::compile::resolve::TrackedFiles;
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::identity::FileBirth;
@@ -60,7 +60,6 @@ pub struct RunWatch {
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
     nested: Option<NestedWatch>,
-    plan: Plan,
 }
 
 impl RunWatch {
@@ -106,7 +105,6 @@ impl RunWatch {
             keys: keys.collect(),
             repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
             nested,
-            plan: plan.clone(),
         }
     }
 
@@ -126,7 +124,7 @@ impl RunWatch {
         }
         // After that, because only a valid repository has an index.
         if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
-            nested.finish(host, |path| self.plan.view_around(path) == View::HostRw, said);
+            nested.finish(host, |path| compiled.plan.view_around(path) == View::HostRw, said);
         }
     }
 

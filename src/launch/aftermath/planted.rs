@@ -35,7 +35,7 @@ impl PlantedWatch {
     /// that its index names.
     pub(super) fn check(&self, held: &mut Held) -> Option<NestedRepositories> {
         let Self { folder, before, was_unclear, was_bare } = self;
-        let host = held.host;
+        let host = &held.host.with_cache();
         let (name, doubts, named) = match nested::repository_in(host, folder) {
             // Mounts protect its parts, and the user may change them during the run.
             Ok(Some(found)) if before.as_ref() == Some(&found) => return None,

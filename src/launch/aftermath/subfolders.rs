@@ -35,7 +35,7 @@ impl SubfoldersWatch {
     /// Reports each one that could make git run something since this run, unless it was moved
     /// aside.
     pub(super) fn finish(&self, held: &mut Held) {
-        let host = held.host;
+        let host = &held.host.with_cache();
         let folders = match subfolders(host, &self.root) {
             Ok(folders) => folders,
             Err(e) => {

@@ -146,7 +146,14 @@ impl<'a> Run<'a> {
             Ok(status) => self.conclusion(status, host, program, hooks),
             Err(e) => Conclusion::Failed(cannot("wait for bwrap", &e)),
         };
-        hooks.after_exit(&|| self.remount_all_ro());
+        let (namespaces, is_told) = (self.namespaces.take(), self.is_told);
+        hooks.after_exit(move |must_close| match namespaces {
+            Some(namespaces) if must_close => namespaces.remount_all_ro(),
+            // Without a guard, which locks the mounts, and where the guard was not told to start
+            // the command, no other process can hold one of them.
+            None if must_close && is_told => Err(io::ErrorKind::Unsupported.into()),
+            _ => Ok(()),
+        });
         self.streams.hand_back();
         self.terminals.restore();
         conclusion
@@ -248,16 +255,6 @@ impl<'a> Run<'a> {
         self.namespaces = self.command.as_ref().and_then(|command| Namespaces::of(command.pid()).ok());
         for signal in std::mem::take(&mut self.early) {
             self.pass_on(signal);
-        }
-    }
-
-    /// Makes all mounts of the sandbox read-only. Without a guard, which locks them, and where the
-    /// guard was not told to start the command, no other process can hold one of them.
-    fn remount_all_ro(&self) -> io::Result<()> {
-        match &self.namespaces {
-            Some(namespaces) => namespaces.remount_all_ro(),
-            None if !self.is_told => Ok(()),
-            None => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
