@@ -39,6 +39,8 @@ for_both!(
     a_file_whose_attributes_cannot_be_kept_is_left_alone,
     what_a_killed_run_left_among_the_copies_is_removed,
     the_copies_of_a_project_in_use_are_not_forgotten,
+    the_hosts_own_change_in_a_protected_file_is_no_finding,
+    a_worktree_that_the_user_removes_during_a_run_is_no_finding,
     what_a_killed_run_left_beside_the_file_is_removed,
     a_lock_of_git_on_the_host_is_named,
     beyond_64_private_files_the_others_are_read_only,
@@ -598,6 +600,40 @@ fn the_copies_of_a_project_in_use_are_not_forgotten(place: &Place) {
     assert!(waiting.finish().contains("warning[private-kept]: `a.first`"));
     succeeded(place.agent_sandbox().args(words).output().unwrap());
     assert_eq!(shell(place, "git config a.first || echo gone"), "gone\n");
+}
+
+/// No mount was lost, so the command cannot have done it.
+fn the_hosts_own_change_in_a_protected_file_is_no_finding(place: &Place) {
+    repository(place);
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
+    write(place, ".git/config", config(place) + "[core]\n\tpager = mine\n");
+    write(place, ".git/hooks/pre-commit", "#!/bin/sh\n");
+    assert_eq!(waiting.finish(), "");
+    for name in ["started", "go"] {
+        fs::remove_file(place.project().join(name)).unwrap();
+    }
+    // A rename takes the mount off. Nobody can tell the user's change from one of the command.
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
+    git(place, &["config", "core.fsmonitor", "mine"]);
+    let said = waiting.finish();
+    assert!(said.contains("warning[replaced-during-run]: `.git/config`"), "{said}");
+    assert_eq!(said.matches("since this run, `core.fsmonitor`").count(), 1, "{said}");
+}
+
+fn a_worktree_that_the_user_removes_during_a_run_is_no_finding(place: &Place) {
+    repository(place);
+    let beside = place.home().join("code/beside");
+    let git = place.project().join(".git");
+    let of_worktree = git.join("worktrees/beside");
+    place.write(beside.join(".git"), format!("gitdir: {}\n", of_worktree.display()));
+    place.write(of_worktree.join("gitdir"), format!("{}\n", beside.join(".git").display()));
+    place.write(of_worktree.join("commondir"), "../..\n");
+    place.write(of_worktree.join("HEAD"), "ref: refs/heads/beside\n");
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
+    fs::remove_dir_all(&beside).unwrap();
+    fs::remove_dir_all(git.join("worktrees")).unwrap();
+    let said = waiting.finish();
+    assert!(!said.contains("repository-repaired"), "{said}");
 }
 
 fn what_a_killed_run_left_beside_the_file_is_removed(place: &Place) {

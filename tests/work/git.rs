@@ -11,6 +11,7 @@ for_both!(
     a_local_remote_is_fetched_and_pushed_to,
     a_worktree_is_added_and_removed,
     a_worktree_of_before_is_removed_outside,
+    a_worktree_whose_files_are_gone_stays_in_the_list_of_git,
     a_submodule_is_worked_in,
     a_submodule_is_fetched_and_updated,
     a_repository_in_the_repository_is_worked_in,
@@ -107,20 +108,42 @@ fn a_worktree_is_added_and_removed(place: &Place) {
 }
 
 /// The kernel removes no mount point of the command's own namespace. git goes on until it meets one, so a part is gone;
-/// the commits stay, and git outside tidies up.
+/// the commits and git's list stay, and git outside tidies up.
 fn a_worktree_of_before_is_removed_outside(place: &Place) {
     outside(place, INIT);
     outside(place, "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second");
     let output = output_inside(place, "git worktree remove tree");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("Device or resource busy"), "{said}");
-    outside(place, "git worktree remove --force tree 2>&1 || rm -r tree; git worktree prune");
+    assert_eq!(outside(place, "git worktree list | wc -l; git -C tree log -1 --format=%s"), "2\nsecond\n");
+    outside(place, "git worktree remove --force tree");
     let tidy = outside(
         place,
         "git log --format=%s other; git worktree list | wc -l; ls -A .git/worktrees 2>&1 | wc -l; git fsck 2>&1",
     );
     assert!(tidy.starts_with("second\nfirst\n1\n"), "{tidy}");
     assert_eq!(outside(place, "git worktree add -q tree other; cat tree/file"), "one\ntwo\n");
+}
+
+/// Which files `git worktree remove` removes depends on the order of the folder.
+fn a_worktree_whose_files_are_gone_stays_in_the_list_of_git(place: &Place) {
+    outside(place, &format!("git init -q ../sub; cd ../sub; {INIT}"));
+    outside(
+        place,
+        &format!("{INIT}; git -c protocol.file.allow=always submodule --quiet add ../sub sub; git commit -qm sub"),
+    );
+    outside(place, "git worktree add -q tree -b other; git worktree add -q ../beside -b beside");
+    let output = output_inside(place, "rm -f .git/worktrees/*/gitdir .git/worktrees/*/HEAD");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = "warning[repository-repaired]: the run broke the list of worktrees; put back: `";
+    assert!(said.starts_with(expected) && !said.contains("planted-repository"), "{said}");
+    assert_eq!(
+        outside(
+            place,
+            "git worktree prune; git -C ../beside status -s; git -C tree status -s; git worktree list | wc -l"
+        ),
+        "3\n"
+    );
 }
 
 /// `submodule add` and `submodule init` write configuration, and belong outside.

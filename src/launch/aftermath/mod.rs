@@ -12,6 +12,7 @@ mod replaced;
 mod repository;
 mod subfolders;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -104,7 +105,8 @@ impl RunWatch {
             gaps: BTreeMap::new(),
             unclear,
             keys: keys.collect(),
-            repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
+            repository: repository
+                .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
             nested,
             plan: plan.clone(),
         }
@@ -126,7 +128,10 @@ impl RunWatch {
         }
         // After that, because only a valid repository has an index.
         if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
-            nested.finish(host, |path| self.plan.view_around(path) == View::HostRw, said);
+            let can_be_written = |path: &AbsPath| self.plan.view_around(path) == View::HostRw;
+            let replaced = LazyCell::new(|| replaced::all(self, host));
+            let was_protected = |path: &AbsPath| self.plan.view(path) != View::HostRw && !replaced.contains(path);
+            nested.finish(host, can_be_written, was_protected, said);
         }
     }
 
