@@ -22,8 +22,8 @@ pub(super) fn with(mut entries: Entries, changes: &[(Key, Values)]) -> Entries {
     entries
 }
 
-/// Changes a text and reads it again: the keys must be changed as asked, and no others. If all lines
-/// of the text end with CR and LF, those of the new one do.
+/// Changes a text and reads it again: the keys must be changed as asked, and no others. If all
+/// lines of the text end with CR and LF, those of the new one do.
 pub(super) fn apply(
     syntax: Syntax,
     text: &[u8],

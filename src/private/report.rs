@@ -17,7 +17,7 @@ const LONGEST: usize = 200;
 /// A note has so many values of one key.
 const MOST_VALUES: usize = 8;
 
-/// KeyChanges that stay in the copy.
+/// Changes that stay in the copy.
 pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)]) -> Diagnostic {
     let more = changes.len().saturating_sub(MOST_KEYS);
     let shown = &changes[..changes.len() - more];

@@ -199,8 +199,8 @@ impl Store {
         Ok(false)
     }
 
-    /// Drops all copies and notes. Returns whether there were any. The folder itself stays, with the
-    /// lock, for which a run may be waiting.
+    /// Drops all copies and notes. Returns whether there were any. The folder itself stays, with
+    /// the lock, for which a run may be waiting.
     pub(super) fn forget_all(&self) -> io::Result<bool> {
         let mut found = !self.copies.names()?.is_empty();
         for name in self.folder.names()?.into_iter().filter(|name| name != LOCK) {

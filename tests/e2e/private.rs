@@ -574,8 +574,8 @@ fn what_a_killed_run_left_among_the_copies_is_removed(place: &Place) {
     repository(place);
     shell(place, "git config branch.main.rebase true");
     let names = || -> Vec<std::ffi::OsString> {
-        let folders = fs::read_dir(state(place)).unwrap().map(|entry| entry.unwrap().path());
-        let mine = folders.filter(|path| path.join("lock").exists()).next().unwrap();
+        let mut folders = fs::read_dir(state(place)).unwrap().map(|entry| entry.unwrap().path());
+        let mine = folders.find(|path| path.join("lock").exists()).unwrap();
         let mut names: Vec<_> = fs::read_dir(&mine).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         for name in ["new", "git", "git.lock"] {

@@ -10,6 +10,7 @@ mod nested;
 mod planted;
 mod replaced;
 mod repository;
+mod stale;
 mod subfolders;
 
 use std::cell::LazyCell;
@@ -38,6 +39,7 @@ use nested::NestedWatch;
 pub use replaced::Gap;
 pub(super) use replaced::during_run;
 use repository::RepositoryWatch;
+use stale::StaleWatch;
 
 /// A missing path that a rule would protect.
 pub(crate) struct AbsentPath {
@@ -61,6 +63,7 @@ pub struct RunWatch {
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
     nested: Option<NestedWatch>,
+    stale: StaleWatch,
     plan: Plan,
 }
 
@@ -88,7 +91,8 @@ impl RunWatch {
                 None
             }
         });
-        let covered = covered.collect();
+        let covered: Vec<(AbsPath, FileBirth)> = covered.collect();
+        let stale = StaleWatch::start(host, project, covered.iter().map(|(path, _)| path));
         let keys = compiled.resolution.matches.iter().filter_map(|found| {
             let keys = &found.rule.refinements.report_keys;
             let is_watched = !keys.is_empty() && can_be_written(&found.path);
@@ -108,6 +112,7 @@ impl RunWatch {
             repository: repository
                 .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
             nested,
+            stale,
             plan: plan.clone(),
         }
     }
@@ -119,6 +124,7 @@ impl RunWatch {
             self.report_created(host, said);
             replaced::report(self, host, said);
             report_hidden_next(host, compiled, said);
+            self.stale.finish(host, said);
         }
         for keys in &self.keys {
             keys.finish(host, said);
