@@ -61,13 +61,15 @@ impl RuleJson {
     }
 
     pub(super) fn of_decision(compiled: &Compiled, at: &AbsPath, decision: &Decision) -> Self {
+        let is_private = compiled.plan.links.iter().any(|link| link.path == *at);
+        let access = if is_private { EffectiveAccess::PrivateFile } else { decision.access.into() };
         let won = compiled.resolution.matches.iter().find(|found| found.path == *at && is_winner(found, decision));
         Self {
             text: won.and_then(|found| written(&found.rule)),
             by: decision.exactness,
             layer: decision.layer,
             links: decision.links.clone(),
-            ..Self::unwritten(decision.access.into(), at, &decision.origin)
+            ..Self::unwritten(access, at, &decision.origin)
         }
     }
 
@@ -76,7 +78,9 @@ impl RuleJson {
     }
 
     pub(super) fn of_rule(rule: &Rule, at: &AbsPath, by: Exactness) -> Self {
-        let unwritten = Self::unwritten(rule.access.into(), at, &rule.origin);
+        let is_private = rule.private.is_some();
+        let access = if is_private { EffectiveAccess::PrivateFile } else { rule.access.into() };
+        let unwritten = Self::unwritten(access, at, &rule.origin);
         Self { text: written(rule), by, layer: rule.layer, ..unwritten }
     }
 

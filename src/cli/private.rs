@@ -28,9 +28,13 @@ pub(super) struct PrivateArgs {
     /// What to do
     #[arg(value_name = "ACTION")]
     action: PrivateAction,
-    /// The host's files; `show` without any shows all of this project
+    /// The host's files; without any, `show` means all of the project
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// The copies of this project, which need not exist any more; `forget` without a FILE drops all
+    /// that is stored for it
+    #[arg(long, value_name = "PATH")]
+    project: Option<PathBuf>,
     /// Print one JSON object, see `agent-sandbox schema private`
     #[arg(long)]
     json: bool,
@@ -38,11 +42,11 @@ pub(super) struct PrivateArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PrivateAction {
-    /// The copies of all projects, and how many keys differ from the host's files
+    /// The copies of all projects, and how each differs from the host's file
     List,
-    /// The keys of this project's copies that differ, with both values
+    /// The keys of the project's copies that differ, with both values
     Show,
-    /// Drop this project's copies of FILE: the next run starts with the host's file
+    /// Drop the project's copies of FILE: the next run starts with the host's file
     Forget,
 }
 
@@ -51,6 +55,7 @@ Examples:
   agent-sandbox private list                    the copies of all projects
   agent-sandbox private show .git/config        what the sandbox's copy has that the file has not
   agent-sandbox private forget .git/config      the next run starts with the file again
+  agent-sandbox private forget --project ~/old  everything that is stored for another project
 
 Exit codes: 0; 1 if `forget` finds no such copy; 125 if the copies could not be read or removed.";
 
@@ -63,24 +68,43 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &PrivateArgs, outpu
     };
     let copies =
         private::kept_copies(host, &state).map_err(|e| failed(&format!("read the copies in `{state}`"), &e))?;
+    let absolute = |file: &PathBuf| {
+        let message = || format!("`{}` names no file", escape_for_display(file.as_os_str()));
+        named(host, &session.cwd, file).ok_or_else(|| cannot(&message()))
+    };
+    let named_project = arguments.project.as_ref().map(absolute).transpose()?;
     if arguments.action == PrivateAction::List {
+        let is_meant = |copy: &KeptCopy| named_project.as_ref().is_none_or(|project| copy.project == *project);
+        let copies = copies.into_iter().filter(is_meant).collect();
         return output.print_value(&PrivateCopies { copies }, arguments.json, list);
     }
-    let project = super::project(host, &session, &options.request())?.root;
-    let mut files = Vec::new();
-    for file in &arguments.files {
-        files.push(
-            named(host, &session.cwd, file)
-                .ok_or_else(|| cannot(&format!("`{}` names no file", escape_for_display(file.as_os_str()))))?,
-        );
+    let files = arguments.files.iter().map(absolute).collect::<Result<Vec<AbsPath>, Diagnostic>>()?;
+    if let Some(project) = named_project
+        .as_ref()
+        .filter(|_| arguments.action == PrivateAction::Forget && files.is_empty() && !arguments.json)
+    {
+        let found = private::forget_project(host, &state, project)
+            .map_err(|e| failed(&format!("forget the copies of `{project}`"), &e))?;
+        let outcome = if found { "forgotten: all copies of" } else { "there is no copy of" };
+        output.print(format!("{outcome} {project}\n").as_bytes())?;
+        return Ok(found);
     }
+    let project = match named_project {
+        Some(project) => project,
+        None => super::project(host, &session, &options.request())?.root,
+    };
     if arguments.action == PrivateAction::Show {
         let is_meant = |copy: &KeptCopy| copy.project == project && (files.is_empty() || files.contains(&copy.path));
         let copies = copies.into_iter().filter(is_meant).collect();
         return output.print_value(&PrivateCopies { copies }, arguments.json, show);
     }
     if files.is_empty() || arguments.json {
-        return Err(cannot(if arguments.json { "`forget` has no JSON form" } else { "`forget` needs a FILE" }).into());
+        return Err(cannot(if arguments.json {
+            "`forget` has no JSON form"
+        } else {
+            "`forget` needs a FILE or --project"
+        })
+        .into());
     }
     let mut found_all = true;
     for file in files {
@@ -104,16 +128,27 @@ fn named(host: &Host, cwd: &AbsPath, file: &std::path::Path) -> Option<AbsPath> 
 
 fn list(found: &PrivateCopies, paint: Paint) -> String {
     let mut out = String::new();
-    for copy in &found.copies {
-        let state = match (&copy.problem, copy.changes.len()) {
-            (Some(problem), _) => problem.clone(),
-            (None, 0) => "as on the host".to_owned(),
-            (None, 1) => "1 key differs".to_owned(),
-            (None, count) => format!("{count} keys differ"),
-        };
-        let _ = writeln!(out, "{}  {}  {state}", paint.heading(&copy.project), copy.path);
+    for (at, copy) in found.copies.iter().enumerate() {
+        if at == 0 || found.copies[at - 1].project != copy.project {
+            let gone = if copy.project_gone { ", which is gone" } else { "" };
+            let _ = writeln!(out, "project {}{gone}", paint.heading(&copy.project));
+        }
+        let _ = writeln!(out, "  {}: {}", copy.path, state(copy));
     }
     if out.is_empty() { "no project has a copy of a private file\n".to_owned() } else { out }
+}
+
+fn state(copy: &KeptCopy) -> String {
+    if let Some(problem) = &copy.problem {
+        return format!("the copy cannot be compared: {problem}");
+    }
+    let keys = match copy.changes.len() {
+        0 => return "the copy is the same as the host's file".to_owned(),
+        1 => "1 key of the copy differs".to_owned(),
+        count => format!("{count} keys of the copy differ"),
+    };
+    let host = if copy.file_gone { "; the host has no such file" } else { " from the host's file" };
+    keys + host
 }
 
 fn show(found: &PrivateCopies, paint: Paint) -> String {

@@ -142,6 +142,12 @@ impl Compiled {
         create
     }
 
+    /// The folder of private copies, if the plan hides it and it must be made first.
+    pub fn missing_private_folder(&self) -> Option<AbsPath> {
+        let folder = self.layers.state.child(Layers::PRIVATE);
+        (!self.layers.has_private && self.decisions.get(&folder).is_some()).then_some(folder)
+    }
+
     /// The protections beyond mounts that this machine lacks, and why.
     fn lacking(&self, machine: &Machine) -> Vec<(Protection, String)> {
         let kernel = machine.kernel;

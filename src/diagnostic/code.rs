@@ -143,6 +143,8 @@ codes! {
     RepositoryRepaired = "repository-repaired", Warning,
         "The repository would not have been one for git any more, and was repaired.";
     HiddenNextTime = "hidden-next-time", Warning, "A file differs from what git holds, and a preset hides it then.";
+    NotCheckedOut = "not-checked-out", Warning,
+        "git expects another version of a file that the command could not change.";
     HiddenFromGit = "hidden-from-git", Warning, "The command made git show no changes of some files.";
     PlantedRepository = "planted-repository", Warning,
         "A repository that git would enter and obey is new, and was moved aside.";

@@ -199,31 +199,6 @@ impl<'a> Reports<'a> {
         Self { host, state, project }
     }
 
-    /// Keeps the report of a run, shows it, and notes whether it was shown.
-    pub(super) fn finish(&self, said: Diagnostics, front: &mut dyn FrontEnd) {
-        if said.is_empty() {
-            return;
-        }
-        let mut said = folded(said);
-        let kept = if ablate::is_off(Mitigation::KeptReports) {
-            Err(io::ErrorKind::Unsupported.into())
-        } else {
-            self.keep(&said)
-        };
-        ablate::pause(Point::ReportKept);
-        if let Err(e) = &kept {
-            let folder = self.state.child(KIND.folder);
-            let message = format!("this report cannot be kept in `{folder}`: {}", reason(e));
-            let help = "make the folder writable, or name another with XDG_STATE_HOME";
-            said.push(Diagnostic::new(Code::ReportNotKept, message).help(help));
-        }
-        if front.report(&said, kept.is_ok())
-            && let Ok(name) = kept
-        {
-            self.note_shown(&name);
-        }
-    }
-
     /// Shows the reports that no earlier run could show.
     pub(super) fn repeat(&self, front: &mut dyn FrontEnd) {
         if !front.shows_reports() {
@@ -268,17 +243,23 @@ impl<'a> Reports<'a> {
         let _ = KIND.rename(self.host, self.state, name, &format!("{}.json", self.hash()));
     }
 
-    /// Writes a report and returns its name.
-    fn keep(&self, said: &Diagnostics) -> io::Result<String> {
+    /// A name for a report that has not been shown.
+    fn new_name(&self) -> String {
+        format!("{}-{:032x}-{}.json", self.hash(), now().as_nanos(), std::process::id())
+    }
+
+    fn keep(&self, said: &Diagnostics, name: &str) -> io::Result<()> {
+        if ablate::is_off(Mitigation::KeptReports) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         must_be_elsewhere(self.state, &self.project.outermost)?;
         let text = serde_json::to_vec(&KeptReport::new(&self.project.root, said))?;
-        let name = format!("{}-{:032x}-{}.json", self.hash(), now().as_nanos(), std::process::id());
-        KIND.write(self.host, self.state, &name, &text)?;
+        KIND.write(self.host, self.state, name, &text)?;
         let waiting = self.waiting_names()?;
         for old in waiting.iter().take(waiting.len().saturating_sub(MOST_WAITING)) {
             KIND.remove(self.host, self.state, old)?;
         }
-        Ok(name)
+        Ok(())
     }
 
     fn waiting(&self) -> io::Result<Vec<(String, io::Result<KeptReport>)>> {
@@ -306,6 +287,55 @@ impl<'a> Reports<'a> {
 
     fn hash(&self) -> String {
         sha256(self.project.root.as_os_str().as_bytes())
+    }
+}
+
+/// The report of this run, as far as it is known.
+pub(super) struct RunReport<'a> {
+    /// The reports of the project, and the name of this one.
+    kept: Option<(Reports<'a>, String)>,
+}
+
+impl<'a> RunReport<'a> {
+    pub(super) fn kept(reports: Reports<'a>) -> Self {
+        let name = reports.new_name();
+        Self { kept: Some((reports, name)) }
+    }
+
+    /// The report of a run that leaves nothing on the host.
+    pub(super) fn shown_only() -> Self {
+        Self { kept: None }
+    }
+
+    /// Keeps the findings so far, in case that the supervisor is killed. The end tries again, and
+    /// reports a failure.
+    pub(super) fn keep(&self, said: &Diagnostics) {
+        if let Some((reports, name)) = self.kept.as_ref().filter(|_| !said.is_empty()) {
+            let _ = reports.keep(&folded(said.clone()), name);
+        }
+    }
+
+    /// Keeps all findings, shows them, and notes whether they were shown.
+    pub(super) fn finish(self, said: Diagnostics, front: &mut dyn FrontEnd) {
+        let Some((reports, name)) = self.kept else {
+            front.report(&said, false);
+            return;
+        };
+        if said.is_empty() {
+            return;
+        }
+        let mut said = folded(said);
+        let kept = reports.keep(&said, &name);
+        ablate::pause(Point::ReportKept);
+        if let Err(e) = &kept {
+            let folder = reports.state.child(KIND.folder);
+            let message = format!("this report cannot be kept in `{folder}`: {}", reason(e));
+            let help = "make the folder writable, or name another with XDG_STATE_HOME";
+            said.push(Diagnostic::new(Code::ReportNotKept, message).help(help));
+        }
+        if front.report(&said, kept.is_ok()) && kept.is_ok() {
+            reports.note_shown(&name);
+        }
     }
 }
 

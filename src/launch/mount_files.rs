@@ -31,9 +31,8 @@ const NOTED: Duration = Duration::from_secs(24 * 60 * 60);
 /// private files, which is hidden inside (SPEC Q6).
 pub(super) fn place(host: &Host, compiled: &Compiled) -> MountFiles {
     let layers = &compiled.layers;
-    let private = layers.state.child(Layers::PRIVATE);
     let folder = KIND.create_folder(host, &layers.state).and_then(|folder| {
-        if !layers.has_private && compiled.decisions.get(&private).is_some() {
+        if let Some(private) = compiled.missing_private_folder() {
             OpenDir::create_all(host, &private)?;
         }
         Ok(folder)

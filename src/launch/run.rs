@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::compile::layers::{Layers, PROJECT_FILE};
+use crate::compile::layers::PROJECT_FILE;
 use crate::compile::lower::{Argv, Machine, MountFiles};
 use crate::compile::protection;
 use crate::compile::{Compiled, Request};
@@ -22,6 +22,7 @@ use crate::trust::{self, Judged};
 use super::aftermath::RunWatch;
 use super::bwrap;
 use super::exec::{exec, run_sheet};
+use super::kept_report::RunReport;
 use super::look::look;
 use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
@@ -272,8 +273,7 @@ impl Sandbox {
         if earlier.without_private.is_some() {
             return Some(private::hold(&self.host, &judged.compiled));
         }
-        let hidden = judged.compiled.layers.state.child(Layers::PRIVATE);
-        let needs_folder = !judged.compiled.layers.has_private && judged.compiled.decisions.get(&hidden).is_some();
+        let needs_folder = judged.compiled.missing_private_folder().is_some();
         if machine.mount_files == MountFiles::Descriptors && (needs_folder || !judged.compiled.plan.links.is_empty()) {
             earlier.without_private = Some("the state folder cannot be written".to_owned());
             return None;
@@ -320,7 +320,11 @@ impl Sandbox {
         let no_private = argv.guard.as_ref().is_none_or(|guard| guard.plan.links.is_empty());
         let request = Request { no_guard: argv.guard.is_none(), no_private, ..self.request.clone() };
         let recheck = Recheck::new(host, session, &request, machine, looked);
-        let mut hooks = RunHooks { private, ..RunHooks::new(compiled, argv, recheck, placeholders, front) };
+        let report = match self.residue {
+            Residue::Requested => RunReport::kept(reports(host, compiled)),
+            Residue::Nothing => RunReport::shown_only(),
+        };
+        let mut hooks = RunHooks { private, report, ..RunHooks::new(compiled, argv, recheck, placeholders, front) };
         if argv.guard.is_none() {
             hooks.while_mounting();
             if let Some(unclear) = hooks.unclear() {
@@ -330,11 +334,8 @@ impl Sandbox {
         ablate::pause(Point::BeforeBwrap);
         supervisor.refuse_if_asked_to_end()?;
         let conclusion = supervisor.run(host, argv, sheet, streams, &mut hooks);
-        let RunHooks { said, front, .. } = hooks;
-        match self.residue {
-            Residue::Requested => reports(host, compiled).finish(said, front),
-            Residue::Nothing => _ = front.report(&said, false),
-        }
+        let RunHooks { said, report, front, .. } = hooks;
+        report.finish(said, front);
         Ok(conclusion)
     }
 }
@@ -356,6 +357,7 @@ pub(crate) struct RunHooks<'a> {
     front: &'a mut dyn FrontEnd,
     /// Reports for the end.
     said: Diagnostics,
+    report: RunReport<'a>,
 }
 
 impl<'a> RunHooks<'a> {
@@ -369,8 +371,8 @@ impl<'a> RunHooks<'a> {
         let placeholders = Some(placeholders);
         let may_have_run = argv.guard.is_none();
         let (private, said) = Default::default();
-        let (watch, restorer) = (None, None);
-        Self { compiled, argv, recheck, placeholders, private, may_have_run, watch, restorer, front, said }
+        let (watch, restorer, report) = (None, None, RunReport::shown_only());
+        Self { compiled, argv, recheck, placeholders, private, may_have_run, watch, restorer, front, said, report }
     }
 
     /// While bwrap mounts, before the command starts.
@@ -440,8 +442,12 @@ impl<'a> RunHooks<'a> {
         if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {
             watch.gaps = gaps;
             watch.finish(self.recheck.host, self.compiled, &mut self.said);
+            // This run alone knows what it found until now.
+            self.report.keep(&self.said);
+            ablate::pause(Point::BeforePrivate);
             let Recheck { host, session, .. } = self.recheck;
-            self.private.finish(host, session, self.compiled, &mut self.said);
+            let report = &mut self.report;
+            self.private.finish(host, session, self.compiled, &mut self.said, &mut |said| report.keep(said));
         }
     }
 }

@@ -1,11 +1,15 @@
 //! The host's side of a private file: reading it, and replacing it with one that has a few more
 //! keys.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 
-use rustix::fs::{FileType, Gid, Mode, OFlags, fchmod, fchown, fstat};
+use rustix::fs::{
+    FileType, Gid, Mode, OFlags, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat,
+};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::host::open_dir::read_regular;
@@ -16,6 +20,7 @@ use crate::policy::private::MAX_BYTES;
 /// The host's file when it was read.
 pub(super) struct HostFile {
     pub text: Vec<u8>,
+    file: File,
     identity: Identity,
     mode: Mode,
     group: Gid,
@@ -39,7 +44,7 @@ impl HostFile {
         let text = read_regular(&file, MAX_BYTES)?;
         let found = fstat(&file)?;
         let (identity, group) = (Identity::of_stat(&found), Gid::from_raw(found.st_gid));
-        Ok(Some(Self { text, identity, mode: Mode::from_raw_mode(found.st_mode), group }))
+        Ok(Some(Self { text, file, identity, mode: Mode::from_raw_mode(found.st_mode), group }))
     }
 }
 
@@ -53,6 +58,8 @@ pub(super) enum CannotReplace {
     Changed,
     #[error("it belongs to another user")]
     OfAnotherUser,
+    #[error("its extended attributes cannot be kept: {}", crate::diagnostic::reason(.0))]
+    Attributes(io::Error),
     #[error("{}", crate::diagnostic::reason(.0))]
     Io(#[from] io::Error),
 }
@@ -74,7 +81,7 @@ pub(super) fn replace(
     })?;
     let identity = Identity::of(&new.metadata()?);
     let is_new = |name: &OsStr| Ok::<_, io::Error>(identity_of(&folder, name)? == Some(identity));
-    let moved = write(new, before, text).map_err(CannotReplace::from).and_then(|()| {
+    let moved = write(new, before, text).and_then(|()| {
         if let Some(before) = before {
             // Between this look and the rename, a program that ignores the lock could still write.
             let now = HostFile::read_in(&folder, name)?;
@@ -104,16 +111,48 @@ pub(super) fn replace(
     moved
 }
 
-/// Fills the new file, with the mode and the group of the one before.
-fn write(mut new: File, before: Option<&HostFile>, text: &[u8]) -> io::Result<()> {
+/// Fills the new file, with the mode, the group and the attributes of the one before.
+fn write(mut new: File, before: Option<&HostFile>, text: &[u8]) -> Result<(), CannotReplace> {
     new.write_all(text)?;
     if let Some(before) = before {
         let rights = before.mode.intersection(Mode::RWXU | Mode::RWXG | Mode::RWXO);
         // The rights of a group that we cannot give the file to are not for another group.
         let has_group = fchown(&new, None, Some(before.group)).is_ok();
-        fchmod(&new, if has_group { rights } else { rights.difference(Mode::RWXG) })?;
+        copy_attributes(&before.file, &new).map_err(CannotReplace::Attributes)?;
+        // The rights of a group limit those that an ACL gives, so the mode comes last.
+        fchmod(&new, if has_group { rights } else { rights.difference(Mode::RWXG) }).map_err(io::Error::from)?;
     }
-    new.sync_all()
+    Ok(new.sync_all()?)
+}
+
+/// Gives `to` the extended attributes of `from`, ACLs among them, and no others: a folder can have
+/// an ACL that each new file gets.
+fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
+    let (wanted, found) = (attributes(from)?, attributes(to)?);
+    for (name, value) in wanted.iter().filter(|(name, value)| found.get(*name) != Some(value)) {
+        fsetxattr(to, name.as_slice(), value, XattrFlags::empty())?;
+    }
+    for name in found.keys().filter(|name| !wanted.contains_key(*name)) {
+        fremovexattr(to, name.as_slice())?;
+    }
+    Ok(())
+}
+
+fn attributes(file: &File) -> io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    /// The largest list of names, and the largest value, in bytes (xattr(7)).
+    const LARGEST: usize = 1 << 16;
+    let mut buffer = vec![0; LARGEST];
+    let names = match flistxattr(file, &mut buffer[..]) {
+        Err(Errno::OPNOTSUPP) => 0,
+        length => length?,
+    };
+    let names: Vec<Vec<u8>> = buffer[..names].split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+    let mut found = BTreeMap::new();
+    for name in names.into_iter().filter(|name| !name.is_empty()) {
+        let length = fgetxattr(file, name.as_slice(), &mut buffer[..])?;
+        found.insert(name, buffer[..length].to_vec());
+    }
+    Ok(found)
 }
 
 /// Removes the unfinished file of a killed run.

@@ -18,9 +18,14 @@ use crate::policy::{AbsPath, Word};
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct KeptCopy {
+    /// The root of the project, or the folder of the copies if our notes cannot be read.
     pub project: AbsPath,
+    /// The project is not there any more.
+    pub project_gone: bool,
     /// The host's file.
     pub path: AbsPath,
+    /// The host's file does not exist.
+    pub file_gone: bool,
     /// The keys whose values differ from the host's file.
     pub changes: Vec<KeptChange>,
     /// Why the two cannot be compared.
@@ -49,7 +54,8 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
                 Err(name) => {
                     let Some(project) = AbsPath::normalize(store.own_folder()) else { continue };
                     let (path, problem) = (project.child(name), Some("our notes cannot be read".to_owned()));
-                    copies.push(KeptCopy { project, path, changes: Vec::new(), problem });
+                    let (project_gone, file_gone, changes) = Default::default();
+                    copies.push(KeptCopy { project, project_gone, path, file_gone, changes, problem });
                     continue;
                 }
             };
@@ -57,7 +63,10 @@ pub fn kept_copies(host: &Host, state: &AbsPath) -> io::Result<Vec<KeptCopy>> {
                 Ok(changes) => (changes, None),
                 Err(problem) => (Vec::new(), Some(problem)),
             };
-            copies.push(KeptCopy { project: about.project, path: about.path, changes, problem });
+            let About { project, path, .. } = about;
+            let is_gone = |path: &AbsPath| matches!(host.kind(path), Ok(None));
+            let (project_gone, file_gone) = (is_gone(&project), is_gone(&path));
+            copies.push(KeptCopy { project, project_gone, path, file_gone, changes, problem });
         }
     }
     copies.sort_by(|a, b| (&a.project, &a.path).cmp(&(&b.project, &b.path)));
@@ -98,11 +107,25 @@ pub fn forget(host: &Host, state: &AbsPath, project: &AbsPath, path: &AbsPath) -
         if store.all_about()?.iter().flatten().any(is_meant) {
             let (_used, is_alone) = store.use_copy(path)?;
             if !is_alone {
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a run uses it"));
+                return Err(in_use());
             }
             store.forget(path)?;
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Drops everything that is stored for `project`, also copies that were set aside and those whose
+/// notes cannot be read. `project` is the root, or the folder of the copies. `false` if nothing is
+/// stored. If a run uses one of the copies, all of them stay.
+pub fn forget_project(host: &Host, state: &AbsPath, project: &AbsPath) -> io::Result<bool> {
+    let is_folder = |store: &Store| AbsPath::normalize(store.own_folder()).as_ref() == Some(project);
+    let mut stores = Store::all(host, state)?.into_iter();
+    let Some(store) = stores.find(|store| store.is_of(project) || is_folder(store)) else { return Ok(false) };
+    if store.is_used()? { Err(in_use()) } else { store.forget_all() }
+}
+
+fn in_use() -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, "a run uses it")
 }

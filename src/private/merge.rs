@@ -22,19 +22,36 @@ pub(super) fn with(mut entries: Entries, changes: &[(Key, Values)]) -> Entries {
     entries
 }
 
-/// KeyChanges a text and reads it again: the keys must be changed as asked, and no others.
+/// Changes a text and reads it again: the keys must be changed as asked, and no others. If all
+/// lines of the text end with CR and LF, those of the new one do.
 pub(super) fn apply(
     syntax: Syntax,
     text: &[u8],
     changes: &[(Key, Values)],
     git: Option<&GitProgram>,
 ) -> Result<Vec<u8>, FormatError> {
-    let written = syntax.write(text, changes, git)?;
+    let mut written = syntax.write(text, changes, git)?;
+    if has_crlf(text) {
+        written = with_crlf(&written);
+    }
     let expected = with(syntax.read(text)?, changes);
     if written.len() as u64 > MAX_BYTES {
         return Err(FormatError::TooLarge);
     }
     if syntax.read(&written)? == expected { Ok(written) } else { Err(FormatError::Syntax) }
+}
+
+fn has_crlf(text: &[u8]) -> bool {
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).peekable();
+    lines.peek().is_some() && lines.all(|line| line.ends_with(b"\r\n"))
+}
+
+fn with_crlf(text: &[u8]) -> Vec<u8> {
+    let with_crlf = |line: &[u8]| match line.strip_suffix(b"\n") {
+        Some(line) => [line.strip_suffix(b"\r").unwrap_or(line), b"\r\n"].concat(),
+        None => line.to_vec(),
+    };
+    text.split_inclusive(|byte| *byte == b'\n').flat_map(with_crlf).collect()
 }
 
 /// The copy after the host's file has changed from `base` to `host`.
@@ -94,6 +111,27 @@ mod tests {
         assert_eq!(same.1, []);
         let removed = merged(base, r#"{"b": 1, "c": 1}"#, r#"{"a": 1, "b": 3, "c": 1}"#);
         assert_eq!(removed, (r#"{"b": 3, "c": 1}"#.into(), vec![]));
+    }
+
+    #[test]
+    fn a_text_with_carriage_returns_keeps_them() {
+        let git = GitProgram::for_tests();
+        for (syntax, text, value, expected) in [
+            (Syntax::Git, "[a]\r\n\tb = 1\r\n", "2", "[a]\r\n\tb = 1\r\n\tc = 2\r\n"),
+            (Syntax::Toml, "# x\r\n[a]\r\nb = 1\r\n", "2", "# x\r\n[a]\r\nb = 1\r\nc = 2\r\n"),
+            (
+                Syntax::Json,
+                "{\r\n  \"a\": {\r\n    \"b\": 1\r\n  }\r\n}\r\n",
+                "2",
+                "{\r\n  \"a\": {\r\n    \"b\": 1,\r\n    \"c\": 2\r\n  }\r\n}\r\n",
+            ),
+        ] {
+            let change = (key("a.c"), vec![value.as_bytes().to_vec()]);
+            let written = apply(syntax, text.as_bytes(), &[change], Some(&git)).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), expected);
+        }
+        let mixed = apply(Syntax::Toml, b"a = 1\r\nb = 1\n", &[(key("c"), vec![b"1".to_vec()])], None).unwrap();
+        assert!(mixed.ends_with(b"b = 1\nc = 1\n"), "{mixed:?}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::sys::ablate::{self, Mitigation};
 
 use formats::{Entries, GitProgram, Key, KeyChanges, Syntax, Values};
 use host_file::{CannotReplace, HostFile};
-pub use kept::{KeptChange, KeptCopy, forget, kept_copies};
+pub use kept::{KeptChange, KeptCopy, forget, forget_project, kept_copies};
 use store::{About, CopyState, HeldFiles, Store, UsedCopy};
 
 /// At most so many keys of one file reach the host at the end of a run: git is started for each.
@@ -103,8 +103,16 @@ fn held(host: &Host, compiled: &Compiled) -> io::Result<HeldFiles> {
 
 impl PrivateRun {
     /// Takes the listed keys over to the host, and reports the other changes. If another run uses a
-    /// copy, that one does so at its end.
-    pub fn finish(&mut self, host: &Host, session: &Session, compiled: &Compiled, said: &mut Diagnostics) {
+    /// copy, that one does so at its end. Each change is reported once, so `keep` must keep the
+    /// reports before that is noted.
+    pub fn finish(
+        &mut self,
+        host: &Host,
+        session: &Session,
+        compiled: &Compiled,
+        said: &mut Diagnostics,
+        keep: &mut dyn FnMut(&Diagnostics),
+    ) {
         let Some(held) = self.held.take() else { return };
         let used = std::mem::take(&mut self.used);
         let Some(first) = used.first() else { return };
@@ -116,7 +124,12 @@ impl PrivateRun {
         let sync = FileSync { host, store: &store, git, compiled, is_alone: true };
         let is_last = |path: &AbsPath| used.iter().any(|used| used.path == *path && used.is_alone());
         for link in compiled.plan.links.iter().filter(|link| is_last(&link.path)) {
-            if let Err(e) = sync.end(link, &held, said) {
+            let ended = sync.end(link, &held, said).and_then(|reported| {
+                let Some(about) = reported else { return Ok(()) };
+                keep(said);
+                store.note(&about, &store.base(&link.path)?.unwrap_or_default())
+            });
+            if let Err(e) = ended {
                 said.push(report::not_written(&link.path, &reason(&e)));
             }
         }
@@ -132,7 +145,7 @@ fn git(host: &Host, session: &Session, compiled: &Compiled, store: &Store) -> Op
         let is_ours = resolved.links.iter().chain([&resolved.path, &program]).all(is_ours);
         is_ours.then_some(program)
     })?;
-    Some(GitProgram { program: host.real(&found), folder: store.own_folder().clone() })
+    Some(GitProgram { program: host.real(&found), file: store.file_for_git() })
 }
 
 /// One project's copies and the host's files.
@@ -245,22 +258,23 @@ impl FileSync<'_> {
         Ok(())
     }
 
-    /// After a run: the listed keys reach the host, and the rest is reported.
-    fn end(&self, link: &PlannedLink, held: &HeldFiles, said: &mut Diagnostics) -> io::Result<()> {
+    /// After a run: the listed keys reach the host, and the rest is reported. Returns the notes on
+    /// the file, if they must change because a change was reported.
+    fn end(&self, link: &PlannedLink, held: &HeldFiles, said: &mut Diagnostics) -> io::Result<Option<About>> {
         let path = &link.path;
         let copy = match self.store.read(path)? {
             CopyState::Text(copy) => copy,
-            CopyState::Missing => return Ok(()),
-            CopyState::Unfit(why) => return self.set_aside(path, why, said),
+            CopyState::Missing => return Ok(None),
+            CopyState::Unfit(why) => return self.set_aside(path, why, said).map(|()| None),
         };
-        let Some(base) = self.store.base(path)?.filter(|base| *base != copy) else { return Ok(()) };
+        let Some(base) = self.store.base(path)?.filter(|base| *base != copy) else { return Ok(None) };
         let file = self.host_file(link)?;
         let missing = content_of_missing(path);
         let host = file.as_ref().map_or(missing, |file| &file.text);
         let syntax = self.syntax(link, &[&base, host]);
         let inside = match syntax.read(&copy) {
             Ok(inside) => inside,
-            Err(e) => return self.set_aside(path, &e.to_string(), said),
+            Err(e) => return self.set_aside(path, &e.to_string(), said).map(|()| None),
         };
         let entries = |text| syntax.read(text).unwrap_or_default();
         let (was, outside) = (entries(&base), entries(host));
@@ -309,20 +323,25 @@ impl FileSync<'_> {
         Ok(text)
     }
 
-    /// Reports each change once.
-    fn report(&self, link: &PlannedLink, syntax: Syntax, kept: KeyChanges, said: &mut Diagnostics) -> io::Result<()> {
-        let path = &link.path;
+    /// Reports each change that has not been reported. Returns the notes with all of them.
+    fn report(
+        &self,
+        link: &PlannedLink,
+        syntax: Syntax,
+        kept: KeyChanges,
+        said: &mut Diagnostics,
+    ) -> io::Result<Option<About>> {
         let mut about = self.about(link)?;
         let hashes: Vec<String> = kept.iter().map(hash).collect();
         let known: BTreeSet<&String> = about.reported.iter().collect();
         let fresh = kept.into_iter().zip(&hashes).filter(|(_, hash)| !known.contains(hash));
         let fresh: KeyChanges = fresh.map(|(change, _)| change).collect();
         if fresh.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        said.push(report::kept(path, syntax, &fresh));
+        said.push(report::kept(&link.path, syntax, &fresh));
         about.reported = hashes;
-        self.store.note(&about, &self.store.base(path)?.unwrap_or_default())
+        Ok(Some(about))
     }
 }
 

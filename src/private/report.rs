@@ -17,7 +17,7 @@ const LONGEST: usize = 200;
 /// A note has so many values of one key.
 const MOST_VALUES: usize = 8;
 
-/// KeyChanges that stay in the copy.
+/// Changes that stay in the copy.
 pub(super) fn kept(path: &AbsPath, syntax: Syntax, changes: &[(Key, Values)]) -> Diagnostic {
     let more = changes.len().saturating_sub(MOST_KEYS);
     let shown = &changes[..changes.len() - more];
@@ -52,10 +52,10 @@ fn outside(path: &AbsPath, syntax: Syntax, key: &Key, values: &Values) -> String
     }
     let key = shell_quote(&OsString::from_vec(key.0.join(&b'.')));
     match (syntax, values.as_slice()) {
-        (Syntax::Git, []) => format!("outside: `git config --file {file} --unset-all {key}`"),
+        (Syntax::Git, []) => format!("outside: `git config --file {file} --unset-all -- {key}`"),
         (Syntax::Git, [first, others @ ..]) => {
             let set = |action: &str, value: &Vec<u8>| {
-                format!("`git config --file {file} {action} {key} {}`", shell_quote(OsStr::from_bytes(value)))
+                format!("`git config --file {file} {action} -- {key} {}`", shell_quote(OsStr::from_bytes(value)))
             };
             let others = others.iter().map(|value| set("--add", value));
             format!("outside: {}", listed(std::iter::once(set("--replace-all", first)).chain(others), "and"))

@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::compile::layers::Layers;
 use crate::host::state_dir::StateFiles;
 use crate::host::{Host, OpenDir};
-use crate::policy::AbsPath;
 use crate::policy::private::{MAX_BYTES, copy_id};
+use crate::policy::{AbsPath, sha256};
 use crate::sys::ablate::{self, Mitigation};
 
 use super::formats::Syntax;
@@ -40,6 +40,9 @@ const LOCK: &str = "lock";
 const RUN: &str = "run";
 /// The next copy, while it is written.
 const NEW: &str = "new";
+/// A text that git changes, and git's lock for it.
+const FOR_GIT: &str = "git";
+const LOCK_OF_GIT: &str = "git.lock";
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 /// The largest notes: a hash for each key that was reported.
 const MAX_ABOUT: u64 = 4 << 20;
@@ -115,12 +118,21 @@ impl Store {
         if Mode::from_raw_mode(copies.status()?.st_mode) != Mode::RWXU {
             copies.set_mode(Mode::RWXU)?;
         }
+        // A killed run may have left them.
+        for leftover in [NEW, FOR_GIT, LOCK_OF_GIT] {
+            gone(folder.remove_file(leftover))?;
+        }
         Ok(Self { folder, path, copies, _lock: lock })
     }
 
     /// A folder of ours that no command sees.
     pub(super) fn own_folder(&self) -> &PathBuf {
         &self.path
+    }
+
+    /// The file that git changes for us.
+    pub(super) fn file_for_git(&self) -> PathBuf {
+        self.path.join(FOR_GIT)
     }
 
     /// Locks a copy for a run. Also returns whether no other run uses it.
@@ -167,14 +179,38 @@ impl Store {
     /// Drops a copy and our notes on it. Everything that the command left in its folder is moved
     /// out of its sight first.
     pub(super) fn forget(&self, path: &AbsPath) -> io::Result<()> {
-        let gone = |removed: io::Result<()>| match removed {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        };
         // Without the notes, the next run starts with the host's file whatever is left here.
         gone(fs::remove_dir_all(self.path.join(copy_id(path))))?;
         gone(self.set_aside(path).map(|_| ()))?;
         self.place_aside(path).map(|_| ())
+    }
+
+    /// Whether these are the copies of `project`.
+    pub(super) fn is_of(&self, project: &AbsPath) -> bool {
+        self.path.file_name().is_some_and(|name| name.as_encoded_bytes() == sha256(project.bytes()).as_bytes())
+    }
+
+    /// Whether a run uses one of the copies. None begins to while this value exists.
+    pub(super) fn is_used(&self) -> io::Result<bool> {
+        for name in self.folder.names()? {
+            let Ok(folder) = self.folder.child(name) else { continue };
+            if folder.stat(RUN)?.is_some() && !is_locked_alone(&open_lock(&folder, RUN)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Drops all copies and notes. Returns whether there were any. The folder itself stays, with
+    /// the lock, for which a run may be waiting.
+    pub(super) fn forget_all(&self) -> io::Result<bool> {
+        let mut found = !self.copies.names()?.is_empty();
+        for name in self.folder.names()?.into_iter().filter(|name| name != LOCK) {
+            found |= name != COPIES;
+            let path = self.path.join(&name);
+            gone(fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path)))?;
+        }
+        Ok(found)
     }
 
     /// Notes the host's file, once the copy has its changes.
@@ -237,11 +273,8 @@ impl Store {
 
     /// Writes a new file, and moves it to `name` in `folder`.
     fn put(&self, text: &[u8], folder: &OpenDir, name: &OsStr) -> io::Result<()> {
-        // A killed run may have left it.
-        match self.folder.remove_file(NEW) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
+        // An earlier attempt may have failed.
+        gone(self.folder.remove_file(NEW))?;
         self.folder.make_file(NEW, OFlags::WRONLY, OWNER)?.write_all(text)?;
         self.folder.rename(NEW, folder, name)
     }
@@ -278,6 +311,14 @@ impl Store {
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+/// Removing a file that is missing is a success.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

@@ -119,6 +119,8 @@ pub(crate) enum Point<'a> {
     BeforeGo,
     /// A protected file was replaced on the host, and is about to be covered again.
     CoverAgain,
+    /// The run has ended, and nothing of its private files has reached the host.
+    BeforePrivate,
     /// The run has ended, and its report is kept and not yet shown.
     ReportKept,
     /// Before the directories that rules ask for are made.
@@ -129,7 +131,7 @@ pub(crate) enum Point<'a> {
 
 /// The pauses that a test asks for: on each line a point, a space, and a file. The points are
 /// `read-folder:PATH`, `placeholders:STEP`, `put-back:NAME`, `before-create`, `before-bwrap`,
-/// `before-go`, `cover-again` and `report-kept`.
+/// `before-go`, `cover-again`, `before-private` and `report-kept`.
 #[cfg(feature = "ablate")]
 const PAUSE: &str = "AGENT_SANDBOX_PAUSE";
 
@@ -147,6 +149,7 @@ pub(crate) fn pause(point: Point<'_>) {
         Point::BeforeBwrap => BEFORE_BWRAP.to_owned(),
         Point::BeforeGo => BEFORE_GO.to_owned(),
         Point::CoverAgain => COVER_AGAIN.to_owned(),
+        Point::BeforePrivate => BEFORE_PRIVATE.to_owned(),
         Point::ReportKept => REPORT_KEPT.to_owned(),
         Point::BeforeCreate => BEFORE_CREATE.to_owned(),
         Point::PutBack(name) => format!("{PUT_BACK}{name}"),
@@ -178,6 +181,8 @@ const BEFORE_GO: &str = "before-go";
 #[cfg(feature = "ablate")]
 const COVER_AGAIN: &str = "cover-again";
 #[cfg(feature = "ablate")]
+const BEFORE_PRIVATE: &str = "before-private";
+#[cfg(feature = "ablate")]
 const REPORT_KEPT: &str = "report-kept";
 #[cfg(feature = "ablate")]
 const BEFORE_CREATE: &str = "before-create";
@@ -199,7 +204,7 @@ fn pauses() -> &'static [Pause] {
         let text = std::env::var(PAUSE).unwrap_or_default();
         let has_prefix =
             |point: &str| [READ_FOLDER, PLACEHOLDERS, PUT_BACK].iter().any(|prefix| point.starts_with(prefix));
-        let whole = [BEFORE_BWRAP, BEFORE_GO, COVER_AGAIN, REPORT_KEPT, BEFORE_CREATE];
+        let whole = [BEFORE_BWRAP, BEFORE_GO, COVER_AGAIN, BEFORE_PRIVATE, REPORT_KEPT, BEFORE_CREATE];
         let is_known = |point: &str| has_prefix(point) || whole.contains(&point);
         let read = |line: &str| {
             let Some((point, file)) = line.split_once(' ').filter(|(point, _)| is_known(point)) else {

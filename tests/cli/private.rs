@@ -21,7 +21,8 @@ fn copies_are_listed_shown_and_forgotten() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.err.contains("warning[private-kept]: `x` and `y`"), "{}", ran.err);
     let list = run(&place, ["private", "list"]);
-    assert_eq!(stable(&list.out, &place), "/PLACE/home/code/project  /PLACE/home/.tool/a.json  2 keys differ\n");
+    let listed = "project /PLACE/home/code/project\n  /PLACE/home/.tool/a.json: 2 keys of the copy differ from the host's file\n";
+    assert_eq!(stable(&list.out, &place), listed);
     let file = place.home().join(".tool/a.json");
     let file = file.to_str().unwrap();
     let shown = "/PLACE/home/.tool/a.json\n  x: `1` on the host, `2` in the copy\n  y: nothing on the host, `[3]` in the copy\n";
@@ -36,9 +37,10 @@ fn copies_are_listed_shown_and_forgotten() {
     jsonschema::validate(&schema, &answer).unwrap();
     let missing = run(&place, ["private", "forget", "other"]);
     assert_eq!((missing.code, missing.out.contains("there is no copy of")), (Some(1), true));
-    for (words, said) in
-        [(vec!["private", "forget"], "needs a FILE"), (vec!["private", "forget", "--json", file], "has no JSON form")]
-    {
+    for (words, said) in [
+        (vec!["private", "forget"], "needs a FILE or --project"),
+        (vec!["private", "forget", "--json", file], "has no JSON form"),
+    ] {
         let refused = run(&place, words);
         assert_eq!((refused.code, refused.err.contains(said)), (Some(125), true), "{}", refused.err);
     }
@@ -48,4 +50,54 @@ fn copies_are_listed_shown_and_forgotten() {
         (Some(0), "forgotten /PLACE/home/.tool/a.json\n")
     );
     assert_eq!(run(&place, ["--", "cat", file]).out, "{\"x\": 1}", "the next run starts with the host's file");
+}
+
+/// Also those of a project that is gone, and those whose notes are damaged.
+#[test]
+fn everything_that_is_stored_can_be_listed_and_dropped_from_elsewhere() {
+    require_bwrap();
+    let place = Place::in_tmp();
+    place.write("home/.tool/a.json", "{}");
+    place.write("home/.config/agent-sandbox/config.toml", "[filesystem]\nprivate = [\"~/.tool/*.json\"]\n");
+    let old = place.home().join("code/old");
+    place.write(old.join(".agent-sandbox.toml"), "");
+    let mut command = place.agent_sandbox();
+    let script = "echo '{\"x\": 1}' >~/.tool/a.json";
+    let ran = command.current_dir(&old).args(["--", "sh", "-c", script]).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    std::fs::remove_dir_all(&old).unwrap();
+    std::fs::remove_file(place.home().join(".tool/a.json")).unwrap();
+    let list = || stable(&run(&place, ["private", "list"]).out, &place);
+    assert_eq!(
+        list(),
+        "project /PLACE/home/code/old, which is gone\n  \
+         /PLACE/home/.tool/a.json: 1 key of the copy differs; the host has no such file\n"
+    );
+    let old = old.to_str().unwrap();
+    let shown = run(&place, ["private", "show", "--project", old]);
+    assert!(shown.out.contains("  x: nothing on the host, `1` in the copy\n"), "{}", shown.out);
+    let stored = place.home().join(".local/state/agent-sandbox/private");
+    let notes: Vec<_> = files_below(&stored).into_iter().filter(|path| path.ends_with("about.json")).collect();
+    assert_eq!(notes.len(), 1);
+    std::fs::write(&notes[0], "damaged").unwrap();
+    assert!(list().contains("the copy cannot be compared: our notes cannot be read"), "{}", list());
+    let forgotten = run(&place, ["private", "forget", "--project", old]);
+    assert_eq!(stable(&forgotten.out, &place), "forgotten: all copies of /PLACE/home/code/old\n");
+    assert_eq!(list(), "no project has a copy of a private file\n");
+    let left: Vec<_> = files_below(&stored).into_iter().filter(|path| !path.starts_with(stored.join("held"))).collect();
+    assert!(left.iter().all(|path| path.ends_with("lock")), "{left:?}");
+    let again = run(&place, ["private", "forget", "--project", old]);
+    assert_eq!((again.code, again.out.contains("there is no copy of")), (Some(1), true));
+}
+
+/// All files below a folder.
+fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => files.extend(files_below(&entry.path())),
+            false => files.push(entry.path()),
+        }
+    }
+    files
 }

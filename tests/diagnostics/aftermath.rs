@@ -55,17 +55,14 @@ cases! {
     HiddenNextTime a_tracked_file_that_the_run_changed_is_named {
         let tree = repository();
         tree.add("home/u/proj/.env.test = A=1");
-        let content = "A=1";
-        let id = Sha1::digest(format!("blob {}\0{content}", content.len()));
-        let mut index = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
-        index.extend([0; 24]);
-        index.extend(0o100_644_u32.to_be_bytes());
-        index.extend([0; 12]);
-        index.extend(id);
-        index.extend(b"\0\x09.env.test\0");
-        index.extend([0; 20]);
-        fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
+        index_of(&tree, ".env.test", "A=1");
         after(&tree, "", |tree| tree.add("home/u/proj/.env.test = A=2"))
+    };
+    NotCheckedOut a_protected_file_of_another_version_is_named {
+        let tree = repository();
+        tree.add("home/u/proj/.envrc = A=1");
+        index_of(&tree, ".envrc", "A=1");
+        after(&tree, "", |tree| index_of(tree, ".envrc", "A=2"))
     };
     HiddenFromGit a_file_whose_changes_git_does_not_show_is_named after(&repository(), "", |tree| {
         tree.add("home/u/proj/one = evil");
@@ -144,6 +141,22 @@ const REPORTS: &str = ".local/state/agent-sandbox/reports";
 
 fn said_by(place: &Place, command: &mut Command) -> String {
     stderr(&command.output().unwrap()).replace(place.path().to_str().unwrap(), "/PLACE")
+}
+
+/// An index that has one file with this content.
+fn index_of(tree: &Tree, name: &str, content: &str) {
+    let id = Sha1::digest(format!("blob {}\0{content}", content.len()));
+    let mut index = b"DIRC\0\0\0\x02\0\0\0\x01".to_vec();
+    index.extend([0; 24]);
+    index.extend(0o100_644_u32.to_be_bytes());
+    index.extend([0; 12]);
+    index.extend(id);
+    index.extend([0, u8::try_from(name.len()).unwrap()]);
+    index.extend(name.as_bytes());
+    // An entry ends with one to eight zeros, at a multiple of eight.
+    index.resize(12 + (index.len() - 12 + 8) / 8 * 8, 0);
+    index.extend([0; 20]);
+    fs::write(tree.real("home/u/proj/.git/index"), index).unwrap();
 }
 
 /// A run that creates what it reports.

@@ -80,7 +80,7 @@ fn after(file: &str, before: &str, meanwhile: Option<&str>, copy: &str) -> Strin
     let mut run = private::prepare(&tree.host(), &session, &policy).unwrap();
     fs::write(copy_of(&tree, &path), copy).unwrap();
     let mut said = Diagnostics::default();
-    run.finish(&tree.host(), &session, &policy, &mut said);
+    run.finish(&tree.host(), &session, &policy, &mut said, &mut |_| {});
     if let Some(meanwhile) = meanwhile {
         said = Diagnostics::default();
         fs::write(tree.real(&path), meanwhile).unwrap();

@@ -35,6 +35,13 @@ for_both!(
     a_forgotten_copy_takes_everything_beside_it_along,
     a_run_in_another_project_keeps_the_file_and_that_is_said,
     the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts,
+    a_group_that_cannot_be_kept_loses_its_rights,
+    extended_attributes_and_acls_stay,
+    a_file_whose_attributes_cannot_be_kept_is_left_alone,
+    what_a_killed_run_left_among_the_copies_is_removed,
+    the_copies_of_a_project_in_use_are_not_forgotten,
+    the_hosts_own_change_in_a_protected_file_is_no_finding,
+    a_worktree_that_the_user_removes_during_a_run_is_no_finding,
     what_a_killed_run_left_beside_the_file_is_removed,
     a_lock_of_git_on_the_host_is_named,
     beyond_64_private_files_the_others_are_read_only,
@@ -281,7 +288,7 @@ fn every_key_that_stays_is_reported(place: &Place) {
     let output = place.agent_sandbox().args(["report", "--last"]).output().unwrap();
     let said = stdout(&output) + &stderr(&output);
     for number in 1..=30 {
-        assert!(said.contains(&format!(".git/config --replace-all a.k{number} v`")), "{number}: {said}");
+        assert!(said.contains(&format!(".git/config --replace-all -- a.k{number} v`")), "{number}: {said}");
     }
 }
 
@@ -498,6 +505,150 @@ fn the_mode_stays_and_a_key_that_the_host_changed_is_the_hosts(place: &Place) {
         git(place, &["config", "--get-regexp", "^branch"]),
         "branch.main.description outside\nbranch.main.rebase true\n"
     );
+}
+
+/// Only root and members of a group can give a file to it.
+fn a_group_that_cannot_be_kept_loses_its_rights(place: &Place) {
+    const OTHERS: u32 = 54_321;
+    repository(place);
+    let file = place.project().join(".git/config");
+    std::os::unix::fs::chown(&file, None, Some(OTHERS)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).unwrap();
+    shell(place, "git config branch.main.rebase true");
+    let after = fs::metadata(&file).unwrap();
+    let expected = if place.uid == 0 { (0o664, OTHERS) } else { (0o604, place.uid) };
+    assert_eq!((after.mode() & 0o7777, after.gid()), expected);
+    assert!(config(place).contains("rebase = true"));
+}
+
+const ACCESS_ACL: &str = "system.posix_acl_access";
+
+/// An ACL that lets user 1 read, as the kernel stores it (acl(5)): tag, rights, id.
+fn acl() -> Vec<u8> {
+    const ANYBODY: u32 = u32::MAX;
+    let entries: [(u16, u16, u32); 5] =
+        [(1, 6, ANYBODY), (2, 4, 1), (4, 0, ANYBODY), (16, 4, ANYBODY), (32, 0, ANYBODY)];
+    let bytes = |(tag, rights, id): (u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    [2_u32.to_le_bytes().to_vec()].into_iter().chain(entries.map(bytes)).flatten().collect()
+}
+
+fn set_attribute(path: &std::path::Path, name: &str, value: &[u8]) {
+    rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+}
+
+fn attribute(path: &std::path::Path, name: &str) -> Option<Vec<u8>> {
+    let mut value = vec![0; 1000];
+    let length = rustix::fs::getxattr(path, name, &mut value[..]).ok()?;
+    Some(value[..length].to_vec())
+}
+
+fn extended_attributes_and_acls_stay(place: &Place) {
+    repository(place);
+    let git = place.project().join(".git");
+    let file = git.join("config");
+    set_attribute(&file, "user.mine", b"kept");
+    set_attribute(&file, ACCESS_ACL, &acl());
+    let mode = fs::metadata(&file).unwrap().mode();
+    shell(place, "git config branch.main.rebase true");
+    assert!(config(place).contains("rebase = true"));
+    assert_eq!(attribute(&file, "user.mine").as_deref(), Some(&b"kept"[..]));
+    assert_eq!((attribute(&file, ACCESS_ACL), fs::metadata(&file).unwrap().mode()), (Some(acl()), mode));
+    // Each new file in the folder gets this one. The file has none.
+    set_attribute(&git, "system.posix_acl_default", &acl());
+    rustix::fs::removexattr(&file, ACCESS_ACL).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    shell(place, "git config branch.main.rebase false");
+    assert!(config(place).contains("rebase = false"));
+    assert_eq!((attribute(&file, ACCESS_ACL), fs::metadata(&file).unwrap().mode() & 0o777), (None, 0o640));
+}
+
+/// Only root can give a file capabilities.
+fn a_file_whose_attributes_cannot_be_kept_is_left_alone(place: &Place) {
+    repository(place);
+    let file = place.project().join(".git/config");
+    // Version 2, without any capability (linux/capability.h).
+    let none = [&0x0200_0000_u32.to_le_bytes()[..], &[0; 16]].concat();
+    set_attribute(&file, "security.capability", &none);
+    let before = (config(place), fs::metadata(&file).unwrap().ino());
+    let output = run_of(place, &["--", "git", "config", "branch.main.rebase", "true"]);
+    if place.uid == 0 {
+        assert!(config(place).contains("rebase = true"));
+    } else {
+        let said = stderr(&output);
+        let expected = "/.git/config` did not get the changes of the sandbox: its extended attributes cannot be kept: operation not permitted";
+        assert!(said.contains(expected), "{said}");
+        assert_eq!((config(place), fs::metadata(&file).unwrap().ino()), before);
+    }
+    assert_eq!(attribute(&file, "security.capability"), Some(none));
+    assert!(!place.project().join(".git/config.lock").exists());
+}
+
+fn what_a_killed_run_left_among_the_copies_is_removed(place: &Place) {
+    repository(place);
+    shell(place, "git config branch.main.rebase true");
+    let names = || -> Vec<std::ffi::OsString> {
+        let mut folders = fs::read_dir(state(place)).unwrap().map(|entry| entry.unwrap().path());
+        let mine = folders.find(|path| path.join("lock").exists()).unwrap();
+        let mut names: Vec<_> = fs::read_dir(&mine).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        for name in ["new", "git", "git.lock"] {
+            place.write(mine.join(name), "unfinished");
+        }
+        names
+    };
+    let before = names();
+    shell(place, "git config branch.main.rebase false");
+    assert!(config(place).contains("rebase = false"));
+    assert_eq!(names(), before);
+}
+
+fn the_copies_of_a_project_in_use_are_not_forgotten(place: &Place) {
+    repository(place);
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "git config a.first 1");
+    let project = place.project();
+    let words = ["private", "forget", "--project", project.to_str().unwrap()];
+    let forgotten = place.agent_sandbox().args(words).output().unwrap();
+    assert_eq!(forgotten.status.code(), Some(125));
+    assert!(stderr(&forgotten).contains("a run uses it"), "{}", stderr(&forgotten));
+    assert!(waiting.finish().contains("warning[private-kept]: `a.first`"));
+    succeeded(place.agent_sandbox().args(words).output().unwrap());
+    assert_eq!(shell(place, "git config a.first || echo gone"), "gone\n");
+}
+
+/// No mount was lost, so the command cannot have done it.
+fn the_hosts_own_change_in_a_protected_file_is_no_finding(place: &Place) {
+    repository(place);
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
+    write(place, ".git/config", config(place) + "[core]\n\tpager = mine\n");
+    write(place, ".git/hooks/pre-commit", "#!/bin/sh\n");
+    assert_eq!(waiting.finish(), "");
+    for name in ["started", "go"] {
+        fs::remove_file(place.project().join(name)).unwrap();
+    }
+    // A rename takes the mount off. Nobody can tell the user's change from one of the command.
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
+    git(place, &["config", "core.fsmonitor", "mine"]);
+    let said = waiting.finish();
+    assert!(said.contains("warning[replaced-during-run]: `.git/config`"), "{said}");
+    assert_eq!(said.matches("since this run, `core.fsmonitor`").count(), 1, "{said}");
+}
+
+fn a_worktree_that_the_user_removes_during_a_run_is_no_finding(place: &Place) {
+    repository(place);
+    let beside = place.home().join("code/beside");
+    let git = place.project().join(".git");
+    let of_worktree = git.join("worktrees/beside");
+    place.write(beside.join(".git"), format!("gitdir: {}\n", of_worktree.display()));
+    place.write(of_worktree.join("gitdir"), format!("{}\n", beside.join(".git").display()));
+    place.write(of_worktree.join("commondir"), "../..\n");
+    place.write(of_worktree.join("HEAD"), "ref: refs/heads/beside\n");
+    let waiting = Waiting::start(crate::sandbox::sandbox(place), place.project(), "true");
+    fs::remove_dir_all(&beside).unwrap();
+    fs::remove_dir_all(git.join("worktrees")).unwrap();
+    let said = waiting.finish();
+    assert!(!said.contains("repository-repaired"), "{said}");
 }
 
 fn what_a_killed_run_left_beside_the_file_is_removed(place: &Place) {

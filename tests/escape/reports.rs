@@ -12,7 +12,10 @@ use crate::support::binary;
 
 everywhere!("terminal-reset": stopping_the_terminal_before_the_report);
 for_everybody!("terminal-reset": leaving_the_terminal_changed, concealing_the_report);
-everywhere!("kept-reports": killing_the_supervisor_before_the_report);
+everywhere!(
+    "kept-reports": killing_the_supervisor_before_the_report,
+    killing_the_supervisor_before_private_files_are_done
+);
 for_everybody!("kept-reports": filling_the_pipe_before_the_report);
 for_everybody!("bounded-reports": flooding_the_report);
 for_everybody!("foreground": taking_the_terminal_from_the_background);
@@ -65,11 +68,19 @@ fn repeated(scene: &Scene) -> Verdict {
 }
 
 fn killing_the_supervisor_before_the_report(scene: &Scene) -> Verdict {
+    killing_the_supervisor(scene, "report-kept")
+}
+
+fn killing_the_supervisor_before_private_files_are_done(scene: &Scene) -> Verdict {
+    killing_the_supervisor(scene, "before-private")
+}
+
+fn killing_the_supervisor(scene: &Scene, point: &str) -> Verdict {
     scene.policy(DEFAULTS, "");
-    let mut held = scene.hold(&["report-kept"], &[], "quiet.py", &["kill"]);
+    let mut held = scene.hold(&[point], &[], "quiet.py", &["kill"]);
     held.stopped();
     held.running.signal(Signal::KILL);
-    held.go_on("report-kept");
+    held.go_on(point);
     let ran = held.running.wait().completed();
     assert_eq!((ran.code, ran.err.as_str()), (None, ""));
     repeated(scene)

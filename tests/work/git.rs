@@ -11,6 +11,9 @@ for_both!(
     a_local_remote_is_fetched_and_pushed_to,
     a_worktree_is_added_and_removed,
     a_worktree_of_before_is_removed_outside,
+    a_worktree_whose_files_are_gone_stays_in_the_list_of_git,
+    a_checkout_of_another_version_of_a_protected_file_is_reported,
+    a_submodule_is_added_outside,
     a_submodule_is_worked_in,
     a_submodule_is_fetched_and_updated,
     a_repository_in_the_repository_is_worked_in,
@@ -107,20 +110,77 @@ fn a_worktree_is_added_and_removed(place: &Place) {
 }
 
 /// The kernel removes no mount point of the command's own namespace. git goes on until it meets
-/// one, so a part is gone; the commits stay, and git outside tidies up.
+/// one, so a part is gone; the commits and git's list stay, and git outside tidies up.
 fn a_worktree_of_before_is_removed_outside(place: &Place) {
     outside(place, INIT);
     outside(place, "git worktree add -q tree -b other; cd tree; echo two >>file; git commit -qam second");
     let output = output_inside(place, "git worktree remove tree");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("Device or resource busy"), "{said}");
-    outside(place, "git worktree remove --force tree 2>&1 || rm -r tree; git worktree prune");
+    assert_eq!(outside(place, "git worktree list | wc -l; git -C tree log -1 --format=%s"), "2\nsecond\n");
+    outside(place, "git worktree remove --force tree");
     let tidy = outside(
         place,
         "git log --format=%s other; git worktree list | wc -l; ls -A .git/worktrees 2>&1 | wc -l; git fsck 2>&1",
     );
     assert!(tidy.starts_with("second\nfirst\n1\n"), "{tidy}");
     assert_eq!(outside(place, "git worktree add -q tree other; cat tree/file"), "one\ntwo\n");
+}
+
+/// Which files `git worktree remove` removes depends on the order of the folder.
+fn a_worktree_whose_files_are_gone_stays_in_the_list_of_git(place: &Place) {
+    outside(place, &format!("git init -q ../sub; cd ../sub; {INIT}"));
+    outside(
+        place,
+        &format!("{INIT}; git -c protocol.file.allow=always submodule --quiet add ../sub sub; git commit -qm sub"),
+    );
+    outside(place, "git worktree add -q tree -b other; git worktree add -q ../beside -b beside");
+    let output = output_inside(place, "rm -f .git/worktrees/*/gitdir .git/worktrees/*/HEAD");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = "warning[repository-repaired]: the run broke the list of worktrees; put back: `";
+    assert!(said.starts_with(expected) && !said.contains("planted-repository"), "{said}");
+    assert_eq!(
+        outside(
+            place,
+            "git worktree prune; git -C ../beside status -s; git -C tree status -s; git worktree list | wc -l"
+        ),
+        "3\n"
+    );
+}
+
+/// git says so inside, too, and goes on; a merge stops.
+fn a_checkout_of_another_version_of_a_protected_file_is_reported(place: &Place) {
+    outside(
+        place,
+        &format!("{INIT}; echo one >.envrc; git add .envrc; git commit -qm second; git checkout -q -b other"),
+    );
+    outside(place, "echo two >.envrc; git commit -qam third; git checkout -q main; echo mine >.mcp.json");
+    let said_after = |script: &str| String::from_utf8_lossy(&output_inside(place, script).stderr).into_owned();
+    let said = said_after(
+        "git checkout -q other 2>/dev/null; test \"$(git status -s)\" = \"$(printf ' M .envrc\n?? .mcp.json')\"",
+    );
+    let expected = "warning[not-checked-out]: git expects another version of `.envrc` since this run, and could not write it inside\n";
+    assert!(said.starts_with(expected), "{said}");
+    assert_eq!(said_after("git status -s"), "", "once");
+    assert_eq!(outside(place, "cat .envrc; git checkout -q -- .envrc; cat .envrc"), "one\ntwo\n");
+    let said = said_after("! git merge -q main~1 2>/dev/null; git checkout -q main 2>/dev/null");
+    assert!(said.starts_with(expected), "{said}");
+}
+
+/// The first one inside makes `.gitmodules`, and is reported. Later ones would change it.
+fn a_submodule_is_added_outside(place: &Place) {
+    outside(place, &format!("mkdir ../library; cd ../library; {INIT}"));
+    outside(place, INIT);
+    let add = |name: &str| format!("git -c protocol.file.allow=always submodule --quiet add --force ../library {name}");
+    let first = output_inside(place, &add("one"));
+    let said = String::from_utf8_lossy(&first.stderr).into_owned();
+    assert!(first.status.success() && said.contains("created during the run: `.gitmodules`"), "{said}");
+    outside(place, "git commit -qm submodule");
+    let second = output_inside(place, &add("two"));
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && said.contains("could not write config file .gitmodules"), "{said}");
+    let added = outside(place, &format!("{}; git submodule status | wc -l", add("two")));
+    assert!(added.ends_with("\n2\n"), "{added}");
 }
 
 /// `submodule add` and `submodule init` write configuration, and belong outside.

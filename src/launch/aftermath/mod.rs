@@ -10,8 +10,10 @@ mod nested;
 mod planted;
 mod replaced;
 mod repository;
+mod stale;
 mod subfolders;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -37,6 +39,7 @@ use nested::NestedWatch;
 pub use replaced::Gap;
 pub(super) use replaced::during_run;
 use repository::RepositoryWatch;
+use stale::StaleWatch;
 
 /// A missing path that a rule would protect.
 pub(crate) struct AbsentPath {
@@ -60,6 +63,7 @@ pub struct RunWatch {
     keys: Vec<KeyWatch>,
     repository: Option<RepositoryWatch>,
     nested: Option<NestedWatch>,
+    stale: StaleWatch,
 }
 
 impl RunWatch {
@@ -86,7 +90,8 @@ impl RunWatch {
                 None
             }
         });
-        let covered = covered.collect();
+        let covered: Vec<(AbsPath, FileBirth)> = covered.collect();
+        let stale = StaleWatch::start(host, project, covered.iter().map(|(path, _)| path));
         let keys = compiled.resolution.matches.iter().filter_map(|found| {
             let keys = &found.rule.refinements.report_keys;
             let is_watched = !keys.is_empty() && can_be_written(&found.path);
@@ -103,8 +108,10 @@ impl RunWatch {
             gaps: BTreeMap::new(),
             unclear,
             keys: keys.collect(),
-            repository: repository.map(|repository| RepositoryWatch::start(host, repository)),
+            repository: repository
+                .map(|repository| RepositoryWatch::start(host, repository, &project.git_nested.kept_within)),
             nested,
+            stale,
         }
     }
 
@@ -115,6 +122,7 @@ impl RunWatch {
             self.report_created(host, said);
             replaced::report(self, host, said);
             report_hidden_next(host, compiled, said);
+            self.stale.finish(host, said);
         }
         for keys in &self.keys {
             keys.finish(host, said);
@@ -124,7 +132,11 @@ impl RunWatch {
         }
         // After that, because only a valid repository has an index.
         if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
-            nested.finish(host, |path| compiled.plan.view_around(path) == View::HostRw, said);
+            let plan = &compiled.plan;
+            let can_be_written = |path: &AbsPath| plan.view_around(path) == View::HostRw;
+            let replaced = LazyCell::new(|| replaced::all(self, host));
+            let was_protected = |path: &AbsPath| plan.view(path) != View::HostRw && !replaced.contains(path);
+            nested.finish(host, can_be_written, was_protected, said);
         }
     }
 

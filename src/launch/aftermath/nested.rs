@@ -50,7 +50,8 @@ impl NestedWatch {
         let host = &host.with_cache();
         let repository = project.repository.clone();
         let mut known = project.git_nested.clone();
-        let open = known.found.iter().filter(|found| protected_parts(found).iter().any(&can_be_written));
+        let parts = |found: &Nested| protected_parts(&found.git_dir, &found.common_dir);
+        let open = known.found.iter().filter(|found| parts(found).iter().any(&can_be_written));
         let open = open.map(|found| (found.folder.clone(), (found.clone(), doubts_about(host, found)))).collect();
         let worktrees = known.found.iter().filter(|found| found.found_by == FoundBy::Worktrees);
         let pointers = worktrees.filter(|found| can_be_written(&found.folder.child(".git")));
@@ -74,8 +75,15 @@ impl NestedWatch {
     }
 
     /// `can_be_written` tells whether the command could create or replace a path. If not, the
-    /// command has not planted it.
-    pub(super) fn finish(&self, host: &Host, can_be_written: impl Fn(&AbsPath) -> bool, said: &mut Diagnostics) {
+    /// command has not planted it. Nor has it changed a path that `was_protected` during the whole
+    /// run.
+    pub(super) fn finish(
+        &self,
+        host: &Host,
+        can_be_written: impl Fn(&AbsPath) -> bool,
+        was_protected: impl Fn(&AbsPath) -> bool,
+        said: &mut Diagnostics,
+    ) {
         let mut held = Held { host, said, paths: BTreeSet::new() };
         // A `.git` may lead to where another one was just moved, so look until nothing new is
         // found.
@@ -86,7 +94,7 @@ impl NestedWatch {
                 break hidden;
             }
         };
-        self.subfolders.finish(&mut held);
+        self.subfolders.finish(was_protected, &mut held);
         self.report_hidden(host, &hidden, said);
     }
 
@@ -202,7 +210,7 @@ impl NestedWatch {
 }
 
 /// The files of a repository that mounts protect.
-fn protected_parts(found: &Nested) -> [AbsPath; 4] {
-    let [config, hooks] = ["config", "hooks"].map(|name| found.common_dir.child(name));
-    [config, hooks, found.git_dir.child("commondir"), found.git_dir.child("config.worktree")]
+pub(super) fn protected_parts(git_dir: &AbsPath, common_dir: &AbsPath) -> [AbsPath; 4] {
+    let [config, hooks] = ["config", "hooks"].map(|name| common_dir.child(name));
+    [config, hooks, git_dir.child("commondir"), git_dir.child("config.worktree")]
 }

@@ -1,5 +1,7 @@
 //! Reports files that the host replaced during the run (SPEC R4, Y4).
 
+use std::collections::BTreeSet;
+
 use rustix::io::Errno;
 
 use super::{RunWatch, name_in, one_or_many};
@@ -25,8 +27,20 @@ pub enum Gap {
 /// Reports all of them: those that the supervisor covered again, and those that nobody watched.
 pub(super) fn report(watch: &RunWatch, host: &Host, said: &mut Diagnostics) {
     let (mut open, covered) = split(watch.gaps.iter());
+    open.extend(unwatched(watch, host).map(|path| (path, "")));
+    said.extend(covered_again(&watch.root, &covered));
+    said.extend(left_open(&watch.root, &open));
+}
+
+/// All files that were replaced.
+pub(super) fn all<'w>(watch: &'w RunWatch, host: &Host) -> BTreeSet<&'w AbsPath> {
+    watch.gaps.keys().chain(unwatched(watch, host)).collect()
+}
+
+/// The files that were replaced while nobody watched them.
+fn unwatched<'w>(watch: &'w RunWatch, host: &Host) -> impl Iterator<Item = &'w AbsPath> {
     let mut parent = LastParent::default();
-    let mut is_another = |(path, before): &&(AbsPath, FileBirth)| {
+    let is_another = move |(path, before): &&(AbsPath, FileBirth)| {
         let found = parent.statx(&host.real(path), FileBirth::WANTED);
         match found {
             Ok(now) => FileBirth::of(&now) != *before,
@@ -36,9 +50,7 @@ pub(super) fn report(watch: &RunWatch, host: &Host, said: &mut Diagnostics) {
         }
     };
     let unwatched = watch.covered.iter().filter(|(path, _)| !watch.gaps.contains_key(path));
-    open.extend(unwatched.filter(|covered| is_another(covered)).map(|(path, _)| (path, "")));
-    said.extend(covered_again(&watch.root, &covered));
-    said.extend(left_open(&watch.root, &open));
+    unwatched.filter(is_another).map(|(path, _)| path)
 }
 
 /// The warnings about files that were replaced a moment ago.

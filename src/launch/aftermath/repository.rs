@@ -21,9 +21,14 @@ const READ_BY_GIT: usize = 255;
 const HEAD: &str = "HEAD";
 const OPEN_MODE: Mode = Mode::from_raw_mode(0o755);
 
+/// The place of a worktree, in its git directory. git forgets a worktree that has none.
+const GITDIR: &str = "gitdir";
+
 /// The parts of the repository at the start, each with the git directory that holds it.
 pub(super) struct RepositoryWatch {
     parts: Vec<(AbsPath, Part)>,
+    /// The parts of other worktrees. A `git worktree remove` that a mount stops has removed some.
+    of_worktrees: Vec<(AbsPath, Part)>,
 }
 
 /// A part that git needs.
@@ -32,11 +37,14 @@ pub(super) enum Part {
     Head(Vec<u8>),
     /// An older form of `HEAD`, which git still reads.
     HeadLink(OsString),
+    /// `gitdir` of a worktree.
+    Place(Vec<u8>),
     Directory(&'static str),
 }
 
 impl RepositoryWatch {
-    pub(super) fn start(host: &Host, repository: &Repository) -> Self {
+    /// `kept_within` are the git directories of other worktrees and of submodules.
+    pub(super) fn start(host: &Host, repository: &Repository, kept_within: &[AbsPath]) -> Self {
         let mut parts = Vec::new();
         let mut git_dirs = vec![&repository.git_dir, &repository.common_dir];
         git_dirs.dedup();
@@ -47,27 +55,50 @@ impl RepositoryWatch {
             let names = names.filter(|name| folder.leads_to_directory(name));
             parts.extend(names.map(|name| (git_dir.clone(), Part::Directory(name))));
         }
-        Self { parts }
+        let worktrees = repository.common_dir.child("worktrees");
+        let mut of_worktrees = Vec::new();
+        for git_dir in kept_within.iter().filter(|git_dir| git_dir.parent().as_ref() == Some(&worktrees)) {
+            let Ok(folder) = OpenDir::open(host, git_dir) else { continue };
+            let place = folder.read(GITDIR, LARGEST_HEAD).ok().flatten().map(Part::Place);
+            let parts = valid_head(&folder).ok().flatten().into_iter().chain(place);
+            of_worktrees.extend(parts.map(|part| (git_dir.clone(), part)));
+        }
+        Self { parts, of_worktrees }
     }
 
     /// Puts back the parts that are missing or invalid, and reports them.
     pub(super) fn finish(&self, host: &Host, said: &mut Diagnostics) {
-        let (mut repaired, mut failed) = (Vec::new(), Vec::new());
-        for (git_dir, part) in &self.parts {
-            let path = git_dir.child(part.name());
-            match open_again(host, git_dir).and_then(|folder| part.put_back(&folder)) {
-                Ok(false) => {}
-                Ok(true) => repaired.push(format!("`{path}`")),
-                Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
-            }
-        }
         let help =
             "see what the run has put into the project: without it, git would have taken settings and hooks from there";
-        for (outcome, paths) in [("put back", repaired), ("cannot be put back", failed)] {
-            if !paths.is_empty() {
-                let message = format!("the run broke the repository; {outcome}: {}", listed(paths.into_iter(), "and"));
-                said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
-            }
+        put_back(host, self.parts.iter(), "repository", help, said);
+        let help = "`git status` in the worktree shows what is missing; remove such a worktree outside";
+        // A mount kept the command from removing the folder as a whole. The user may have done so.
+        let is_there = |git_dir: &AbsPath| !matches!(host.kind(git_dir), Ok(None));
+        let of_worktrees = self.of_worktrees.iter().filter(|(git_dir, _)| is_there(git_dir));
+        put_back(host, of_worktrees, "list of worktrees", help, said);
+    }
+}
+
+fn put_back<'p>(
+    host: &Host,
+    parts: impl Iterator<Item = &'p (AbsPath, Part)>,
+    what: &str,
+    help: &str,
+    said: &mut Diagnostics,
+) {
+    let (mut repaired, mut failed) = (Vec::new(), Vec::new());
+    for (git_dir, part) in parts {
+        let path = git_dir.child(part.name());
+        match open_again(host, git_dir).and_then(|folder| part.put_back(&folder)) {
+            Ok(false) => {}
+            Ok(true) => repaired.push(format!("`{path}`")),
+            Err(e) => failed.push(format!("`{path}` ({})", reason(&e))),
+        }
+    }
+    for (outcome, paths) in [("put back", repaired), ("cannot be put back", failed)] {
+        if !paths.is_empty() {
+            let message = format!("the run broke the {what}; {outcome}: {}", listed(paths.into_iter(), "and"));
+            said.push(Diagnostic::new(Code::RepositoryRepaired, message).help(help));
         }
     }
 }
@@ -76,6 +107,7 @@ impl Part {
     fn name(&self) -> &'static str {
         match self {
             Part::Head(_) | Part::HeadLink(_) => HEAD,
+            Part::Place(_) => GITDIR,
             Part::Directory(name) => name,
         }
     }
@@ -85,6 +117,7 @@ impl Part {
         let temporary = format!("HEAD.agent-sandbox-{}", super::unpredictable_suffix());
         match self {
             Part::Directory(name) => return put_back_directory(folder, name),
+            Part::Place(content) => return put_back_place(folder, content),
             Part::Head(_) | Part::HeadLink(_) if matches!(valid_head(folder), Ok(Some(_))) => return Ok(false),
             Part::HeadLink(target) => {
                 super::make_writable(folder)?;
@@ -100,6 +133,16 @@ impl Part {
         folder.rename(&temporary, folder, HEAD)?;
         Ok(true)
     }
+}
+
+/// git itself writes the file, so that only a missing one is put back.
+fn put_back_place(folder: &OpenDir, content: &[u8]) -> io::Result<bool> {
+    if folder.stat(GITDIR)?.is_some() {
+        return Ok(false);
+    }
+    super::make_writable(folder)?;
+    folder.make_file(GITDIR, OFlags::WRONLY, Mode::from_raw_mode(0o644))?.write_all(content)?;
+    Ok(true)
 }
 
 fn put_back_directory(folder: &OpenDir, name: &str) -> io::Result<bool> {

@@ -32,38 +32,36 @@ pub(super) fn read(text: &[u8]) -> Result<Entries, FormatError> {
 /// The user's git, which changes files in a folder of ours.
 pub(in crate::private) struct GitProgram {
     pub(in crate::private) program: PathBuf,
-    /// A folder that no command can write.
-    pub(in crate::private) folder: PathBuf,
+    /// The file that git changes, where no command can write. The caller removes one that a killed
+    /// process left.
+    pub(in crate::private) file: PathBuf,
 }
 
 impl GitProgram {
     pub(super) fn write(&self, text: &[u8], changes: &[(Key, Values)]) -> io::Result<Vec<u8>> {
-        let file = self.folder.join(format!("git-{}", std::process::id()));
-        // A killed process with the same id may have left it.
-        let _ = fs::remove_file(&file);
-        let written = self.written(&file, text, changes);
-        let _ = fs::remove_file(&file);
+        let written = self.written(text, changes);
+        let _ = fs::remove_file(&self.file);
         written
     }
 
-    fn written(&self, file: &std::path::Path, text: &[u8], changes: &[(Key, Values)]) -> io::Result<Vec<u8>> {
-        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(file)?;
+    fn written(&self, text: &[u8], changes: &[(Key, Values)]) -> io::Result<Vec<u8>> {
+        let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&self.file)?;
         // git keeps the mode.
         new.set_permissions(fs::Permissions::from_mode(0o600))?;
         new.write_all(text)?;
-        self.change(file, changes)?;
-        fs::read(file)
+        self.change(changes)?;
+        fs::read(&self.file)
     }
 
-    fn change(&self, file: &std::path::Path, changes: &[(Key, Values)]) -> io::Result<()> {
+    fn change(&self, changes: &[(Key, Values)]) -> io::Result<()> {
         for (key, values) in changes {
             let key = OsString::from_vec(key.0.join(&b'.'));
             let value = |value: &Vec<u8>| OsStr::from_bytes(value).to_owned();
             match values.as_slice() {
-                [one] => self.run(file, "--replace-all", &[key, value(one)])?,
+                [one] => self.run("--replace-all", &[key, value(one)])?,
                 all => {
-                    self.run(file, "--unset-all", std::slice::from_ref(&key))?;
-                    all.iter().try_for_each(|one| self.run(file, "--add", &[key.clone(), value(one)]))?;
+                    self.run("--unset-all", std::slice::from_ref(&key))?;
+                    all.iter().try_for_each(|one| self.run("--add", &[key.clone(), value(one)]))?;
                 }
             }
         }
@@ -71,14 +69,15 @@ impl GitProgram {
     }
 
     /// Runs `git config` without any settings: no program that a file names can start.
-    fn run(&self, file: &std::path::Path, action: &str, operands: &[OsString]) -> io::Result<()> {
+    fn run(&self, action: &str, operands: &[OsString]) -> io::Result<()> {
         /// There was nothing to remove.
         const NOTHING: i32 = 5;
         let mut git = Command::new(&self.program);
-        git.args(["config", "--file"]).arg(file).args([action, "--"]).args(operands);
-        git.current_dir(&self.folder).env_clear().env("LC_ALL", "C");
+        git.args(["config", "--file"]).arg(&self.file).args([action, "--"]).args(operands);
+        let folder = self.file.parent().unwrap_or(&self.file);
+        git.current_dir(folder).env_clear().env("LC_ALL", "C");
         // git would look for a repository around the folder.
-        git.env("GIT_CEILING_DIRECTORIES", self.folder.parent().unwrap_or(&self.folder));
+        git.env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder));
         git.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
         git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         match git.status()?.code() {
@@ -89,8 +88,11 @@ impl GitProgram {
     }
 
     #[cfg(test)]
-    pub(super) fn for_tests() -> Self {
-        Self { program: "/usr/bin/git".into(), folder: std::env::temp_dir() }
+    pub(in crate::private) fn for_tests() -> Self {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("git-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self { program: "/usr/bin/git".into(), file: std::env::temp_dir().join(name) }
     }
 }
 

@@ -31,9 +31,10 @@ impl fmt::Display for Key {
         for (at, part) in self.0.iter().enumerate() {
             let text = escape_for_display(std::ffi::OsStr::from_bytes(part));
             let dot = if at == 0 { "" } else { "." };
-            // git writes subsections as they are, and so do people.
-            let quote = if is_plain(part) || text.contains('"') { "" } else { "\"" };
-            write!(f, "{dot}{quote}{text}{quote}")?;
+            match is_plain(part) {
+                true => write!(f, "{dot}{text}")?,
+                false => write!(f, "{dot}\"{}\"", text.replace('"', "\\\""))?,
+            }
         }
         Ok(())
     }
@@ -224,5 +225,7 @@ pub(super) mod tests {
         assert_eq!(key("core.hookspath").to_string(), "core.hookspath");
         let odd = Key(vec![b"branch".to_vec(), b"a.b\n".to_vec(), b"merge".to_vec()]);
         assert_eq!(odd.to_string(), "branch.\"a.b\\n\".merge");
+        let quotes = Key(vec![b"branch".to_vec(), b"a\".\"b".to_vec(), b"merge".to_vec()]);
+        assert_eq!(quotes.to_string(), "branch.\"a\\\".\\\"b\".merge");
     }
 }

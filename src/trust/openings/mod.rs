@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::environment::Environment;
-use crate::compile::layers::Layers;
 use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose, View};
 use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
@@ -234,8 +233,7 @@ impl<'a> Comparison<'a> {
         let sockets = self.after.decisions.iter().filter(|(path, decision)| self.shows_socket(path, decision));
         let borders: BTreeSet<&AbsPath> = borders.chain(sockets.map(|(path, _)| path)).collect();
         // A folder of ours that holds nothing yet. Where it exists, every policy hides it.
-        let layers = &self.after.layers;
-        let ours = (!layers.has_private).then(|| layers.state.child(Layers::PRIVATE));
+        let ours = self.before.missing_private_folder();
         let mut around: Vec<(&AbsPath, (View, View))> = Vec::new();
         let mut opened = BTreeMap::new();
         for path in borders {

@@ -67,6 +67,11 @@ impl<'h> TrackedFiles<'h> {
         self.entry(path).is_ok_and(|entry| entry.is_some())
     }
 
+    /// The id of the blob that such an entry has for `path`.
+    pub(crate) fn blob(&mut self, path: &AbsPath) -> Option<Vec<u8>> {
+        self.entry(path).ok().flatten().map(|(_, id)| id.to_vec())
+    }
+
     fn is_held(&mut self, path: &AbsPath) -> io::Result<bool> {
         let resolved = self.host.resolve(path.as_path())?;
         if !resolved.links.is_empty() || resolved.kind != Some(FileKind::File) {
