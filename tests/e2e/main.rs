@@ -18,6 +18,7 @@ mod guard;
 mod init;
 mod inputs;
 mod levels;
+mod limits;
 mod mounts;
 mod names;
 mod network;

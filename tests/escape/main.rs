@@ -23,6 +23,7 @@ mod defaults;
 mod git;
 mod kernel;
 mod killed;
+mod limits;
 mod masks;
 mod missing;
 mod moves;
