@@ -91,8 +91,9 @@ Examples:
   agent-sandbox --exclude '**/*.pem' --network=false -- make
   agent-sandbox --preset '!caches' -- cargo build       without a part of the defaults
 
-Exit codes: that of the command; 124 if it reached a limit of time or output; 125 if agent-sandbox itself failed, 126 if the command
-cannot be executed, 127 if it was not found, 2 for a mistake on the command line.";
+Exit codes: that of the command; 124 if it reached a limit of time or output; 125 if agent-sandbox
+itself failed, 126 if the command cannot be executed, 127 if it was not found, 2 for a mistake on
+the command line.";
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -181,8 +182,9 @@ pub(super) struct RuleArgs {
     /// Let the command use the container engine's socket, which is as good as root [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub docker: Option<bool>,
-    /// Limit what the command uses: time=30m, processes=512, file-size=2G, output=10M, tmp=1G,
-    /// memory=4G, cpus=2.0; repeatable
+    /// Limit what the command uses, such as `time=30m`; repeatable
+    ///
+    /// The limits: time=30m, processes=512, file-size=2G, output=10M, tmp=1G, memory=4G, cpus=2.0.
     #[arg(long = "limit", value_name = "KEY=VALUE", value_parser = limit)]
     pub limits: Vec<Limit>,
 }

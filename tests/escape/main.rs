@@ -17,6 +17,7 @@ mod scene;
 mod autorun;
 mod bare;
 mod beside;
+mod cgroups;
 mod closed;
 mod credentials;
 mod defaults;

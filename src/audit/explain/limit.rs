@@ -17,7 +17,7 @@ pub struct LimitExplanation {
     pub origin: Origin,
     /// How it is held.
     pub held: &'static str,
-    /// The same limit in earlier layers, which the later one replaces, nearest first.
+    /// The amounts of earlier layers, which the later one replaces, nearest first.
     pub over: Vec<ReplacedLimit>,
 }
 

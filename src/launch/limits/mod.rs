@@ -1,5 +1,5 @@
-//! The limits that the supervisor sees to (SPEC section 20): it holds the time and the output of the
-//! command, compares those of the cgroup before the start, and looks at `/tmp` after the end.
+//! The limits that the supervisor sees to (SPEC section 20): it holds the time and the output of
+//! the command, compares those of the cgroup before the start, and looks at `/tmp` after the end.
 
 mod cgroup;
 mod output;
