@@ -1,4 +1,4 @@
-//! The limits that the guard sets for the command (SPEC section 20).
+//! The limits that the guard sets for the command (SPEC section 24).
 
 use crate::diagnostic::reason;
 use crate::policy::Limit;

@@ -1,13 +1,14 @@
 //! Limits: amounts that make no sense, limits that are not held here, and limits that were reached.
 
+use agent_sandbox::cli::print::{PrintForm, incomplete};
 use agent_sandbox::compile::request::Request;
-use agent_sandbox::diagnostic::Code;
+use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::guard::report::Report;
 use agent_sandbox::host::session::Session;
 use agent_sandbox::launch;
 use agent_sandbox::policy::{Limit, LimitKind};
 
-use crate::support::{Place, Tree, abs, session, stderr, write_program};
+use crate::support::{Place, Tree, abs, machine, session, stderr, write_program};
 use crate::{compiled, one, project, rendered, tree};
 
 cases! {
@@ -58,6 +59,14 @@ cases! {
         scope(&tree, Some("/run/user/1000"))
     };
 
+    IncompleteForm a_printed_command_has_no_supervisor {
+        let tree = tree([]);
+        tree.add("home/u/proj/.agent-sandbox.toml = [limits]\ntime = \"30m\"\nmemory = \"4G\"\n");
+        let session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };
+        let (compiled, _) = tree.compile_as(&session, &Request::default());
+        let argv = compiled.unwrap().argv(&machine(), &["true".into()], &mut Diagnostics::default());
+        one(incomplete(&argv, PrintForm::Shell).unwrap())
+    };
     LimitReached the_limit_that_ended_the_command_is_named {
         let place = Place::in_tmp();
         stderr(&place.agent_sandbox().args(["--limit", "output=4B", "--", "echo", "12345"]).output().unwrap())

@@ -29,6 +29,7 @@ for_both!(
     a_limit_of_tmp_needs_a_bwrap_that_knows_sizes,
     limits_are_explained_outside_and_inside,
     limits_are_verified,
+    the_example_runs,
     the_doctor_says_which_limits_are_held_here,
 );
 
@@ -303,6 +304,20 @@ fn limits_are_explained_outside_and_inside(place: &Place) {
     assert_eq!(json["limits"][0]["limit"], "time=1h");
     let inside = succeeded(run(place, &["--", "/run/agent-sandbox/guard", "explain", "--limits"]));
     assert_eq!(inside, "limits: time=1h tmp=1G\n");
+}
+
+/// The file that people copy.
+fn the_example_runs(place: &Place) {
+    policy(place, "");
+    let example = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/limits.toml")).unwrap();
+    write(place, ".agent-sandbox.toml", example);
+    let script = "stat -f -c '%S %b' /tmp; bash -c 'ulimit -f'";
+    let mut command = sandbox(place);
+    let output = command.args(["--", "sh", "-c", script]).output().unwrap();
+    if is_exempt(place) {
+        return failed(&output, 125, "error[limit-unavailable]: the limit `processes` cannot be held");
+    }
+    assert_eq!(succeeded(output), format!("4096 {}\n{}\n", (2 << 30) / 4096, 4 << 20));
 }
 
 fn limits_are_verified(place: &Place) {

@@ -1,4 +1,4 @@
-//! The limits that the supervisor sees to (SPEC section 20): it holds the time and the output of
+//! The limits that the supervisor sees to (SPEC section 24): it holds the time and the output of
 //! the command, compares those of the cgroup before the start, and looks at `/tmp` after the end.
 
 mod cgroup;
