@@ -118,10 +118,12 @@ impl LimitWatch {
     /// there is to report.
     pub(super) fn end(&mut self, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
         self.timer = None;
-        let exceeded = self.meter.take().is_some_and(|meter| meter.finish(|| give_up() || self.is_killed));
-        // A command that ends by itself may have written too much, too.
-        if exceeded && self.reached.is_none() {
-            self.action(true);
+        if let Some(meter) = self.meter.take() {
+            let limit = Limit::Output(meter.limit());
+            // A command that ends by itself may have written too much, too.
+            if meter.finish(|| give_up() || self.is_killed) && self.reached.is_none() {
+                self.reached = Some((limit, Instant::now()));
+            }
         }
         let reached = self.reached.map(|(limit, _)| {
             let message = format!("the command was ended: it reached the limit `{limit}`");
