@@ -17,7 +17,7 @@ use crate::sys::ablate::{self, Mitigation};
 use crate::sys::process::output_within;
 use crate::sys::{landlock, seccomp};
 
-use super::{limits, mount_files};
+use super::{availability, limits, mount_files};
 
 /// How long bwrap may take to answer, on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -99,12 +99,20 @@ pub fn is_inside(host: &Host) -> bool {
 pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Machine, Diagnostic> {
     let bwrap = find(host, session, compiled)?;
     // A start with the guard does not need this flag, and the supervisor explains a failure.
-    let flags = || sufficient_flags(&bwrap, compiled.policy.written_tmp().is_some());
+    let with_tmp = compiled.policy.written_tmp().is_some();
+    let flags = || sufficient_flags(&bwrap, with_tmp);
     let disables_userns = !compiled.guard && flags()?.contains(DISABLE_USERNS);
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     let mount_files = mount_files::place(host, compiled);
-    let default_tmp = limits::default_tmp(host, &bwrap);
+    // A privileged bwrap takes no size.
+    let takes_size = session.is_root() || !availability::is_setuid(host, &bwrap);
+    if let Some(limit) = compiled.policy.limits.get(&LimitKind::Tmp).filter(|_| !takes_size && with_tmp) {
+        let why = format!("`{bwrap}` is setuid, and takes no `{SIZE}`");
+        let help = "use a bwrap that is not setuid, or remove the limit";
+        return Err(unavailable(LimitKind::Tmp, &why).at(&limit.origin).help(help));
+    }
+    let default_tmp = limits::default_tmp(host, &bwrap).filter(|_| takes_size);
     let scope = limits::scope(host, session, compiled)?;
     Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files, default_tmp, scope })
 }

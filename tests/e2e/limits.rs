@@ -317,7 +317,7 @@ fn the_example_runs(place: &Place) {
     if is_exempt(place) {
         return failed(&output, 125, "error[limit-unavailable]: the limit `processes` cannot be held");
     }
-    assert_eq!(succeeded(output), format!("4096 {}\n{}\n", (2 << 30) / 4096, 4 << 20));
+    assert_eq!(succeeded(output), format!("4096 {}\n{}\n", 524_288, 4 << 20));
 }
 
 fn limits_are_verified(place: &Place) {

@@ -205,7 +205,8 @@ impl Case {
             let (compiled, diagnostics) = self.tree.compile_as(session, &request);
             // Some limits need a guard, and none changes anything at a path.
             let is_about_paths = |said: &Diagnostic| said.code != Code::LimitUnavailable;
-            let has_errors = diagnostics.iter().cloned().filter(is_about_paths).collect::<Diagnostics>().has_errors();
+            let has_errors =
+                diagnostics.iter().filter(|said| is_about_paths(said)).cloned().collect::<Diagnostics>().has_errors();
             let compiled = compiled.filter(|_| !has_errors)?;
             let model = model(&compiled);
             Some(
