@@ -74,6 +74,7 @@ use policy::path::AbsPath;
 pub use compile::lower::Argv;
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 pub use launch::{Ending, Refusal, Sandbox};
+pub use policy::Limit;
 
 impl Sandbox {
     /// A sandbox for the project that holds `directory`, with the policy files that apply there.
@@ -127,6 +128,12 @@ impl Sandbox {
     /// Shares the host's network, or does not.
     pub fn network(mut self, shared: bool) -> Self {
         self.request.network = Some(shared);
+        self
+    }
+
+    /// Limits what the command may use. A limit that this machine cannot hold is an error.
+    pub fn limit(mut self, limit: Limit) -> Self {
+        self.request.limits.push(limit);
         self
     }
 

@@ -20,6 +20,8 @@ mod comparing;
 mod files;
 #[path = "diagnostics/inputs.rs"]
 mod inputs;
+#[path = "diagnostics/limits.rs"]
+mod limits;
 #[path = "diagnostics/lint.rs"]
 mod lint;
 #[path = "diagnostics/paths.rs"]
@@ -61,6 +63,7 @@ fn cases() -> Vec<(Code, &'static str)> {
         comparing::CASES,
         files::CASES,
         inputs::CASES,
+        limits::CASES,
         lint::CASES,
         paths::CASES,
         private::CASES,

@@ -46,6 +46,8 @@ is_there() {
     python3-venv) /usr/bin/python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
     # Debian calls it otherwise, because it has another program of that name.
     fd) command -v fd >/dev/null 2>&1 || command -v fdfind >/dev/null 2>&1 ;;
+    # Systems with apk have no systemd; the tests of its scopes then see that this is said.
+    systemd-run) command -v systemd-run >/dev/null 2>&1 || command -v apk >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
@@ -67,6 +69,7 @@ package_of() {
     apk:unshare) echo util-linux-misc ;;
     apk:setpriv) echo setpriv ;;
     *:unshare | *:setpriv) echo util-linux ;;
+    *:systemd-run) echo systemd ;;
     dnf:shellcheck | zypper:shellcheck) echo ShellCheck ;;
     *) echo "$2" ;;
     esac

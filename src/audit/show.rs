@@ -10,7 +10,7 @@ use crate::compile::config::Tmp;
 use crate::compile::environment::Fate;
 use crate::compile::plan::Purpose;
 use crate::compile::policy::Setting;
-use crate::policy::{AbsPath, LayerKind, Origin, Protection, Word};
+use crate::policy::{AbsPath, LayerKind, Limit, Origin, Protection, Word};
 
 use super::effective_access::{EffectiveAccess, VisibleMounts};
 use super::rule_json::RuleJson;
@@ -29,6 +29,8 @@ pub struct Shown {
     /// Whether the command can make user namespaces.
     pub nested: Setting<bool>,
     pub tmp: Setting<Tmp>,
+    /// How much the command may use.
+    pub limits: Vec<Setting<Limit>>,
     /// Whether the guard compares and locks the mounts.
     pub guard: bool,
     /// Protections without which nothing starts.
@@ -139,6 +141,7 @@ pub fn show(compiled: &Compiled) -> Shown {
         docker: policy.docker.clone(),
         nested: policy.nested.clone(),
         tmp: policy.tmp.clone(),
+        limits: policy.limits.values().cloned().collect(),
         guard: compiled.guard,
         require: require.collect(),
         environment,

@@ -10,6 +10,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactor
 use crate::cli::print::PrintForm;
 use crate::compile::Request;
 use crate::diagnostic::nearest;
+use crate::policy::Limit;
+use crate::policy::limits::LimitError;
 
 use super::check::CheckArgs;
 use super::completions::CompletionsArgs;
@@ -89,8 +91,9 @@ Examples:
   agent-sandbox --exclude '**/*.pem' --network=false -- make
   agent-sandbox --preset '!caches' -- cargo build       without a part of the defaults
 
-Exit codes: that of the command; 125 if agent-sandbox itself failed, 126 if the command
-cannot be executed, 127 if it was not found, 2 for a mistake on the command line.";
+Exit codes: that of the command; 124 if it reached a limit of time or output; 125 if agent-sandbox
+itself failed, 126 if the command cannot be executed, 127 if it was not found, 2 for a mistake on
+the command line.";
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -179,6 +182,15 @@ pub(super) struct RuleArgs {
     /// Let the command use the container engine's socket, which is as good as root [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub docker: Option<bool>,
+    /// Limit what the command uses, such as `time=30m`; repeatable
+    ///
+    /// The limits: time=30m, processes=512, file-size=2G, output=10M, tmp=1G, memory=4G, cpus=2.0.
+    #[arg(long = "limit", value_name = "KEY=VALUE", value_parser = limit)]
+    pub limits: Vec<Limit>,
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    text.parse().map_err(|e: LimitError| format!("{e}\n\n  tip: {}", e.help()))
 }
 
 #[derive(Debug, Args)]
@@ -220,6 +232,8 @@ impl Options {
             presets: rules.presets.clone(),
             network: rules.network,
             docker: rules.docker,
+            limits: rules.limits.clone(),
+            exec: self.exec,
             no_optimize: self.mounts.no_optimize,
             no_guard: self.mounts.no_guard,
             no_placeholders: self.exec || self.no_placeholders,
@@ -237,10 +251,11 @@ fn merge(options: &mut Options, behind: &ArgMatches) {
         behind.try_get_one(flag).ok().flatten().cloned()
     }
     let Options { policy: PolicyArgs { file, rules }, mounts, allow_root, .. } = options;
-    let RuleArgs { ro, rw, exclude, presets, network, docker } = rules;
+    let RuleArgs { ro, rw, exclude, presets, network, docker, limits } = rules;
     for (list, flag) in [(ro, "ro"), (rw, "rw"), (exclude, "exclude"), (presets, "presets")] {
         list.extend(behind.try_get_many(flag).ok().flatten().into_iter().flatten().cloned());
     }
+    limits.extend(behind.try_get_many("limits").ok().flatten().into_iter().flatten());
     file.config = file.config.take().or_else(|| one(behind, "config"));
     *network = network.or_else(|| one(behind, "network"));
     *docker = docker.or_else(|| one(behind, "docker"));

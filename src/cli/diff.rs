@@ -150,6 +150,7 @@ fn subject(what: &Subject) -> String {
         Subject::Docker => "docker".to_owned(),
         Subject::Nested => "user namespaces inside".to_owned(),
         Subject::Inherit => "variables that nothing names".to_owned(),
+        Subject::Limit { limit } => format!("limit `{limit}`"),
         Subject::Requirement { protection } => format!("protection `{protection}`"),
         Subject::Variable { name } => format!("variable `{}`", escape_for_display(&name.0)),
         Subject::Preset { name } => format!("preset `@{name}`"),

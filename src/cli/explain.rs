@@ -1,4 +1,4 @@
-//! `agent-sandbox explain PATH…` and `--env NAME`.
+//! `agent-sandbox explain PATH…`, `--env NAME` and `--limits`.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::audit::effective_access::EffectiveAccess;
 use crate::audit::explain::{
-    Below, Durability, Explained, Explainer, Explanation, HostKind, Loser, MountStep, VariableExplanation,
-    VariableFate, WhenReplaced, variable,
+    Below, Durability, Explained, Explainer, Explanation, HostKind, LimitExplanation, Loser, MountStep,
+    VariableExplanation, VariableFate, WhenReplaced, limits, variable,
 };
 use crate::audit::rule_json::RuleJson;
 use crate::cli::print::{display_args, display_link, display_step};
@@ -27,18 +27,22 @@ use super::style::Paint;
 /// PATH is relative to the working directory. Symlinks are followed as rules follow them. It need
 /// not exist: then it is said what would govern it, and whether the command can make it. Flags of a
 /// policy (`--rw`, `--preset`, …) count as in a run, before the subcommand or behind it. With
-/// `--env`, say whether the command gets a variable, and why; values are not shown. Nothing is
+/// `--env`, say whether the command gets a variable, and why; values are not shown. With
+/// `--limits`, say which limits are in force. Nothing is
 /// started, and nothing on the host is changed. Inside a sandbox, the answer is about the policy in
 /// force.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ExplainArgs {
     /// What to look at
-    #[arg(value_name = "PATH", required_unless_present = "env")]
+    #[arg(value_name = "PATH", required_unless_present_any = ["env", "show_limits"])]
     paths: Vec<OsString>,
     /// A variable of the environment to look at; may be repeated
     #[arg(long, value_name = "NAME")]
     env: Vec<OsString>,
+    /// Say which limits are in force, and how each is held
+    #[arg(id = "show_limits", long = "limits")]
+    limits: bool,
     /// Print one JSON object: see `agent-sandbox schema explain`
     #[arg(long)]
     json: bool,
@@ -55,6 +59,7 @@ Examples:
   agent-sandbox --exclude secrets explain secrets/a  what would this flag change?
   agent-sandbox explain --json .env | jq -r '.paths[0].access'
   agent-sandbox explain --env GITHUB_TOKEN           does the agent get it?
+  agent-sandbox explain --limits                     how much can it use?
 
 Exit codes: 0 whatever the access is; 125 where a PATH cannot be looked at, or the policy has mistakes.";
 
@@ -66,7 +71,7 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, outpu
             let help = "ask outside about other rules, and for JSON";
             return Err(Diagnostic::new(Code::AlreadyInside, message).help(help).into());
         }
-        return explain_inside::run(host, &session.cwd, &arguments.paths, &arguments.env, output);
+        return explain_inside::run(host, &session.cwd, (&arguments.paths, &arguments.env, arguments.limits), output);
     }
     let compiled = super::compile(host, options, output)?;
     let mut diagnostics = Diagnostics::default();
@@ -87,15 +92,27 @@ pub(super) fn run(host: &Host, options: &Options, arguments: &ExplainArgs, outpu
             variables.push(variable(&session, &compiled, name));
         }
     }
+    let limits = if arguments.limits { limits(&compiled) } else { Vec::new() };
     output.report(&diagnostics);
-    output.print_value(&Explained { paths, variables }, arguments.json, text)?;
+    output.print_value(&Explained { paths, variables, limits }, arguments.json, text)?;
     if diagnostics.has_errors() { Err(CliError::Reported) } else { Ok(true) }
 }
 
 pub fn text(explained: &Explained, paint: Paint) -> String {
     let paths = explained.paths.iter().map(|explanation| one(explanation, paint));
     let variables = explained.variables.iter().map(|variable| one_variable(variable, paint));
-    paths.chain(variables).collect::<Vec<String>>().join("\n")
+    let limits = explained.limits.iter().map(|limit| one_limit(limit, paint));
+    paths.chain(variables).chain(limits).collect::<Vec<String>>().join("\n")
+}
+
+fn one_limit(explained: &LimitExplanation, paint: Paint) -> String {
+    let limit = explained.limit;
+    let mut out = format!("{}: at most {}\n", paint.heading(limit.kind()), limit.value());
+    let over = explained.over.iter().map(|other| ("over", format!("{}  [{}]", other.limit.value(), other.origin)));
+    let lines =
+        [("rule", explained.origin.to_string())].into_iter().chain(over).chain([("held", explained.held.into())]);
+    out.extend(lines.map(|(title, text)| format!("  {} {text}\n", paint.aside(format!("{title:<7}")))));
+    out
 }
 
 fn one_variable(variable: &VariableExplanation, paint: Paint) -> String {

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use crate::compile::readme::{NOT_PASSED, PATHS};
+use crate::compile::readme::{LIMITS, NOT_PASSED, PATHS};
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::policy::{AbsPath, escape_for_display, places};
@@ -16,7 +16,10 @@ use super::style::Paint;
 /// Ten thousand rules have a tenth of it.
 const LARGEST: u64 = 1 << 24;
 
-pub(super) fn run(host: &Host, cwd: &AbsPath, paths: &[OsString], names: &[OsString], output: &Output) -> Answered {
+/// The paths and the names of variables that were asked for, and whether limits were.
+type Asked<'a> = (&'a [OsString], &'a [OsString], bool);
+
+pub(super) fn run(host: &Host, cwd: &AbsPath, (paths, names, limits): Asked, output: &Output) -> Answered {
     let text = read(host)?;
     let rows: Vec<Row> = text.lines().skip_while(|line| *line != PATHS).skip(1).filter_map(Row::of).collect();
     let mut answers = Vec::new();
@@ -25,6 +28,8 @@ pub(super) fn run(host: &Host, cwd: &AbsPath, paths: &[OsString], names: &[OsStr
     }
     let dropped = text.lines().find_map(|line| line.strip_prefix(NOT_PASSED)).unwrap_or_default();
     answers.extend(names.iter().map(|name| about_variable(name, dropped, output.paint)));
+    let in_force = text.lines().find_map(|line| line.strip_prefix(LIMITS)).unwrap_or_default();
+    answers.extend(limits.then(|| format!("{}:{in_force}\n", output.paint.heading("limits"))));
     output.print(answers.join("\n").as_bytes())
 }
 

@@ -10,6 +10,8 @@ use crate::policy::{AbsPath, Word};
 
 /// The argument that makes our binary the guard.
 pub const SUBCOMMAND: &str = "__guard";
+/// The guard's flag for each limit that it sets: `--limit processes=512`.
+pub const LIMIT: &str = "--limit";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -5,6 +5,7 @@ pub mod decide;
 pub mod environment;
 pub mod guard_plan;
 pub mod layers;
+pub mod limits;
 pub mod lower;
 pub mod placeholder;
 pub mod plan;
@@ -98,6 +99,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     plan::check_copies(&decisions, &resolution.without_copy, diagnostics);
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
+    limits::check(&policy, request, guard.is_some(), &plan, diagnostics);
     refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
     refuse_unreadable(host, &plan, diagnostics);
     let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);

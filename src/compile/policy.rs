@@ -11,11 +11,13 @@ use serde::Serialize;
 
 use crate::compile::config::{Entry, Filesystem, RuleKind, Tmp};
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
+use crate::compile::limits;
 use crate::compile::presets::{self, Expanded};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
 use crate::policy::{
-    AbsPath, Access, HardLinks, IfMissing, LayerKind, Origin, Protection, Rule, Sourced, places, private,
+    AbsPath, Access, HardLinks, IfMissing, LayerKind, Limit, LimitKind, Origin, Protection, Rule, Sourced, places,
+    private,
 };
 use crate::sys::ablate::{self, Mitigation};
 
@@ -31,6 +33,8 @@ pub struct Policy {
     /// Protections that the policy requires, each with its origin. No later file can remove a
     /// requirement.
     pub require: BTreeMap<Protection, Origin>,
+    /// How much the command may use. There is always one for a private `/tmp`.
+    pub limits: BTreeMap<LimitKind, Setting<Limit>>,
     /// Whether variables of the caller that no entry names pass.
     pub inherit: Setting<bool>,
     /// The presets in force and the layer that named each, for `--debug`.
@@ -73,14 +77,16 @@ impl Policy {
     /// A policy without rules and presets.
     fn settings(layers: &Layers) -> Self {
         let required = layers.layers.iter().flat_map(|layer| &layer.config.require);
+        let tmp = setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
+            l.config.filesystem.tmp.as_ref()
+        });
         Self {
             rules: Vec::new(),
             network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
             docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
             sockets: layers.layers.iter().flat_map(socket_rules).collect(),
-            tmp: setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
-                l.config.filesystem.tmp.as_ref()
-            }),
+            limits: limits::of(layers, tmp.value),
+            tmp,
             nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
             require: required.map(|Sourced { value, origin }| (*value, origin.clone())).collect(),
             inherit: setting(layers, true, false, "the environment passes by default", |l| {

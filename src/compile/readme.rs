@@ -8,6 +8,8 @@ use crate::policy::{AbsPath, Origin, escape_for_display, places};
 
 /// Before the names of the variables.
 pub const NOT_PASSED: &str = "Variables that were not passed:";
+/// Before the limits.
+pub const LIMITS: &str = "Limits:";
 /// The line before the table of paths, to the end of the file.
 pub const PATHS: &str = "Paths. The longest one that a path lies in decides.";
 
@@ -32,8 +34,11 @@ pub fn text(compiled: &Compiled) -> String {
     if dropped.is_empty() {
         dropped = "none".to_owned();
     }
+    let limits: Vec<String> = compiled.policy.limits.values().map(|limit| limit.value.to_string()).collect();
+    let limits = limits.join(" ");
     let mut text = format!(
-        "{INTRODUCTION}\n    {program} explain PATH\n\nNetwork: {network}\n{NOT_PASSED} {dropped}\n\n{PATHS}\n"
+        "{INTRODUCTION}\n    {program} explain PATH\n\nNetwork: {network}\n{LIMITS} {limits}\n\
+         {NOT_PASSED} {dropped}\n\n{PATHS}\n"
     );
     for (path, decision) in compiled.decisions.iter() {
         let is_private = compiled.plan.links.iter().any(|link| link.path == *path);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::policy::{AbsPath, Source};
+use crate::policy::{AbsPath, Limit, Source};
 
 /// The request of the caller: the command line without its spelling.
 #[derive(Clone, Debug, Default)]
@@ -23,12 +23,15 @@ pub struct Request {
     pub presets: Vec<OsString>,
     pub network: Option<bool>,
     pub docker: Option<bool>,
+    pub limits: Vec<Limit>,
     /// One mount for each decision, redundant ones included.
     pub no_optimize: bool,
     /// Puts up no placeholder, because no process will be there to remove it.
     pub no_placeholders: bool,
     /// Private files are read-only, because this machine or this run cannot give copies.
     pub no_private: bool,
+    /// No supervisor stays: this process becomes bwrap.
+    pub exec: bool,
     /// bwrap alone, without a guard inside.
     pub no_guard: bool,
     /// `--cwd` as written, for commands that diagnostics suggest.

@@ -123,6 +123,7 @@ codes! {
     OwnSandbox = "own-sandbox", Warning, "The command brings a sandbox of its own, which cannot work inside.";
     ProtectionMissing = "protection-missing", Warning, "This machine lacks a protection beyond mounts.";
     ProtectionRequired = "protection-required", Error, "The policy requires a protection that this machine lacks.";
+    LimitUnavailable = "limit-unavailable", Error, "A limit of the policy cannot be held here.";
     GuardUnavailable = "guard-unavailable", Error, "This machine does not let the guard do its work.";
     GuardRefused = "guard-refused", Error, "What is mounted is not what was planned.";
     CommandNotFound = "command-not-found", Error, "The command does not exist, or not inside.";
@@ -157,6 +158,8 @@ codes! {
         "The host's file or the sandbox's copy of a private file lacks changes of the other.";
     PrivateFailed = "private-failed", Error, "The copies of private files cannot be read or removed.";
     PrivateUnavailable = "private-unavailable", Warning, "A file that would be private is read-only instead.";
+    LimitReached = "limit-reached", Warning, "The command was ended, because it reached a limit.";
+    TmpFull = "tmp-full", Warning, "The private `/tmp` was full when the run ended.";
     PlaceholderLeft = "placeholder-left", Warning, "What stood at a blocked path is no longer ours to remove.";
     UnshownReport = "unshown-report", Warning, "The report of an earlier run was never shown.";
     ReportNotKept = "report-not-kept", Warning, "The report of a run cannot be kept for later.";
@@ -181,6 +184,8 @@ codes! {
     WritablePath = "writable-path", Warning, "The command can put programs into a folder that is on PATH.";
     SharedStore = "shared-store", Note,
         "The command can write a store from which a package manager links files into other projects.";
+
+    TmpBeyondMemory = "tmp-beyond-memory", Note, "The private `/tmp` is larger than the memory of the command.";
 
     // What `init` cannot do.
     AlreadyThere = "already-there", Error, "There is a policy file already.";

@@ -7,6 +7,7 @@
 //! can only tighten.
 #![expect(clippy::disallowed_methods, reason = "the guard runs inside, with the rights of the command")]
 
+mod limits;
 mod mounts;
 pub mod report;
 mod verify;
@@ -22,10 +23,10 @@ use std::process::{Command, ExitCode};
 use ::landlock::RulesetError;
 use rustix::io::Errno;
 
-use crate::compile::guard_plan::{Expectation, GuardPlan, RUN_SHEET, RunSheet, Tightening};
+use crate::compile::guard_plan::{Expectation, GuardPlan, LIMIT, RUN_SHEET, RunSheet, Tightening};
 use crate::diagnostic::{Diagnostic, Diagnostics, Format, exit_code, reason, render};
 use crate::host::LastParent;
-use crate::policy::{AbsPath, escape_for_display, places, sha256};
+use crate::policy::{AbsPath, Limit, escape_for_display, places, sha256};
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::landlock::Changes;
 use crate::sys::signals::SignalMask;
@@ -34,7 +35,7 @@ use mounts::LinkMaker;
 use report::{Answer, Report, refusal};
 use verify::Verifier;
 
-/// Becomes the command. `args` are the SHA-256 of the plan, `--` and the command.
+/// Becomes the command. `args` are the SHA-256 of the plan, the limits, `--` and the command.
 pub fn main(args: &[OsString]) -> ExitCode {
     let sheet = match run_sheet() {
         Ok(sheet) => sheet,
@@ -44,7 +45,8 @@ pub fn main(args: &[OsString]) -> ExitCode {
         Ok(supervisor) => supervisor,
         Err(e) => return say(&refusal(&format!("the supervisor cannot be reached: {}", reason(&e))), sheet.json),
     };
-    let Err(failure) = plan(args).and_then(|plan| start(&plan, &sheet, args, supervisor.as_ref()));
+    let started = plan(args).and_then(|plan| start(&plan, &sheet, &GuardCall::read(args)?, supervisor.as_ref()));
+    let Err(failure) = started;
     match supervisor {
         Some(supervisor) => {
             // If this fails, the supervisor is gone, and nobody is left to tell.
@@ -73,14 +75,35 @@ fn plan(args: &[OsString]) -> Result<GuardPlan, Report> {
     serde_json::from_slice(&text).map_err(|e| Report::refused("the guard's plan", e))
 }
 
+/// The arguments after the hash of the plan.
+struct GuardCall<'a> {
+    limits: Vec<Limit>,
+    command: &'a [OsString],
+}
+
+impl<'a> GuardCall<'a> {
+    fn read(args: &'a [OsString]) -> Result<Self, Report> {
+        let mut limits = Vec::new();
+        let mut rest = args.get(1..).unwrap_or_default();
+        while let [flag, limit, after @ ..] = rest
+            && flag == LIMIT
+        {
+            let read = limit.to_str().and_then(|text| text.parse().ok());
+            limits.push(read.ok_or_else(|| Report::refused("the guard's arguments", escape_for_display(limit)))?);
+            rest = after;
+        }
+        Ok(Self { limits, command: rest.get(1..).unwrap_or_default() })
+    }
+}
+
 /// The guard on one screen. ADR 32 says why the steps have this order.
 fn start(
     plan: &GuardPlan,
     sheet: &RunSheet,
-    args: &[OsString],
+    call: &GuardCall,
     supervisor: Option<&OwnedFd>,
 ) -> Result<Infallible, Report> {
-    let command = command(sheet, args);
+    let command = command(sheet, call);
     let Some((program, arguments)) = command.split_first() else {
         return Err(Report::NoCommand);
     };
@@ -88,6 +111,7 @@ fn start(
     if !ablate::is_off(Mitigation::MountLock) {
         finish_mounts(plan, &verifier)?;
     }
+    limits::set(&call.limits)?;
     // The supervisor looks at the host once more while the guard does the rest.
     tell(supervisor, &Report::Ready)?;
     if !ablate::is_off(Mitigation::RootCapabilities) {
@@ -193,10 +217,10 @@ fn link(plan: &GuardPlan) -> Result<(), Report> {
     links.finish().map_err(no_place)
 }
 
-fn command(sheet: &RunSheet, args: &[OsString]) -> Vec<OsString> {
+fn command(sheet: &RunSheet, call: &GuardCall) -> Vec<OsString> {
     match &sheet.command {
         Some(command) => command.iter().map(|word| word.0.clone()).collect(),
-        None => args.get(2..).unwrap_or_default().to_vec(),
+        None => call.command.to_vec(),
     }
 }
 

@@ -11,7 +11,9 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::compile::limits::unavailable;
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::policy::LimitKind;
 
 /// The longest text of a message. A longer one is cut.
 const MAX_TEXT: usize = 4096;
@@ -42,6 +44,8 @@ pub enum Report {
     /// This machine does not let the guard mount a link. Nothing has been given up yet, so a start
     /// without private copies may still succeed.
     PrivateRefused(#[serde(serialize_with = "cut")] String),
+    /// This machine does not hold a limit, for this reason.
+    LimitRefused(LimitKind, #[serde(serialize_with = "cut")] String),
     /// The kernel allows no more mounts.
     MountLimit(#[serde(serialize_with = "cut")] String),
     /// The command line was printed without a command.
@@ -88,6 +92,8 @@ impl Report {
                 Diagnostic::new(Code::GuardUnavailable, format!("the guard cannot work on this machine: {why}"))
                     .help("`--no-guard` runs on bwrap alone, and `--help` says what that gives up")
             }
+            Self::LimitRefused(kind, why) => unavailable(*kind, why)
+                .help("`agent-sandbox doctor` says which limits this machine holds; remove this one to run without it"),
             Self::MountLimit(why) => {
                 Diagnostic::new(Code::GuardRefused, format!("the kernel allows no more mounts: {why}"))
                     .help("raise `fs.mount-max` with `sudo sysctl`, or exclude folders instead of the files in them")
@@ -138,6 +144,7 @@ mod tests {
             Report::Changed("`/a`: no such file or directory".into()),
             Report::Unavailable("möglich ist nichts".into()),
             Report::PrivateRefused("`/a`".into()),
+            Report::LimitRefused(LimitKind::Memory, "why".into()),
             Report::MountLimit("`/a`".into()),
             Report::NoCommand,
             Report::CannotExecute { errno: 13, message: "`x` cannot be executed".into() },

@@ -7,16 +7,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::compile::Compiled;
-use crate::compile::lower::{DISABLE_USERNS, Kernel, Machine, PERMS};
+use crate::compile::limits::unavailable;
+use crate::compile::lower::{DISABLE_USERNS, Kernel, Machine, PERMS, SIZE};
 use crate::compile::plan::View;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::host::{Host, Resolved, Session};
-use crate::policy::{AbsPath, places};
+use crate::policy::{AbsPath, LimitKind, places};
 use crate::sys::ablate::{self, Mitigation};
 use crate::sys::process::output_within;
 use crate::sys::{landlock, seccomp};
 
-use super::mount_files;
+use super::{availability, limits, mount_files};
 
 /// How long bwrap may take to answer, on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,28 +34,39 @@ pub fn find(host: &Host, session: &Session, compiled: &Compiled) -> Result<AbsPa
         return Err(Diagnostic::new(Code::BwrapMissing, "there is no `bwrap` on PATH")
             .help("install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`"));
     };
+    refuse_planted(compiled, "bwrap", &resolved)?;
+    Ok(resolved.path)
+}
+
+/// Refuses the first program of a `name` on PATH if a sandboxed command can have planted it.
+pub(super) fn refuse_planted(compiled: &Compiled, name: &str, found: &Resolved) -> Result<(), Diagnostic> {
     // Also the outermost folder: since an earlier run, a planted `.git` may have made a subfolder
     // the root.
     let project = &compiled.layers.project;
     let in_project = |at: &AbsPath| at.is_within(&project.root) || at.is_within(&project.outermost);
     // A file that a rule protects may have been created in a writable folder while it was missing.
     let in_writable = |at: &AbsPath| at.ancestors().take(2).any(|at| compiled.plan.view(&at) == View::HostRw);
-    if let Some(at) = resolved.links.iter().chain([&resolved.path]).find(|at| in_project(at) || in_writable(at))
+    if let Some(at) = found.links.iter().chain([&found.path]).find(|at| in_project(at) || in_writable(at))
         && !ablate::is_off(Mitigation::BwrapPath)
     {
-        let message = format!("the first `bwrap` on PATH is `{at}`, which a sandboxed command can write");
-        return Err(Diagnostic::new(Code::BwrapUntrusted, message)
-            .help("take that folder out of PATH, or put it after the one that holds the system's `bwrap`"));
+        let message = format!("the first `{name}` on PATH is `{at}`, which a sandboxed command can write");
+        let help = format!("take that folder out of PATH, or put it after the one that holds the system's `{name}`");
+        return Err(Diagnostic::new(Code::BwrapUntrusted, message).help(help));
     }
-    Ok(resolved.path)
+    Ok(())
 }
 
-/// The flags that its help names. Refuses a bwrap without [`PERMS`], which every policy needs.
-pub(super) fn sufficient_flags(bwrap: &AbsPath) -> Result<BTreeSet<String>, Diagnostic> {
+/// The flags that its help names. Refuses a bwrap without [`PERMS`], which every policy needs, and
+/// one without [`SIZE`] for a policy `with_tmp`, which limits `/tmp`.
+pub(super) fn sufficient_flags(bwrap: &AbsPath, with_tmp: bool) -> Result<BTreeSet<String>, Diagnostic> {
     let flags = flags(bwrap)?;
     // A program without any flag is not bubblewrap. It fails by itself and says why.
-    if flags.is_empty() || flags.contains(PERMS) {
+    if flags.is_empty() || (flags.contains(PERMS) && (flags.contains(SIZE) || !with_tmp)) {
         return Ok(flags);
+    }
+    if flags.contains(PERMS) {
+        let why = format!("`{bwrap}` does not have `{SIZE}`");
+        return Err(unavailable(LimitKind::Tmp, &why).help("bubblewrap 0.7 and newer have it; or remove the limit"));
     }
     let message = format!("`{bwrap}` does not have `{PERMS}`, which this policy needs");
     Err(Diagnostic::new(Code::BwrapTooOld, message).help("bubblewrap 0.5 and newer have it"))
@@ -87,11 +99,22 @@ pub fn is_inside(host: &Host) -> bool {
 pub fn machine(host: &Host, session: &Session, compiled: &Compiled) -> Result<Machine, Diagnostic> {
     let bwrap = find(host, session, compiled)?;
     // A start with the guard does not need this flag, and the supervisor explains a failure.
-    let disables_userns = !compiled.guard && sufficient_flags(&bwrap)?.contains(DISABLE_USERNS);
+    let with_tmp = compiled.policy.written_tmp().is_some();
+    let flags = || sufficient_flags(&bwrap, with_tmp);
+    let disables_userns = !compiled.guard && flags()?.contains(DISABLE_USERNS);
     let own_mounts = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     let mount_files = mount_files::place(host, compiled);
-    Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files })
+    // A privileged bwrap takes no size.
+    let takes_size = session.is_root() || !availability::is_setuid(host, &bwrap);
+    if let Some(limit) = compiled.policy.limits.get(&LimitKind::Tmp).filter(|_| !takes_size && with_tmp) {
+        let why = format!("`{bwrap}` is setuid, and takes no `{SIZE}`");
+        let help = "use a bwrap that is not setuid, or remove the limit";
+        return Err(unavailable(LimitKind::Tmp, &why).at(&limit.origin).help(help));
+    }
+    let default_tmp = limits::default_tmp(host, &bwrap).filter(|_| takes_size);
+    let scope = limits::scope(host, session, compiled)?;
+    Ok(Machine { bwrap, kernel: kernel(), disables_userns, own_mounts, mount_files, default_tmp, scope })
 }
 
 /// The protections beyond mounts that this kernel has.

@@ -10,6 +10,7 @@ pub(crate) mod bwrap;
 mod command;
 mod exec;
 mod kept_report;
+pub(crate) mod limits;
 mod look;
 mod mount_files;
 mod own_sandbox;

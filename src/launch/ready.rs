@@ -49,7 +49,7 @@ pub fn ready(host: &Host, session: &Session, compiled: &Compiled, argv: &Argv) -
     availability::check_with_trial(host, session, &argv.program)?;
     if compiled.guard {
         // Without a guard, `machine` has asked.
-        bwrap::sufficient_flags(&argv.program)?;
+        bwrap::sufficient_flags(&argv.program, compiled.policy.written_tmp().is_some())?;
     }
     ready_to_supervise(host, session, compiled, argv)
 }

@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
 use crate::guard::report::{Answer, Report, refusal};
 use crate::host::{Host, Session};
 use crate::placeholders::{self, ActivePlaceholders, Traces};
-use crate::policy::{AbsPath, Protection};
+use crate::policy::{AbsPath, LimitKind, Protection};
 use crate::private::{self, PrivateRun};
 use crate::sys::ablate::{self, Mitigation, Point};
 use crate::sys::namespaces::Namespaces;
@@ -23,6 +23,7 @@ use super::aftermath::RunWatch;
 use super::bwrap;
 use super::exec::{exec, run_sheet};
 use super::kept_report::RunReport;
+use super::limits::Meter;
 use super::look::look;
 use super::own_sandbox::own_sandbox;
 use super::ready::{self, check_caller, ready_to_supervise, write_mount_files};
@@ -296,6 +297,15 @@ impl Sandbox {
         ready(&self.host, session, &judged.compiled, argv)
     }
 
+    /// Counts the output of the command, if it is limited. The output of a run that leaves nothing
+    /// is our own.
+    fn meter(&self, argv: &Argv, streams: &mut GivenStreams) -> Result<Option<Meter>, Diagnostic> {
+        let limits = argv.supervised.iter().map(|(limit, _)| limit);
+        let limit = limits.filter(|_| self.residue == Residue::Requested && !ablate::is_off(Mitigation::Limits));
+        let limit = limit.filter(|limit| limit.kind() == LimitKind::Output).map(|limit| limit.amount()).next();
+        limit.map(|limit| Meter::new(limit, streams)).transpose()
+    }
+
     /// Runs the command under a supervisor. When this returns, no process inside is alive, and the
     /// placeholders and traces are gone. Signals wait meanwhile, so that none leaves them behind.
     fn supervise(
@@ -315,7 +325,8 @@ impl Sandbox {
         if let Some(path) = looked.missing() {
             return Ok(Conclusion::Changed(refusal(&format!("`{path}` is gone"))));
         }
-        let streams = front.streams(prepared)?;
+        let mut streams = front.streams(prepared)?;
+        let meter = self.meter(argv, &mut streams)?;
         let sheet = run_sheet(argv, &looked, self.json);
         let no_private = argv.guard.as_ref().is_none_or(|guard| guard.plan.links.is_empty());
         let request = Request { no_guard: argv.guard.is_none(), no_private, ..self.request.clone() };
@@ -333,7 +344,7 @@ impl Sandbox {
         }
         ablate::pause(Point::BeforeBwrap);
         supervisor.refuse_if_asked_to_end()?;
-        let conclusion = supervisor.run(host, argv, sheet, streams, &mut hooks);
+        let conclusion = supervisor.run(host, argv, sheet, streams, meter, &mut hooks);
         let RunHooks { said, report, front, .. } = hooks;
         report.finish(said, front);
         Ok(conclusion)
@@ -373,6 +384,10 @@ impl<'a> RunHooks<'a> {
         let (private, said) = Default::default();
         let (watch, restorer, report) = (None, None, RunReport::shown_only());
         Self { compiled, argv, recheck, placeholders, private, may_have_run, watch, restorer, front, said, report }
+    }
+
+    pub(super) fn host(&self) -> &'a Host {
+        self.recheck.host
     }
 
     /// While bwrap mounts, before the command starts.
@@ -435,10 +450,11 @@ impl<'a> RunHooks<'a> {
 
     /// When no process inside is alive any more. `close(true)` makes all mounts of the sandbox
     /// read-only for processes elsewhere that hold a directory of it open, and then lets them go;
-    /// `close(false)` only lets them go.
-    pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>) {
+    /// `close(false)` only lets them go. `said` is about limits.
+    pub(super) fn after_exit(&mut self, close: impl FnOnce(bool) -> io::Result<()>, said: Vec<Diagnostic>) {
         let gaps = self.restorer.as_mut().map(Restorer::end).unwrap_or_default();
         self.said = self.placeholders.take().map(|active| active.finish_while_others_run(close)).unwrap_or_default();
+        self.said.extend(said);
         if let Some(watch) = self.watch.as_mut().filter(|_| self.may_have_run) {
             watch.gaps = gaps;
             watch.finish(self.recheck.host, self.compiled, &mut self.said);

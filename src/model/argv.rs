@@ -87,13 +87,15 @@ pub(super) fn read<S: AsRef<OsStr>>(argv: &[S]) -> Result<Invocation, ModelError
     if args.len() > MAX_ARGS {
         return Err(ModelError::TooManyWords { limit: MAX_ARGS });
     }
-    ArgvReader { args, perms: None, has_user_namespace: false, needs_user_namespace: None }.read()
+    ArgvReader { args, perms: None, size: false, has_user_namespace: false, needs_user_namespace: None }.read()
 }
 
 struct ArgvReader<'a, A> {
     args: A,
     /// A `--perms` that waits for the flag that it modifies.
     perms: Option<u32>,
+    /// A `--size` that waits for its `--tmpfs`. It changes how much fits, and nothing at any path.
+    size: bool,
     /// `--unshare-all` does not count here: it only *tries* the user namespace.
     has_user_namespace: bool,
     /// A flag that bwrap accepts only with a user namespace, whatever the order.
@@ -105,7 +107,7 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
         let mut read = Invocation::default();
         loop {
             let arg = self.args.next().ok_or(ModelError::NoCommand)?;
-            self.check_perms(arg)?;
+            self.check_modifiers(arg)?;
             if arg == "--" {
                 break;
             }
@@ -124,7 +126,10 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
             "--bind" | "--bind-try" => self.bind(flag, BindAccess::Writable)?,
             "--ro-bind" | "--ro-bind-try" => self.bind(flag, BindAccess::ReadOnly)?,
             "--dev-bind" | "--dev-bind-try" => self.bind(flag, BindAccess::WritableWithDevices)?,
-            "--tmpfs" => BwrapOperation::Tmpfs { modes: Modes::with_perms(self.perms.take()) },
+            "--tmpfs" => {
+                self.size = false;
+                BwrapOperation::Tmpfs { modes: Modes::with_perms(self.perms.take()) }
+            }
             "--dir" => BwrapOperation::Directory { modes: Modes::with_perms(self.perms.take()) },
             "--symlink" => BwrapOperation::Symlink { target: self.value(flag)?.to_os_string() },
             "--dev" => BwrapOperation::Dev,
@@ -144,6 +149,11 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
     fn setting(&mut self, flag: &'a str, read: &mut Invocation) -> Result<(), ModelError> {
         match flag {
             "--perms" => self.perms = Some(self.mode(flag)?),
+            "--size" => {
+                let value = self.value(flag)?;
+                let is_size = digits(value).and_then(|text| text.parse::<u64>().ok()).is_some_and(|size| size > 0);
+                self.size = is_size.then_some(true).ok_or_else(|| invalid(flag, value, "a number of bytes"))?;
+            }
             "--unshare-all" => read.unshared.extend(Namespace::ALL),
             "--unshare-user" => {
                 self.has_user_namespace = true;
@@ -174,12 +184,17 @@ impl<'a, A: Iterator<Item = &'a OsStr>> ArgvReader<'a, A> {
         Ok(())
     }
 
-    /// `--perms` reaches only the next operation, and only some operations take it. bwrap ignores a
-    /// trailing one. Here it is an error, because it has no effect.
-    fn check_perms(&self, arg: &OsStr) -> Result<(), ModelError> {
-        let may_follow = ["--tmpfs", "--dir", "--ro-bind-data"].iter().any(|flag| arg == *flag);
+    /// `--perms` and `--size` reach only the next operation, and only some operations take them.
+    /// bwrap ignores a trailing one. Here it is an error, because it has no effect.
+    fn check_modifiers(&self, arg: &OsStr) -> Result<(), ModelError> {
+        let is_one_of = |flags: &[&str]| flags.iter().any(|flag| arg == *flag);
         match self.perms {
-            Some(_) if !may_follow => Err(ModelError::StrayPerms { before: arg.into() }),
+            _ if self.size && arg == "--tmpfs" => Ok(()),
+            None if self.size && arg == "--perms" => Ok(()),
+            _ if self.size => Err(ModelError::StraySize { before: arg.into() }),
+            Some(_) if !is_one_of(&["--tmpfs", "--dir", "--ro-bind-data"]) => {
+                Err(ModelError::StrayPerms { before: arg.into() })
+            }
             _ => Ok(()),
         }
     }

@@ -40,8 +40,19 @@ struct GuardPlan {
 
 /// The user's command, if `command` calls the guard.
 pub(super) fn call(command: &[OsString]) -> Option<&[OsString]> {
-    let [program, subcommand, _hash, dashes, rest @ ..] = command else { return None };
-    (program == PROGRAM && subcommand == "__guard" && dashes == "--").then_some(rest)
+    let [program, subcommand, _hash, rest @ ..] = command else { return None };
+    if program != PROGRAM || subcommand != "__guard" {
+        return None;
+    }
+    // Limits change nothing at any path.
+    let mut rest = rest;
+    while let [flag, _limit, after @ ..] = rest
+        && flag == "--limit"
+    {
+        rest = after;
+    }
+    let (dashes, command) = rest.split_first()?;
+    (dashes == "--").then_some(command)
 }
 
 /// The mounts of a plan, in order. The guard mounts links after everything else.

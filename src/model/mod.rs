@@ -178,6 +178,9 @@ pub enum ModelError {
     /// A `--perms` that does not stand directly before the flag that it modifies.
     #[error("`--perms` does not apply to `{}`", escape_for_display(.before))]
     StrayPerms { before: OsString },
+    /// A `--size` before another flag than `--perms` and `--tmpfs`.
+    #[error("`--size` does not apply to `{}`", escape_for_display(.before))]
+    StraySize { before: OsString },
     #[error("`{flag}` needs `{needs}`")]
     Needs { flag: String, needs: &'static str },
     #[error("no command follows `--`")]

@@ -71,6 +71,8 @@ mitigations! {
     PrivateKeys = "private-keys", "Only listed keys of a private file reach the host.";
     PrivateCopyChecks = "private-copy-checks", "A copy that is no regular file of one name, or too large, is not read.";
     PrivateHeld = "private-held", "No run replaces the host's file while another one has a mount over it.";
+    Limits = "limits", "The limits of the policy are held.";
+    CgroupCheck = "cgroup-check", "The limits of the cgroup are read back before the command starts.";
     Restore = "restore", "A file that the host replaces is covered again.";
     Reports = "reports", "Changes that matter are reported at the end.";
     KeptReports = "kept-reports", "A report is kept until the user has seen it.";

@@ -10,6 +10,8 @@ pub(crate) mod late_mounts;
 pub(crate) mod namespaces;
 pub(crate) mod process;
 pub(crate) mod read_only;
+pub(crate) mod rlimits;
 pub(crate) mod seccomp;
 pub(crate) mod signals;
 pub(crate) mod terminal;
+pub(crate) mod timer;

@@ -103,6 +103,14 @@ impl Namespaces {
     }
 }
 
+/// The `/tmp` of a process in a sandbox, to ask the file system how full it is. The process must be
+/// the guard, in whose place no symlink can be.
+pub(crate) fn open_tmp_of(process: Pid) -> io::Result<OwnedFd> {
+    let path = format!("/proc/{}/root/tmp", process.as_raw_nonzero());
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?)
+}
+
 /// Makes this mount, and all mounts in it, read-only. All other flags stay as they are. Allocates
 /// nothing.
 pub(crate) fn remount_all_ro(mount: BorrowedFd) -> io::Result<()> {

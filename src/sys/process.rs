@@ -180,7 +180,10 @@ pub(super) unsafe fn in_child(work: impl FnOnce() -> io::Result<()>) -> io::Resu
             let errno = work().err().map_or(0, |e| e.raw_os_error().unwrap_or(libc::EIO));
             libc::_exit(errno);
         }
-        Pid::from_raw(child).filter(|_| child > 0).ok_or_else(io::Error::last_os_error)?
+        if child < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Pid::from_raw(child).ok_or(Errno::SRCH)?
     };
     let status = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()))?;
     match status.and_then(|(_, status)| status.exit_status()) {

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{AbsPath, Origin, Word, escape_for_display};
+use crate::policy::{AbsPath, Limit, Origin, Word, escape_for_display};
 use crate::trust::openings::Openness;
 
 /// One thing that a project's file opens. The record of a user's consent lists these (ADR 19).
@@ -19,6 +19,8 @@ pub enum Grant {
     Docker,
     /// User namespaces inside.
     Nested,
+    /// A limit is higher than the user's.
+    Limit { limit: Limit },
     /// A variable that the command would not have, or would have with another value.
     Variable { name: Word },
     /// A protected file that has other names, by which it is not protected.
@@ -45,6 +47,7 @@ impl Grant {
                 other.is_within(path) && from <= other_from && other_to <= to
             }
             (Grant::Device { path }, Grant::Device { path: other }) => other.is_within(path),
+            (Grant::Limit { limit }, Grant::Limit { limit: other }) => limit.kind() == other.kind() && other <= limit,
             _ => self == other,
         }
     }
@@ -56,6 +59,7 @@ impl fmt::Display for Grant {
             Grant::Network => f.write_str("network: off → on"),
             Grant::Docker => f.write_str("docker: off → on, which is as good as root"),
             Grant::Nested => f.write_str("user namespaces inside: off → on"),
+            Grant::Limit { limit } => write!(f, "limit `{}`: raised to {}", limit.kind(), limit.value()),
             Grant::Variable { name } => write!(f, "variable `{}`: given to the command", escape_for_display(&name.0)),
             Grant::OtherNames { path } => write!(f, "`{path}`: protected under this one of its names alone"),
             Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
@@ -108,6 +112,10 @@ mod tests {
         assert!(device("dev/dri").covers(&device("dev/dri/card0")));
         assert!(!device("dev/dri/card0").covers(&device("dev/dri")));
         assert!(!path("dev", Hidden, Writable).covers(&device("dev/dri")));
+        let limit = |limit| Grant::Limit { limit };
+        assert!(limit(Limit::Processes(9)).covers(&limit(Limit::Processes(8))));
+        assert!(!limit(Limit::Processes(8)).covers(&limit(Limit::Processes(9))));
+        assert!(!limit(Limit::Tmp(9)).covers(&limit(Limit::Processes(8))));
         let socket = |at: &str| Grant::Socket { path: AbsPath::root().join(at) };
         assert!(socket("run/a").covers(&socket("run/a")));
         assert!(!path("run", Hidden, Writable).covers(&socket("run/a")) && !socket("run").covers(&socket("run/a")));
@@ -120,6 +128,7 @@ mod tests {
             Grant::Network,
             Grant::Docker,
             Grant::Nested,
+            Grant::Limit { limit: Limit::Tmp(5 << 30) },
             Grant::Variable { name: Word("A".into()) },
             Grant::OtherNames { path: AbsPath::root() },
             Grant::Preset { name: "secrets".to_owned() },

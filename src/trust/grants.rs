@@ -33,6 +33,11 @@ impl Author<'_> {
             Subject::Network => (Grant::Network, written()),
             Subject::Docker => (Grant::Docker, written()),
             Subject::Nested => (Grant::Nested, written()),
+            Subject::Limit { .. } => match new.is {
+                DiffState::AtMost(limit) => (Grant::Limit { limit }, written()),
+                // A file can raise a limit, and cannot remove one.
+                _ => return None,
+            },
             Subject::Variable { name } => (Grant::Variable { name }, written()),
             Subject::OtherNames { path } => (Grant::OtherNames { path }, written()),
             // Each variable, and each path that a preset opens, is a grant of its own. No file can

@@ -20,6 +20,7 @@ pub(super) fn command(request: &Request) -> String {
     for (name, value) in [("network", request.network), ("docker", request.docker)] {
         words.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
     }
+    words.extend(request.limits.iter().flat_map(|limit| flag("--limit", OsStr::new(&limit.to_string()))));
     words.push("trust".into());
     let quoted: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
     quoted.join(" ")
@@ -37,6 +38,7 @@ fn flag(name: &str, value: &OsStr) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Limit;
 
     #[test]
     fn the_command_to_type_has_the_flags_that_count() {
@@ -46,10 +48,12 @@ mod tests {
             rw: vec!["-x".into(), "~/data".into()],
             presets: vec!["!@secrets".into()],
             network: Some(false),
+            limits: vec![Limit::Processes(9)],
             no_guard: true,
             ..Request::default()
         };
-        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false trust";
+        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false \
+                     --limit 'processes=9' trust";
         assert_eq!(command(&request), typed);
     }
 }

@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
-use agent_sandbox::{Code, CompiledSandbox, Ending, Outcome, Sandbox, cli};
+use agent_sandbox::{Code, CompiledSandbox, Ending, Limit, Outcome, Sandbox, cli};
 
 use crate::support::{Place, binary, require_bwrap, stderr, stdout};
 
@@ -100,6 +101,22 @@ fn the_outcome_tells_how_the_command_ended() {
     ] {
         assert_eq!(run(&sandbox, script).ending, expected, "{script}");
     }
+}
+
+#[test]
+fn an_embedded_run_has_its_limits() {
+    let place = own_place();
+    let run = |limit: Limit, script: &str| {
+        let sandbox = sandbox(&place).limit(limit).compile().unwrap();
+        sandbox.command(["sh", "-c", script]).capture().run().unwrap()
+    };
+    let codes = |outcome: &Outcome| outcome.diagnostics.iter().map(|said| said.code).collect::<Vec<_>>();
+    let outcome = run(Limit::Time(Duration::from_millis(500)), "sleep 1000");
+    assert_eq!((outcome.ending, codes(&outcome)), (Ending::Exited(124), vec![Code::LimitReached]));
+    let outcome = run(Limit::Output(4), "echo 12345");
+    assert_eq!((outcome.ending, text(&outcome.stdout)), (Ending::Exited(124), "1234"));
+    let outcome = run(Limit::Tmp(1 << 20), "yes 2>/dev/null >/tmp/x; echo ok");
+    assert_eq!((text(&outcome.stdout), codes(&outcome)), ("ok\n", vec![Code::TmpFull]));
 }
 
 /// Each pipe holds 64 KiB.

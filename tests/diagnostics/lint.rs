@@ -66,6 +66,8 @@ fn changed() -> String {
 }
 
 cases! {
+    TmpBeyondMemory a_tmp_that_is_larger_than_the_memory_is_pointed_out
+        found([], "[limits]\nmemory = \"2G\"\n");
     ShadowedRule a_rule_that_always_loses_is_pointed_out
         found(["home/u/proj/src/"], "[filesystem]\nro = ['src']\nrw = ['src']\n");
     UnusedRule a_folder_is_no_socket found(["run/service/"], "sockets = ['/run/service']\n");

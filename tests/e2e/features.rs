@@ -18,7 +18,7 @@ for_both!(
 
 /// A bwrap that is the real one, but for these flags: neither in its help nor understood. Its first
 /// argument goes to `calls`.
-fn bwrap_without(place: &Place, flags: &[&str]) {
+pub fn bwrap_without(place: &Place, flags: &[&str]) {
     let cases = if flags.is_empty() { "--none".to_owned() } else { flags.join("|") };
     let lines: String = flags.iter().map(|flag| format!("/^ *{flag} /d;")).collect();
     let script = format!(
@@ -41,7 +41,7 @@ exec \"$real\" \"$@\"
     place.give_away();
 }
 
-fn with_it(place: &Place) -> Command {
+pub fn with_it(place: &Place) -> Command {
     let mut command = sandbox(place);
     command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", place.path().join("bin").display()));
     command

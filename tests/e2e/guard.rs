@@ -262,4 +262,9 @@ fn a_setuid_bwrap_has_a_guard() {
         let is_told = said.starts_with("warning[not-covered-again]: ") && said.contains("a setuid bwrap");
         assert!(if root && flags.is_empty() { is_told } else { said.is_empty() }, "{flags:?}: {said}");
     }
+    if root {
+        let output = sandbox(&place).args(["--limit", "tmp=1M", "--", "true"]).env("PATH", &path).output().unwrap();
+        failed(&output, 125, "error[limit-unavailable]: the limit `tmp` cannot be held: `");
+        assert!(stderr(&output).contains("is setuid, and takes no `--size`"), "{}", stderr(&output));
+    }
 }

@@ -19,6 +19,7 @@ mod guard;
 mod init;
 mod inputs;
 mod levels;
+mod limits;
 mod mounts;
 mod names;
 mod network;

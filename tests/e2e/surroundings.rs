@@ -117,7 +117,7 @@ fn the_command_finds_out_which_rules_govern_it(place: &Place) {
     assert!(said.starts_with("1\nThis is a sandbox that agent-sandbox made."), "{said}");
     let (project, home) = (place.project(), place.home());
     for expected in [
-        "Network: off\nVariables that were not passed: GITHUB_TOKEN\n".to_owned(),
+        "Network: off\nLimits: tmp=4G\nVariables that were not passed: GITHUB_TOKEN\n".to_owned(),
         format!("hidden\t{}/.ssh\t@secrets\n", home.display()),
         format!("new: writable (can be read and changed)\n  path    {}/new\n", project.display()),
         format!(

@@ -33,6 +33,20 @@ macro_rules! for_user {
     )+ };
 }
 
+/// As a user beside a systemd user manager, which only root of the machine can start in namespaces of its own.
+macro_rules! for_user_with_manager {
+    ($control:literal: $($attack:ident),+ $(,)?) => { $(
+        mod $attack {
+            #[test]
+            fn as_user() {
+                if crate::outcome::is_real_root() {
+                    crate::outcome::judge(crate::support::Place::outside_tmp, $control, super::$attack);
+                }
+            }
+        }
+    )+ };
+}
+
 macro_rules! for_root {
     ($control:literal: $($attack:ident),+ $(,)?) => { $(
         mod $attack {

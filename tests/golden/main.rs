@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 
 use agent_sandbox::audit::diff::diff;
 use agent_sandbox::cli;
-use agent_sandbox::cli::print::{PrintForm, display_link, display_step, print};
+use agent_sandbox::cli::print::{PrintForm, display_args, display_link, display_step, print};
 use agent_sandbox::compile::Compiled;
 use agent_sandbox::compile::environment::{Fate, VariableOutcome};
 use agent_sandbox::compile::lower::{MountContent, MountFile};
 use agent_sandbox::compile::placeholder;
 use agent_sandbox::compile::request::Request;
-use agent_sandbox::diagnostic::{Diagnostics, Format, render};
+use agent_sandbox::diagnostic::{Code, Diagnostic, Diagnostics, Format, render};
 use agent_sandbox::host::session::Session;
 use agent_sandbox::model::ModelView as View;
 use agent_sandbox::policy::origin::{Origin, Source};
@@ -67,7 +67,7 @@ fn every_case_is_printed_as_a_command_that_a_shell_reads_back() {
         let unset = words.iter().position(|word| word == "--unsetenv").unwrap_or(words.len());
         let rest = words[unset..].chunks(2).position(|pair| pair[0] != "--unsetenv").unwrap_or(0);
         let words: Vec<OsString> = [&words[..unset], &words[unset + 2 * rest..]].concat();
-        assert_eq!(words, argv.words(), "{name}");
+        assert_eq!(words, argv.all_words(), "{name}");
         read += 1;
     }
     assert!(read > 50, "{read}");
@@ -205,7 +205,11 @@ impl Case {
             let request = Request { no_optimize, no_guard, ..self.request.clone() };
             let session = &self.session;
             let (compiled, diagnostics) = self.tree.compile_as(session, &request);
-            let compiled = compiled.filter(|_| !diagnostics.has_errors())?;
+            // Some limits need a guard, and none changes anything at a path.
+            let is_about_paths = |said: &Diagnostic| said.code != Code::LimitUnavailable;
+            let has_errors =
+                diagnostics.iter().filter(|said| is_about_paths(said)).cloned().collect::<Diagnostics>().has_errors();
+            let compiled = compiled.filter(|_| !has_errors)?;
             let model = model(&compiled);
             Some(
                 compiled.decisions.iter().map(|(path, _)| (path.clone(), shows(&model.view(path)))).collect::<Vec<_>>(),
@@ -242,6 +246,15 @@ impl Case {
                 for operation in &argv.operations {
                     let words: Vec<String> = operation.words.iter().map(|word| quoted(word)).collect();
                     writeln!(out, "  {}  # {}", without_hash(&words.join(" ")), operation.why()).unwrap();
+                }
+                if let Some(scope) = &argv.scope {
+                    writeln!(out, "  in front: {}", display_args(&scope.words)).unwrap();
+                }
+                for (limit, origin) in argv.guard.iter().flat_map(|guard| &guard.limits) {
+                    writeln!(out, "  guard: --limit {limit}  # {origin}").unwrap();
+                }
+                for (limit, origin) in &argv.supervised {
+                    writeln!(out, "  supervisor: {limit}  # {origin}").unwrap();
                 }
                 for step in argv.guard.iter().flat_map(|guard| &guard.plan.overflow) {
                     writeln!(out, "  {}", display_step(step)).unwrap();

@@ -39,6 +39,16 @@ fn a_tmpfs_mask_is_writable_until_it_is_remounted_read_only() {
 }
 
 #[test]
+fn a_tmpfs_with_a_size_is_one_like_another_until_it_is_full() {
+    let tree = Tree::below("/var/tmp");
+    let sized = [&BASE[..], &["--size", "8192", "--perms", "0700", "--tmpfs", &tree.root]].concat();
+    assert_eq!(view(&sized, &tree.root), View::Fresh { mode: 0o700, writable: true });
+    let fill = |bytes: u32| run(&sized, &format!("head -c {bytes} /dev/zero >{}/new && echo fits", tree.root));
+    assert_eq!(fill(8192).0, "fits\n");
+    assert!(fill(8193).1.contains("No space left on device"));
+}
+
+#[test]
 fn remount_ro_leaves_a_mount_below_writable() {
     let tree = Tree::below("/var/tmp");
     let (root, a) = (&tree.root, &tree.directories[1]);

@@ -18,7 +18,7 @@ enum Step {
     BindFile { flag: &'static str, source: Index, dest: Index },
     BindMissing { flag: &'static str, dest: Index },
     MaskFile { dest: Index },
-    Tmpfs { perms: Option<&'static str>, dest: Index },
+    Tmpfs { size: Option<&'static str>, perms: Option<&'static str>, dest: Index },
     Directory { perms: Option<&'static str>, dest: Index },
     Symlink { dest: Index },
     RemountReadOnly { tmpfs: Index },
@@ -31,6 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         let open = vec![None, Some("0111"), Some("0700"), Some("1777"), Some("0711")];
         prop_oneof![1 => select(closed), 3 => select(open)]
     };
+    let size = select(vec![None, Some("1048576")]);
     let index = any::<Index>;
     let step = prop_oneof![
         6 => (bind(), index(), index())
@@ -39,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(flag, source, dest)| Step::BindFile { flag, source, dest }),
         1 => (bind(), index()).prop_map(|(flag, dest)| Step::BindMissing { flag, dest }),
         2 => index().prop_map(|dest| Step::MaskFile { dest }),
-        5 => (perms(), index()).prop_map(|(perms, dest)| Step::Tmpfs { perms, dest }),
+        5 => (size, perms(), index()).prop_map(|(size, perms, dest)| Step::Tmpfs { size, perms, dest }),
         3 => (perms(), index()).prop_map(|(perms, dest)| Step::Directory { perms, dest }),
         3 => index().prop_map(|dest| Step::Symlink { dest }),
         3 => index().prop_map(|tmpfs| Step::RemountReadOnly { tmpfs }),
@@ -70,9 +71,10 @@ fn flags_of(tree: &Tree, base: &[&'static str], steps: &[Step]) -> Vec<String> {
             }
             Step::BindMissing { flag, dest } => strings(&[flag, &format!("{}/missing", tree.root), &directory(dest)]),
             Step::MaskFile { dest } => strings(&["--ro-bind", "/dev/null", &format!("{}/file", directory(dest))]),
-            Step::Tmpfs { perms, dest } => {
+            Step::Tmpfs { size, perms, dest } => {
                 tmpfs_so_far.push(directory(dest));
-                with_perms(perms, "--tmpfs", dest)
+                let size = size.map(|size| strings(&["--size", size])).unwrap_or_default();
+                [size, with_perms(perms, "--tmpfs", dest)].concat()
             }
             Step::Directory { perms, dest } => with_perms(perms, "--dir", dest),
             Step::Symlink { dest } => {

@@ -45,6 +45,9 @@ fn argv(program: &Path, operations: Vec<Vec<OsString>>, command: Vec<OsString>) 
         files: Vec::new(),
         data: Vec::new(),
         dropped: Vec::new(),
+        supervised: Vec::new(),
+        tmp_size: None,
+        scope: None,
     }
 }
 

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use agent_sandbox::audit::verify::model_files;
 use agent_sandbox::cli::print::{PrintForm, print};
 use agent_sandbox::compile;
+use agent_sandbox::compile::limits::DEFAULT_TMP;
 use agent_sandbox::compile::lower::{Kernel, Machine, MountFiles};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Diagnostics, Format, render};
@@ -107,6 +108,8 @@ impl Target {
                 disables_userns: true,
                 own_mounts: false,
                 mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
+                default_tmp: Some(DEFAULT_TMP),
+                scope: None,
             },
             &["true".into()],
             &mut diagnostics,

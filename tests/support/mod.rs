@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use agent_sandbox::audit::verify::model_files;
-use agent_sandbox::compile::lower::{Argv, Kernel, Machine, MountFiles};
+use agent_sandbox::compile::limits::DEFAULT_TMP;
+use agent_sandbox::compile::lower::{Argv, Kernel, Machine, MountFiles, Scope};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::compile::{self, Compiled};
 use agent_sandbox::diagnostic::Diagnostics;
@@ -121,6 +122,11 @@ pub fn session(cwd: &str) -> Session {
     Session { cwd: abs(cwd), uid: 1000, env, executable: Some(abs("/usr/bin/agent-sandbox")) }
 }
 
+fn scope() -> Scope {
+    let (systemd_run, env) = (abs("/usr/bin/systemd-run"), abs("/usr/bin/env"));
+    Scope { systemd_run, env, runtime: abs("/run/user/1000") }
+}
+
 /// A machine that can do everything.
 pub fn machine() -> Machine {
     Machine {
@@ -129,6 +135,8 @@ pub fn machine() -> Machine {
         disables_userns: true,
         own_mounts: false,
         mount_files: MountFiles::In(abs("/home/u/.local/state/agent-sandbox/mounts")),
+        default_tmp: Some(DEFAULT_TMP),
+        scope: Some(scope()),
     }
 }
 

@@ -41,6 +41,28 @@ fn what_only_tightens_opens_nothing() {
     }
 }
 
+#[test]
+fn a_limit_that_is_raised_needs_consent_for_that_much() {
+    // Lowering what nobody or the user limits opens nothing, and neither does a limit where there is none.
+    assert_opens(&tree(), "[limits]\ntime = '1h'\nprocesses = 9\ntmp = '4G'\n", &[]);
+    assert_opens(&tree(), "[limits]\ntmp = '5G'\n", &["limit `tmp`: raised to 5G (.agent-sandbox.toml:2:7)"]);
+    let with_user = || {
+        let tree = tree();
+        user(&tree, "[limits]\ntime = '30m'\ntmp = '1G'\ncpus = 1.5\n");
+        tree
+    };
+    assert_opens(&with_user(), "[limits]\ntime = '20m'\ntmp = '1G'\ncpus = 1\n", &[]);
+    assert_opens(
+        &with_user(),
+        "[limits]\ntime = '31m'\ntmp = '2G'\ncpus = 1.51\n",
+        &[
+            "limit `time`: raised to 31m (.agent-sandbox.toml:2:8)",
+            "limit `tmp`: raised to 2G (.agent-sandbox.toml:3:7)",
+            "limit `cpus`: raised to 1.51 (.agent-sandbox.toml:4:8)",
+        ],
+    );
+}
+
 /// The copy of Gemini CLI's list of folders has a variable, which comes from the preset.
 #[test]
 fn the_variable_of_a_private_file_is_no_grant() {

@@ -96,7 +96,7 @@ pub fn diagnose(host: &Host, session: &Session, allow_root: bool) -> Diagnosis {
         ("Landlock", Some(machine::landlock(&tried))),
         ("seccomp", Some(machine::seccomp())),
         ("overlay", Some(machine::overlay(&tried))),
-        ("systemd user manager", Some(setup::manager(host, session))),
+        ("limits", Some(setup::limits(host, session, bwrap.as_ref(), &tried))),
         ("name resolution", trial.as_ref().ok().map(|trial| setup::name_resolution(host, trial))),
         ("state folder", Some(setup::state_folder(host, session))),
         ("terminal", Some(setup::terminal())),

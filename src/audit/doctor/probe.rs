@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::diagnostic::reason;
 use crate::host::Session;
 use crate::policy::AbsPath;
+use crate::sys::rlimits;
 
 /// The argument that makes our binary the probe.
 pub const SUBCOMMAND: &str = "__doctor";
@@ -23,13 +24,20 @@ pub struct Tried {
     pub landlock: Option<i32>,
     /// The reason why this process cannot make a user namespace.
     pub no_user_namespace: Option<String>,
+    /// The reason why it cannot limit the number of processes in one.
+    pub no_process_limit: Option<String>,
     /// The reason why it cannot mount an overlay in one.
     pub no_overlay: Option<String>,
 }
 
 /// Lets a process of its own try the steps, which this process could not undo.
 pub(super) fn ask(session: &Session) -> Tried {
-    let failed = |why: String| Tried { landlock: None, no_user_namespace: Some(why.clone()), no_overlay: Some(why) };
+    let failed = |why: String| Tried {
+        landlock: None,
+        no_user_namespace: Some(why.clone()),
+        no_process_limit: Some(why.clone()),
+        no_overlay: Some(why),
+    };
     let executable = session.executable.as_ref().map_or(Path::new("/proc/self/exe"), AbsPath::as_path);
     match Command::new(executable).arg(SUBCOMMAND).stdin(Stdio::null()).stderr(Stdio::null()).output() {
         Err(e) => failed(reason(&e)),
@@ -40,9 +48,14 @@ pub(super) fn ask(session: &Session) -> Tried {
 
 pub fn attempt() -> Tried {
     let no_user_namespace = crate::sys::namespaces::enter().err().map(|e| reason(&e));
+    let no_process_limit = no_user_namespace.clone().or_else(|| match rlimits::limit_processes(64) {
+        Ok(true) => None,
+        Ok(false) => Some(rlimits::why_not_processes().to_owned()),
+        Err(e) => Some(reason(&e)),
+    });
     let no_overlay = no_user_namespace.clone().or_else(|| overlay().err().map(|e| reason(&e)));
     // Last, because it confines this process.
-    Tried { landlock: landlock(), no_user_namespace, no_overlay }
+    Tried { landlock: landlock(), no_user_namespace, no_process_limit, no_overlay }
 }
 
 fn landlock() -> Option<i32> {

@@ -5,13 +5,15 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 
 use crate::compile::layers;
-use crate::compile::lower::Machine;
+use crate::compile::lower::{Machine, SIZE};
 use crate::diagnostic::{Diagnostic, reason};
 use crate::host::{Host, Session};
+use crate::launch::limits::try_scope;
 use crate::launch::{self, availability, bwrap};
-use crate::policy::AbsPath;
+use crate::policy::{AbsPath, LimitKind};
 use crate::sys::terminal;
 
+use super::probe::Tried;
 use super::trial::Trial;
 use super::{DoctorFinding, Feature};
 
@@ -49,10 +51,11 @@ pub(super) fn bwrap(host: &Host, machine: Option<Result<&Machine, &Diagnostic>>)
 }
 
 /// In the order of their age.
-const FEATURES: [(&str, &str); 4] = [
+const FEATURES: [(&str, &str); 5] = [
     ("--perms", "masks that cannot be opened, on bwrap alone"),
     ("--cap-drop", "root without capabilities"),
     ("--seccomp", "the filter of system calls, on bwrap alone"),
+    ("--size", "the limit of `/tmp`"),
     ("--disable-userns", "no user namespaces inside, on bwrap alone"),
 ];
 
@@ -65,13 +68,36 @@ pub(super) fn features(bwrap: &AbsPath) -> impl Iterator<Item = Feature> + use<>
     })
 }
 
-pub(super) fn manager(host: &Host, session: &Session) -> DoctorFinding {
-    let runtime = session.path_var("XDG_RUNTIME_DIR");
-    let mut sockets = runtime.iter().flat_map(|runtime| [runtime.join("systemd/private"), runtime.join("bus")]);
-    match sockets.find(|socket| host.exists(socket).unwrap_or(false)) {
-        Some(socket) => DoctorFinding::ok(format!("at {socket}")),
-        None => DoctorFinding::ok("not found below `XDG_RUNTIME_DIR`, and nothing here needs it"),
+/// The limits that this machine holds. Those of a cgroup are tried.
+pub(super) fn limits(host: &Host, session: &Session, bwrap: Option<&AbsPath>, tried: &Tried) -> DoctorFinding {
+    let has_size = bwrap.is_some_and(|bwrap| bwrap::flags(bwrap).unwrap_or_default().contains(SIZE));
+    let no_size = (!has_size).then(|| format!("this bwrap does not have `{SIZE}`"));
+    let no_scope = try_scope(host, session).err();
+    let kinds = LimitKind::ALL.map(|kind| match kind {
+        LimitKind::Time | LimitKind::FileSize | LimitKind::Output => (kind, None),
+        LimitKind::Processes => (kind, tried.no_process_limit.clone()),
+        LimitKind::Tmp => (kind, no_size.clone()),
+        LimitKind::Memory | LimitKind::Cpus => (kind, no_scope.clone()),
+    });
+    let held = kinds.iter().filter(|(_, why)| why.is_none()).map(|(kind, _)| kind.to_string());
+    let held = held.collect::<Vec<_>>().join(", ");
+    let lacking: Vec<_> = kinds.iter().filter_map(|(kind, why)| Some((kind, why.as_ref()?))).collect();
+    if lacking.is_empty() {
+        return DoctorFinding::ok(held);
     }
+    let mut reasons: Vec<(&String, Vec<String>)> = Vec::new();
+    for (kind, why) in lacking {
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, kinds)) => kinds.push(kind.to_string()),
+            None => reasons.push((why, vec![kind.to_string()])),
+        }
+    }
+    let reasons = reasons.iter().map(|(why, kinds)| format!("no {}: {why}", kinds.join(", ")));
+    DoctorFinding::limited(
+        format!("{held}; {}", reasons.collect::<Vec<_>>().join("; ")),
+        "a policy with one of the others in `[limits]` starts nothing",
+        "an ordinary user in a session of systemd with cgroups of version 2, and bubblewrap 0.7, has all of them",
+    )
 }
 
 /// Whether the sandbox shows the target of `/etc/resolv.conf`.

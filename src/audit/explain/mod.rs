@@ -2,6 +2,7 @@
 //! reason why the others do not; or the fate of one variable.
 
 mod durability;
+mod limit;
 mod losers;
 mod variable;
 
@@ -28,10 +29,11 @@ use super::effective_access::{EffectiveAccess, VisibleMounts};
 use super::rule_json::{RuleJson, decided};
 
 pub use durability::{Durability, WhenReplaced};
+pub use limit::{LimitExplanation, ReplacedLimit, limits};
 pub use losers::{Loser, LoserReason};
 pub use variable::{NamedByPreset, VariableExplanation, VariableFate, variable};
 
-/// The answer to `agent-sandbox explain PATH…` and `--env NAME`.
+/// The answer to `agent-sandbox explain PATH…`, `--env NAME` and `--limits`.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Explained {
     /// One for each PATH, in their order.
@@ -39,6 +41,9 @@ pub struct Explained {
     /// One for each NAME, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub variables: Vec<VariableExplanation>,
+    /// The limits in force, if they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub limits: Vec<LimitExplanation>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]

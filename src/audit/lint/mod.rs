@@ -4,6 +4,7 @@
 //! A finding is a diagnostic like any other. The diagnostics of the stages about rules are
 //! findings, too, so that one answer holds all that is known about a policy.
 
+mod limits;
 mod rules;
 pub mod sarif;
 pub(super) mod secrets;
@@ -19,7 +20,7 @@ use crate::host::{DirEntry, FileKind, Host};
 use crate::policy::{AbsPath, LayerKind, Origin};
 
 /// The codes of `lint` itself, besides those of the stages.
-pub const CODES: [Code; 15] = [
+pub const CODES: [Code; 16] = [
     Code::ShadowedRule,
     Code::UnusedRule,
     Code::UnblockedPath,
@@ -35,6 +36,7 @@ pub const CODES: [Code; 15] = [
     Code::VisibleSocket,
     Code::WritablePath,
     Code::SharedStore,
+    Code::TmpBeyondMemory,
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +77,7 @@ impl Lint {
         let found = &mut self.findings;
         rules::findings(host, compiled, found);
         rules::unused_presets(compiled, found);
+        limits::findings(compiled, found);
         found.extend(plan::unsaid_links(&compiled.plan, &compiled.decisions).into_iter().map(LintFinding::of));
         visible::hard_links(host, compiled, found);
         self.is_partial = !visible::in_project_and_home(host, compiled, found);

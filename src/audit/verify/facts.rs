@@ -10,10 +10,10 @@ use crate::compile::Compiled;
 use crate::compile::lower::Argv;
 use crate::diagnostic::or_none;
 use crate::model::{Model, Namespace};
-use crate::policy::{AbsPath, Word, escape_for_display};
+use crate::policy::{AbsPath, Limit, Word, escape_for_display};
 
 use super::CheckResult;
-use super::probe::{ProbeProcess, name_of};
+use super::probe::{ProbeProcess, ProbedLimits, name_of};
 
 /// One thing that is true of every process inside.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -81,11 +81,43 @@ pub(super) fn facts(
     if has_scope || !policy.network.value {
         facts.push(Fact::refused("abstract sockets of the host", inside.socket, Some(host.socket)));
     }
+    facts.extend(argv.limits().map(|limit| limited(limit, &inside.limits)));
     facts.push(environment(argv, model, inside));
     facts.push(Fact::new("other descriptors", "none", or_none(&inside.descriptors)));
     let shown = |path: &Option<AbsPath>| path.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
     facts.push(Fact::new("working directory", shown(&model.cwd), shown(&inside.cwd)));
     facts
+}
+
+/// A limit as the probe found it. A start that gets as far as the probe has had those of the cgroup
+/// compared by the supervisor.
+fn limited(limit: Limit, found: &ProbedLimits) -> Fact {
+    let name = format!("limit: {}", limit.kind());
+    let amount = |found: Option<u64>| found.map_or_else(|| "none".to_owned(), |amount| amount.to_string());
+    let both = |[soft, hard]: [Option<u64>; 2]| match soft == hard {
+        true => amount(soft),
+        false => format!("{}, can be raised to {}", amount(soft), amount(hard)),
+    };
+    let untested = |note: &str| Fact {
+        result: CheckResult::NotTestable,
+        note: Some(note.to_owned()),
+        ..Fact::new(&name, limit.value(), "not tried")
+    };
+    let expected = limit.amount();
+    match limit {
+        Limit::Processes(_) => Fact::new(&name, expected.to_string(), both(found.processes)),
+        Limit::FileSize(_) => Fact::new(&name, expected.to_string(), both(found.file_size)),
+        // The kernel gives whole pages.
+        Limit::Tmp(_) => {
+            let expected = expected.next_multiple_of(found.page.max(1));
+            Fact::new(&name, expected.to_string(), amount(found.tmp))
+        }
+        Limit::Time(_) => untested("the supervisor holds it: it would take that long to try"),
+        Limit::Output(_) => untested("the supervisor holds it, and does not count the report of the probe"),
+        Limit::Memory(_) | Limit::Cpus(_) => {
+            untested("the supervisor has compared it with the cgroup before the start")
+        }
+    }
 }
 
 fn possible_or_error(errno: i32) -> String {

@@ -16,9 +16,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, open};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, StatVfs, accessat, open, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Resource, getrlimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -94,6 +95,19 @@ pub struct ProbeProcess {
     pub settings: i32,
     pub user_namespace: i32,
     pub unmounts: Vec<i32>,
+    pub limits: ProbedLimits,
+}
+
+/// The limits that the probe found on itself.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ProbedLimits {
+    /// In force, and up to which the process may raise it.
+    pub processes: [Option<u64>; 2],
+    pub file_size: [Option<u64>; 2],
+    /// The bytes that `/tmp` has room for.
+    pub tmp: Option<u64>,
+    /// The unit of that room.
+    pub page: u64,
 }
 
 /// Answers `questions`. On the host, the probe drops the capabilities that the command will not
@@ -121,6 +135,7 @@ pub fn answer(questions: &Questions, on_host: bool) -> io::Result<ProbeAnswers> 
         workshop,
         socket: errno(connected.map(drop)),
         settings: errno(fs::OpenOptions::new().write(true).open(SETTING).map(drop)),
+        limits: limits(),
         // Last, because success changes the process.
         user_namespace: if on_host { 0 } else { make_user_namespace() },
         unmounts: if on_host { Vec::new() } else { questions.mounts.iter().map(unmounted).collect() },
@@ -231,6 +246,21 @@ fn make_user_namespace() -> i32 {
 
 fn unmounted(point: &AbsPath) -> i32 {
     unmount(point.as_path(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).err().map_or(0, Errno::raw_os_error)
+}
+
+fn limits() -> ProbedLimits {
+    let both = |resource| {
+        let found = getrlimit(resource);
+        [found.current, found.maximum]
+    };
+    let tmp = statvfs(places::TMP).ok();
+    let size = |found: StatVfs| found.f_blocks.saturating_mul(found.f_frsize);
+    ProbedLimits {
+        processes: both(Resource::Nproc),
+        file_size: both(Resource::Fsize),
+        page: tmp.as_ref().map_or(1, |found| found.f_frsize),
+        tmp: tmp.map(size),
+    }
 }
 
 fn status() -> io::Result<BTreeMap<String, String>> {

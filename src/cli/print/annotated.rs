@@ -26,15 +26,26 @@ const GROUPS: [OperationGroup; 5] = [
 pub(super) fn annotated(argv: &Argv) -> String {
     let mut sections = vec![("before the start", before(argv))];
     for (name, holds) in GROUPS {
-        let program = (name == "plumbing").then(|| (shell_quote(argv.program.as_os_str()), String::new()));
+        let scope = argv.scope.iter().map(|scope| (display_args(&scope.words), "a scope of systemd".to_owned()));
+        let program = scope.chain([(shell_quote(argv.program.as_os_str()), String::new())]);
+        let program = program.filter(|_| name == "plumbing");
         let operations = argv.operations.iter().filter(|operation| holds(&operation.purpose));
         let lines = operations.map(|operation| (format!("  {}", display_args(&operation.words)), operation.why()));
-        sections.push((name, program.into_iter().chain(lines).collect()));
+        sections.push((name, program.chain(lines).collect()));
     }
     let inside = argv.inside();
     if !inside.is_empty() {
         sections.push(("the command", vec![(format!("  -- {}", display_args(&inside)), String::new())]));
     }
+    let by_guard = argv.guard.iter().flat_map(|guard| &guard.limits).map(|limit| (limit, "set by the guard"));
+    let by_supervisor = argv.supervised.iter().map(|limit| (limit, "held by the supervisor"));
+    let in_scope =
+        argv.scope.iter().flat_map(|scope| &scope.limits).map(|limit| (limit, "held by the cgroup of a scope"));
+    let limits = by_guard
+        .chain(by_supervisor)
+        .chain(in_scope)
+        .map(|((limit, origin), by)| (format!("# {limit}"), format!("{origin}; {by}")));
+    sections.push(("limits", limits.collect()));
     let overflow = argv.guard.iter().flat_map(|guard| guard.plan.overflow.iter().zip(&guard.because));
     let overflow =
         overflow.map(|(step, (purpose, because))| (format!("# {}", display_step(step)), purpose.explained(because)));

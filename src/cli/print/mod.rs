@@ -52,7 +52,7 @@ pub fn print(argv: &Argv, form: PrintForm) -> Vec<u8> {
 /// Warns if `form` leaves something out that the sandbox needs. `lines` and `nul` are arguments
 /// alone, and a shell cannot prepare the process that becomes bwrap.
 pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
-    let before = before(argv);
+    let before = [before(argv), supervised(argv)].concat();
     let (what, needs, help) = match form {
         PrintForm::Lines | PrintForm::Nul => {
             let complete = if before.is_empty() { " or `--print-args=script`, which carry" } else { ", which carries" };
@@ -65,8 +65,12 @@ pub fn incomplete(argv: &Argv, form: PrintForm) -> Option<Diagnostic> {
             ("prints shell text, and this needs more", [needs, before].concat(), help.to_owned())
         }
         PrintForm::Shell | PrintForm::Script => {
-            let help =
-                "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this";
+            let help = match supervised(argv).is_empty() {
+                true => {
+                    "use `--print-args=json`, which carries everything, or leave out `--no-guard`: the guard does this"
+                }
+                false => "run it with `agent-sandbox -- COMMAND`: a supervisor holds these limits",
+            };
             ("prints shell text, and a run does more than a shell can", before, help.to_owned())
         }
         PrintForm::Json | PrintForm::Annotated => return None,
@@ -83,6 +87,13 @@ fn before(argv: &Argv) -> Vec<String> {
     let scope = argv.pre_exec.scope.then_some("signals and abstract sockets kept inside by Landlock");
     let mounts = argv.pre_exec.private_mounts.then_some("a mount namespace in which nothing appears later");
     scope.into_iter().chain(mounts).map(str::to_owned).collect()
+}
+
+/// The limits that a supervisor holds, or compares with the cgroup before the start.
+fn supervised(argv: &Argv) -> Vec<String> {
+    let in_scope = argv.scope.iter().flat_map(|scope| &scope.limits);
+    let limits = argv.supervised.iter().chain(in_scope).map(|(limit, _)| format!("`{limit}`")).collect();
+    counted("a supervisor for the limit", "a supervisor for the limits", limits).into_iter().collect()
 }
 
 fn needs(argv: &Argv) -> Vec<String> {
@@ -110,7 +121,7 @@ fn counted(one: &str, many: &str, list: Vec<String>) -> Option<String> {
 }
 
 fn args(argv: &Argv, end: &[u8], spell: impl Fn(&OsStr) -> Vec<u8>) -> Vec<u8> {
-    argv.words().iter().flat_map(|arg| [&spell(arg), end].concat()).collect()
+    argv.all_words().iter().flat_map(|arg| [&spell(arg), end].concat()).collect()
 }
 
 fn escape_line(arg: &OsStr) -> Vec<u8> {
@@ -147,6 +158,9 @@ impl Argv {
     /// run does.
     pub fn to_shell(&self) -> String {
         let mut out: String = besides(self).iter().map(|(title, list)| format!("# {title}: {list}\n")).collect();
+        if let Some(scope) = &self.scope {
+            out.push_str(&format!("{} \\\n  ", display_args(&scope.words)));
+        }
         out.push_str(&shell_quote(self.program.as_os_str()));
         out.extend(self.lines().iter().map(|line| format!(" \\\n  {line}")));
         let inside = self.inside();
@@ -197,6 +211,8 @@ fn besides(argv: &Argv) -> Vec<(&'static str, String)> {
         line("a run passes only the variables", &mut environment.with(Fate::Passed).map(|(name, _)| name));
     }
     line("a run sets the variables", &mut environment.set().map(|(name, _, _)| name));
+    let limits: Vec<String> = argv.supervised.iter().map(|(limit, _)| limit.to_string()).collect();
+    line("a run holds the limits, which this command alone does not", &mut limits.iter().map(OsStr::new));
     let mut links = argv.guard.iter().flat_map(|guard| &guard.plan.links).map(|link| link.path.as_os_str());
     line("private files, over which the guard mounts a link to their copy", &mut links);
     let overflow = argv.guard.iter().flat_map(|guard| &guard.plan.overflow).count();
@@ -228,7 +244,7 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     let new_file = |file: &NewFile| json!({ "path": path(&file.path), "content": file.content });
     let data = |data: &Data| json!({ "descriptor": data.descriptor, "content": content(&data.content) });
     let mut all = json!({
-        "argv": argv.words().iter().map(|arg| json_word(arg)).collect::<Value>(),
+        "argv": argv.all_words().iter().map(|arg| json_word(arg)).collect::<Value>(),
         "environment": environment::json_form(&argv.environment),
         "create": argv.create.iter().map(path).collect::<Value>(),
         "new-files": argv.new_files.iter().map(new_file).collect::<Value>(),
@@ -238,6 +254,9 @@ fn json_form(argv: &Argv) -> Vec<u8> {
     });
     if let Some(guard) = &argv.guard {
         all["guard"] = json!({ "plan": guard.plan });
+    }
+    if !argv.supervised.is_empty() {
+        all["supervised-limits"] = argv.supervised.iter().map(|(limit, _)| json!(limit)).collect();
     }
     if argv.pre_exec.scope {
         all["landlock"] = json!(true);

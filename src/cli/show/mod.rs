@@ -75,6 +75,8 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
         Tmp::Host => "the host's",
     };
     line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
+    let limits = shown.limits.iter().map(|limit| format!("{} ({})", limit.value, limit.origin));
+    line("limits", or_none(&limits.collect::<Vec<_>>()));
     line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
     let require = shown.require.iter().map(|one| format!("{} ({})", one.protection, one.origin));
     line("require", or_none(&require.collect::<Vec<_>>()));

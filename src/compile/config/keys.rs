@@ -2,9 +2,9 @@
 //! unknown keys from them; the tests of `schema` compare them with the schema.
 
 use super::parse::{TomlValue, Walk};
-use super::{ConfigFile, Env, Filesystem, PresetDefinition};
+use super::{ConfigFile, Env, Filesystem, Limits, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
-use crate::policy::{HardLinks, IfMissing, Sourced};
+use crate::policy::{HardLinks, IfMissing, LimitKind, Sourced};
 
 /// The keys of a table that fills a `T`.
 pub(super) type KeyTable<T> = &'static [KeyReader<T>];
@@ -18,6 +18,7 @@ pub(super) const TOP_LEVEL: KeyTable<ConfigFile> = &[
     ("nested", |walk, key, value, it| it.nested = walk.boolean(key, value)),
     ("require", |walk, key, value, it| it.require = walk.choices(key, value)),
     ("env", |walk, key, value, it| walk.table(ENV, key, value, &mut it.env)),
+    ("limits", |walk, key, value, it| walk.table(LIMITS, key, value, &mut it.limits)),
     ("sockets", |walk, key, value, it| it.sockets = walk.paths(key, value)),
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
@@ -36,6 +37,16 @@ pub(super) const ENV: KeyTable<Env> = &[
     ("pass", |walk, key, value, it| it.pass = walk.variable_names(key, value)),
     ("unset", |walk, key, value, it| it.unset = walk.variable_names(key, value)),
     ("set", |walk, key, value, it| it.set = walk.variables(key, value)),
+];
+
+pub(super) const LIMITS: KeyTable<Limits> = &[
+    ("time", |walk, _, value, it| it.time = walk.limit(LimitKind::Time, value)),
+    ("processes", |walk, _, value, it| it.processes = walk.limit(LimitKind::Processes, value)),
+    ("file-size", |walk, _, value, it| it.file_size = walk.limit(LimitKind::FileSize, value)),
+    ("output", |walk, _, value, it| it.output = walk.limit(LimitKind::Output, value)),
+    ("tmp", |walk, _, value, it| it.tmp = walk.limit(LimitKind::Tmp, value)),
+    ("memory", |walk, _, value, it| it.memory = walk.limit(LimitKind::Memory, value)),
+    ("cpus", |walk, _, value, it| it.cpus = walk.limit(LimitKind::Cpus, value)),
 ];
 
 pub(super) const PRESET: KeyTable<PresetDefinition> = &[
@@ -78,6 +89,12 @@ const OTHER_WORDS: &[(&str, &[&str])] = &[
     ("env", &["environment"]),
     ("pass", &["allow", "include", "keep"]),
     ("unset", &["deny", "drop", "exclude", "remove"]),
+    ("limits", &["limit", "resources"]),
+    ("time", &["timeout", "wall-time", "duration"]),
+    ("processes", &["pids", "nproc", "tasks", "threads"]),
+    ("file-size", &["fsize"]),
+    ("memory", &["mem", "ram", "memory-max"]),
+    ("cpus", &["cpu", "cpu-quota", "processors"]),
 ];
 
 /// The help for an unknown `key` in a table with the keys `known`.
@@ -99,6 +116,7 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
         (names(PRESET), "in `[presets.NAME]`"),
         (names(ENTRY), "in an entry: { path = \"PATH\", if-missing = \"error\" }"),
         (names(ENV), "in `[env]`"),
+        (names(LIMITS), "in `[limits]`"),
     ];
     if let Some((_, place)) = places.iter().find(|(keys, _)| keys.contains(&key)) {
         return format!("`{key}` belongs {place}");

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Sourced};
+use crate::policy::{Access, HardLinks, IfMissing, Limit, Origin, Protection, Sourced};
 
 pub use parse::parse;
 pub use schema::schema;
@@ -48,6 +48,9 @@ pub struct ConfigFile {
 
     /// Which variables of the environment the command gets.
     pub env: Env,
+
+    /// How much the command can use. A limit that this machine cannot hold is an error.
+    pub limits: Limits,
 
     /// Sockets of services on this machine that the command can connect to: paths and globs. All
     /// others outside of the project are hidden. Whoever can reach a service can have it do all
@@ -116,6 +119,74 @@ pub struct Env {
     /// Default: none.
     #[schemars(schema_with = "schema::variables")]
     pub set: BTreeMap<String, Sourced<String>>,
+}
+
+/// How much the command can use. A limit that this machine cannot hold is an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Limits {
+    /// How long the command can run: a number with `ms`, `s`, `m`, `h` or `d`, such as `"30m"`.
+    /// Then it gets SIGTERM, 10 seconds later everything inside is killed, and the exit code is
+    /// 124. Default: no limit.
+    #[schemars(schema_with = "schema::time")]
+    pub time: Option<Sourced<Limit>>,
+
+    /// How many processes and threads there can be inside at any moment, such as `512`. Default:
+    /// no limit.
+    #[schemars(schema_with = "schema::processes")]
+    pub processes: Option<Sourced<Limit>>,
+
+    /// How large a file can become that the command writes: a number with `B`, `K`, `M`, `G` or
+    /// `T`, such as `"2G"`. Default: no limit.
+    #[schemars(schema_with = "schema::size")]
+    pub file_size: Option<Sourced<Limit>>,
+
+    /// How many bytes the command can write to standard output and standard error together, such
+    /// as `"10M"`. Then it is ended as by `time`. Not for a terminal. Default: no limit.
+    #[schemars(schema_with = "schema::size")]
+    pub output: Option<Sourced<Limit>>,
+
+    /// The size of the private `/tmp`, such as `"1G"`. Default: `"4G"`, and at most half of the
+    /// memory.
+    #[schemars(schema_with = "schema::size")]
+    pub tmp: Option<Sourced<Limit>>,
+
+    /// How much memory all processes inside can have together, without swap, such as `"4G"`. Needs
+    /// a systemd user manager that controls memory. Default: no limit.
+    #[schemars(schema_with = "schema::size")]
+    pub memory: Option<Sourced<Limit>>,
+
+    /// How many processors all processes inside can keep busy together, such as `2.0`. Needs a
+    /// systemd user manager that controls processor time. Default: no limit.
+    #[schemars(schema_with = "schema::cpus")]
+    pub cpus: Option<Sourced<Limit>>,
+}
+
+impl Limits {
+    pub fn iter(&self) -> impl Iterator<Item = &Sourced<Limit>> {
+        let Self { time, processes, file_size, output, tmp, memory, cpus } = self;
+        [time, processes, file_size, output, tmp, memory, cpus].into_iter().flatten()
+    }
+}
+
+/// A later limit of the same kind replaces an earlier one.
+impl FromIterator<Sourced<Limit>> for Limits {
+    fn from_iter<I: IntoIterator<Item = Sourced<Limit>>>(all: I) -> Self {
+        let mut limits = Self::default();
+        for limit in all {
+            let place = match limit.value {
+                Limit::Time(_) => &mut limits.time,
+                Limit::Processes(_) => &mut limits.processes,
+                Limit::FileSize(_) => &mut limits.file_size,
+                Limit::Output(_) => &mut limits.output,
+                Limit::Tmp(_) => &mut limits.tmp,
+                Limit::Memory(_) => &mut limits.memory,
+                Limit::Cpus(_) => &mut limits.cpus,
+            };
+            *place = Some(limit);
+        }
+        limits
+    }
 }
 
 // Which `/tmp` the command sees. (The schema of `show` would repeat a documentation comment.)

@@ -77,6 +77,23 @@ fn strings_like(pattern: &str) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
 }
 
+/// The schema leaves the bounds of amounts to the parser.
+pub(super) fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^0*[1-9][0-9]*(ms|s|m|h|d)$" })
+}
+
+pub(super) fn size(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": "^0*[1-9][0-9]*[BKMGT]$" })
+}
+
+pub(super) fn processes(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 1 })
+}
+
+pub(super) fn cpus(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "number", "exclusiveMinimum": 0 })
+}
+
 pub(super) fn preset_definitions(generator: &mut SchemaGenerator) -> Schema {
     let definition = generator.subschema_for::<PresetDefinition>();
     json_schema!({
@@ -91,7 +108,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use super::super::keys::{ENTRY, ENV, FILESYSTEM, PRESET, TOP_LEVEL, names};
+    use super::super::keys::{ENTRY, ENV, FILESYSTEM, LIMITS, PRESET, TOP_LEVEL, names};
     use super::*;
     use crate::diagnostic::Diagnostics;
     use crate::policy::origin::Source;
@@ -111,6 +128,7 @@ mod tests {
         assert_eq!(set(names(TOP_LEVEL)), properties(&schema, "/properties"));
         assert_eq!(set(names(FILESYSTEM)), properties(&schema, "/definitions/Filesystem/properties"));
         assert_eq!(set(names(ENV)), properties(&schema, "/definitions/Env/properties"));
+        assert_eq!(set(names(LIMITS)), properties(&schema, "/definitions/Limits/properties"));
         assert_eq!(set(names(PRESET)), properties(&schema, "/definitions/PresetDefinition/properties"));
         assert_eq!(set(names(ENTRY)), properties(&schema, "/definitions/Entry/anyOf/1/properties"));
     }
@@ -118,13 +136,13 @@ mod tests {
     #[test]
     fn every_key_is_documented_with_its_default() {
         let schema = schema();
-        let tables =
-            ["Filesystem", "Env", "PresetDefinition", "Entry/anyOf/1"].map(|name| format!("/definitions/{name}"));
+        let tables = ["Filesystem", "Env", "Limits", "PresetDefinition", "Entry/anyOf/1"]
+            .map(|name| format!("/definitions/{name}"));
         for table in [String::new()].iter().chain(&tables) {
             let keys = schema.pointer(&format!("{table}/properties")).and_then(Value::as_object);
             for (key, about) in keys.into_iter().flatten() {
                 let description = about["description"].as_str().unwrap_or_default();
-                let needs_no_default = ["path", "filesystem", "env"].contains(&key.as_str());
+                let needs_no_default = ["path", "filesystem", "env", "limits"].contains(&key.as_str());
                 assert!(description.contains("Default: ") || needs_no_default, "{table} {key}: {description}");
                 assert!(description.ends_with('.') && !description.contains('\n'), "{table} {key}: {description}");
             }
@@ -215,6 +233,23 @@ mod tests {
         r#"{ "A=b" = "x" }"#,
         r#"{ "" = "x" }"#,
         r#"{ "a\u0000" = "x" }"#,
+        "0",
+        "512",
+        "-1",
+        "0x200",
+        r#""30m""#,
+        r#""030s""#,
+        r#""0G""#,
+        r#""2G""#,
+        r#""2 G""#,
+        r#""32M""#,
+        r#""-2G""#,
+        r#""2g""#,
+        r#""30""#,
+        "0.0",
+        "-0.5",
+        r#"{ time = "30m", processes = 9, file-size = "1G", output = "1K", tmp = "1G", memory = "1G", cpus = 0.5 }"#,
+        r#"{ time = "30" }"#,
         r#"{ inherit = false, pass = ["A"], unset = ["B"], set = { C = "d" } }"#,
     ];
 
@@ -228,6 +263,13 @@ mod tests {
         "unset",
         "set",
         "'A=b'",
+        "limits",
+        "time",
+        "processes",
+        "file-size",
+        "output",
+        "memory",
+        "cpus",
         "sockets",
         "presets",
         "ro",
@@ -262,6 +304,7 @@ mod tests {
                 format!("{pair}\n"),
                 format!("[filesystem]\n{pair}\n"),
                 format!("[env]\n{pair}\n"),
+                format!("[limits]\n{pair}\n"),
                 format!("[env.set]\n{pair}\n"),
                 format!("[presets]\n{pair}\n"),
                 format!("[presets.a]\n{pair}\n"),

@@ -198,7 +198,7 @@ pub fn discover(host: &Host, session: &Session, request: &Request, diagnostics: 
     let state = reader.protect_state(named_state_folder(session, &project.home));
 
     let LayerReader { mut layers, own_files, absent, .. } = reader;
-    layers.push(command_line(request, &project.cwd));
+    layers.push(command_line(request, &project.cwd, diagnostics));
     let has = |name: &str| matches!(host.kind(&state.child(name)), Ok(Some(FileKind::Directory)));
     let (has_private, has_reports) = (has(Layers::PRIVATE), has(Layers::REPORTS));
     Some(Layers { project, layers, own_files, absent, state, has_private, has_reports })
@@ -375,7 +375,7 @@ fn layer(kind: LayerKind, base: &AbsPath, config: ConfigFile) -> Layer {
     Layer { kind, base: base.clone(), config, protective_only, needs_trust, file: None, source: None }
 }
 
-fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
+fn command_line(request: &Request, cwd: &AbsPath, diagnostics: &mut Diagnostics) -> Layer {
     let mut config = ConfigFile::default();
     config.filesystem.ro = flag_entries("--ro", &request.ro);
     config.filesystem.rw = flag_entries("--rw", &request.rw);
@@ -387,6 +387,15 @@ fn command_line(request: &Request, cwd: &AbsPath) -> Layer {
     config.filesystem.presets = request.presets.iter().map(preset).collect();
     config.network = request.network.map(|on| flag_setting("--network", on));
     config.docker = request.docker.map(|on| flag_setting("--docker", on));
+    let limits = request.limits.iter().map(|limit| {
+        let origin = Origin::Flag { flag: "--limit", value: limit.to_string().into() };
+        // The command line has checked it, and a program that embeds this library has not.
+        if let Err(error) = limit.check() {
+            diagnostics.push(Diagnostic::new(Code::InvalidValue, error.to_string()).at(&origin).help(error.help()));
+        }
+        Sourced { value: *limit, origin }
+    });
+    config.limits = limits.collect();
     layer(LayerKind::CommandLine, cwd, config)
 }
 

@@ -1,12 +1,14 @@
 //! From a plan to bwrap's arguments. OWNS the spelling of bwrap's flags; pure.
 
 mod limit;
+mod scope;
 
 use std::ffi::{OsStr, OsString};
 
 use crate::compile::Compiled;
 use crate::compile::environment::{Environment, MARK};
-use crate::compile::guard_plan::{GuardPlan, REPORT, SUBCOMMAND};
+use crate::compile::guard_plan::{GuardPlan, LIMIT, REPORT, SUBCOMMAND};
+use crate::compile::limits::is_own_tmp;
 use crate::compile::placeholder::Placeholder;
 use crate::compile::plan::{
     BindKind, Mount, OnMissingSource, PlannedLink, PlannedMount, Purpose, RedundantRule, Split,
@@ -14,17 +16,20 @@ use crate::compile::plan::{
 use crate::compile::readme;
 use crate::compile::resolve::NewFile;
 use crate::diagnostic::Diagnostics;
-use crate::policy::{AbsPath, Origin, places, sha256};
+use crate::policy::{AbsPath, Limit, LimitKind, Origin, places, sha256};
 use crate::sys::ablate::{self, Mitigation};
 pub use crate::sys::fd::Data;
 use crate::sys::seccomp;
 
 pub use limit::MAX_WORDS;
+pub use scope::{LoweredScope, Scope, scope_args};
 
 /// The youngest flag that every policy needs (bubblewrap 0.5).
 pub const PERMS: &str = "--perms";
 /// Forbids user namespaces inside (bubblewrap 0.8).
 pub const DISABLE_USERNS: &str = "--disable-userns";
+/// The size of a tmpfs (bubblewrap 0.7).
+pub const SIZE: &str = "--size";
 
 /// The first file descriptor after those of a run (`guard_plan`).
 const FIRST_DESCRIPTOR: i32 = REPORT + 1;
@@ -54,6 +59,8 @@ pub struct Guard {
     pub hash: String,
     /// Why each step of the plan's overflow list is there, in their order.
     pub because: Vec<(Purpose, Origin)>,
+    /// The limits that the guard sets, and where each was written.
+    pub limits: Vec<(Limit, Origin)>,
 }
 
 /// The whole command. What is printed is what is executed.
@@ -79,6 +86,13 @@ pub struct Argv {
     pub data: Vec<Data>,
     pub dropped: Vec<RedundantRule>,
     pub pre_exec: PreExec,
+    /// The limits that the supervisor holds, and where each was written. A pasted command has no
+    /// supervisor.
+    pub supervised: Vec<(Limit, Origin)>,
+    /// The size of the private `/tmp`, if it has one.
+    pub tmp_size: Option<u64>,
+    /// The scope of systemd in which bwrap starts, if a limit needs one.
+    pub scope: Option<LoweredScope>,
 }
 
 /// A file of ours that bwrap binds.
@@ -119,6 +133,12 @@ pub struct PreExec {
 }
 
 impl Argv {
+    /// All arguments, those of the scope in front of bwrap's.
+    pub fn all_words(&self) -> Vec<OsString> {
+        let scope = self.scope.iter().flat_map(|scope| scope.words.iter().cloned());
+        scope.chain(self.words()).collect()
+    }
+
     /// All arguments, bwrap first.
     pub fn words(&self) -> Vec<OsString> {
         std::iter::once(self.program.as_os_str().to_owned())
@@ -128,9 +148,21 @@ impl Argv {
             .collect()
     }
 
+    /// The limits that this command or its supervisor holds.
+    pub fn limits(&self) -> impl Iterator<Item = Limit> {
+        let by_guard = self.guard.iter().flat_map(|guard| &guard.limits);
+        let by_scope = self.scope.iter().flat_map(|scope| &scope.limits);
+        let by_others = by_guard.chain(&self.supervised).chain(by_scope).map(|(limit, _)| *limit);
+        by_others.chain(self.tmp_size.map(Limit::Tmp))
+    }
+
     /// The arguments that bwrap executes.
     pub fn inside(&self) -> Vec<OsString> {
-        let args = |guard: &Guard| [places::GUARD, SUBCOMMAND, &guard.hash, "--"].map(OsString::from);
+        let args = |guard: &Guard| {
+            let limits = guard.limits.iter().flat_map(|(limit, _)| [LIMIT.to_owned(), limit.to_string()]);
+            let begin = [places::GUARD, SUBCOMMAND, &guard.hash].map(str::to_owned);
+            begin.into_iter().chain(limits).chain(["--".to_owned()]).map(OsString::from).collect::<Vec<_>>()
+        };
         self.guard.iter().flat_map(args).chain(self.command.iter().cloned()).collect()
     }
 }
@@ -146,6 +178,10 @@ pub struct Machine {
     /// containers.
     pub own_mounts: bool,
     pub mount_files: MountFiles,
+    /// The size of `/tmp` where the policy gives none. `None` if bwrap does not have [`SIZE`].
+    pub default_tmp: Option<u64>,
+    /// Known where the policy has a limit that needs it.
+    pub scope: Option<Scope>,
 }
 
 /// Protections that a kernel may lack.
@@ -164,7 +200,9 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
     let plan = &compiled.plan;
     let split = plan.split(compiled.guard);
     let guard = guard(compiled, &split, machine.kernel);
-    let mut spelling = Spelling::new(compiled, &machine.mount_files, guard.as_ref());
+    let tmp_size = compiled.policy.written_tmp().filter(|_| !ablate::is_off(Mitigation::Limits));
+    let tmp_size = tmp_size.or(machine.default_tmp).filter(|_| plan.mounts.iter().any(is_own_tmp));
+    let mut spelling = Spelling::new(compiled, &machine.mount_files, guard.as_ref(), tmp_size);
     let mut operations = namespaces(compiled);
     operations.extend(spelling.operations(&split.bwrap).into_iter().map(|(_, operation)| operation));
     let Spelling { files, mut data, .. } = spelling;
@@ -188,9 +226,18 @@ pub fn lower(compiled: &Compiled, machine: &Machine, command: &[OsString], diagn
         data,
         dropped: plan.redundant.clone(),
         pre_exec: PreExec { scope: plain && machine.kernel.landlock, private_mounts: plain && machine.own_mounts },
+        tmp_size,
+        scope: scope::lower(compiled, machine.scope.as_ref()),
+        supervised: limits(compiled, |kind| matches!(kind, LimitKind::Time | LimitKind::Output)),
     };
     limit::refuse_too_many(&argv, diagnostics);
     argv
+}
+
+/// The limits of some kinds, and where each was written.
+fn limits(compiled: &Compiled, is_meant: impl Fn(LimitKind) -> bool) -> Vec<(Limit, Origin)> {
+    let meant = compiled.policy.limits.iter().filter(|(kind, _)| is_meant(**kind));
+    meant.map(|(_, limit)| (limit.value, limit.origin.clone())).collect()
 }
 
 /// The guard with its plan, if the policy has one.
@@ -214,7 +261,8 @@ pub fn guard(compiled: &Compiled, split: &Split, kernel: Kernel) -> Option<Guard
     };
     let because = split.guard.iter().map(|(_, planned)| (planned.purpose.clone(), planned.because.clone())).collect();
     let text = plan.to_text();
-    Some(Guard { hash: sha256(&text), text, plan, because })
+    let limits = limits(compiled, |kind| matches!(kind, LimitKind::Processes | LimitKind::FileSize));
+    Some(Guard { hash: sha256(&text), text, plan, because, limits })
 }
 
 /// bwrap's mounts in the order of the plan, each with its arguments.
@@ -224,7 +272,8 @@ pub fn mounts<'p>(
     guard: Option<&Guard>,
     files: &MountFiles,
 ) -> Vec<(&'p PlannedMount, Operation)> {
-    Spelling::new(compiled, files, guard).operations(&split.bwrap)
+    let tmp_size = compiled.policy.limit(LimitKind::Tmp);
+    Spelling::new(compiled, files, guard, tmp_size).operations(&split.bwrap)
 }
 
 /// The operations before the first mount.
@@ -289,13 +338,15 @@ struct Spelling<'a> {
     compiled: &'a Compiled,
     from: &'a MountFiles,
     guard: Option<&'a Guard>,
+    /// The size of the private `/tmp`.
+    tmp_size: Option<u64>,
     files: Vec<MountFile>,
     data: Vec<Data>,
 }
 
 impl<'a> Spelling<'a> {
-    fn new(compiled: &'a Compiled, from: &'a MountFiles, guard: Option<&'a Guard>) -> Self {
-        Self { compiled, from, guard, files: Vec::new(), data: Vec::new() }
+    fn new(compiled: &'a Compiled, from: &'a MountFiles, guard: Option<&'a Guard>, tmp_size: Option<u64>) -> Self {
+        Self { compiled, from, guard, tmp_size, files: Vec::new(), data: Vec::new() }
     }
 
     /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
@@ -316,7 +367,8 @@ impl<'a> Spelling<'a> {
         operations
     }
 
-    fn words(&mut self, PlannedMount { path, mount, .. }: &PlannedMount) -> Vec<OsString> {
+    fn words(&mut self, planned: &PlannedMount) -> Vec<OsString> {
+        let PlannedMount { path, mount, .. } = planned;
         match mount {
             Mount::Bind { kind, on_missing } => {
                 let flag = match kind {
@@ -329,7 +381,13 @@ impl<'a> Spelling<'a> {
             Mount::OwnBinary { executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
             Mount::SecondMount { source } => self.bind("--bind", source, path, OnMissingSource::Notice),
             Mount::PrivateCopies { source } => self.bind("--bind", source, path, OnMissingSource::Refuse),
-            Mount::Tmpfs { mode } => with_mode(*mode, "--tmpfs", path),
+            Mount::Tmpfs { mode } => {
+                let size = self.tmp_size.filter(|_| is_own_tmp(planned));
+                let size = size.map(|size| [SIZE.into(), size.to_string().into()]);
+                let mut words: Vec<OsString> = size.into_iter().flatten().collect();
+                words.extend(with_mode(*mode, "--tmpfs", path));
+                words
+            }
             Mount::Directory { mode } => with_mode(*mode, "--dir", path),
             Mount::Symlink { target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),
             Mount::MaskFile { .. } | Mount::MaskSource => self.mask(path),

@@ -53,7 +53,7 @@ impl Run<'_> {
         self.continued_late = false;
         if std::mem::take(&mut self.continued) {
             self.continue_the_stopped();
-        } else if let Some(signal) = self.target().and_then(Process::stopped_by) {
+        } else if let Some(signal) = self.target().and_then(Process::stopped_by).filter(|_| !self.limits.is_reached()) {
             stop_by(signal);
         }
     }

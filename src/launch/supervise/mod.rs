@@ -27,6 +27,7 @@ use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::Host;
 use crate::launch::RunHooks;
+use crate::launch::limits::Meter;
 use crate::sys::signals::{self, Signals};
 
 pub use ending::Ending;
@@ -78,27 +79,27 @@ impl Supervisor {
     /// An error if a signal waits that ends this process. It does so when the caller drops this
     /// value, after everything that was put up is gone.
     pub(crate) fn refuse_if_asked_to_end(&self) -> Result<(), Diagnostic> {
-        let ends = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
-        let ends = ends.into_iter().filter(|signal| !signals::is_ignored(*signal));
-        match signals::is_pending(&ends.collect::<Vec<_>>()) {
+        match asked_to_end() {
             false => Ok(()),
             true => Err(Diagnostic::new(Code::StartFailed, "a signal has ended the start").help("start again")),
         }
     }
 
     /// Runs the command and returns when no process inside is alive any more. `sheet` has the
-    /// identities that the guard compares. Another thread must read the pipes of `given`.
+    /// identities that the guard compares. Another thread must read the pipes of `given`. `meter`
+    /// counts the output.
     pub(crate) fn run(
         &self,
         host: &Host,
         argv: &Argv,
         sheet: RunSheet,
         given: GivenStreams,
+        meter: Option<Meter>,
         hooks: &mut RunHooks,
     ) -> Conclusion {
-        match Run::start(&self.signals, argv, sheet, given) {
+        match Run::start(&self.signals, argv, sheet, given, meter) {
             Err(diagnostic) => Conclusion::Failed(diagnostic),
-            Ok(run) => run.supervise(host, &argv.program, hooks),
+            Ok(run) => run.supervise(host, argv, hooks),
         }
     }
 
@@ -118,6 +119,13 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// Whether a signal waits that ends this process.
+fn asked_to_end() -> bool {
+    let ends = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
+    let ends = ends.into_iter().filter(|signal| !signals::is_ignored(*signal));
+    signals::is_pending(&ends.collect::<Vec<_>>())
 }
 
 fn cannot(what: &str, error: &io::Error) -> Diagnostic {

@@ -17,12 +17,12 @@ use rustix::process::{Pid, Signal};
 use crate::compile::guard_plan::{REPORT, RUN_SHEET, RunSheet};
 use crate::compile::lower::Argv;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::guard::report::{self, Report};
+use crate::guard::report::{self, Answer, Report};
 use crate::host::Host;
 use crate::launch::exec::{bwrap_command, cannot_prepare, sheet_descriptor};
+use crate::launch::limits::{LIMIT_REACHED, LimitAction, LimitWatch, Meter};
 use crate::launch::streams::Streams;
 use crate::launch::{RunHooks, availability, bwrap};
-use crate::policy::AbsPath;
 use crate::sys::ablate::{self, Point};
 use crate::sys::fd;
 use crate::sys::namespaces::Namespaces;
@@ -32,7 +32,7 @@ use crate::sys::terminal::{self, Terminals};
 
 use super::bwrap::Bwrap;
 use super::watch::Watch;
-use super::{Conclusion, Ending, GivenStreams, cannot};
+use super::{Conclusion, Ending, GivenStreams, asked_to_end, cannot};
 
 /// A run, from the start of bwrap on.
 pub(super) struct Run<'a> {
@@ -60,6 +60,7 @@ pub(super) struct Run<'a> {
     /// We have just continued the command, which may have undone a stop.
     pub(super) continued_late: bool,
     pub(super) watch: Watch,
+    pub(super) limits: LimitWatch,
     streams: Streams,
     /// As the caller left them.
     terminals: Terminals,
@@ -75,6 +76,8 @@ struct Events {
     told: bool,
     /// An entry appeared in a directory with protected files, or one of them is not covered yet.
     replaced: bool,
+    /// The command has written more than it may.
+    exceeded: bool,
     /// The time is up.
     nothing: bool,
 }
@@ -85,6 +88,7 @@ impl<'a> Run<'a> {
         argv: &Argv,
         sheet: RunSheet,
         given: GivenStreams,
+        meter: Option<Meter>,
     ) -> Result<Self, Diagnostic> {
         let (streams, terminals) = (Streams::new()?, Terminals::now());
         let (socket, passed, shield) = if argv.guard.is_some() {
@@ -120,15 +124,18 @@ impl<'a> Run<'a> {
             continued: false,
             continued_late: false,
             watch: Watch::new(),
+            limits: LimitWatch::new(argv, meter),
             streams,
             terminals,
         })
     }
 
     /// Waits for the run, and returns when no process inside is alive any more.
-    pub(super) fn supervise(mut self, host: &Host, program: &AbsPath, hooks: &mut RunHooks) -> Conclusion {
+    pub(super) fn supervise(mut self, host: &Host, argv: &Argv, hooks: &mut RunHooks) -> Conclusion {
         if self.guarded {
             hooks.while_mounting();
+        } else {
+            self.limits.begin();
         }
         let waited = self.until_bwrap_ended(hooks);
         if waited.is_err() {
@@ -140,20 +147,22 @@ impl<'a> Run<'a> {
             Some(init) => init.end(),
             None => self.bwrap.end_orphans(),
         }
+        let said = self.limits.end(argv.tmp_size, asked_to_end);
         // The hooks compare the host with their notes, so this comes before they remove
         // placeholders.
         let conclusion = match status {
-            Ok(status) => self.conclusion(status, host, program, hooks),
+            Ok(status) => self.conclusion(status, host, argv, hooks),
             Err(e) => Conclusion::Failed(cannot("wait for bwrap", &e)),
         };
         let (namespaces, is_told) = (self.namespaces.take(), self.is_told);
-        hooks.after_exit(move |must_close| match namespaces {
+        let close = move |must_close| match namespaces {
             Some(namespaces) if must_close => namespaces.remount_all_ro(),
             // Without a guard, which locks the mounts, and where the guard was not told to start
             // the command, no other process can hold one of them.
             None if must_close && is_told => Err(io::ErrorKind::Unsupported.into()),
             _ => Ok(()),
-        });
+        };
+        hooks.after_exit(close, said);
         self.streams.hand_back();
         self.terminals.restore();
         conclusion
@@ -161,7 +170,7 @@ impl<'a> Run<'a> {
 
     fn until_bwrap_ended(&mut self, hooks: &mut RunHooks) -> io::Result<()> {
         loop {
-            let Events { bwrap_ended, told, replaced, nothing } = self.wait(hooks)?;
+            let Events { bwrap_ended, told, replaced, exceeded, nothing } = self.wait(hooks)?;
             // First, because the file is open to the command until then.
             if let Some(namespaces) = self.namespaces.as_ref().filter(|_| replaced && !bwrap_ended) {
                 hooks.cover_again(namespaces);
@@ -181,8 +190,10 @@ impl<'a> Run<'a> {
             if bwrap_ended {
                 return Ok(());
             }
-            if nothing {
-                self.keep_step();
+            match self.limits.action(exceeded) {
+                Some(action) => self.enforce(action),
+                None if nothing => self.keep_step(),
+                None => {}
             }
         }
     }
@@ -190,17 +201,19 @@ impl<'a> Run<'a> {
     /// Waits for an event.
     fn wait(&self, hooks: &RunHooks) -> io::Result<Events> {
         let (signals, bwrap) = (self.signals.descriptor(), self.bwrap.process.descriptor());
-        let descriptors = [Some(signals), Some(bwrap), self.socket.as_ref().map(AsFd::as_fd), hooks.replacements()];
+        let socket = self.socket.as_ref().map(AsFd::as_fd);
+        let descriptors = [Some(signals), Some(bwrap), socket, hooks.replacements(), self.limits.descriptor()];
         let mut waiting: Vec<PollFd> =
             descriptors.iter().flatten().map(|waited| PollFd::from_borrowed_fd(*waited, PollFlags::IN)).collect();
         let retry = hooks.must_cover_again().then_some(RETRY);
-        let interval = self.target().and(self.watch.interval).into_iter().chain(retry).min();
+        let interval = self.target().and(self.watch.interval);
+        let interval = interval.into_iter().chain(retry).chain(self.limits.patience()).min();
         let timeout = interval.and_then(|interval| Timespec::try_from(interval).ok());
         let count = retry_on_intr(|| poll(&mut waiting, timeout.as_ref()))?;
         let mut ready = waiting.iter().map(|waited| !waited.revents().is_empty());
-        let [_, bwrap_ended, told, replaced] =
+        let [_, bwrap_ended, told, replaced, exceeded] =
             descriptors.map(|descriptor| descriptor.is_some() && ready.next() == Some(true));
-        Ok(Events { bwrap_ended, told, replaced: replaced || retry.is_some(), nothing: count == 0 })
+        Ok(Events { bwrap_ended, told, replaced: replaced || retry.is_some(), exceeded, nothing: count == 0 })
     }
 
     /// The process that gets signals: the command, or bwrap if there is no guard.
@@ -230,8 +243,8 @@ impl<'a> Run<'a> {
             self.take_hold(guard);
             hooks.watch_replacements(self.namespaces.as_ref());
         }
-        let answer = if self.command.is_some() && self.abandoned_by.is_none() {
-            hooks.before_exec()
+        let answer = if let Some(guard) = self.command.as_ref().filter(|_| self.abandoned_by.is_none()) {
+            self.limits.ready(hooks.host(), guard).and_then(|()| hooks.before_exec())
         } else {
             // Such a process would get no signal, and its end would not be seen.
             Err(Report::Refused("the supervisor cannot hold the command".to_owned()))
@@ -239,6 +252,9 @@ impl<'a> Run<'a> {
         match answer {
             Ok(answer) => {
                 self.is_told = true;
+                if answer == Answer::Go {
+                    self.limits.begin();
+                }
                 let _ = self.socket.as_ref().map(|socket| report::send(socket.as_fd(), &answer));
             }
             Err(why) => {
@@ -258,10 +274,26 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn conclusion(&self, bwrap: ExitStatus, host: &Host, program: &AbsPath, hooks: &RunHooks) -> Conclusion {
+    /// Ends a command that has reached a limit: asks it, and later kills everything inside. Without
+    /// a guard, SIGTERM reaches bwrap, with which everything ends at once.
+    fn enforce(&self, action: LimitAction) {
+        match action {
+            LimitAction::Terminate => {
+                self.pass_on(Signal::TERM);
+                // A stopped process takes the signal when it is continued.
+                self.pass_on(Signal::CONT);
+            }
+            LimitAction::Kill => self.bwrap.process.signal(Signal::KILL),
+        }
+    }
+
+    fn conclusion(&self, bwrap: ExitStatus, host: &Host, argv: &Argv, hooks: &RunHooks) -> Conclusion {
         // The guard's report does not count, because this signal ended the guard.
         if let Some(signal) = self.abandoned_by {
             return Conclusion::Ended(Ending::Killed(signal.as_raw()));
+        }
+        if self.limits.is_reached() {
+            return Conclusion::Ended(Ending::Exited(LIMIT_REACHED));
         }
         match &self.failure {
             Some(Report::Unavailable(why)) => return Conclusion::Unavailable(why.clone()),
@@ -278,7 +310,7 @@ impl<'a> Run<'a> {
             }
             (None, ending) if self.guarded => match hooks.difference() {
                 Some(difference) => Conclusion::Changed(report::refusal(&difference)),
-                None => Conclusion::Failed(why_not_started(host, program, ending)),
+                None => Conclusion::Failed(why_not_started(host, argv, ending)),
             },
             (None, Ending::Exited(code)) => Conclusion::Ended(Ending::guessed(code)),
             (None, killed) => Conclusion::Ended(killed),
@@ -286,8 +318,9 @@ impl<'a> Run<'a> {
     }
 }
 
-fn why_not_started(host: &Host, program: &AbsPath, ending: Ending) -> Diagnostic {
-    match availability::trial(host, program).and_then(|()| bwrap::sufficient_flags(program)) {
+fn why_not_started(host: &Host, argv: &Argv, ending: Ending) -> Diagnostic {
+    let flags = || bwrap::sufficient_flags(&argv.program, argv.tmp_size.is_some());
+    match availability::trial(host, &argv.program).and_then(|()| flags()) {
         Err(diagnostic) => diagnostic,
         Ok(_) => Diagnostic::new(Code::StartFailed, format!("bwrap {ending} before the command started"))
             .help("its own message says why; if a file or folder came or went meanwhile, try again"),

@@ -21,7 +21,7 @@ use crate::compile::policy::Setting;
 use crate::compile::resolve::Match;
 use crate::host::FileKind;
 use crate::policy::rule::display_as_in_json;
-use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Origin, Word};
+use crate::policy::{AbsPath, Access, HardLinks, LayerKind, Limit, LimitKind, Origin, Word};
 
 pub(crate) use presets::{is_of_preset, reference};
 
@@ -72,6 +72,8 @@ pub enum Subject {
     Nested,
     /// Whether variables pass that nothing names.
     Inherit,
+    /// A limit of what the command uses.
+    Limit { limit: LimitKind },
     /// A protection that the policy insists on: `guard`, `seccomp` or `landlock`.
     Requirement { protection: String },
     /// A variable of the environment.
@@ -103,6 +105,10 @@ pub struct Side {
 pub enum DiffState {
     Off,
     On,
+    /// The command may use this much.
+    AtMost(Limit),
+    /// The command may use any amount.
+    Unlimited,
     Required,
     NotRequired,
     /// The command does not have the variable.
@@ -131,6 +137,7 @@ pub enum DiffState {
 impl fmt::Display for DiffState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            DiffState::AtMost(limit) => f.write_str(&limit.value()),
             DiffState::NotRequired => f.write_str("not required"),
             DiffState::NotAccepted => f.write_str("not accepted"),
             DiffState::Usable => f.write_str("can be used"),
@@ -172,7 +179,7 @@ impl<'a> Comparison<'a> {
 
     /// `tmp = "host"` is a rule on `/tmp`, so it is among the paths.
     fn settings(&self) -> Vec<PolicyChange> {
-        use DiffState::{NotRequired, Off, On, Required};
+        use DiffState::{AtMost, NotRequired, Off, On, Required, Unlimited};
         let (before, after) = (&self.before.policy, &self.after.policy);
         let switches: [(Subject, &Setting<bool>, &Setting<bool>); 4] = [
             (Subject::Network, &before.network, &after.network),
@@ -184,12 +191,19 @@ impl<'a> Comparison<'a> {
         let on = on.map(|(what, before, after)| {
             change(what, [Off, On], [before, after].map(|setting| Some(setting.origin.clone())))
         });
+        let raised = before.limits.iter().filter_map(|(kind, before)| {
+            let after = after.limits.get(kind);
+            let is_raised = after.is_none_or(|after| after.value > before.value);
+            let states = [AtMost(before.value), after.map_or(Unlimited, |after| AtMost(after.value))];
+            let origins = [Some(before.origin.clone()), after.map(|after| after.origin.clone())];
+            is_raised.then(|| change(Subject::Limit { limit: *kind }, states, origins))
+        });
         let dropped = before.require.iter().filter(|(protection, _)| !after.require.contains_key(protection));
         let dropped = dropped.map(|(protection, origin)| {
             let what = Subject::Requirement { protection: protection.to_string() };
             change(what, [Required, NotRequired], [Some(origin.clone()), None])
         });
-        on.chain(dropped).collect()
+        on.chain(raised).chain(dropped).collect()
     }
 
     fn variables(&self) -> impl Iterator<Item = PolicyChange> {

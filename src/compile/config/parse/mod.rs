@@ -19,7 +19,8 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{ENTRY, EntryTable, KeyTable, PRESET, TOP_LEVEL, meant, names};
 use super::{ConfigFile, Entry, PresetDefinition, is_preset_name};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
-use crate::policy::{Origin, Place, Source, Sourced, escape_for_display};
+use crate::policy::limits::form;
+use crate::policy::{Limit, LimitKind, Origin, Place, Source, Sourced, escape_for_display};
 
 pub(super) type TomlValue<'t> = Spanned<DeValue<'t>>;
 
@@ -110,6 +111,36 @@ impl<'a> Walk<'a> {
             DeValue::String(text) => Some(text.as_ref().to_owned()),
             _ => {
                 self.wrong_type(key, "a string", value, None);
+                None
+            }
+        }
+    }
+
+    pub(super) fn limit(&mut self, kind: LimitKind, value: &TomlValue<'_>) -> Option<Sourced<Limit>> {
+        let text = match (kind, value.get_ref()) {
+            (LimitKind::Cpus, DeValue::Float(number)) => number.as_str().to_owned(),
+            // One that is too large for TOML is too large for a limit.
+            (LimitKind::Processes | LimitKind::Cpus, DeValue::Integer(number)) => {
+                i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(i128::MAX).to_string()
+            }
+            (LimitKind::Processes, _) => {
+                self.wrong_type(&kind.to_string(), "an integer", value, Some(form(kind)));
+                return None;
+            }
+            (LimitKind::Cpus, _) => {
+                self.wrong_type(&kind.to_string(), "a number", value, Some(form(kind)));
+                return None;
+            }
+            (_, DeValue::String(text)) => text.as_ref().to_owned(),
+            _ => {
+                self.wrong_type(&kind.to_string(), "a string", value, Some(form(kind)));
+                return None;
+            }
+        };
+        match Limit::parse(kind, &text) {
+            Ok(limit) => Some(self.sourced(limit, value)),
+            Err(error) => {
+                self.note(&value.span(), Code::InvalidValue, printable(&error.to_string()), Some(error.help()));
                 None
             }
         }

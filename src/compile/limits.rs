@@ -1,0 +1,87 @@
+//! The limits of a policy: which layer decides each one, and which a run of this kind cannot hold.
+
+use std::collections::BTreeMap;
+
+use crate::compile::Request;
+use crate::compile::config::Tmp;
+use crate::compile::layers::Layers;
+use crate::compile::plan::{Mount, Plan, PlannedMount, Purpose};
+use crate::compile::policy::{Policy, Setting};
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::policy::{LayerKind, Limit, LimitKind, Origin, places};
+
+/// The size of the private `/tmp` where no layer gives one.
+pub const DEFAULT_TMP: u64 = 4 << 30;
+
+const TMP_BY_DEFAULT: Origin = Origin::BuiltIn("`/tmp` is limited by default");
+
+/// The limits in force. The later layer wins; a file above the root can only lower (SPEC L4).
+pub(super) fn of(layers: &Layers, tmp: Tmp) -> BTreeMap<LimitKind, Setting<Limit>> {
+    let mut limits = BTreeMap::new();
+    if tmp == Tmp::Private {
+        let (value, layer) = (Limit::Tmp(DEFAULT_TMP), LayerKind::Preset);
+        limits.insert(LimitKind::Tmp, Setting { value, layer, origin: TMP_BY_DEFAULT });
+    }
+    for layer in &layers.layers {
+        for limit in layer.config.limits.iter() {
+            let kind = limit.value.kind();
+            let lowers = limits.get(&kind).is_none_or(|known: &Setting<Limit>| limit.value < known.value);
+            if lowers || !layer.protective_only {
+                let (value, origin) = (limit.value, limit.origin.clone());
+                limits.insert(kind, Setting { value, layer: layer.kind, origin });
+            }
+        }
+    }
+    limits
+}
+
+impl Policy {
+    /// The amount of a limit, if there is one.
+    pub fn limit(&self, kind: LimitKind) -> Option<u64> {
+        self.limits.get(&kind).map(|limit| limit.value.amount())
+    }
+
+    /// The limits that somebody wrote.
+    pub fn written_limits(&self) -> impl Iterator<Item = &Setting<Limit>> {
+        self.limits.values().filter(|limit| limit.origin != TMP_BY_DEFAULT)
+    }
+
+    /// The size of `/tmp`, if somebody wrote one.
+    pub fn written_tmp(&self) -> Option<u64> {
+        let is_tmp = |limit: &&Setting<Limit>| limit.value.kind() == LimitKind::Tmp;
+        self.written_limits().find(is_tmp).map(|limit| limit.value.amount())
+    }
+}
+
+/// Whether this is the private `/tmp`.
+pub(crate) fn is_own_tmp(planned: &PlannedMount) -> bool {
+    let is_tmpfs = matches!(planned.mount, Mount::Tmpfs { .. });
+    is_tmpfs && planned.purpose == Purpose::Base && planned.path.as_path() == places::TMP
+}
+
+/// Refuses limits that no process would hold in this run.
+pub(super) fn check(policy: &Policy, request: &Request, guard: bool, plan: &Plan, diagnostics: &mut Diagnostics) {
+    for Setting { value, origin, .. } in policy.written_limits() {
+        let kind = value.kind();
+        let (why, help) = match kind {
+            LimitKind::Time | LimitKind::Output | LimitKind::Memory | LimitKind::Cpus if request.exec => {
+                ("the supervisor sees to it, and `--exec` leaves none", "remove `--exec`, or the limit")
+            }
+            // The supervisor looks at the cgroup while the guard waits.
+            LimitKind::Processes | LimitKind::FileSize | LimitKind::Memory | LimitKind::Cpus if !guard => (
+                "it needs the guard, and this run has none",
+                "run with a guard: `agent-sandbox doctor` says what it needs; or remove the limit",
+            ),
+            LimitKind::Tmp if !plan.mounts.iter().any(is_own_tmp) => {
+                ("`/tmp` is the host's", "remove the limit, or the rule or setting that shows the host's `/tmp`")
+            }
+            _ => continue,
+        };
+        diagnostics.push(unavailable(kind, why).at(origin).help(help));
+    }
+}
+
+/// Says that a limit cannot be held.
+pub(crate) fn unavailable(kind: LimitKind, why: &str) -> Diagnostic {
+    Diagnostic::new(Code::LimitUnavailable, format!("the limit `{kind}` cannot be held: {why}"))
+}

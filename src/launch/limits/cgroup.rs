@@ -1,0 +1,154 @@
+//! Memory and processor time, which only a cgroup limits: a scope of the systemd user manager.
+//!
+//! systemd accepts the properties of a scope also where it does not control memory or processor
+//! time. So the supervisor reads the limits back from the scope's cgroup before the command starts.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Pid;
+
+use crate::compile::Compiled;
+use crate::compile::limits::unavailable;
+use crate::compile::lower::{Scope, scope_args};
+use crate::diagnostic::{Diagnostic, reason};
+use crate::guard::report::Report;
+use crate::host::{Host, Resolved, Session};
+use crate::launch::bwrap;
+use crate::policy::{AbsPath, Limit, LimitKind};
+use crate::sys::ablate::{self, Mitigation};
+
+/// The programs that make a scope, if the policy has a limit that needs one.
+pub(crate) fn scope(host: &Host, session: &Session, compiled: &Compiled) -> Result<Option<Scope>, Diagnostic> {
+    let needs = [LimitKind::Memory, LimitKind::Cpus].into_iter().find_map(|kind| compiled.policy.limits.get(&kind));
+    let Some(limit) = needs else { return Ok(None) };
+    let refused = |why: String| {
+        let help =
+            "run in a session of systemd (`loginctl enable-linger` starts its user manager), or remove the limit";
+        unavailable(limit.value.kind(), &why).help(help).at(&limit.origin)
+    };
+    let (runtime, programs) = manager(host, session).map_err(refused)?;
+    for (name, program) in PROGRAMS.iter().zip(&programs) {
+        bwrap::refuse_planted(compiled, name, program)?;
+    }
+    let [systemd_run, env] = programs.map(|program| program.path);
+    Ok(Some(Scope { systemd_run, env, runtime }))
+}
+
+const PROGRAMS: [&str; 2] = ["systemd-run", "env"];
+
+/// The folder in which the user manager listens, and the programs.
+fn manager(host: &Host, session: &Session) -> Result<(AbsPath, [Resolved; 2]), String> {
+    let find =
+        |name: &str| bwrap::first_on_path(host, session, name).ok_or_else(|| format!("there is no `{name}` on PATH"));
+    let runtime = session
+        .path_var("XDG_RUNTIME_DIR")
+        .ok_or("`XDG_RUNTIME_DIR` is not set, so no user manager of systemd runs")?;
+    let manager = runtime.join("systemd/private");
+    if !host.exists(&manager).unwrap_or(false) {
+        return Err(format!("no user manager of systemd listens at `{manager}`"));
+    }
+    let [systemd_run, env] = PROGRAMS.map(find);
+    Ok((runtime, [systemd_run?, env?]))
+}
+
+/// Reads the limits back from the cgroup of a process. The error names the first that is not held.
+pub(super) fn check(host: &Host, process: Pid, limits: &[Limit]) -> Result<(), Report> {
+    for limit in limits.iter().filter(|_| !ablate::is_off(Mitigation::CgroupCheck)) {
+        held(host, process, *limit).map_err(|why| Report::LimitRefused(limit.kind(), why))?;
+    }
+    Ok(())
+}
+
+fn held(host: &Host, process: Pid, limit: Limit) -> Result<(), String> {
+    let cgroup = Cgroup::of(host, process)?;
+    match limit {
+        Limit::Memory(bytes) => {
+            let max: Option<u64> = cgroup.read("memory.max")?.parse().ok();
+            // The kernel counts whole pages.
+            if max.is_none_or(|max| max > bytes) {
+                return Err(cgroup.differs("memory.max"));
+            }
+            // Without this file, the kernel does not count swap, which must not exist then.
+            match cgroup.read("memory.swap.max") {
+                Ok(swap) if swap == "0" => Ok(()),
+                Err(_) if !has_swap(host) => Ok(()),
+                _ => Err(cgroup.differs("memory.swap.max")),
+            }
+        }
+        Limit::Cpus(hundredths) => {
+            let text = cgroup.read("cpu.max")?;
+            let (quota, period) = text.split_once(' ').unwrap_or_default();
+            let numbers = quota.parse::<u64>().ok().zip(period.parse::<u64>().ok());
+            // systemd rounds the quota to microseconds.
+            let is_held = |(quota, period): (u64, u64)| quota * 100 <= hundredths * period + 100;
+            if numbers.is_some_and(is_held) { Ok(()) } else { Err(cgroup.differs("cpu.max")) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the machine has swap. The first line of the list is its heading.
+fn has_swap(host: &Host) -> bool {
+    let swaps = host.kernel_file("proc/swaps").ok().flatten().unwrap_or_default();
+    swaps.split(|byte| *byte == b'\n').skip(1).any(|line| !line.is_empty())
+}
+
+/// The cgroup of a process in the hierarchy of version 2.
+struct Cgroup<'h> {
+    host: &'h Host,
+    path: String,
+}
+
+impl<'h> Cgroup<'h> {
+    fn of(host: &'h Host, process: Pid) -> Result<Self, String> {
+        let list = host.kernel_file(&format!("proc/{}/cgroup", process.as_raw_nonzero())).ok().flatten();
+        let list = String::from_utf8(list.unwrap_or_default()).unwrap_or_default();
+        let path =
+            list.lines().find_map(|line| line.strip_prefix("0::/")).ok_or("there are no cgroups of version 2")?;
+        let places = ["sys/fs/cgroup", "sys/fs/cgroup/unified"].map(|root| format!("{root}/{path}"));
+        let is_there =
+            |place: &String| host.kernel_file(&format!("{place}/cgroup.procs")).is_ok_and(|found| found.is_some());
+        let path = places.into_iter().find(is_there).ok_or_else(|| format!("the cgroup `/{path}` cannot be read"))?;
+        Ok(Self { host, path })
+    }
+
+    fn read(&self, name: &str) -> Result<String, String> {
+        match self.host.kernel_file(&format!("{}/{name}", self.path)) {
+            Ok(Some(text)) => Ok(String::from_utf8_lossy(&text).trim().to_owned()),
+            Ok(None) => Err(format!("`{name}` does not appear in `/{}`: systemd does not control it there", self.path)),
+            Err(e) => Err(format!("`{name}` in `/{}`: {}", self.path, reason(&e))),
+        }
+    }
+
+    fn differs(&self, name: &str) -> String {
+        format!("`{name}` in `/{}` is {}", self.path, self.read(name).unwrap_or_else(|_| "missing".to_owned()))
+    }
+}
+
+/// Makes a scope and reads its limits back, for `doctor`. The error says what is lacking.
+pub(crate) fn try_scope(host: &Host, session: &Session) -> Result<(), String> {
+    let (runtime, [systemd_run, _]) = manager(host, session)?;
+    let limits = [Limit::Memory(64 << 20), Limit::Cpus(100)];
+    let mut command = Command::new(systemd_run.path.as_path());
+    command.args(scope_args(&limits)).arg("cat").env("XDG_RUNTIME_DIR", runtime.as_path());
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = child.map_err(|e| format!("`{}`: {}", systemd_run.path, reason(&e)))?;
+    // It echoes a byte, and is in its scope then.
+    let answered = echo(&mut child).map_err(|_| "`systemd-run` cannot make a scope".to_owned());
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let checked = answered.and_then(|()| {
+        let pid = pid.ok_or("the scope has no process")?;
+        limits.iter().try_for_each(|limit| held(host, pid, *limit))
+    });
+    let _ = child.kill();
+    let _ = child.wait();
+    checked
+}
+
+fn echo(child: &mut Child) -> io::Result<()> {
+    let streams = child.stdin.as_mut().zip(child.stdout.as_mut());
+    let (stdin, stdout) = streams.ok_or(io::ErrorKind::BrokenPipe)?;
+    stdin.write_all(b"x")?;
+    stdout.read_exact(&mut [0])
+}

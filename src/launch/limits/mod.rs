@@ -1,0 +1,136 @@
+//! The limits that the supervisor sees to (SPEC section 24): it holds the time and the output of
+//! the command, compares those of the cgroup before the start, and looks at `/tmp` after the end.
+
+mod cgroup;
+mod output;
+mod tmp;
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use crate::compile::lower::Argv;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::guard::report::Report;
+use crate::host::Host;
+use crate::policy::{Limit, LimitKind};
+use crate::sys::ablate::{self, Mitigation};
+use crate::sys::process::Process;
+use crate::sys::timer::ContinueTimer;
+
+pub(super) use cgroup::scope;
+pub(crate) use cgroup::try_scope;
+pub(super) use output::Meter;
+use tmp::TmpFolder;
+pub(super) use tmp::default_tmp;
+
+/// The time between SIGTERM and the end of everything inside.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The exit code of a run that a limit ended, as `timeout` has it.
+pub(crate) const LIMIT_REACHED: u8 = 124;
+
+/// What the supervisor has to do about a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LimitAction {
+    /// Ask the command to end.
+    Terminate,
+    /// End all processes inside.
+    Kill,
+}
+
+/// The limits of one run.
+pub(super) struct LimitWatch {
+    time: Option<Limit>,
+    /// When the time is up, once the command may run.
+    deadline: Option<Instant>,
+    timer: Option<ContinueTimer>,
+    meter: Option<Meter>,
+    tmp: Option<TmpFolder>,
+    /// The limits of the scope.
+    scope: Vec<Limit>,
+    /// The limit that the command has reached, and when everything inside is killed for it.
+    reached: Option<(Limit, Instant)>,
+    is_killed: bool,
+}
+
+impl LimitWatch {
+    pub(super) fn new(argv: &Argv, meter: Option<Meter>) -> Self {
+        let time = argv.supervised.iter().map(|(limit, _)| *limit).find(|limit| limit.kind() == LimitKind::Time);
+        let time = time.filter(|_| !ablate::is_off(Mitigation::Limits));
+        let (deadline, timer, tmp, reached, is_killed) = (None, None, None, None, false);
+        let scope = argv.scope.iter().flat_map(|scope| &scope.limits).map(|(limit, _)| *limit).collect();
+        Self { time, deadline, timer, meter, tmp, scope, reached, is_killed }
+    }
+
+    /// The guard waits: looks at the sandbox that the command will have. With an error nothing
+    /// runs.
+    pub(super) fn ready(&mut self, host: &Host, guard: &Process) -> Result<(), Report> {
+        self.tmp = TmpFolder::of(guard.pid());
+        cgroup::check(host, guard.pid(), &self.scope)
+    }
+
+    /// The command may run from now on.
+    pub(super) fn begin(&mut self) {
+        if let Some(Limit::Time(time)) = self.time.filter(|_| self.deadline.is_none()) {
+            self.deadline = Some(Instant::now() + time);
+            // Without the timer, a supervisor that has stopped notices the end of the time late.
+            self.timer = ContinueTimer::start(time).ok();
+        }
+    }
+
+    /// Readable when the command has written too much.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.meter.as_ref().filter(|_| self.reached.is_none()).map(Meter::exceeded)
+    }
+
+    /// How long the supervisor may wait for other events.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let next = match self.reached {
+            Some((_, kill)) => (!self.is_killed).then_some(kill),
+            None => self.deadline,
+        };
+        next.map(|next| next.saturating_duration_since(Instant::now()))
+    }
+
+    /// What is to be done now. `exceeded`: the command has written too much.
+    pub(super) fn action(&mut self, exceeded: bool) -> Option<LimitAction> {
+        let now = Instant::now();
+        match self.reached {
+            None => {
+                let time = self.time.filter(|_| self.deadline.is_some_and(|deadline| deadline <= now));
+                let output = self.meter.as_ref().filter(|_| exceeded).map(|meter| Limit::Output(meter.limit()));
+                self.reached = time.or(output).map(|limit| (limit, now + GRACE));
+                self.reached.map(|_| LimitAction::Terminate)
+            }
+            Some((_, kill)) if kill <= now && !self.is_killed => {
+                self.is_killed = true;
+                Some(LimitAction::Kill)
+            }
+            Some(_) => None,
+        }
+    }
+
+    pub(super) fn is_reached(&self) -> bool {
+        self.reached.is_some()
+    }
+
+    /// After all processes inside have ended: passes the rest of the output on, and returns what
+    /// there is to report.
+    pub(super) fn end(&mut self, size: Option<u64>, give_up: impl Fn() -> bool) -> Vec<Diagnostic> {
+        self.timer = None;
+        if let Some(meter) = self.meter.take() {
+            let limit = Limit::Output(meter.limit());
+            // A command that ends by itself may have written too much, too.
+            if meter.finish(|| give_up() || self.is_killed) && self.reached.is_none() {
+                self.reached = Some((limit, Instant::now()));
+            }
+        }
+        let reached = self.reached.map(|(limit, _)| {
+            let message = format!("the command was ended: it reached the limit `{limit}`");
+            let help = format!("raise it with `--limit {}=VALUE`, or in `[limits]`", limit.kind());
+            Diagnostic::new(Code::LimitReached, message).help(help)
+        });
+        let full = self.tmp.take().zip(size).and_then(|(tmp, size)| tmp.warning(size));
+        reached.into_iter().chain(full).collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! Counts what the command writes. Its standard output and standard error are pipes then, and a
+//! thread for each copies their bytes to the streams of the caller.
+
+use std::io::{self, PipeReader};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::stdio::{stderr, stdout};
+use rustix::termios::isatty;
+
+use crate::compile::limits::unavailable;
+use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::launch::GivenStreams;
+use crate::policy::LimitKind;
+
+/// Copies the output of a command up to a limit.
+pub(crate) struct Meter {
+    limit: u64,
+    counter: Arc<Counter>,
+    /// Gets a message from each thread that has ended.
+    ended: Receiver<()>,
+    threads: usize,
+}
+
+/// The part of a meter that its threads share.
+struct Counter {
+    /// The bytes that may still be written.
+    left: AtomicU64,
+    /// Readable when the command has written more.
+    exceeded: OwnedFd,
+    /// Readable when no process inside is alive any more.
+    over: OwnedFd,
+}
+
+impl Meter {
+    /// Puts pipes in the place of the output streams of `given`, or of the caller's.
+    pub(crate) fn new(limit: u64, given: &mut GivenStreams) -> Result<Self, Diagnostic> {
+        let is_terminal = |given: &Option<OwnedFd>, own: BorrowedFd| given.is_none() && isatty(own);
+        let [_, out, err] = given;
+        for (given, own, name) in [(&*out, stdout(), "standard output"), (&*err, stderr(), "standard error")] {
+            if is_terminal(given, own) {
+                let why = format!("{name} is a terminal, and output is counted on its way through a pipe");
+                let help = "redirect both to a file or a pipe, or remove the limit";
+                return Err(unavailable(LimitKind::Output, &why).help(help));
+            }
+        }
+        Self::start(limit, out, err).map_err(|e| {
+            Diagnostic::new(Code::StartFailed, format!("cannot count the output of the command: {}", reason(&e)))
+                .help("free some file descriptors (`ulimit -n`)")
+        })
+    }
+
+    fn start(limit: u64, out: &mut Option<OwnedFd>, err: &mut Option<OwnedFd>) -> io::Result<Self> {
+        let own = |given: &mut Option<OwnedFd>, own: BorrowedFd| match given.take() {
+            Some(given) => Ok(given),
+            None => own.try_clone_to_owned(),
+        };
+        // A closed stream stays closed.
+        let (to_out, to_err) = (own(out, stdout()).ok(), own(err, stderr()).ok());
+        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let (left, exceeded, over) = (AtomicU64::new(limit), event()?, event()?);
+        let counter = Arc::new(Counter { left, exceeded, over });
+        let (send, ended) = mpsc::channel();
+        let mut meter = Self { limit, counter, ended, threads: 0 };
+        // One pipe keeps the order of what is written to one file by two streams.
+        let is_one = to_out.as_ref().zip(to_err.as_ref()).is_some_and(|(out, err)| is_same(out, err));
+        for (to, place) in [(to_out, &mut *out), (to_err.filter(|_| !is_one), &mut *err)] {
+            let Some(to) = to else { continue };
+            let (from, theirs) = io::pipe()?;
+            *place = Some(theirs.into());
+            let (counter, send) = (Arc::clone(&meter.counter), send.clone());
+            thread::spawn(move || {
+                // A reader that is gone ends the copying; the command gets SIGPIPE, as without us.
+                let _ = counter.copy(&from, &to);
+                drop((from, to));
+                let _ = send.send(());
+            });
+            meter.threads += 1;
+        }
+        if is_one {
+            *err = out.as_ref().map(OwnedFd::try_clone).transpose()?;
+        }
+        Ok(meter)
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(super) fn exceeded(&self) -> BorrowedFd<'_> {
+        self.counter.exceeded.as_fd()
+    }
+
+    /// After the last process inside has ended: waits until all output has been passed on, or
+    /// `give_up` says so. Returns whether the command has written too much.
+    pub(super) fn finish(self, give_up: impl Fn() -> bool) -> bool {
+        const LOOK: Duration = Duration::from_millis(100);
+        let _ = rustix::io::write(&self.counter.over, &1_u64.to_ne_bytes());
+        let mut running = self.threads;
+        while running > 0 {
+            match self.ended.recv_timeout(LOOK) {
+                Ok(()) => running -= 1,
+                Err(RecvTimeoutError::Timeout) if !give_up() => {}
+                Err(_) => break,
+            }
+        }
+        is_readable(&self.counter.exceeded)
+    }
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let identity = |stream: &OwnedFd| fstat(stream).ok().map(|found| (found.st_dev, found.st_ino));
+    identity(one).is_some() && identity(one) == identity(other)
+}
+
+fn is_readable(descriptor: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+impl Counter {
+    fn copy(&self, from: &PipeReader, to: &OwnedFd) -> io::Result<()> {
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            let mut waiting = [PollFd::new(from, PollFlags::IN), PollFd::new(&self.over, PollFlags::IN)];
+            retry_on_intr(|| poll(&mut waiting, None::<&Timespec>))?;
+            if waiting[0].revents().is_empty() {
+                // Another sandbox may hold the pipe open, so its end is not waited for.
+                fcntl_setfl(from, fcntl_getfl(from)? | OFlags::NONBLOCK)?;
+            }
+            let length = match retry_on_intr(|| rustix::io::read(from, &mut piece)) {
+                Ok(0) | Err(Errno::AGAIN) => return Ok(()),
+                read => read?,
+            };
+            let allowed = self.take(length);
+            write_all(to, &piece[..allowed])?;
+            if allowed < length {
+                rustix::io::write(&self.exceeded, &1_u64.to_ne_bytes())?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes up to `length` bytes of those that are left.
+    fn take(&self, length: usize) -> usize {
+        let wanted = length as u64;
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(wanted)));
+        taken.map_or(0, |left| left.min(wanted) as usize)
+    }
+}
+
+/// Writes all of `bytes`, also to a stream that the caller has made non-blocking.
+fn write_all(to: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match retry_on_intr(|| rustix::io::write(to, bytes)) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::AGAIN) => {
+                let mut waiting = [PollFd::new(to, PollFlags::OUT)];
+                retry_on_intr(|| poll(&mut waiting, None::<&Timespec>))?;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Resource limits of this process, which its children inherit and cannot raise.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::process::in_child;
+
+/// Limits the size of files that this process and its children write.
+pub(crate) fn limit_file_size(bytes: u64) -> io::Result<()> {
+    lower(Resource::Fsize, bytes)
+}
+
+/// Limits the number of processes and threads in the user namespace of this process, in which it
+/// must be alone. `false` if this kernel does not hold the limit, or counts other processes, too.
+pub(crate) fn limit_processes(count: u64) -> io::Result<bool> {
+    let before = getrlimit(Resource::Nproc);
+    // Root of the whole machine is exempt; before Linux 5.14 all processes of the user count.
+    let holds = !can_fork_within(1, before)? && can_fork_within(2, before)?;
+    lower(Resource::Nproc, count)?;
+    Ok(holds)
+}
+
+/// Why [`limit_processes`] may not hold.
+pub(crate) fn why_not_processes() -> &'static str {
+    match rustix::process::getuid().is_root() {
+        true => "the kernel exempts root of the machine",
+        false => {
+            "the kernel does not count the processes of this sandbox alone (Linux 5.14), or `ulimit -u` is reached"
+        }
+    }
+}
+
+/// Whether a process more can be made while there may be `count` of them.
+#[allow(unsafe_code)]
+fn can_fork_within(count: u64, before: Rlimit) -> io::Result<bool> {
+    let current = before.maximum.map_or(count, |most| most.min(count));
+    setrlimit(Resource::Nproc, Rlimit { current: Some(current), maximum: before.maximum })?;
+    // SAFETY: the closure does nothing.
+    let forked = unsafe { in_child(|| Ok(())) };
+    setrlimit(Resource::Nproc, before)?;
+    match forked {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Sets both the limit in force and the one up to which it can be raised. A lower limit of the
+/// caller stays.
+fn lower(resource: Resource, amount: u64) -> io::Result<()> {
+    let most = getrlimit(resource).maximum.map_or(amount, |most| most.min(amount));
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+}

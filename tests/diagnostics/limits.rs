@@ -1,0 +1,102 @@
+//! Limits: amounts that make no sense, limits that are not held here, and limits that were reached.
+
+use agent_sandbox::cli::print::{PrintForm, incomplete};
+use agent_sandbox::compile::request::Request;
+use agent_sandbox::diagnostic::{Code, Diagnostics};
+use agent_sandbox::guard::report::Report;
+use agent_sandbox::host::session::Session;
+use agent_sandbox::launch;
+use agent_sandbox::policy::{Limit, LimitKind};
+
+use crate::support::{Place, Tree, abs, machine, session, stderr, write_program};
+use crate::{compiled, one, project, rendered, tree};
+
+cases! {
+    UnknownKey a_limit_that_does_not_exist_resembles_one project("[limits]\ntimeout = \"30m\"\n");
+    UnknownKey a_limit_belongs_into_its_table project("memory = \"4G\"\n");
+    WrongType a_time_needs_its_unit_in_a_string project("[limits]\ntime = 30\n");
+    WrongType a_number_of_processes_is_no_string project("[limits]\nprocesses = \"many\"\n");
+    WrongType processors_are_a_number project("[limits]\ncpus = \"2\"\n");
+    InvalidValue a_time_without_a_unit_is_refused project("[limits]\ntime = \"30\"\n");
+    InvalidValue a_time_with_another_unit_is_refused project("[limits]\ntime = \"30min\"\n");
+    InvalidValue no_time_at_all_is_refused project("[limits]\ntime = \"0s\"\n");
+    InvalidValue no_processes_at_all_are_refused project("[limits]\nprocesses = 0\n");
+    InvalidValue a_negative_number_of_processes_is_refused project("[limits]\nprocesses = -1\n");
+    InvalidValue more_processes_than_a_kernel_has_are_refused project("[limits]\nprocesses = 99999999999\n");
+    InvalidValue a_file_size_in_another_unit_is_refused project("[limits]\nfile-size = \"2GB\"\n");
+    InvalidValue a_file_size_that_no_file_has_is_refused project("[limits]\nfile-size = \"99999999999T\"\n");
+    InvalidValue a_negative_output_is_refused project("[limits]\noutput = \"-1M\"\n");
+    InvalidValue a_tmp_without_room_is_refused project("[limits]\ntmp = \"0M\"\n");
+    InvalidValue a_tmp_that_is_smaller_than_a_page_is_refused project("[limits]\ntmp = \"1B\"\n");
+    InvalidValue a_memory_in_which_nothing_starts_is_refused project("[limits]\nmemory = \"15M\"\n");
+    InvalidValue a_fraction_of_a_size_is_refused project("[limits]\nmemory = \"1.5G\"\n");
+    InvalidValue no_processor_at_all_is_refused project("[limits]\ncpus = 0.0\n");
+    InvalidValue a_negative_number_of_processors_is_refused project("[limits]\ncpus = -1\n");
+    InvalidValue a_thousandth_of_a_processor_is_refused project("[limits]\ncpus = 1.555\n");
+    InvalidValue a_limit_of_an_embedding_program_is_checked
+        compiled(&tree([]), &Request { limits: vec![Limit::Memory(1)], ..Request::default() });
+
+    LimitUnavailable time_needs_a_supervisor limited("time = \"30m\"", &Request { exec: true, ..Request::default() });
+    LimitUnavailable memory_needs_a_supervisor limited("memory = \"4G\"", &Request { exec: true, ..Request::default() });
+    LimitUnavailable processes_need_a_guard
+        limited("processes = 9", &Request { no_guard: true, ..Request::default() });
+    LimitUnavailable the_hosts_tmp_cannot_be_limited
+        shown_tmp("[filesystem]\ntmp = \"host\"\n[limits]\ntmp = \"1G\"\n");
+    LimitUnavailable a_tmp_that_a_rule_shows_cannot_be_limited
+        shown_tmp("[filesystem]\nrw = [\"/tmp\"]\n[limits]\ntmp = \"1G\"\n");
+    LimitUnavailable memory_needs_a_manager scope(&tree([]), None);
+    LimitUnavailable memory_needs_a_manager_that_listens scope(&tree([]), Some("/run/user/1000"));
+    LimitUnavailable memory_needs_the_program_that_makes_scopes
+        scope(&tree(["run/user/1000/systemd/private"]), Some("/run/user/1000"));
+    LimitUnavailable a_cgroup_without_the_file_says_so one(
+        Report::LimitRefused(LimitKind::Memory, "`memory.max` does not appear in `/sys/fs/cgroup/x`".to_owned()).diagnostic()
+    );
+    BwrapUntrusted a_program_that_makes_scopes_must_not_be_planted {
+        let tree = tree(["run/user/1000/systemd/private"]);
+        for program in ["home/u/proj/bin/systemd-run", "usr/bin/env"] {
+            write_program(&tree.real(program), "#!/bin/sh\n");
+        }
+        scope(&tree, Some("/run/user/1000"))
+    };
+
+    IncompleteForm a_printed_command_has_no_supervisor {
+        let tree = tree([]);
+        tree.add("home/u/proj/.agent-sandbox.toml = [limits]\ntime = \"30m\"\nmemory = \"4G\"\n");
+        let session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };
+        let (compiled, _) = tree.compile_as(&session, &Request::default());
+        let argv = compiled.unwrap().argv(&machine(), &["true".into()], &mut Diagnostics::default());
+        one(incomplete(&argv, PrintForm::Shell).unwrap())
+    };
+    LimitReached the_limit_that_ended_the_command_is_named {
+        let place = Place::in_tmp();
+        stderr(&place.agent_sandbox().args(["--limit", "output=4B", "--", "echo", "12345"]).output().unwrap())
+    };
+    TmpFull a_full_tmp_has_a_remedy {
+        let place = Place::in_tmp();
+        let script = "yes >/tmp/file 2>/dev/null; true";
+        stderr(&place.agent_sandbox().args(["--limit", "tmp=64K", "--", "sh", "-c", script]).output().unwrap())
+    };
+}
+
+fn limited(limit: &str, request: &Request) -> String {
+    let tree = tree([]);
+    tree.add(&format!("home/u/proj/.agent-sandbox.toml = [limits]\n{limit}\n"));
+    let session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };
+    rendered(&tree.compile_as(&session, request).1)
+}
+
+fn shown_tmp(text: &str) -> String {
+    crate::project_with(["tmp/"], text)
+}
+
+/// The result of looking for the programs of a scope.
+fn scope(tree: &Tree, runtime: Option<&str>) -> String {
+    tree.add("home/u/proj/.agent-sandbox.toml = [limits]\nmemory = \"4G\"\n");
+    write_program(&tree.real("usr/bin/bwrap"), "#!/bin/sh\n");
+    let mut session = Session { executable: Some(abs("/usr/bin/agent-sandbox")), ..session("/home/u/proj") };
+    session.env.insert("PATH".into(), "/home/u/proj/bin:/usr/bin".into());
+    session.env.extend(runtime.map(|runtime| ("XDG_RUNTIME_DIR".into(), runtime.into())));
+    let (compiled, diagnostics) = tree.compile_as(&session, &Request::default());
+    assert!(!diagnostics.has_errors(), "{diagnostics:?}");
+    one(launch::machine(&tree.host(), &session, &compiled.unwrap()).unwrap_err())
+}

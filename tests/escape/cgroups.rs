@@ -1,0 +1,94 @@
+//! Limits that only a cgroup holds, beside a systemd user manager of the test's own. Where the
+//! kernel gives it no controller, the product must start nothing.
+
+use std::fs;
+use std::process::Command;
+
+use crate::outcome::Verdict;
+use crate::scene::{BASE_ONLY, Ran, Scene, run, words};
+use crate::support::write_program;
+
+for_user_with_manager!("limits": taking_more_memory_than_allowed, keeping_processors_busy);
+for_user_with_manager!("cgroup-check": taking_memory_that_systemd_does_not_limit);
+
+/// Runs an attack beside a manager.
+fn attack_beside_manager(scene: &Scene, path: &str, attack: &str) -> Ran {
+    let script =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/escape/attacks/host_manager.sh")).unwrap();
+    let product = scene.product();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, "sh", &scene.place.uid.to_string()]).arg(product.get_program());
+    let variables = product.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.args(product.get_args()).env_clear().envs(variables).current_dir(scene.project());
+    command.env("PATH", format!("{path}/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")).arg("--");
+    words::<&str>(&mut command, attack, &[]);
+    run(command)
+}
+
+/// Whether the kernel lets cgroups of version 2 control this.
+fn is_controlled(controller: &str) -> bool {
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let lists = roots.map(|root| fs::read_to_string(format!("{root}/cgroup.controllers")).unwrap_or_default());
+    lists.iter().any(|list| list.split_whitespace().any(|name| name == controller))
+}
+
+/// The product refuses a limit that no controller holds, and says where it looked.
+#[track_caller]
+fn assert_refused(ran: &Ran, limit: &str, file: &str) {
+    let said = format!(
+        "error[limit-unavailable]: the limit `{limit}` cannot be held: `{file}` does not appear in \
+         `/sys/fs/cgroup/app.slice/run-"
+    );
+    assert!(ran.refused(&said), "{ran:#?}");
+}
+
+fn taking_more_memory_than_allowed(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "[limits]\nmemory = '64M'");
+    let ran = attack_beside_manager(scene, "", "memory.py");
+    if !scene.is_control() {
+        match is_controlled("memory") {
+            // The kernel kills the process.
+            true => assert!(ran.out.starts_with("variables ") && ran.code == Some(137), "{ran:#?}"),
+            false => assert_refused(&ran, "memory", "memory.max"),
+        }
+    }
+    Verdict::broken_if(ran.out.contains("taken"), format!("{ran:?}"))
+}
+
+fn keeping_processors_busy(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "[limits]\ncpus = 0.2");
+    let ran = attack_beside_manager(scene, "", "busy.py");
+    if !scene.is_control() && !is_controlled("cpu") {
+        assert_refused(&ran, "cpus", "cpu.max");
+        return Verdict::Held(ran.err);
+    }
+    // Other tests may keep the processors busy, too, so the control shows only that it ran.
+    let share: f64 = ran.value("share").parse().unwrap();
+    Verdict::broken_if(share > 0.25 || scene.is_control(), format!("{ran:?}"))
+}
+
+/// A systemd without the controller accepts the property and does nothing. So does this one.
+fn taking_memory_that_systemd_does_not_limit(scene: &Scene) -> Verdict {
+    scene.policy(BASE_ONLY, "[limits]\nmemory = '64M'");
+    let wrapper = "#!/bin/bash
+words=()
+while [ $# -gt 0 ]; do
+    if [ \"$1\" = -p ]; then shift 2; else words+=(\"$1\"); shift; fi
+done
+exec /usr/bin/systemd-run \"${words[@]}\"
+";
+    let folder = scene.place.path().join("bin");
+    write_program(&folder.join("systemd-run"), wrapper);
+    scene.place.give_away();
+    let ran = attack_beside_manager(scene, &format!("{}:", folder.display()), "memory.py");
+    let is_taken = ran.out.contains("taken");
+    if is_taken {
+        // The programs that make the scope leave no variable behind.
+        let variables: Vec<&str> = ran.value("variables").split(' ').collect();
+        assert!(!variables.contains(&"INVOCATION_ID") && variables.contains(&"HOME"), "{ran:#?}");
+        assert_eq!(ran.code, Some(0));
+    } else {
+        assert!(ran.refused("error[limit-unavailable]: the limit `memory` cannot be held: `memory.max` "), "{ran:#?}");
+    }
+    Verdict::broken_if(is_taken, format!("{ran:?}"))
+}

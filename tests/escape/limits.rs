@@ -1,0 +1,85 @@
+//! Attacks that use up the machine: processes, files, output, memory of `/tmp`, and time.
+
+use std::fs::{self, File};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
+
+use crate::outcome::Verdict;
+use crate::scene::{BASE_ONLY, Scene};
+
+// The kernel exempts root from the number of processes, and so the product refuses that limit.
+for_user!("limits": making_processes_without_end);
+for_everybody!("limits": filling_the_disk_with_one_file, filling_the_disk_with_output);
+everywhere!("limits": filling_the_memory_through_tmp);
+for_everybody!("limits": staying_when_the_time_is_up, leaving_a_daemon_when_the_time_is_up);
+
+/// More than the limits of these tests, and little for this machine.
+const MUCH: u64 = 16 << 20;
+
+fn limited(scene: &Scene, limit: &str) {
+    scene.policy(BASE_ONLY, &format!("[limits]\n{limit}"));
+}
+
+/// Another process of the user can always be started meanwhile.
+fn assert_responsive(scene: &Scene) {
+    assert_eq!(scene.host(&["sh", "-c", "echo alive"]), "alive\n");
+}
+
+fn making_processes_without_end(scene: &Scene) -> Verdict {
+    limited(scene, "processes = 20");
+    let ran = scene.attack("forks.py", &["200"]).completed();
+    assert_responsive(scene);
+    Verdict::broken_if(ran.value("processes").parse::<u64>().unwrap() > 20, ran.out)
+}
+
+fn filling_the_disk_with_one_file(scene: &Scene) -> Verdict {
+    limited(scene, "file-size = '1M'");
+    let ran = scene.attack("fill.py", &["big", &MUCH.to_string()]).completed();
+    let size = fs::metadata(scene.project().join("big")).unwrap().len();
+    Verdict::broken_if(size > 1 << 20, format!("{size}, {ran:?}"))
+}
+
+fn filling_the_disk_with_output(scene: &Scene) -> Verdict {
+    limited(scene, "output = '1M'");
+    let ran = scene.attack("/bin/sh", &["-c", &format!("trap '' PIPE TERM; yes | head -c {MUCH}; echo done >&2")]);
+    let size = ran.out.len();
+    Verdict::broken_if(size > 1 << 20, format!("{size}, code {:?}, {}", ran.code, ran.err))
+}
+
+fn filling_the_memory_through_tmp(scene: &Scene) -> Verdict {
+    limited(scene, "tmp = '1M'");
+    let ran = scene.attack("fill.py", &["/tmp/big", &MUCH.to_string()]).completed();
+    Verdict::broken_if(ran.value("written").parse::<u64>().unwrap() > 1 << 20, ran.out)
+}
+
+fn staying_when_the_time_is_up(scene: &Scene) -> Verdict {
+    stay(scene, "command")
+}
+
+fn leaving_a_daemon_when_the_time_is_up(scene: &Scene) -> Verdict {
+    stay(scene, "daemon")
+}
+
+/// Waits until the product has ended; without the limit, until long after it should have.
+fn stay(scene: &Scene, who: &str) -> Verdict {
+    limited(scene, "time = '2s'");
+    let mut running = scene.start("stay.py", &[who]);
+    running.until("started", || scene.project().join("started").exists());
+    if scene.is_control() {
+        thread::sleep(Duration::from_secs(13));
+    } else {
+        while !running.has_ended() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let lock = File::open(scene.project().join("lock")).unwrap();
+    let is_alive = flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
+    running.signal(Signal::KILL);
+    let ran = running.wait();
+    assert!(scene.is_control() || ran.code == Some(124), "{ran:?}");
+    assert_responsive(scene);
+    Verdict::broken_if(is_alive, format!("{ran:?}"))
+}
