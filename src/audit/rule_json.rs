@@ -44,7 +44,7 @@ pub(super) fn decided<'c>(
     let (at, decision) = compiled.decisions.governing(path)?;
     let Some(planned) = mounts.showing(path) else { return Some((at, decision)) };
     let point = &planned.path;
-    let says_so = mounts.access_by(planned) == decision.access.into();
+    let says_so = mounts.access_by(planned) == EffectiveAccess::of_decision(at, decision);
     let is_covered = at == point && planned.purpose == Purpose::Base && !says_so;
     (at.is_within(point) && !is_covered).then_some((at, decision))
 }
@@ -67,7 +67,7 @@ impl RuleJson {
             by: decision.exactness,
             layer: decision.layer,
             links: decision.links.clone(),
-            ..Self::unwritten(decision.access.into(), at, &decision.origin)
+            ..Self::unwritten(EffectiveAccess::of_decision(at, decision), at, &decision.origin)
         }
     }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::Compiled;
-use crate::compile::config::Tmp;
+use crate::compile::config::{BaseTree, Home, Tmp};
 use crate::compile::environment::Fate;
 use crate::compile::plan::Purpose;
 use crate::compile::policy::Setting;
@@ -29,6 +29,8 @@ pub struct Shown {
     /// Whether the command can make user namespaces.
     pub nested: Setting<bool>,
     pub tmp: Setting<Tmp>,
+    pub home: Setting<Home>,
+    pub base: Setting<BaseTree>,
     /// Whether the guard compares and locks the mounts.
     pub guard: bool,
     /// Protections without which nothing starts.
@@ -139,6 +141,8 @@ pub fn show(compiled: &Compiled) -> Shown {
         docker: policy.docker.clone(),
         nested: policy.nested.clone(),
         tmp: policy.tmp.clone(),
+        home: policy.home.clone(),
+        base: policy.base.clone(),
         guard: compiled.guard,
         require: require.collect(),
         environment,
@@ -152,7 +156,7 @@ fn paths(compiled: &Compiled) -> Vec<ShownPath> {
     let mounts = VisibleMounts::of(&compiled.plan);
     let pins = compiled.plan.mounts.iter().filter_map(|planned| match &planned.purpose {
         Purpose::Pin { keeps } => Some((&planned.path, keeps)),
-        Purpose::Base | Purpose::Rule(_) => None,
+        Purpose::Base | Purpose::Own | Purpose::Rule(_) => None,
     });
     let pins: BTreeMap<&AbsPath, &AbsPath> = pins.collect();
     let placeholders: BTreeSet<&AbsPath> = compiled.plan.placeholders.iter().map(|one| &one.path).collect();

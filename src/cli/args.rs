@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactor
 
 use crate::cli::print::PrintForm;
 use crate::compile::Request;
+use crate::compile::config::{BaseTree, Home};
 use crate::diagnostic::nearest;
 
 use super::check::CheckArgs;
@@ -179,6 +180,48 @@ pub(super) struct RuleArgs {
     /// Let the command use the container engine's socket, which is as good as root [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub docker: Option<bool>,
+    /// Which home the command sees: the host's, or one of its own that is gone after the run
+    /// [default: host]
+    #[arg(long, value_name = "HOME")]
+    pub home: Option<HomeArg>,
+    /// Which other folders the command sees: all, or `/usr`, `/etc` and the like alone
+    /// [default: host]
+    #[arg(long, value_name = "BASE")]
+    pub base: Option<BaseArg>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum HomeArg {
+    /// The host's home
+    Host,
+    /// A home of the sandbox's own
+    Private,
+}
+
+impl From<HomeArg> for Home {
+    fn from(home: HomeArg) -> Self {
+        match home {
+            HomeArg::Host => Self::Host,
+            HomeArg::Private => Self::Private,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum BaseArg {
+    /// All folders of the host
+    Host,
+    /// What programs need to start
+    Minimal,
+}
+
+impl From<BaseArg> for BaseTree {
+    fn from(base: BaseArg) -> Self {
+        match base {
+            BaseArg::Host => Self::Host,
+            BaseArg::Minimal => Self::Minimal,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -220,6 +263,8 @@ impl Options {
             presets: rules.presets.clone(),
             network: rules.network,
             docker: rules.docker,
+            home: rules.home.map(Home::from),
+            base: rules.base.map(BaseTree::from),
             no_optimize: self.mounts.no_optimize,
             no_guard: self.mounts.no_guard,
             no_placeholders: self.exec || self.no_placeholders,
@@ -237,13 +282,15 @@ fn merge(options: &mut Options, behind: &ArgMatches) {
         behind.try_get_one(flag).ok().flatten().cloned()
     }
     let Options { policy: PolicyArgs { file, rules }, mounts, allow_root, .. } = options;
-    let RuleArgs { ro, rw, exclude, presets, network, docker } = rules;
+    let RuleArgs { ro, rw, exclude, presets, network, docker, home, base } = rules;
     for (list, flag) in [(ro, "ro"), (rw, "rw"), (exclude, "exclude"), (presets, "presets")] {
         list.extend(behind.try_get_many(flag).ok().flatten().into_iter().flatten().cloned());
     }
     file.config = file.config.take().or_else(|| one(behind, "config"));
     *network = network.or_else(|| one(behind, "network"));
     *docker = docker.or_else(|| one(behind, "docker"));
+    *home = home.or_else(|| one(behind, "home"));
+    *base = base.or_else(|| one(behind, "base"));
     file.no_project_config |= one(behind, "no_project_config").unwrap_or(false);
     mounts.no_optimize |= one(behind, "no_optimize").unwrap_or(false);
     mounts.no_guard |= one(behind, "no_guard").unwrap_or(false);

@@ -88,6 +88,8 @@ fn merged(compiled: &Compiled) -> Vec<String> {
     let sockets = policy.sockets.iter();
     lines.extend(sockets.map(|one| format!("socket {} ({})", escape_for_display(&one.text), one.origin)));
     lines.push(format!("tmp = {:?} ({})", policy.tmp.value, policy.tmp.origin));
+    lines.push(format!("home = {:?} ({})", policy.home.value, policy.home.origin));
+    lines.push(format!("base = {:?} ({})", policy.base.value, policy.base.origin));
     lines.push(format!("inherit = {} ({})", policy.inherit.value, policy.inherit.origin));
     lines
 }

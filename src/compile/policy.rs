@@ -9,8 +9,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::config::{Entry, Filesystem, RuleKind, Tmp};
+use crate::compile::config::{BaseTree, Entry, Filesystem, Home, RuleKind, Tmp};
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
+use crate::compile::own_places;
 use crate::compile::presets::{self, Expanded};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
@@ -27,6 +28,8 @@ pub struct Policy {
     pub docker: Setting<bool>,
     pub sockets: Vec<Rule>,
     pub tmp: Setting<Tmp>,
+    pub home: Setting<Home>,
+    pub base: Setting<BaseTree>,
     pub nested: Setting<bool>,
     /// Protections that the policy requires, each with its origin. No later file can remove a
     /// requirement.
@@ -67,14 +70,24 @@ impl Policy {
             let origin = settings.tmp.origin.clone();
             rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
         }
+        let own = own_places::rules(&settings.home, &settings.base, &layers.project, session, diagnostics);
+        rules.extend(own.into_iter().map(Arc::new));
         Self { rules, presets, protective_presets: protective_only, ..settings }
     }
 
     /// A policy without rules and presets.
     fn settings(layers: &Layers) -> Self {
         let required = layers.layers.iter().flat_map(|layer| &layer.config.require);
+        let why = "all folders of the host are visible by default";
+        let base = setting(layers, BaseTree::Host, BaseTree::Minimal, why, |l| l.config.filesystem.base.as_ref());
+        let (home, why) = match base.value {
+            BaseTree::Host => (Home::Host, "the host's home is visible by default"),
+            BaseTree::Minimal => (Home::Private, "the home is private in a minimal base"),
+        };
         Self {
             rules: Vec::new(),
+            home: setting(layers, home, Home::Private, why, |l| l.config.filesystem.home.as_ref()),
+            base,
             network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
             docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
             sockets: layers.layers.iter().flat_map(socket_rules).collect(),
@@ -92,7 +105,8 @@ impl Policy {
     }
 
     /// The policy of `layers`, which lack one of this policy's files. `is_left_out` names the rules
-    /// of that file, which must name and define no preset and leave `tmp` alone.
+    /// of that file, which must name and define no preset and leave `tmp`, `home` and
+    /// `base` alone.
     pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
         let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
         let (presets, protective_presets) = (self.presets.clone(), self.protective_presets.clone());

@@ -42,6 +42,7 @@ mitigations! {
     ProcSys = "proc-sys", "The kernel's settings are read-only.";
     PrivatePropagation = "private-propagation", "Later mounts of the host do not show.";
     PrivateTmp = "private-tmp", "Own `/tmp`.";
+    PrivateHome = "private-home", "A home of the sandbox's own, where the policy asks for it.";
     PrivateRun = "private-run", "Own `/run`.";
     SocketMasks = "socket-masks", "Listening sockets that would show are masked.";
     LandlockScope = "landlock-scope", "No abstract socket, and no signal, leaves the sandbox.";

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::compile::config::{ConfigFile, Env};
+use crate::compile::config::{ConfigFile, Env, Filesystem};
 use crate::compile::decide::{self, Decisions};
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{self, Base, Plan, PlannedLink};
@@ -70,6 +70,7 @@ fn planned(
         own_files: &layers.own_files,
         git_exclude: resolution.git_exclude.as_ref(),
         second_places: &resolution.second_places,
+        links: &resolution.links,
         variables,
         private: None,
     };
@@ -91,7 +92,7 @@ fn policy<'a>(
 ) -> (Policy, Changed<'a>) {
     let ConfigFile { filesystem, presets, .. } = &layer.config;
     let rules = &full.policy.rules;
-    if presets.is_empty() && filesystem.presets.is_empty() && filesystem.tmp.is_none() {
+    if presets.is_empty() && filesystem.presets.is_empty() && leaves_places_alone(filesystem) {
         let is_added = |rule: &Rule| layer.source.as_ref().is_some_and(|source| rule.origin.is_in(source));
         let added = rules.iter().filter(|rule| is_added(rule)).collect();
         return (full.policy.without_rules(layers, is_added), (added, Vec::new()));
@@ -106,6 +107,11 @@ fn policy<'a>(
     let added = rules.iter().filter(|rule| !without.contains(&***rule)).collect();
     let lost = policy.rules.iter().filter(|rule| !with.contains(&***rule)).cloned().collect();
     (policy, (added, lost))
+}
+
+/// Whether the file says nothing about the places of the sandbox's own.
+fn leaves_places_alone(filesystem: &Filesystem) -> bool {
+    filesystem.tmp.is_none() && filesystem.home.is_none() && filesystem.base.is_none()
 }
 
 /// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both

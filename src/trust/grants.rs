@@ -6,8 +6,10 @@ use std::sync::Arc;
 use crate::compile::Compiled;
 use crate::compile::layers::Layer;
 use crate::compile::plan::{Mount, PlannedMount};
-use crate::policy::{AbsPath, Access, LayerKind, Origin, Place};
-use crate::trust::openings::{self, DiffState, PolicyChange, Subject, is_of_preset, openings, openness, origin_of};
+use crate::policy::{AbsPath, Origin, Place};
+use crate::trust::openings::{
+    self, DiffState, PolicyChange, Subject, hides_service, is_of_preset, openings, openness, origin_of,
+};
 
 use super::grant::{Grant, Granted};
 
@@ -64,8 +66,7 @@ impl Author<'_> {
     /// looks, or git's copy of its list.
     fn is_by_the_way(&self, path: &AbsPath) -> bool {
         let base = self.base.decisions.get(path);
-        let is_socket =
-            base.is_some_and(|decision| decision.layer == LayerKind::Base && decision.access == Access::Exclude);
+        let is_socket = base.is_some_and(hides_service);
         let shows_copy =
             |planned: &PlannedMount| planned.path == *path && matches!(planned.mount, Mount::DataFile { .. });
         let is_copy = base.is_none() && self.base.plan.mounts.iter().any(shows_copy);

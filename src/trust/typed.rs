@@ -20,6 +20,8 @@ pub(super) fn command(request: &Request) -> String {
     for (name, value) in [("network", request.network), ("docker", request.docker)] {
         words.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
     }
+    words.extend(request.home.map(|home| OsString::from(format!("--home={home}"))));
+    words.extend(request.base.map(|base| OsString::from(format!("--base={base}"))));
     words.push("trust".into());
     let quoted: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
     quoted.join(" ")
@@ -37,6 +39,7 @@ fn flag(name: &str, value: &OsStr) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::config::{BaseTree, Home};
 
     #[test]
     fn the_command_to_type_has_the_flags_that_count() {
@@ -46,10 +49,12 @@ mod tests {
             rw: vec!["-x".into(), "~/data".into()],
             presets: vec!["!@secrets".into()],
             network: Some(false),
+            home: Some(Home::Private),
+            base: Some(BaseTree::Minimal),
             no_guard: true,
             ..Request::default()
         };
-        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false trust";
+        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false --home=private --base=minimal trust";
         assert_eq!(command(&request), typed);
     }
 }

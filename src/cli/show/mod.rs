@@ -3,7 +3,7 @@
 mod tree;
 
 use crate::audit::show::{self, Shown};
-use crate::compile::config::Tmp;
+use crate::compile::config::{BaseTree, Home, Tmp};
 use crate::compile::policy::Setting;
 use crate::diagnostic::or_none;
 use crate::host::Host;
@@ -75,6 +75,12 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
         Tmp::Host => "the host's",
     };
     line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
+    if shown.home.value == Home::Private {
+        line("home", format!("private ({})", shown.home.origin));
+    }
+    if shown.base.value == BaseTree::Minimal {
+        line("base", format!("minimal ({})", shown.base.origin));
+    }
     line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
     let require = shown.require.iter().map(|one| format!("{} ({})", one.protection, one.origin));
     line("require", or_none(&require.collect::<Vec<_>>()));

@@ -29,6 +29,8 @@ pub(super) const FILESYSTEM: KeyTable<Filesystem> = &[
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
     ("private", |walk, key, value, it| it.private = walk.entries(key, value)),
     ("tmp", |walk, key, value, it| it.tmp = walk.choice(key, value)),
+    ("home", |walk, key, value, it| it.home = walk.choice(key, value)),
+    ("base", |walk, key, value, it| it.base = walk.choice(key, value)),
 ];
 
 pub(super) const ENV: KeyTable<Env> = &[

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Sourced};
+use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Sourced, rule::display_as_in_json};
 
 pub use parse::parse;
 pub use schema::schema;
@@ -90,6 +90,14 @@ pub struct Filesystem {
     /// Which `/tmp` the command sees. Default: `"private"`.
     #[schemars(with = "Tmp", extend("default" = "private"))]
     pub tmp: Option<Sourced<Tmp>>,
+
+    /// Which home the command sees. Default: `"host"`, or `"private"` with `base = "minimal"`.
+    #[schemars(with = "Home", extend("default" = "host"))]
+    pub home: Option<Sourced<Home>>,
+
+    /// Which other folders of this machine the command sees. Default: `"host"`.
+    #[schemars(with = "BaseTree", extend("default" = "host"))]
+    pub base: Option<Sourced<BaseTree>>,
 }
 
 /// Which variables of the environment the command gets. Without an entry that names it, a variable
@@ -128,6 +136,31 @@ pub enum Tmp {
     /// The folder of this machine, writable, with the sockets in it.
     Host,
 }
+
+// Which home the command sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Home {
+    /// The home of this machine, read-only where no rule says otherwise.
+    Host,
+    /// A folder that is gone after the run. It shows what `rw` rules and your own `ro` rules name,
+    /// and the programs of the home that are on PATH, read-only.
+    Private,
+}
+
+// Which folders of the machine the command sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Base", rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum BaseTree {
+    /// All of them, read-only where no rule says otherwise.
+    Host,
+    /// `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt` and `/nix`, and what rules name.
+    Minimal,
+}
+
+display_as_in_json!(Home, BaseTree);
 
 /// One path or glob. As a table it also says what happens when the path does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]

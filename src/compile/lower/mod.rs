@@ -301,7 +301,7 @@ impl<'a> Spelling<'a> {
     /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
     fn operations<'p>(&mut self, mounts: &[&'p PlannedMount]) -> Vec<(&'p PlannedMount, Operation)> {
         let mut operations: Vec<(&PlannedMount, Operation)> = Vec::new();
-        for planned in mounts {
+        for planned in mounts.iter().filter(|planned| planned.mount != Mount::OwnRoot) {
             let words = self.words(planned);
             match (operations.last_mut(), &planned.mount) {
                 (Some((mask, operation)), Mount::RemountReadOnly) if mask.path == planned.path => {
@@ -329,6 +329,7 @@ impl<'a> Spelling<'a> {
             Mount::OwnBinary { executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
             Mount::SecondMount { source } => self.bind("--bind", source, path, OnMissingSource::Notice),
             Mount::PrivateCopies { source } => self.bind("--bind", source, path, OnMissingSource::Refuse),
+            Mount::OwnRoot => Vec::new(),
             Mount::Tmpfs { mode } => with_mode(*mode, "--tmpfs", path),
             Mount::Directory { mode } => with_mode(*mode, "--dir", path),
             Mount::Symlink { target } => args(["--symlink".as_ref(), target.as_os_str(), path.as_os_str()]),

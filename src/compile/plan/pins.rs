@@ -22,11 +22,17 @@ use crate::policy::{AbsPath, Access, Origin};
 /// makes `b` read-only already. A `rw` rule needs no pin: if its path was moved away, it opens less
 /// in the next run, and the replacement came out of a writable folder. Nor does a glob that is out
 /// of reach: the rule that excludes the directory around its match keeps all of it excluded.
-pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, (AbsPath, Origin)> {
+///
+/// With `own_root`, nothing shows the directories of the host below the writable binds, so the
+/// outermost writable folder around a pin is bound first as well.
+pub(super) fn pins(decisions: &Decisions, own: &[OwnFile], own_root: bool) -> BTreeMap<AbsPath, (AbsPath, Origin)> {
     let mut pins = BTreeMap::new();
     let mut pin = |way: &[_], path: &AbsPath, unnamed: Option<&UnnamedAncestors>, because: &Origin| {
         let may_move = |directory, root| unnamed.is_some_and(|unnamed| unnamed.may_move(directory, root));
-        for (directory, _) in movable(way, path).filter(|(directory, root)| !may_move(directory, root)) {
+        for (directory, root) in movable(way, path).filter(|(directory, root)| !may_move(directory, root)) {
+            if own_root {
+                pins.entry(root.clone()).or_insert_with(|| (path.clone(), because.clone()));
+            }
             pins.entry(AbsPath::from_normal(directory)).or_insert_with(|| (path.clone(), because.clone()));
         }
     };
