@@ -43,6 +43,7 @@ mitigations! {
     PrivatePropagation = "private-propagation", "Later mounts of the host do not show.";
     PrivateTmp = "private-tmp", "Own `/tmp`.";
     PrivateHome = "private-home", "A home of the sandbox's own, where the policy asks for it.";
+    MinimalBase = "minimal-base", "A root of the sandbox's own, where the policy asks for it.";
     PrivateRun = "private-run", "Own `/run`.";
     SocketMasks = "socket-masks", "Listening sockets that would show are masked.";
     LandlockScope = "landlock-scope", "No abstract socket, and no signal, leaves the sandbox.";

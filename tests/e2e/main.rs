@@ -15,6 +15,7 @@ mod environment;
 mod features;
 mod git;
 mod guard;
+mod home;
 mod init;
 mod inputs;
 mod levels;

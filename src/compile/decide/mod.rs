@@ -206,7 +206,8 @@ fn may_show(found: &Match) -> bool {
 /// symlink on the way there.
 fn shows(found: &Match, decisions: &Decisions) -> bool {
     let is_hidden = decisions.governing(&found.path).is_some_and(|(_, decision)| decision.is_own_place());
-    is_hidden && found.links.iter().all(|link| governed(link, decisions) != Access::Rw)
+    let can_be_replaced = |link: &AbsPath| governed(link, decisions) == Access::Rw;
+    is_hidden && (!found.links.iter().any(can_be_replaced) || ablate::is_off(Mitigation::LinkChecks))
 }
 
 /// Whether a rule that only tightens is stricter than `decisions`, which hold no such rule.

@@ -34,7 +34,7 @@ pub(super) fn rules(
     diagnostics: &mut Diagnostics,
 ) -> Vec<Rule> {
     let mut rules = Vec::new();
-    if base.value == BaseTree::Minimal {
+    if base.value == BaseTree::Minimal && !ablate::is_off(Mitigation::MinimalBase) {
         rules.push(own_place(AbsPath::root(), &base.origin));
         rules.extend(MINIMAL.map(|folder| shown(AbsPath::root().join(folder), PART_OF_BASE)));
         if home.value == Home::Host {

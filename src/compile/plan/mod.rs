@@ -23,6 +23,7 @@ pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
 pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
+use pins::Pins;
 pub use placeholders::check_dangling;
 pub use private::{PlannedLink, PrivateFolder, check_private, may_be_linked};
 pub use redacted::check_copies;
@@ -321,9 +322,12 @@ impl Planner<'_> {
         if ablate::is_off(Mitigation::Pins) {
             return;
         }
-        for (path, (keeps, because)) in
-            pins::pins(decisions, base.own_files, self.own_places.contains(&AbsPath::root()))
-        {
+        let own_root = self.own_places.contains(&AbsPath::root());
+        let Pins { pins, roots } = pins::pins(decisions, base.own_files, own_root);
+        for (path, because) in &roots {
+            self.own(path, read_only(OnMissingSource::Notice), because);
+        }
+        for (path, (keeps, because)) in pins {
             let mount = read_only(OnMissingSource::Notice);
             self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Pin { keeps }, because });
         }
