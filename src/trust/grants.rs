@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::compile::Compiled;
 use crate::compile::layers::Layer;
 use crate::compile::plan::{Mount, PlannedMount};
+use crate::compile::policy::Policy;
 use crate::policy::{AbsPath, Origin, Place};
 use crate::trust::openings::{
     self, DiffState, PolicyChange, Subject, hides_service, is_of_preset, openings, openness, origin_of,
@@ -93,9 +94,16 @@ impl Author<'_> {
         if let Some(name) = added.filter(|name| !self.base.policy.presets.contains_key(name)) {
             return self.reference("", &name);
         }
+        // The host's home or base takes the place of one of the sandbox's own.
+        let own = self.base.decisions.governing(path).filter(|(_, decision)| decision.is_own_place());
+        let Policy { home, base, network, .. } = &self.full.policy;
+        let setting = own.map(|(at, _)| if at.is_root() { &base.origin } else { &home.origin });
+        if let Some(origin) = setting.filter(|origin| self.is_written_here(origin)) {
+            return origin.clone();
+        }
         // Without a rule only the paths of name resolution open.
-        if now.is_none() && before.is_none() && self.is_written_here(&self.full.policy.network.origin) {
-            return self.full.policy.network.origin.clone();
+        if now.is_none() && before.is_none() && self.is_written_here(&network.origin) {
+            return network.origin.clone();
         }
         self.start()
     }

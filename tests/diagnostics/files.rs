@@ -20,6 +20,9 @@ cases! {
 
     InvalidValue a_misspelt_word_gets_the_right_one
         project("[filesystem]\nrw = [{ path = \"dist\", if-missing = \"creat\" }]\n");
+    InvalidValue a_home_is_one_of_two project("[filesystem]\nhome = \"mine\"\n");
+    InvalidValue a_base_is_one_of_two project("[filesystem]\nbase = \"minimum\"\n");
+    WrongType a_home_is_a_word project("[filesystem]\nhome = true\n");
     InvalidValue an_entry_without_a_path_needs_one project("[filesystem]\nrw = [{ if-missing = \"create\" }]\n");
     InvalidValue a_pattern_cannot_be_created
         project("[filesystem]\nrw = [{ path = \"out/*\", if-missing = \"create\" }]\n");
