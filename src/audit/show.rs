@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::compile::Compiled;
 use crate::compile::config::{BaseTree, Home, Tmp};
 use crate::compile::environment::Fate;
+use crate::compile::identity::GitIdentity;
 use crate::compile::plan::Purpose;
 use crate::compile::policy::Setting;
 use crate::policy::{AbsPath, LayerKind, Origin, Protection, Word};
@@ -31,6 +32,7 @@ pub struct Shown {
     pub tmp: Setting<Tmp>,
     pub home: Setting<Home>,
     pub base: Setting<BaseTree>,
+    pub identity: Setting<GitIdentity>,
     /// Whether the guard compares and locks the mounts.
     pub guard: bool,
     /// Protections without which nothing starts.
@@ -143,6 +145,7 @@ pub fn show(compiled: &Compiled) -> Shown {
         tmp: policy.tmp.clone(),
         home: policy.home.clone(),
         base: policy.base.clone(),
+        identity: policy.identity.clone(),
         guard: compiled.guard,
         require: require.collect(),
         environment,

@@ -4,6 +4,7 @@ pub mod config;
 pub mod decide;
 pub mod environment;
 pub mod guard_plan;
+pub mod identity;
 pub mod layers;
 pub mod lower;
 pub mod own_places;
@@ -93,7 +94,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
         variables: resolve::preset_variables(host, session, &layers.project, &policy),
         private: guard.map(|_| private_folder(host, &layers, &decisions)),
     };
-    let plan = plan::plan(&decisions, &base, !request.no_optimize);
+    let mut plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_private(&plan, &decisions, base.private.as_ref(), diagnostics);
@@ -102,6 +103,8 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
     refuse_invisible_cwd(&plan, &decisions, &layers.project.cwd, diagnostics);
     refuse_unreadable(host, &plan, diagnostics);
+    let identity = identity::variables(host, session, &layers.project, &policy, &plan);
+    plan.variables.extend(identity);
     let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
     let (guard, as_root) = (guard.is_some(), session.is_root());
     Some(Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard, as_root })

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::config::{BaseTree, Entry, Filesystem, Home, RuleKind, Tmp};
+use crate::compile::identity::GitIdentity;
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::compile::own_places;
 use crate::compile::presets::{self, Expanded};
@@ -30,6 +31,7 @@ pub struct Policy {
     pub tmp: Setting<Tmp>,
     pub home: Setting<Home>,
     pub base: Setting<BaseTree>,
+    pub identity: Setting<GitIdentity>,
     pub nested: Setting<bool>,
     /// Protections that the policy requires, each with its origin. No later file can remove a
     /// requirement.
@@ -95,6 +97,13 @@ impl Policy {
                 l.config.filesystem.tmp.as_ref()
             }),
             nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
+            identity: setting(
+                layers,
+                GitIdentity::Host,
+                GitIdentity::None,
+                "git has the user's identity by default",
+                |l| l.config.git.identity.as_ref(),
+            ),
             require: required.map(|Sourced { value, origin }| (*value, origin.clone())).collect(),
             inherit: setting(layers, true, false, "the environment passes by default", |l| {
                 l.config.env.inherit.as_ref()
@@ -127,17 +136,17 @@ impl Policy {
 }
 
 /// For a scalar the later layer wins (SPEC L2). A file above the root can only forbid (SPEC L4).
-fn setting<T: Copy + PartialEq>(
+fn setting<T: Clone + PartialEq>(
     layers: &Layers,
     default: T,
     strict: T,
     why: &'static str,
     of: impl Fn(&Layer) -> Option<&Sourced<T>>,
 ) -> Setting<T> {
-    let counts = |layer: &Layer, value: T| !layer.protective_only || value == strict;
+    let counts = |layer: &Layer, value: &T| !layer.protective_only || *value == strict;
     let decided = layers.layers.iter().rev().find_map(|layer| {
-        let Sourced { value, origin } = of(layer).filter(|written| counts(layer, written.value))?;
-        Some(Setting { value: *value, layer: layer.kind, origin: origin.clone() })
+        let Sourced { value, origin } = of(layer).filter(|written| counts(layer, &written.value))?;
+        Some(Setting { value: value.clone(), layer: layer.kind, origin: origin.clone() })
     });
     decided.unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
 }

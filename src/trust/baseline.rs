@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::compile::config::{ConfigFile, Env, Filesystem};
 use crate::compile::decide::{self, Decisions};
+use crate::compile::identity::{self, GitIdentity, OF_HOST};
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{self, Base, Plan, PlannedLink};
 use crate::compile::policy::{Policy, opens_unsafe_root};
@@ -41,6 +42,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
         resolution.matches.retain(|found| found.rule.access != Access::Rw || !refused.contains(&found.path));
         (decisions, plan) = planned(&resolution, &layers, session, variables, optimize);
     }
+    plan.variables.extend(identity(host, session, &layers, &policy, &plan, full));
     let is_same = layer.config.env == Env::default()
         && layer.config.docker.is_none()
         && policy.presets.keys().eq(full.policy.presets.keys())
@@ -53,6 +55,24 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     };
     let (private_paths, as_root) = (Vec::new(), full.as_root);
     Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard: false, as_root }
+}
+
+/// The variables of the identity. git is not asked twice.
+fn identity(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    policy: &Policy,
+    plan: &Plan,
+    full: &Compiled,
+) -> Vec<PresetVariable> {
+    let of_host = full.plan.variables.iter().filter(|variable| variable.origin == OF_HOST).cloned();
+    let known: Vec<PresetVariable> = of_host.collect();
+    let is_same = policy.identity.value == GitIdentity::Host && !known.is_empty();
+    match is_same && identity::is_hidden(host, session, &layers.project, plan) {
+        true => known,
+        false => identity::variables(host, session, &layers.project, policy, plan),
+    }
 }
 
 fn planned(

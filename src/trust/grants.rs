@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::compile::Compiled;
+use crate::compile::identity::{GitIdentity, OF_HOST};
 use crate::compile::layers::Layer;
 use crate::compile::plan::{Mount, PlannedMount};
 use crate::compile::policy::Policy;
@@ -31,11 +32,13 @@ struct Author<'a> {
 impl Author<'_> {
     /// `None` for openings that need no consent of their own.
     fn grant(&self, PolicyChange { what, new, .. }: PolicyChange) -> Option<Granted> {
+        let is_identity = new.rule.as_ref().is_some_and(|origin| self.is_identity(origin));
         let written = || new.rule.unwrap_or_else(|| self.start());
         let (grant, origin) = match what {
             Subject::Network => (Grant::Network, written()),
             Subject::Docker => (Grant::Docker, written()),
             Subject::Nested => (Grant::Nested, written()),
+            Subject::Variable { .. } if is_identity => return None,
             Subject::Variable { name } => (Grant::Variable { name }, written()),
             Subject::OtherNames { path } => (Grant::OtherNames { path }, written()),
             // Each variable, and each path that a preset opens, is a grant of its own. No file can
@@ -56,6 +59,17 @@ impl Author<'_> {
             }
         };
         Some(Granted { grant, origin })
+    }
+
+    /// Whether a variable with this origin is an identity that needs no consent: one of the file's
+    /// own, or the user's, which the policy without the file passes, too.
+    fn is_identity(&self, origin: &Origin) -> bool {
+        let (before, now) = (&self.base.policy.identity, &self.full.policy.identity);
+        match &now.value {
+            GitIdentity::Own { .. } => *origin == now.origin,
+            GitIdentity::Host => *origin == OF_HOST && before.value == GitIdentity::Host,
+            GitIdentity::None => false,
+        }
     }
 
     fn at(&self, path: AbsPath, grant: impl FnOnce(AbsPath) -> Grant) -> (Grant, Origin) {

@@ -16,6 +16,7 @@ mod features;
 mod git;
 mod guard;
 mod home;
+mod identity;
 mod init;
 mod inputs;
 mod levels;

@@ -10,6 +10,7 @@ for_everybody!("private-home": reading_the_hosts_home_through_links);
 for_everybody!("the home of its own": planting_a_file_that_shells_obey);
 for_everybody!("link-checks": showing_a_file_of_the_home_by_a_planted_link);
 for_everybody!("minimal-base": reading_what_is_beside_the_home);
+for_everybody!("git-path": running_a_git_of_ones_own_outside);
 for_everybody!("pins": moving_git_away_in_a_minimal_base);
 
 /// Files of the home that no preset hides.
@@ -91,4 +92,25 @@ fn moving_git_away_in_a_minimal_base(scene: &Scene) -> Verdict {
     assert!(ran.success());
     scene.attack("sh", &["-c", "mv .git .moved; echo done"]).completed();
     Verdict::broken_if(scene.project().join(".moved").exists(), "`.git` was moved")
+}
+
+/// The caller has two writable folders on PATH. git is asked outside for the identity of the user.
+fn running_a_git_of_ones_own_outside(scene: &Scene) -> Verdict {
+    scene.policy(DEFAULTS, "home = 'private'");
+    scene.write_home(".gitconfig", "[user]\nname = Ada\n");
+    let folders = [scene.project().join("bin"), scene.home().join(".cache/bin")];
+    let (mark, path) = (scene.place.path().join("ran"), folders.clone().map(|folder| folder.display().to_string()));
+    for folder in &path {
+        let script = format!("#!/bin/sh\\ntouch '{}' 2>/dev/null\\n", mark.display());
+        let plant =
+            format!("mkdir -p '{folder}' && printf \"{script}\" >'{folder}/git' && chmod +x '{folder}/git'; echo done");
+        scene.attack("sh", &["-c", &plant]).completed();
+    }
+    assert!(folders.iter().all(|folder| folder.join("git").exists()));
+    for folder in path {
+        let mut command = scene.product();
+        command.env("PATH", format!("{folder}:/usr/local/bin:/usr/bin:/bin")).args(["--", "true"]);
+        assert!(command.status().unwrap().success());
+    }
+    Verdict::broken_if(mark.exists(), "git of the command ran outside")
 }

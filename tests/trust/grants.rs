@@ -329,6 +329,23 @@ fn a_variable_of_the_file_shows_no_folder_of_a_private_home() {
 }
 
 #[test]
+fn an_identity_of_the_files_own_needs_no_consent() {
+    let own = "[git]\nidentity = { name = 'Agent', email = 'agent@localhost' }\n";
+    for user_says in ["", "[git]\nidentity = false\n", "[filesystem]\nhome = 'private'\n"] {
+        let tree = tree();
+        user(&tree, user_says);
+        for project in [own, "[git]\nidentity = false\n", "[git]\nidentity = 'host'\n"] {
+            assert_opens(&tree, project, &[]);
+        }
+    }
+    assert_opens(
+        &tree(),
+        &format!("{own}[env]\nset = {{ GIT_AUTHOR_DATE = '0' }}\n"),
+        &["variable `GIT_AUTHOR_DATE`: given to the command (.agent-sandbox.toml:4:27)"],
+    );
+}
+
+#[test]
 fn a_setting_that_is_off_for_a_reason_of_this_file_s_own_is_not_missed() {
     let tree = tree();
     tree.add("run/systemd/resolve/stub");

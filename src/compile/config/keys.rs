@@ -2,7 +2,7 @@
 //! unknown keys from them; the tests of `schema` compare them with the schema.
 
 use super::parse::{TomlValue, Walk};
-use super::{ConfigFile, Env, Filesystem, PresetDefinition};
+use super::{ConfigFile, Env, Filesystem, Git, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
 use crate::policy::{HardLinks, IfMissing, Sourced};
 
@@ -18,6 +18,7 @@ pub(super) const TOP_LEVEL: KeyTable<ConfigFile> = &[
     ("nested", |walk, key, value, it| it.nested = walk.boolean(key, value)),
     ("require", |walk, key, value, it| it.require = walk.choices(key, value)),
     ("env", |walk, key, value, it| walk.table(ENV, key, value, &mut it.env)),
+    ("git", |walk, key, value, it| walk.table(GIT, key, value, &mut it.git)),
     ("sockets", |walk, key, value, it| it.sockets = walk.paths(key, value)),
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
@@ -38,6 +39,20 @@ pub(super) const ENV: KeyTable<Env> = &[
     ("pass", |walk, key, value, it| it.pass = walk.variable_names(key, value)),
     ("unset", |walk, key, value, it| it.unset = walk.variable_names(key, value)),
     ("set", |walk, key, value, it| it.set = walk.variables(key, value)),
+];
+
+pub(super) const GIT: KeyTable<Git> = &[("identity", |walk, key, value, it| it.identity = walk.identity(key, value))];
+
+/// The table form of an identity, while it is read.
+#[derive(Default)]
+pub(super) struct IdentityTable {
+    pub name: Option<String>,
+    pub email: Option<String>,
+}
+
+pub(super) const IDENTITY: KeyTable<IdentityTable> = &[
+    ("name", |walk, key, value, it| it.name = walk.identity_text(key, value)),
+    ("email", |walk, key, value, it| it.email = walk.identity_text(key, value)),
 ];
 
 pub(super) const PRESET: KeyTable<PresetDefinition> = &[
@@ -101,6 +116,8 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
         (names(PRESET), "in `[presets.NAME]`"),
         (names(ENTRY), "in an entry: { path = \"PATH\", if-missing = \"error\" }"),
         (names(ENV), "in `[env]`"),
+        (names(GIT), "in `[git]`"),
+        (names(IDENTITY), "in `identity = { name = \"NAME\", email = \"ADDRESS\" }` of `[git]`"),
     ];
     if let Some((_, place)) = places.iter().find(|(keys, _)| keys.contains(&key)) {
         return format!("`{key}` belongs {place}");

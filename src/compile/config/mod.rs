@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::compile::identity::GitIdentity;
 use crate::policy::{Access, HardLinks, IfMissing, Origin, Protection, Sourced, rule::display_as_in_json};
 
 pub use parse::parse;
@@ -48,6 +49,9 @@ pub struct ConfigFile {
 
     /// Which variables of the environment the command gets.
     pub env: Env,
+
+    /// What git in the sandbox gets.
+    pub git: Git,
 
     /// Sockets of services on this machine that the command can connect to: paths and globs. All
     /// others outside of the project are hidden. Whoever can reach a service can have it do all
@@ -124,6 +128,17 @@ pub struct Env {
     /// Default: none.
     #[schemars(schema_with = "schema::variables")]
     pub set: BTreeMap<String, Sourced<String>>,
+}
+
+/// What git in the sandbox gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, default)]
+pub struct Git {
+    /// Whose name commits bear: `"host"` is yours, also where your settings of git do not show,
+    /// `false` sets nothing, and a table is an identity of its own:
+    /// `{ name = "Agent", email = "agent@localhost" }`. Default: `"host"`.
+    #[schemars(schema_with = "schema::identity", extend("default" = "host"))]
+    pub identity: Option<Sourced<GitIdentity>>,
 }
 
 // Which `/tmp` the command sees. (The schema of `show` would repeat a documentation comment.)

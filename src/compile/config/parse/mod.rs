@@ -2,6 +2,7 @@
 //! on, so that one run shows them all. Mistaken values are left out; such a policy never runs (SPEC
 //! L8).
 
+mod identity;
 mod variables;
 
 use std::ffi::OsStr;
