@@ -184,6 +184,25 @@ fn verify_agrees_with_a_private_home_and_a_minimal_base(place: &Place) {
     }
 }
 
+/// The examples, in a home with everything that they name.
+#[test]
+fn the_examples_of_homes_and_identities_run() {
+    situations::as_user(Place::outside_tmp, |place| {
+        succeeded(place.command("git").args(["init", "-q", "."]).output().unwrap());
+        place.write("home/.gitconfig", "[user]\nname = Ada\nemail = ada@x\n");
+        place.write("home/.local/share/virtualenvs/a/pyvenv.cfg", "x");
+        let example = |name: &str| fs::read(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let script = "git commit -q --allow-empty -m one && git log -1 --format='%an %ce'";
+        write(place, ".agent-sandbox.toml", example("private-home.toml"));
+        let looks = format!("{script}; ls -A ~ /; cat ~/.local/share/virtualenvs/a/pyvenv.cfg");
+        let seen = succeeded(run(place, &["--", "sh", "-c", &looks]));
+        assert!(seen.starts_with("Ada ada@x\n") && seen.ends_with('x'), "{seen}");
+        assert!(!seen.contains(".gitconfig") && !seen.contains("var"), "{seen}");
+        write(place, ".agent-sandbox.toml", example("identity.toml"));
+        assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "Agent agent@localhost\n");
+    });
+}
+
 /// HOME is the home of root, as root has it.
 #[test]
 fn the_home_of_root_is_private() {
