@@ -71,6 +71,7 @@ use host::session::Session;
 use launch::{FrontEnd, GivenStreams, Prepared};
 use policy::path::AbsPath;
 
+pub use compile::config::{BaseTree, Home};
 pub use compile::lower::Argv;
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 pub use launch::{Ending, Refusal, Sandbox};
@@ -134,6 +135,18 @@ impl Sandbox {
     /// Limits what the command may use. A limit that this machine cannot hold is an error.
     pub fn limit(mut self, limit: Limit) -> Self {
         self.request.limits.push(limit);
+        self
+    }
+
+    /// Gives the command the host's home, or one of its own.
+    pub fn home(mut self, home: Home) -> Self {
+        self.request.home = Some(home);
+        self
+    }
+
+    /// Shows the command all folders of the host, or those of programs alone.
+    pub fn base(mut self, base: BaseTree) -> Self {
+        self.request.base = Some(base);
         self
     }
 

@@ -6,6 +6,7 @@ mod support;
 
 use std::path::Path;
 
+use agent_sandbox::compile::own_places::programs::{PROGRAMS, Program};
 use agent_sandbox::compile::presets::data::{BuiltinPreset, Group, PRESETS, PresetEntry, VariableEffect};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::model::ModelView as View;
@@ -395,7 +396,7 @@ fn every_entry_names_its_tool_and_its_source() {
             IfMissing::Block if !entry.in_use.is_empty() => format!("{access}, blocked if in use"),
             IfMissing::Block => format!("{access}, blocked"),
             _ => match entry.mask {
-                Mask::Denied => access,
+                Mask::Denied | Mask::OwnPlace => access,
                 Mask::Reads(text) => format!("{access}, reads {text:?}"),
                 Mask::Redacted(file) => format!("{access}, redacted {file:?}"),
             },
@@ -415,6 +416,18 @@ fn every_entry_names_its_tool_and_its_source() {
             };
             rows.push([preset.name, effect, &name, group.tool, group.source].map(str::to_owned));
         }
+    }
+    for program in PROGRAMS {
+        let Program { name, why, paths, variables } = program;
+        assert!(!paths.is_empty() || !variables.is_empty(), "{name}");
+        for path in *paths {
+            assert!(!path.starts_with(['/', '~']), "{path} is relative to the home");
+            rows.push(["(private home)", "ro, shown", &format!("~/{path}"), name, why].map(str::to_owned));
+        }
+        let variables = variables
+            .iter()
+            .map(|variable| ["(private home)", "ro, shown", &format!("${variable}"), name, why].map(str::to_owned));
+        rows.extend(variables);
     }
     rows.sort();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap();

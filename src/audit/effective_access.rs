@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::compile::decide::Decision;
 use crate::compile::plan::{BindKind, Mount, Plan, PlannedMount, Purpose, View};
 use crate::policy::{AbsPath, Access, PathMap};
 
@@ -35,6 +36,15 @@ pub enum EffectiveAccess {
 impl EffectiveAccess {
     pub fn shows_host(self) -> bool {
         matches!(self, EffectiveAccess::Rw | EffectiveAccess::Ro)
+    }
+
+    /// The access that `decision` gives at `path`.
+    pub(super) fn of_decision(path: &AbsPath, decision: &Decision) -> Self {
+        match decision.is_own_place() {
+            true if path.is_root() => EffectiveAccess::PrivateRo,
+            true => EffectiveAccess::Private,
+            false => decision.access.into(),
+        }
     }
 
     pub fn meaning(self) -> &'static str {
@@ -128,11 +138,11 @@ impl<'p> VisibleMounts<'p> {
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
             Mount::DataFile { .. } if self.redacted.contains(&planned.path) => EffectiveAccess::Redacted,
             Mount::DataFile { .. } => EffectiveAccess::Exclude,
-            Mount::Tmpfs { .. } if planned.purpose != Purpose::Base => EffectiveAccess::Exclude,
+            Mount::Tmpfs { .. } if matches!(planned.purpose, Purpose::Rule(_)) => EffectiveAccess::Exclude,
             Mount::Tmpfs { .. } if self.read_only.contains(&planned.path) => EffectiveAccess::PrivateRo,
             Mount::Tmpfs { .. } => EffectiveAccess::Private,
             // Never visible; see `of`.
-            Mount::Directory { .. } | Mount::RemountReadOnly => EffectiveAccess::PrivateRo,
+            Mount::Directory { .. } | Mount::RemountReadOnly | Mount::OwnRoot => EffectiveAccess::PrivateRo,
             Mount::Dev => EffectiveAccess::Dev,
             Mount::Proc => EffectiveAccess::Proc,
         }

@@ -6,11 +6,11 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::process::Command;
 use std::time::Duration;
 
 use crate::compile::layers::{MAX_CONFIG_BYTES, PROJECT_FILE, Project, is_unsafe_root};
 use crate::diagnostic::{Code, Diagnostic, reason};
+use crate::host::git::program;
 use crate::host::{Host, Session};
 use crate::policy::{AbsPath, Source, escape_for_display};
 use crate::sys::process::output_within;
@@ -30,7 +30,7 @@ pub fn source_at(
     if revision.is_empty() || revision.as_bytes().starts_with(b"-") {
         return Err(failed(format!("`{named}` names no revision"), "write `git:HEAD`, `git:main` or `git:COMMIT`"));
     }
-    let git = Git { program: find(host, session, project)?, session, folder: host.real(&project.root).into() };
+    let git = Git { program: find(host, session, project)?, session, host, folder: &project.root };
     let commit: OsString = [revision, OsStr::new("^{commit}")].into_iter().collect();
     let Some(commit) = git.ask(["rev-parse".into(), "--verify".into(), "--quiet".into(), commit])? else {
         if git.ask(["rev-parse".into(), "--git-dir".into()])?.is_none() {
@@ -79,16 +79,9 @@ fn failed(message: impl Into<String>, help: &str) -> Diagnostic {
     Diagnostic::new(Code::NoComparison, message).help(help)
 }
 
-/// The first `git` in an absolute folder on PATH that is not a part of the project.
+/// The user's git, if it is not a part of the project.
 fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Diagnostic> {
-    let found = session.path_folders().find_map(|folder| {
-        // The path before symlinks, because some programs behave by their name.
-        let program = AbsPath::normalize(folder.join("git"))?;
-        let resolved = host.program(program.as_path())?;
-        let is_foreign = |at: &AbsPath| !at.is_within(&project.outermost);
-        let is_foreign = resolved.links.iter().chain([&resolved.path, &program]).all(is_foreign);
-        is_foreign.then_some(program)
-    });
+    let found = program::find(host, session, |at| !at.is_within(&project.outermost));
     // In `/` every git is a part of the project.
     let root = &project.root;
     found.ok_or_else(|| match is_unsafe_root(root, &project.home) {
@@ -104,23 +97,18 @@ fn find(host: &Host, session: &Session, project: &Project) -> Result<AbsPath, Di
 struct Git<'a> {
     program: AbsPath,
     session: &'a Session,
-    folder: OsString,
+    host: &'a Host,
+    folder: &'a AbsPath,
 }
 
 impl Git<'_> {
     /// The output of git; `None` if it fails.
     fn ask<const N: usize>(&self, words: [OsString; N]) -> Result<Option<Vec<u8>>, Diagnostic> {
-        let mut command = Command::new(self.program.as_path());
-        command.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs", "--no-replace-objects"]);
-        command.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
-        command.arg("-C").arg(&self.folder).args(words);
-        // GIT_DIR and similar variables would lead to another repository.
-        let passed = ["HOME", "PATH", "XDG_CONFIG_HOME"].into_iter();
-        command.env_clear().envs(passed.filter_map(|name| Some((name, self.session.var(name)?))));
+        let mut command = program::command(&self.program, self.session, self.host, self.folder);
+        command.args(words);
         // A partial clone fetches missing objects by programs that its settings name. The second
         // variable is for git before 2.45.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
-        command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         // A FIFO in the repository makes git wait for ever.
         let most = usize::try_from(MAX_CONFIG_BYTES).unwrap_or(usize::MAX);
         let output = output_within(&mut command, PATIENCE, most).map_err(|e| match e.kind() {

@@ -44,7 +44,7 @@ pub(super) fn decided<'c>(
     let (at, decision) = compiled.decisions.governing(path)?;
     let Some(planned) = mounts.showing(path) else { return Some((at, decision)) };
     let point = &planned.path;
-    let says_so = mounts.access_by(planned) == decision.access.into();
+    let says_so = mounts.access_by(planned) == EffectiveAccess::of_decision(at, decision);
     let is_covered = at == point && planned.purpose == Purpose::Base && !says_so;
     (at.is_within(point) && !is_covered).then_some((at, decision))
 }
@@ -62,7 +62,8 @@ impl RuleJson {
 
     pub(super) fn of_decision(compiled: &Compiled, at: &AbsPath, decision: &Decision) -> Self {
         let is_private = compiled.plan.links.iter().any(|link| link.path == *at);
-        let access = if is_private { EffectiveAccess::PrivateFile } else { decision.access.into() };
+        let of_decision = || EffectiveAccess::of_decision(at, decision);
+        let access = if is_private { EffectiveAccess::PrivateFile } else { of_decision() };
         let won = compiled.resolution.matches.iter().find(|found| found.path == *at && is_winner(found, decision));
         Self {
             text: won.and_then(|found| written(&found.rule)),

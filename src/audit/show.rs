@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::Compiled;
-use crate::compile::config::Tmp;
+use crate::compile::config::{BaseTree, Home, Tmp};
 use crate::compile::environment::Fate;
+use crate::compile::identity::GitIdentity;
 use crate::compile::plan::Purpose;
 use crate::compile::policy::Setting;
 use crate::policy::{AbsPath, LayerKind, Limit, Origin, Protection, Word};
@@ -31,6 +32,9 @@ pub struct Shown {
     pub tmp: Setting<Tmp>,
     /// How much the command may use.
     pub limits: Vec<Setting<Limit>>,
+    pub home: Setting<Home>,
+    pub base: Setting<BaseTree>,
+    pub identity: Setting<GitIdentity>,
     /// Whether the guard compares and locks the mounts.
     pub guard: bool,
     /// Protections without which nothing starts.
@@ -142,6 +146,9 @@ pub fn show(compiled: &Compiled) -> Shown {
         nested: policy.nested.clone(),
         tmp: policy.tmp.clone(),
         limits: policy.limits.values().cloned().collect(),
+        home: policy.home.clone(),
+        base: policy.base.clone(),
+        identity: policy.identity.clone(),
         guard: compiled.guard,
         require: require.collect(),
         environment,
@@ -155,7 +162,7 @@ fn paths(compiled: &Compiled) -> Vec<ShownPath> {
     let mounts = VisibleMounts::of(&compiled.plan);
     let pins = compiled.plan.mounts.iter().filter_map(|planned| match &planned.purpose {
         Purpose::Pin { keeps } => Some((&planned.path, keeps)),
-        Purpose::Base | Purpose::Rule(_) => None,
+        Purpose::Base | Purpose::Own | Purpose::Rule(_) => None,
     });
     let pins: BTreeMap<&AbsPath, &AbsPath> = pins.collect();
     let placeholders: BTreeSet<&AbsPath> = compiled.plan.placeholders.iter().map(|one| &one.path).collect();

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactor
 
 use crate::cli::print::PrintForm;
 use crate::compile::Request;
+use crate::compile::config::{BaseTree, Home};
 use crate::diagnostic::nearest;
 use crate::policy::Limit;
 use crate::policy::limits::LimitError;
@@ -187,6 +188,48 @@ pub(super) struct RuleArgs {
     /// The limits: time=30m, processes=512, file-size=2G, output=10M, tmp=1G, memory=4G, cpus=2.0.
     #[arg(long = "limit", value_name = "KEY=VALUE", value_parser = limit)]
     pub limits: Vec<Limit>,
+    /// Which home the command sees: the host's, or one of its own that is gone after the run
+    /// [default: host]
+    #[arg(long, value_name = "HOME")]
+    pub home: Option<HomeArg>,
+    /// Which other folders the command sees: all, or `/usr`, `/etc` and the like alone
+    /// [default: host]
+    #[arg(long, value_name = "BASE")]
+    pub base: Option<BaseArg>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum HomeArg {
+    /// The host's home
+    Host,
+    /// A home of the sandbox's own
+    Private,
+}
+
+impl From<HomeArg> for Home {
+    fn from(home: HomeArg) -> Self {
+        match home {
+            HomeArg::Host => Self::Host,
+            HomeArg::Private => Self::Private,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum BaseArg {
+    /// All folders of the host
+    Host,
+    /// What programs need to start
+    Minimal,
+}
+
+impl From<BaseArg> for BaseTree {
+    fn from(base: BaseArg) -> Self {
+        match base {
+            BaseArg::Host => Self::Host,
+            BaseArg::Minimal => Self::Minimal,
+        }
+    }
 }
 
 fn limit(text: &str) -> Result<Limit, String> {
@@ -234,6 +277,8 @@ impl Options {
             docker: rules.docker,
             limits: rules.limits.clone(),
             exec: self.exec,
+            home: rules.home.map(Home::from),
+            base: rules.base.map(BaseTree::from),
             no_optimize: self.mounts.no_optimize,
             no_guard: self.mounts.no_guard,
             no_placeholders: self.exec || self.no_placeholders,
@@ -251,7 +296,7 @@ fn merge(options: &mut Options, behind: &ArgMatches) {
         behind.try_get_one(flag).ok().flatten().cloned()
     }
     let Options { policy: PolicyArgs { file, rules }, mounts, allow_root, .. } = options;
-    let RuleArgs { ro, rw, exclude, presets, network, docker, limits } = rules;
+    let RuleArgs { ro, rw, exclude, presets, network, docker, limits, home, base } = rules;
     for (list, flag) in [(ro, "ro"), (rw, "rw"), (exclude, "exclude"), (presets, "presets")] {
         list.extend(behind.try_get_many(flag).ok().flatten().into_iter().flatten().cloned());
     }
@@ -259,6 +304,8 @@ fn merge(options: &mut Options, behind: &ArgMatches) {
     file.config = file.config.take().or_else(|| one(behind, "config"));
     *network = network.or_else(|| one(behind, "network"));
     *docker = docker.or_else(|| one(behind, "docker"));
+    *home = home.or_else(|| one(behind, "home"));
+    *base = base.or_else(|| one(behind, "base"));
     file.no_project_config |= one(behind, "no_project_config").unwrap_or(false);
     mounts.no_optimize |= one(behind, "no_optimize").unwrap_or(false);
     mounts.no_guard |= one(behind, "no_guard").unwrap_or(false);

@@ -89,6 +89,8 @@ fn merged(compiled: &Compiled) -> Vec<String> {
     lines.extend(sockets.map(|one| format!("socket {} ({})", escape_for_display(&one.text), one.origin)));
     lines.push(format!("tmp = {:?} ({})", policy.tmp.value, policy.tmp.origin));
     lines.extend(policy.limits.values().map(|limit| format!("limit {} ({})", limit.value, limit.origin)));
+    lines.push(format!("home = {:?} ({})", policy.home.value, policy.home.origin));
+    lines.push(format!("base = {:?} ({})", policy.base.value, policy.base.origin));
     lines.push(format!("inherit = {} ({})", policy.inherit.value, policy.inherit.origin));
     lines
 }

@@ -4,9 +4,11 @@ pub mod config;
 pub mod decide;
 pub mod environment;
 pub mod guard_plan;
+pub mod identity;
 pub mod layers;
 pub mod limits;
 pub mod lower;
+pub mod own_places;
 pub mod placeholder;
 pub mod plan;
 pub mod policy;
@@ -23,7 +25,7 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use crate::compile::decide::Decisions;
+use crate::compile::decide::{Decision, Decisions};
 use crate::compile::environment::Environment;
 use crate::compile::layers::Layers;
 use crate::compile::lower::{Argv, Machine};
@@ -89,10 +91,11 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
             .as_ref()
             .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
         second_places: &resolution.second_places,
+        links: &resolution.links,
         variables: resolve::preset_variables(host, session, &layers.project, &policy),
         private: guard.map(|_| private_folder(host, &layers, &decisions)),
     };
-    let plan = plan::plan(&decisions, &base, !request.no_optimize);
+    let mut plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_private(&plan, &decisions, base.private.as_ref(), diagnostics);
@@ -100,8 +103,10 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     plan::check_hard_links(&plan, &decisions, diagnostics);
     plan::check_executable(&decisions, session.executable.as_ref(), diagnostics);
     limits::check(&policy, request, guard.is_some(), &plan, diagnostics);
-    refuse_invisible_cwd(&plan, &layers.project.cwd, diagnostics);
+    refuse_invisible_cwd(&plan, &decisions, &layers.project.cwd, diagnostics);
     refuse_unreadable(host, &plan, diagnostics);
+    let identity = identity::variables(host, session, &layers.project, &policy, &plan);
+    plan.variables.extend(identity);
     let environment = environment::filter(session, &layers, &policy, &plan, diagnostics);
     let (guard, as_root) = (guard.is_some(), session.is_root());
     Some(Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard, as_root })
@@ -192,12 +197,27 @@ fn refuse_unreadable(host: &Host, plan: &Plan, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A working directory below the private `/tmp` that no rule shows does not exist inside.
-fn refuse_invisible_cwd(plan: &Plan, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
-    if plan.view(cwd) == View::Fresh && cwd.as_path() != places::TMP {
-        let message =
-            format!("the working directory `{cwd}` does not exist inside, where `/tmp` and `/run` are private");
-        let help = "show it with a `ro` or `rw` rule, or set `tmp = \"host\"`";
-        diagnostics.push(Diagnostic::new(Code::ExcludedCwd, message).help(help));
+/// A working directory in a place of the sandbox's own, such as the private `/tmp`, does not exist
+/// inside if no rule shows it.
+fn refuse_invisible_cwd(plan: &Plan, decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
+    let is_place = || cwd.as_path() == places::TMP || decisions.get(cwd).is_some_and(Decision::is_own_place);
+    if plan.view(cwd) != View::Fresh || is_place() {
+        return;
     }
+    let governing = decisions.governing(cwd).filter(|(_, decision)| decision.is_own_place());
+    let diagnostic = match governing {
+        Some((at, decision)) => {
+            let (place, key) = if at.is_root() { ("base is minimal", "base") } else { ("home is private", "home") };
+            let message = format!("the working directory `{cwd}` does not exist inside, where the {place}");
+            let help = format!("show it with a `ro` or `rw` rule, or set `{key} = \"host\"`");
+            Diagnostic::new(Code::ExcludedCwd, message).at(&decision.origin).help(help)
+        }
+        None => {
+            let message =
+                format!("the working directory `{cwd}` does not exist inside, where `/tmp` and `/run` are private");
+            Diagnostic::new(Code::ExcludedCwd, message)
+                .help("show it with a `ro` or `rw` rule, or set `tmp = \"host\"`")
+        }
+    };
+    diagnostics.push(diagnostic);
 }

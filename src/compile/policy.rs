@@ -9,9 +9,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::config::{Entry, Filesystem, RuleKind, Tmp};
+use crate::compile::config::{BaseTree, Entry, Filesystem, Home, RuleKind, Tmp};
+use crate::compile::identity::GitIdentity;
 use crate::compile::layers::{Layer, Layers, Project, is_unsafe_root};
 use crate::compile::limits;
+use crate::compile::own_places;
 use crate::compile::presets::{self, Expanded};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::Session;
@@ -29,6 +31,9 @@ pub struct Policy {
     pub docker: Setting<bool>,
     pub sockets: Vec<Rule>,
     pub tmp: Setting<Tmp>,
+    pub home: Setting<Home>,
+    pub base: Setting<BaseTree>,
+    pub identity: Setting<GitIdentity>,
     pub nested: Setting<bool>,
     /// Protections that the policy requires, each with its origin. No later file can remove a
     /// requirement.
@@ -71,6 +76,8 @@ impl Policy {
             let origin = settings.tmp.origin.clone();
             rules.push(Arc::new(Rule::exact(Access::Rw, places::at(places::TMP), LayerKind::Base, origin)));
         }
+        let own = own_places::rules(&settings.home, &settings.base, &layers.project, session, diagnostics);
+        rules.extend(own.into_iter().map(Arc::new));
         Self { rules, presets, protective_presets: protective_only, ..settings }
     }
 
@@ -80,14 +87,29 @@ impl Policy {
         let tmp = setting(layers, Tmp::Private, Tmp::Private, "`/tmp` is private by default", |l| {
             l.config.filesystem.tmp.as_ref()
         });
+        let why = "all folders of the host are visible by default";
+        let base = setting(layers, BaseTree::Host, BaseTree::Minimal, why, |l| l.config.filesystem.base.as_ref());
+        let (home, why) = match base.value {
+            BaseTree::Host => (Home::Host, "the host's home is visible by default"),
+            BaseTree::Minimal => (Home::Private, "the home is private in a minimal base"),
+        };
         Self {
             rules: Vec::new(),
+            home: setting(layers, home, Home::Private, why, |l| l.config.filesystem.home.as_ref()),
+            base,
             network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
             docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
             sockets: layers.layers.iter().flat_map(socket_rules).collect(),
             limits: limits::of(layers, tmp.value),
             tmp,
             nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
+            identity: setting(
+                layers,
+                GitIdentity::Host,
+                GitIdentity::None,
+                "git has the user's identity by default",
+                |l| l.config.git.identity.as_ref(),
+            ),
             require: required.map(|Sourced { value, origin }| (*value, origin.clone())).collect(),
             inherit: setting(layers, true, false, "the environment passes by default", |l| {
                 l.config.env.inherit.as_ref()
@@ -98,7 +120,8 @@ impl Policy {
     }
 
     /// The policy of `layers`, which lack one of this policy's files. `is_left_out` names the rules
-    /// of that file, which must name and define no preset and leave `tmp` alone.
+    /// of that file, which must name and define no preset and leave `tmp`, `home` and
+    /// `base` alone.
     pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
         let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
         let (presets, protective_presets) = (self.presets.clone(), self.protective_presets.clone());
@@ -119,17 +142,17 @@ impl Policy {
 }
 
 /// For a scalar the later layer wins (SPEC L2). A file above the root can only forbid (SPEC L4).
-fn setting<T: Copy + PartialEq>(
+fn setting<T: Clone + PartialEq>(
     layers: &Layers,
     default: T,
     strict: T,
     why: &'static str,
     of: impl Fn(&Layer) -> Option<&Sourced<T>>,
 ) -> Setting<T> {
-    let counts = |layer: &Layer, value: T| !layer.protective_only || value == strict;
+    let counts = |layer: &Layer, value: &T| !layer.protective_only || *value == strict;
     let decided = layers.layers.iter().rev().find_map(|layer| {
-        let Sourced { value, origin } = of(layer).filter(|written| counts(layer, written.value))?;
-        Some(Setting { value: *value, layer: layer.kind, origin: origin.clone() })
+        let Sourced { value, origin } = of(layer).filter(|written| counts(layer, &written.value))?;
+        Some(Setting { value: value.clone(), layer: layer.kind, origin: origin.clone() })
     });
     decided.unwrap_or(Setting { value: default, layer: LayerKind::Preset, origin: Origin::BuiltIn(why) })
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::compile::config::{BaseTree, Home};
 use crate::policy::{AbsPath, Limit, Source};
 
 /// The request of the caller: the command line without its spelling.
@@ -24,6 +25,8 @@ pub struct Request {
     pub network: Option<bool>,
     pub docker: Option<bool>,
     pub limits: Vec<Limit>,
+    pub home: Option<Home>,
+    pub base: Option<BaseTree>,
     /// One mount for each decision, redundant ones included.
     pub no_optimize: bool,
     /// Puts up no placeholder, because no process will be there to remove it.

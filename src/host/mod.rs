@@ -331,6 +331,11 @@ impl Host {
         session.path_folders().any(|folder| self.program(&folder.join(name)).is_some())
     }
 
+    /// The text of the symlink at `path`.
+    pub fn link_target(&self, path: &AbsPath) -> io::Result<PathBuf> {
+        fs::read_link(self.real(path))
+    }
+
     /// The owner of the file at `path`, or of a symlink itself.
     pub fn owner(&self, path: &AbsPath) -> io::Result<u32> {
         Ok(fs::symlink_metadata(self.real(path))?.uid())

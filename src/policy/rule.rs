@@ -179,6 +179,9 @@ pub enum Mask {
     /// It reads as this text. For files that tools require once they exist: cargo and twine stop at
     /// a credentials file that they may not open, even if they do not need it.
     Reads(&'static str),
+    /// An empty folder of the sandbox's own stands there, which the command can write, except at
+    /// `/`.
+    OwnPlace,
     /// It reads as a copy without its credentials. For files that hold settings as well, which
     /// tools need. A file without credentials is left alone, and one that is unclear is denied.
     Redacted(CredentialFile),
@@ -210,6 +213,8 @@ pub struct Refinements {
     /// A command could have written the file that names this path, so the rule opens nothing. It
     /// counts where it is stricter than the rule that governs the path without it.
     pub only_tightens: bool,
+    /// The rule shows a path of the host in a place of the sandbox's own, and counts nowhere else.
+    pub only_shows: bool,
     /// Names that the pattern matches but the rule does not mean (`.env.example`).
     pub except: Vec<OsString>,
     /// Leave alone what the git index holds with the same content.

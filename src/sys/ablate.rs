@@ -42,6 +42,8 @@ mitigations! {
     ProcSys = "proc-sys", "The kernel's settings are read-only.";
     PrivatePropagation = "private-propagation", "Later mounts of the host do not show.";
     PrivateTmp = "private-tmp", "Own `/tmp`.";
+    PrivateHome = "private-home", "A home of the sandbox's own, where the policy asks for it.";
+    MinimalBase = "minimal-base", "A root of the sandbox's own, where the policy asks for it.";
     PrivateRun = "private-run", "Own `/run`.";
     SocketMasks = "socket-masks", "Listening sockets that would show are masked.";
     LandlockScope = "landlock-scope", "No abstract socket, and no signal, leaves the sandbox.";
@@ -64,6 +66,7 @@ mitigations! {
     HardLinks = "hard-links", "A protected file with another name is refused.";
     BindAliases = "bind-aliases", "An excluded path does not show through another mount.";
     BwrapPath = "bwrap-path", "`bwrap` does not come from a place that the command can write.";
+    GitPath = "git-path", "The `git` that is asked for an identity does not come from where the command can write.";
     OwnExecutable = "own-executable", "The command cannot change this program.";
     HeadRestore = "head-restore", "A removed `.git/HEAD` is put back.";
     NestedRepositories = "nested-repositories",

@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::compile::config::{ConfigFile, Env};
+use crate::compile::config::{ConfigFile, Env, Filesystem};
 use crate::compile::decide::{self, Decisions};
+use crate::compile::identity::{self, GitIdentity, OF_HOST};
 use crate::compile::layers::{Layer, Layers};
 use crate::compile::plan::{self, Base, Plan, PlannedLink};
 use crate::compile::policy::{Policy, opens_unsafe_root};
@@ -41,6 +42,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
         resolution.matches.retain(|found| found.rule.access != Access::Rw || !refused.contains(&found.path));
         (decisions, plan) = planned(&resolution, &layers, session, variables, optimize);
     }
+    plan.variables.extend(identity(host, session, &layers, &policy, &plan, full));
     let is_same = layer.config.env == Env::default()
         && layer.config.docker.is_none()
         && policy.presets.keys().eq(full.policy.presets.keys())
@@ -53,6 +55,24 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     };
     let (private_paths, as_root) = (Vec::new(), full.as_root);
     Compiled { layers, policy, resolution, decisions, plan, private_paths, environment, guard: false, as_root }
+}
+
+/// The variables of the identity. git is not asked twice.
+fn identity(
+    host: &Host,
+    session: &Session,
+    layers: &Layers,
+    policy: &Policy,
+    plan: &Plan,
+    full: &Compiled,
+) -> Vec<PresetVariable> {
+    let of_host = full.plan.variables.iter().filter(|variable| variable.origin == OF_HOST).cloned();
+    let known: Vec<PresetVariable> = of_host.collect();
+    let is_same = policy.identity.value == GitIdentity::Host && !known.is_empty();
+    match is_same && identity::is_hidden(host, session, &layers.project, plan) {
+        true => known,
+        false => identity::variables(host, session, &layers.project, policy, plan),
+    }
 }
 
 fn planned(
@@ -70,6 +90,7 @@ fn planned(
         own_files: &layers.own_files,
         git_exclude: resolution.git_exclude.as_ref(),
         second_places: &resolution.second_places,
+        links: &resolution.links,
         variables,
         private: None,
     };
@@ -91,7 +112,7 @@ fn policy<'a>(
 ) -> (Policy, Changed<'a>) {
     let ConfigFile { filesystem, presets, .. } = &layer.config;
     let rules = &full.policy.rules;
-    if presets.is_empty() && filesystem.presets.is_empty() && filesystem.tmp.is_none() {
+    if presets.is_empty() && filesystem.presets.is_empty() && leaves_places_alone(filesystem) {
         let is_added = |rule: &Rule| layer.source.as_ref().is_some_and(|source| rule.origin.is_in(source));
         let added = rules.iter().filter(|rule| is_added(rule)).collect();
         return (full.policy.without_rules(layers, is_added), (added, Vec::new()));
@@ -106,6 +127,11 @@ fn policy<'a>(
     let added = rules.iter().filter(|rule| !without.contains(&***rule)).collect();
     let lost = policy.rules.iter().filter(|rule| !with.contains(&***rule)).cloned().collect();
     (policy, (added, lost))
+}
+
+/// Whether the file says nothing about the places of the sandbox's own.
+fn leaves_places_alone(filesystem: &Filesystem) -> bool {
+    filesystem.tmp.is_none() && filesystem.home.is_none() && filesystem.base.is_none()
 }
 
 /// The matches of `policy`. A walk is the expensive part of a start, so matches of rules that both

@@ -4,10 +4,14 @@
 use std::sync::Arc;
 
 use crate::compile::Compiled;
+use crate::compile::identity::{GitIdentity, OF_HOST};
 use crate::compile::layers::Layer;
 use crate::compile::plan::{Mount, PlannedMount};
-use crate::policy::{AbsPath, Access, LayerKind, Origin, Place};
-use crate::trust::openings::{self, DiffState, PolicyChange, Subject, is_of_preset, openings, openness, origin_of};
+use crate::compile::policy::Policy;
+use crate::policy::{AbsPath, Origin, Place};
+use crate::trust::openings::{
+    self, DiffState, PolicyChange, Subject, hides_service, is_of_preset, openings, openness, origin_of,
+};
 
 use super::grant::{Grant, Granted};
 
@@ -28,6 +32,7 @@ struct Author<'a> {
 impl Author<'_> {
     /// `None` for openings that need no consent of their own.
     fn grant(&self, PolicyChange { what, new, .. }: PolicyChange) -> Option<Granted> {
+        let is_identity = new.rule.as_ref().is_some_and(|origin| self.is_identity(origin));
         let written = || new.rule.unwrap_or_else(|| self.start());
         let (grant, origin) = match what {
             Subject::Network => (Grant::Network, written()),
@@ -38,6 +43,7 @@ impl Author<'_> {
                 // A file can raise a limit, and cannot remove one.
                 _ => return None,
             },
+            Subject::Variable { .. } if is_identity => return None,
             Subject::Variable { name } => (Grant::Variable { name }, written()),
             Subject::OtherNames { path } => (Grant::OtherNames { path }, written()),
             // Each variable, and each path that a preset opens, is a grant of its own. No file can
@@ -60,6 +66,17 @@ impl Author<'_> {
         Some(Granted { grant, origin })
     }
 
+    /// Whether a variable with this origin is an identity that needs no consent: one of the file's
+    /// own, or the user's, which the policy without the file passes, too.
+    fn is_identity(&self, origin: &Origin) -> bool {
+        let (before, now) = (&self.base.policy.identity, &self.full.policy.identity);
+        match &now.value {
+            GitIdentity::Own { .. } => *origin == now.origin,
+            GitIdentity::Host => *origin == OF_HOST && before.value == GitIdentity::Host,
+            GitIdentity::None => false,
+        }
+    }
+
     fn at(&self, path: AbsPath, grant: impl FnOnce(AbsPath) -> Grant) -> (Grant, Origin) {
         let origin = self.origin(&path);
         (grant(path), origin)
@@ -69,8 +86,7 @@ impl Author<'_> {
     /// looks, or git's copy of its list.
     fn is_by_the_way(&self, path: &AbsPath) -> bool {
         let base = self.base.decisions.get(path);
-        let is_socket =
-            base.is_some_and(|decision| decision.layer == LayerKind::Base && decision.access == Access::Exclude);
+        let is_socket = base.is_some_and(hides_service);
         let shows_copy =
             |planned: &PlannedMount| planned.path == *path && matches!(planned.mount, Mount::DataFile { .. });
         let is_copy = base.is_none() && self.base.plan.mounts.iter().any(shows_copy);
@@ -97,9 +113,16 @@ impl Author<'_> {
         if let Some(name) = added.filter(|name| !self.base.policy.presets.contains_key(name)) {
             return self.reference("", &name);
         }
+        // The host's home or base takes the place of one of the sandbox's own.
+        let own = self.base.decisions.governing(path).filter(|(_, decision)| decision.is_own_place());
+        let Policy { home, base, network, .. } = &self.full.policy;
+        let setting = own.map(|(at, _)| if at.is_root() { &base.origin } else { &home.origin });
+        if let Some(origin) = setting.filter(|origin| self.is_written_here(origin)) {
+            return origin.clone();
+        }
         // Without a rule only the paths of name resolution open.
-        if now.is_none() && before.is_none() && self.is_written_here(&self.full.policy.network.origin) {
-            return self.full.policy.network.origin.clone();
+        if now.is_none() && before.is_none() && self.is_written_here(&network.origin) {
+            return network.origin.clone();
         }
         self.start()
     }

@@ -21,6 +21,8 @@ pub(super) fn command(request: &Request) -> String {
         words.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
     }
     words.extend(request.limits.iter().flat_map(|limit| flag("--limit", OsStr::new(&limit.to_string()))));
+    words.extend(request.home.map(|home| OsString::from(format!("--home={home}"))));
+    words.extend(request.base.map(|base| OsString::from(format!("--base={base}"))));
     words.push("trust".into());
     let quoted: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
     quoted.join(" ")
@@ -39,6 +41,7 @@ fn flag(name: &str, value: &OsStr) -> Vec<OsString> {
 mod tests {
     use super::*;
     use crate::policy::Limit;
+    use crate::compile::config::{BaseTree, Home};
 
     #[test]
     fn the_command_to_type_has_the_flags_that_count() {
@@ -49,11 +52,13 @@ mod tests {
             presets: vec!["!@secrets".into()],
             network: Some(false),
             limits: vec![Limit::Processes(9)],
+            home: Some(Home::Private),
+            base: Some(BaseTree::Minimal),
             no_guard: true,
             ..Request::default()
         };
         let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false \
-                     --limit 'processes=9' trust";
+                     --limit 'processes=9' --home=private --base=minimal trust";
         assert_eq!(command(&request), typed);
     }
 }

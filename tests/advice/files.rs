@@ -1,3 +1,5 @@
+use agent_sandbox::diagnostic::{Code, Diagnostic};
+
 use crate::support::session;
 use crate::{FILE, NOTHING, codes, found, look, tree};
 
@@ -38,6 +40,24 @@ fn the_home_is_looked_at_where_tools_keep_credentials() {
     let found = found(&tree);
     assert_eq!(paths(&found), ["/home/u/.gem/credentials", "/home/u/.npmrc", "/home/u/store.p12"]);
     assert!(!found.concat().contains("s3cr3t"), "{found:?}");
+}
+
+/// What shows in a private home is a finding, and nothing else of the home.
+#[test]
+fn a_private_home_has_fewer_findings() {
+    let entries = ["home/u/store.p12", "home/u/.cache/huggingface/token", "home/u/tools/a"];
+    let with = |text: &str| {
+        let tree = tree(entries);
+        tree.add(&format!("home/u/.config/agent-sandbox/config.toml = [filesystem]\npresets = ['!@secrets']\n{text}"));
+        let said = look(&tree, &session("/home/u/proj")).0.findings.into_iter().map(|found| found.diagnostic);
+        let secrets = said.filter(|said| said.code == Code::VisibleSecret);
+        let hint = "set `home = \"private\"`";
+        let is_hinted = |said: &Diagnostic| said.help.as_ref().is_some_and(|help| help.contains(hint));
+        secrets.map(|said| (said.message.split('`').nth(1).unwrap().to_owned(), is_hinted(&said))).collect::<Vec<_>>()
+    };
+    let token = ("/home/u/.cache/huggingface/token".to_owned(), false);
+    assert_eq!(with("rw = ['~/tools']\n"), [token.clone(), ("/home/u/store.p12".to_owned(), true)]);
+    assert_eq!(with("home = 'private'\n"), [token]);
 }
 
 #[test]

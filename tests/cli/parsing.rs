@@ -194,7 +194,7 @@ fn what_the_stages_came_to_is_json_where_messages_are() {
 }
 
 /// Every flag, as it is written before a word that we take for a subcommand.
-const FLAGS: [&[&str]; 16] = [
+const FLAGS: [&[&str]; 18] = [
     &["--config", "x.toml"],
     &["--no-project-config"],
     &["--ro", "x"],
@@ -204,6 +204,8 @@ const FLAGS: [&[&str]; 16] = [
     &["--network=false"],
     &["--docker=false"],
     &["--limit", "time=1h"],
+    &["--home=private"],
+    &["--base=minimal"],
     &["--print-args"],
     &["--no-optimize"],
     &["--no-guard"],
@@ -213,7 +215,7 @@ const FLAGS: [&[&str]; 16] = [
     &["--no-placeholders"],
 ];
 /// Those that say what the policy is, and those that among these choose the file.
-const OF_THE_POLICY: usize = 9;
+const OF_THE_POLICY: usize = 11;
 const CHOOSING_THE_FILE: usize = 2;
 
 /// A flag of a run before a subcommand is a mistake, not something to leave out in silence.

@@ -20,6 +20,19 @@ cases! {
 
     InvalidValue a_misspelt_word_gets_the_right_one
         project("[filesystem]\nrw = [{ path = \"dist\", if-missing = \"creat\" }]\n");
+    InvalidValue a_home_is_one_of_two project("[filesystem]\nhome = \"mine\"\n");
+    InvalidValue a_base_is_one_of_two project("[filesystem]\nbase = \"minimum\"\n");
+    WrongType a_home_is_a_word project("[filesystem]\nhome = true\n");
+    InvalidValue an_identity_is_one_of_three project("[git]\nidentity = \"me\"\n");
+    InvalidValue an_identity_has_an_address project("[git]\nidentity = { name = \"Agent\" }\n");
+    InvalidValue an_identity_has_a_name_that_is_not_empty
+        project("[git]\nidentity = { name = \" \", email = \"agent@localhost\" }\n");
+    InvalidValue an_identity_has_no_control_characters
+        project("[git]\nidentity = { name = \"Agent\\nSmith\", email = \"agent@localhost\" }\n");
+    WrongType an_identity_is_not_true project("[git]\nidentity = true\n");
+    WrongType a_name_of_an_identity_is_a_string project("[git]\nidentity = { name = 7, email = \"a@localhost\" }\n");
+    UnknownKey a_key_of_an_identity_gets_the_list
+        project("[git]\nidentity = { name = \"A\", email = \"a@x\", mail = \"a@x\" }\n");
     InvalidValue an_entry_without_a_path_needs_one project("[filesystem]\nrw = [{ if-missing = \"create\" }]\n");
     InvalidValue a_pattern_cannot_be_created
         project("[filesystem]\nrw = [{ path = \"out/*\", if-missing = \"create\" }]\n");

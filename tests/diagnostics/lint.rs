@@ -81,6 +81,8 @@ cases! {
     HardLink another_name_of_a_hidden_file_is_pointed_out
         found(["home/u/proj/keys/a", "home/u/proj/b => home/u/proj/keys/a"], "[filesystem]\nexclude = ['keys']\n");
     VisibleSecret a_key_in_sight_is_pointed_out found([KEY], "");
+    VisibleSecret a_key_of_the_home_would_not_exist_in_a_private_one
+        found(["home/u/backup.key = -----BEGIN PRIVATE KEY-----"], "");
     TrackedSecret what_git_holds_is_left_alone_and_pointed_out tracked();
     HiddenTracked what_git_would_stop_at_is_pointed_out changed();
     VisibleSocket a_socket_in_sight_is_pointed_out found(["home/u/proj/dev.sock="], "");

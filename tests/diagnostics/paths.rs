@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use agent_sandbox::compile;
+use agent_sandbox::compile::config::{BaseTree, Home};
 use agent_sandbox::compile::request::Request;
 use agent_sandbox::diagnostic::{Code, Diagnostics};
 use agent_sandbox::host::Host;
@@ -129,6 +130,21 @@ cases! {
         compiled(&tree([]), &request).replace(&"x".repeat(5000), "x…x")
     };
 
+    ReservedPath a_home_that_every_program_needs_cannot_be_private {
+        let tree = tree(["usr/"]);
+        let mut session = session("/home/u/proj");
+        session.env.insert("HOME".into(), "/usr".into());
+        let request = Request { home: Some(Home::Private), presets: vec!["!all".into()], ..Request::default() };
+        rendered(&tree.compile_as(&session, &request).1)
+    };
+    ExcludedCwd a_working_directory_in_a_private_home_does_not_exist {
+        let request = Request { home: Some(Home::Private), presets: vec!["!all".into()], ..Request::default() };
+        rendered(&tree([]).compile("/home/u/proj", &request).1)
+    };
+    ExcludedCwd a_working_directory_beside_a_minimal_base_does_not_exist {
+        let request = Request { base: Some(BaseTree::Minimal), presets: vec!["!all".into()], ..Request::default() };
+        rendered(&tree(["srv/work/"]).compile("/srv/work", &request).1)
+    };
     ExcludedCwd the_working_directory_cannot_be_hidden project("[filesystem]\nexclude = [\".\"]\n");
     ExcludedCwd a_folder_around_the_working_directory_cannot_be_hidden {
         let tree = tree(["home/u/proj/.agent-sandbox.toml = [filesystem]\nexclude = [\"sub\"]\n", "home/u/proj/sub/dir/"]);

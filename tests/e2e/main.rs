@@ -16,6 +16,8 @@ mod environment;
 mod features;
 mod git;
 mod guard;
+mod home;
+mod identity;
 mod init;
 mod inputs;
 mod levels;

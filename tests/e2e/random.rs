@@ -16,6 +16,7 @@ use crate::support::{Place, abs, model_of_printed, stderr};
 pub const POLICIES: u64 = 60;
 
 everywhere!(the_model_says_what_a_process_inside_finds);
+for_both!(the_model_knows_homes_and_bases_of_the_sandboxs_own);
 
 fn the_model_says_what_a_process_inside_finds(place: &Place) {
     let mut met = BTreeSet::new();
@@ -29,6 +30,31 @@ fn the_model_says_what_a_process_inside_finds(place: &Place) {
     }
     let all = ["Absent", "Fresh", "MaskedFile", "Unreachable", "nothing", "readable", "writable"];
     assert_eq!(met, BTreeSet::from(all), "the policies are too tame");
+}
+
+/// Compares model and kernel where the home, or all of the root, is the sandbox's own.
+fn the_model_knows_homes_and_bases_of_the_sandboxs_own(place: &Place) {
+    for seed in 0..POLICIES / 4 {
+        let case = Case::generate(&mut Generator(seed));
+        for entry in fs::read_dir(place.path()).unwrap() {
+            fs::remove_dir_all(entry.unwrap().path()).unwrap();
+        }
+        case.build(place);
+        let paths = case.paths(place);
+        for flags in [&["--home=private"][..], &["--base=minimal"], &["--home=private", "--no-guard"]] {
+            let refused = stderr(&sandbox(place).args(flags).args(["--print-args", "--", "true"]).output().unwrap());
+            if refused.contains("error[") {
+                continue;
+            }
+            let model = model(place, flags);
+            for (path, found) in paths.iter().zip(probe(place, flags, &paths)) {
+                let view = model.view(&abs(path));
+                let (_, accepted) = expected(&view, path);
+                let context = || format!("{path:?}: {view:?}\nseed {seed}, {flags:?}\n{}", case.rules());
+                assert!(accepted.contains(&found), "kernel {found:?}, model {accepted:?} at {}", context());
+            }
+        }
+    }
 }
 
 /// Compares policy, model and kernel; gives the kinds of view that were met.

@@ -21,6 +21,7 @@ everywhere!(
     trust_is_not_given_inside,
     trust_is_neither_listed_nor_revoked_inside,
 );
+for_both!(the_users_identity_over_none_needs_consent);
 
 const WIDENS: &str = "[filesystem]\nrw = ['~/data']\n";
 const FILE: &str = ".agent-sandbox.toml";
@@ -52,6 +53,19 @@ fn a_file_that_widens_does_not_run_without_consent(place: &Place) {
     assert_eq!(fs::read_to_string(&data).unwrap(), "host");
     place.trust();
     assert_eq!(shell(place, "echo trusted >~/data/file; cat ~/data/file"), "trusted\n");
+}
+
+fn the_users_identity_over_none_needs_consent(place: &Place) {
+    place.write("home/.gitconfig", "[user]\nname = Ada\n");
+    let user = "home/.config/agent-sandbox/config.toml";
+    place.write(user, "[git]\nidentity = false\n[filesystem]\nhome = 'private'\n");
+    write(place, FILE, "[git]\nidentity = 'host'\n");
+    let output = run(place, &["--", "true"]);
+    failed(&output, 125, "variable `GIT_AUTHOR_NAME`: given to the command");
+    // The user passes the identity where the home is private, so the file may make it private.
+    place.write(user, "");
+    write(place, FILE, "[filesystem]\nhome = 'private'\n");
+    assert_eq!(shell(place, "printenv GIT_AUTHOR_NAME"), "Ada\n");
 }
 
 fn a_file_planted_by_a_command_opens_nothing_in_the_next_run(place: &Place) {

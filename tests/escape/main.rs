@@ -22,6 +22,7 @@ mod closed;
 mod credentials;
 mod defaults;
 mod git;
+mod home;
 mod kernel;
 mod killed;
 mod limits;

@@ -50,6 +50,8 @@ dimension! {
 }
 dimension! { Network { Off = "off", On = "on" } }
 dimension! { Docker { Off = "off", On = "on" } }
+dimension! { OwnHome { Host = "host", Private = "private" } }
+dimension! { OwnBase { Host = "host", Minimal = "minimal" } }
 dimension! { Presets { Off = "off", On = "on" } }
 dimension! {
     /// Which container engines' sockets the host has.

@@ -6,6 +6,7 @@
 mod dimensions;
 mod expected;
 mod pairs;
+mod places;
 mod reach;
 mod settings;
 #[path = "../support/mod.rs"]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agent_sandbox::model::{Model, ModelView as View};
 
+use crate::scene::{HOME, Scene};
 use crate::support::{abs, leads_to_copy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +33,9 @@ impl Class {
 
     /// Equal, for people: where the host does not show at all, nothing more can be hidden, so it
     /// does not matter whether a mask stands there.
-    pub fn means(self, other: Class, path: &Path) -> bool {
-        let private_place = path.starts_with("/tmp") || path.starts_with("/run");
+    pub fn means(self, other: Class, path: &Path, scene: &Scene) -> bool {
+        let own_home = scene.has_own_places() && path.starts_with(HOME);
+        let private_place = path.starts_with("/tmp") || path.starts_with("/run") || own_home;
         self == other || (private_place && self.of_the_host() == 0 && other.of_the_host() == 0)
     }
 }
@@ -55,6 +57,12 @@ pub fn class(model: &Model, path: &Path) -> Class {
         }
         // A private file is read-only on the host (SPEC Q1). Nothing is below it.
         View::Symlink { at, target } if path.starts_with(at.as_path()) && leads_to_copy(&target) => Class::Ro,
+        // A link on the way to something that shows, in a place of the sandbox's own (SPEC O4).
+        View::Symlink { at, .. } if at.as_path() == path => match model.view(&at.parent().unwrap()) {
+            View::Fresh { writable: true, .. } => Class::Private,
+            View::Fresh { writable: false, .. } => Class::Hidden,
+            view => panic!("nobody asked for a link at {at}, in {view:?}"),
+        },
         View::Symlink { at, .. } => panic!("nobody asked for a link at {at}"),
         View::Dev => Class::Dev,
         View::Proc => Class::Proc,

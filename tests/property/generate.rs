@@ -43,18 +43,25 @@ fn grown() -> impl Strategy<Value = Grown> {
 struct DocumentSeed {
     rules: Vec<RuleSeed>,
     tmp: Option<&'static str>,
+    home: Option<&'static str>,
+    base: Option<&'static str>,
     /// Rules of a preset of its own, `p` or `q`, and whether it includes the other one.
     definition: Option<(&'static str, Vec<RuleSeed>, bool)>,
     named: Vec<(&'static str, bool)>,
 }
 
-fn document(rules: usize) -> impl Strategy<Value = DocumentSeed> {
+/// Boxed, because the stack of a test has no room for six of them.
+fn document(rules: usize) -> BoxedStrategy<DocumentSeed> {
     let preset = || select(vec!["p", "q"]);
     let definition = (preset(), vec(rule(), 0..3), any::<bool>());
     let tmp = prop_oneof![12 => Just(None), 2 => Just(Some("host")), 1 => Just(Some("private"))];
+    let home = prop_oneof![30 => Just(None), 2 => Just(Some("host")), 1 => Just(Some("private"))];
+    let base = prop_oneof![40 => Just(None), 2 => Just(Some("host")), 1 => Just(Some("minimal"))];
     let named = vec((preset(), prop::bool::weighted(0.8)), 0..2);
-    (vec(rule(), 0..=rules), tmp, prop::option::weighted(0.25, definition), named)
-        .prop_map(|(rules, tmp, definition, named)| DocumentSeed { rules, tmp, definition, named })
+    let seeds = (vec(rule(), 0..=rules), (tmp, home, base), prop::option::weighted(0.25, definition), named);
+    let document =
+        |(rules, (tmp, home, base), definition, named)| DocumentSeed { rules, tmp, home, base, definition, named };
+    seeds.prop_map(document).boxed()
 }
 
 #[derive(Clone, Debug)]
@@ -147,7 +154,7 @@ impl SceneSeed {
             }
         }
         writer.text_only = false;
-        let seed = DocumentSeed { tmp: None, definition: None, ..self.flags.clone() };
+        let seed = DocumentSeed { tmp: None, home: None, base: None, definition: None, ..self.flags.clone() };
         let mut flags = writer.document(&seed, &cwd);
         flags.entries.iter_mut().for_each(|entry| entry.missing = Missing::Skip);
         if let Some(access) = self.opened {
@@ -221,7 +228,7 @@ impl Writer<'_> {
 
     fn document(&mut self, seed: &DocumentSeed, base: &Path) -> Document {
         let mut document = self.plain(seed, base);
-        document.tmp = seed.tmp;
+        (document.tmp, document.home, document.base) = (seed.tmp, seed.home, seed.base);
         if let Some((name, rules, includes)) = &seed.definition {
             let other = if *name == "p" { "q" } else { "p" };
             // Only one direction: the other way round it would be a cycle.

@@ -107,7 +107,7 @@ fn means_what_the_specification_says(scene: &Scene) -> Result<bool, TestCaseErro
     let blocked = blocked.map(|one| one.path.as_path().to_path_buf());
     for path in places(&stage).into_iter().chain(created).chain(blocked) {
         let (is, ought) = (class(&model, &path), naive.class(&path));
-        let agreed = is.means(ought, &path) || (naive.is_at_least_ro(&path) && is.of_the_host() < 2);
+        let agreed = is.means(ought, &path, scene) || (naive.is_at_least_ro(&path) && is.of_the_host() < 2);
         prop_assert!(agreed, "{path:?} is {is:?} and ought to be {ought:?}\n{words:?}");
     }
     Ok(true)

@@ -57,6 +57,8 @@ pub struct Document {
     pub definitions: Vec<Definition>,
     pub entries: Vec<Entry>,
     pub tmp: Option<&'static str>,
+    pub home: Option<&'static str>,
+    pub base: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +106,11 @@ pub struct Stage {
 }
 
 impl Scene {
+    /// Whether a file asks for a home or a base of the sandbox's own.
+    pub fn has_own_places(&self) -> bool {
+        self.files.values().any(|file| file.home == Some("private") || file.base == Some("minimal"))
+    }
+
     pub fn build(&self) -> Stage {
         let stage = Stage { root: tempfile::tempdir().unwrap() };
         for node in &self.nodes {
@@ -195,8 +202,8 @@ impl Document {
         let mut out = String::from("[filesystem]\n");
         let presets: Vec<String> = self.presets.iter().map(|name| quoted(name.as_bytes())).collect();
         out += &format!("presets = [{}]\n", presets.join(", "));
-        if let Some(tmp) = self.tmp {
-            out += &format!("tmp = \"{tmp}\"\n");
+        for (key, value) in [("tmp", self.tmp), ("home", self.home), ("base", self.base)] {
+            out += &value.map(|value| format!("{key} = \"{value}\"\n")).unwrap_or_default();
         }
         out += &lists(&self.entries);
         for definition in &self.definitions {
@@ -256,7 +263,8 @@ impl fmt::Debug for Scene {
 
 impl fmt::Debug for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  presets {:?}, tmp {:?}", self.presets, self.tmp)?;
+        let Self { presets, tmp, home, base, .. } = self;
+        writeln!(f, "  presets {presets:?}, tmp {tmp:?}, home {home:?}, base {base:?}")?;
         for Definition { name, include, entries } in &self.definitions {
             writeln!(f, "  @{name} includes {include:?}: {entries:?}")?;
         }

@@ -27,8 +27,11 @@ fn with_and_without_a_guard_and_with_overflow_the_argv_means_the_same() {
         for path in places(&stage) {
             let classes = [&by_bwrap, &with_guard, &with_overflow].map(|model| class(model, &path));
             let [bwrap, guard, overflow] = classes;
-            prop_assert!(bwrap.means(guard, &path), "{path:?} is {guard:?}, and {bwrap:?} by bwrap alone");
-            prop_assert!(bwrap.means(overflow, &path), "{path:?} is {overflow:?} with overflow, and {bwrap:?} without");
+            prop_assert!(bwrap.means(guard, &path, &scene), "{path:?} is {guard:?}, and {bwrap:?} by bwrap alone");
+            prop_assert!(
+                bwrap.means(overflow, &path, &scene),
+                "{path:?} is {overflow:?} with overflow, and {bwrap:?} without"
+            );
         }
         Ok(true)
     });

@@ -25,11 +25,16 @@ pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
             vec![if is_empty { Effective::Exclude } else { Effective::Redacted }]
         }
         View::Fresh { writable: true, .. } | View::Absent { creatable: true } => vec![Effective::Private],
-        View::Fresh { .. } | View::Absent { .. } if path.as_path().starts_with("/run") => {
+        // `/run` is the sandbox's own, and so is all of `/` in a minimal base.
+        View::Fresh { .. } | View::Absent { .. } if path.as_path().starts_with("/run") || !shows_root(model) => {
             vec![Effective::PrivateRo, Effective::Exclude]
         }
         View::Fresh { .. } | View::Absent { .. } => vec![Effective::Exclude],
         View::Dev => vec![Effective::Dev],
         View::Proc => vec![Effective::Proc],
     }
+}
+
+fn shows_root(model: &Model) -> bool {
+    matches!(model.view(&AbsPath::root()), View::Host { .. })
 }

@@ -30,6 +30,10 @@ fn what_only_tightens_opens_nothing() {
     for project in [
         "network = false\ndocker = false\n[filesystem]\ntmp = 'private'\n",
         "network = true\n",
+        "[filesystem]\nhome = 'private'\n",
+        "[filesystem]\nbase = 'minimal'\n",
+        "[filesystem]\nbase = 'minimal'\nhome = 'host'\n",
+        "[filesystem]\nhome = 'host'\nbase = 'host'\n",
         "[filesystem]\nrw = ['.', 'src', '~/.cache', '~/missing']\n",
         "[filesystem]\nexclude = ['src', '~/data', '**/*.pem']\nro = ['.', '~/data', '~']\n",
         "[filesystem]\npresets = ['!@caches', '@lint/all', '@git-strict']\n",
@@ -310,6 +314,56 @@ fn settings_that_the_user_has_off_can_be_turned_on() {
             "`/tmp`: hidden → writable (.agent-sandbox.toml:4:7)",
             "socket `/var/run/docker.sock`: hidden → can be used (.agent-sandbox.toml:2:10)",
         ],
+    );
+}
+
+#[test]
+fn the_hosts_home_and_base_over_the_users_own_places_are_said() {
+    let tree = tree();
+    tree.add("home/u/.bashrc");
+    tree.add("srv/a");
+    user(&tree, "[filesystem]\nhome = 'private'\n");
+    assert_opens(&tree, "[filesystem]\nhome = 'private'\n", &[]);
+    let home = "`/home/u`: hidden → read-only (.agent-sandbox.toml:2:8)";
+    assert_opens(&tree, "[filesystem]\nhome = 'host'\n", &[home]);
+    assert_opens(
+        &tree,
+        "[filesystem]\nro = ['~/.bashrc']\n",
+        &["`/home/u/.bashrc`: hidden → read-only (.agent-sandbox.toml:2:7)"],
+    );
+    user(&tree, "[filesystem]\nbase = 'minimal'\n");
+    assert_opens(&tree, "[filesystem]\nhome = 'host'\n", &[home]);
+    let base = "`/`: hidden → read-only (.agent-sandbox.toml:2:8)";
+    assert_opens(&tree, "[filesystem]\nbase = 'host'\n", &[base]);
+    assert_opens(&tree, "[filesystem]\nbase = 'host'\nhome = 'private'\n", &[base]);
+    assert_opens(&tree, "[filesystem]\nro = ['/srv/a']\n", &["`/srv/a`: hidden → read-only (.agent-sandbox.toml:2:7)"]);
+}
+
+/// A variable of the project's file that names a folder shows nothing: only the caller's counts.
+#[test]
+fn a_variable_of_the_file_shows_no_folder_of_a_private_home() {
+    let tree = tree();
+    tree.add("home/u/java/bin/java");
+    user(&tree, "[filesystem]\nhome = 'private'\n");
+    tree.add(&format!("{FILE} = [env]\nset = {{ JAVA_HOME = '/home/u/java' }}\n"));
+    let opened = opened_with(&tree, "/home/u/proj", &Request::default());
+    assert!(opened.iter().all(|grant| grant.contains("JAVA_HOME")), "{opened:?}");
+}
+
+#[test]
+fn an_identity_of_the_files_own_needs_no_consent() {
+    let own = "[git]\nidentity = { name = 'Agent', email = 'agent@localhost' }\n";
+    for user_says in ["", "[git]\nidentity = false\n", "[filesystem]\nhome = 'private'\n"] {
+        let tree = tree();
+        user(&tree, user_says);
+        for project in [own, "[git]\nidentity = false\n", "[git]\nidentity = 'host'\n"] {
+            assert_opens(&tree, project, &[]);
+        }
+    }
+    assert_opens(
+        &tree(),
+        &format!("{own}[env]\nset = {{ GIT_AUTHOR_DATE = '0' }}\n"),
+        &["variable `GIT_AUTHOR_DATE`: given to the command (.agent-sandbox.toml:4:27)"],
     );
 }
 

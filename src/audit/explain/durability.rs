@@ -98,7 +98,7 @@ impl Explainer<'_> {
         let mut here = self.compiled.plan.mounts.iter().filter(|planned| planned.path == *about.path);
         all.extend(here.find_map(|planned| match &planned.purpose {
             Purpose::Pin { keeps } => Some(Durability::Pinned { keeps: keeps.clone() }),
-            Purpose::Base | Purpose::Rule(_) => None,
+            Purpose::Base | Purpose::Own | Purpose::Rule(_) => None,
         }));
         let has_placeholder = all.iter().any(|one| matches!(one, Durability::Placeholder { .. }));
         if about.kind.is_none() && !has_placeholder {

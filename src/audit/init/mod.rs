@@ -22,7 +22,11 @@ const WIDTH: usize = 100;
 pub fn propose(host: &Host, project: &Project) -> String {
     let facts = Facts::gather(host, project);
     let head = head(&facts, project);
-    let lists = [presets(&facts, project), read_only(&facts), hidden(&facts, project)].join("\n");
+    let own_home = comment(
+        "A home of the sandbox's own: of the host's, only caches, agents' state and programs on PATH are there. \
+         `base = \"minimal\"` leaves out everything but programs and what rules name.",
+    ) + "# home = \"private\"\n";
+    let lists = [presets(&facts, project), read_only(&facts), hidden(&facts, project), own_home].join("\n");
     format!("{head}\n[filesystem]\n{lists}\n{}", wider(&facts))
 }
 

@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::audit::entry::{entry, folder_entry};
 use crate::compile::Compiled;
+use crate::compile::config::Home;
 use crate::compile::layers::Project;
+use crate::compile::own_places::programs::PROGRAMS;
 use crate::compile::plan::{self, View};
 use crate::compile::presets::builtin;
 use crate::compile::resolve::TrackedFiles;
@@ -53,10 +55,25 @@ pub(super) fn in_project_and_home(host: &Host, compiled: &Compiled, findings: &m
 
 fn readable(compiled: &Compiled, path: &AbsPath, like: &str) -> Diagnostic {
     let help = match entry(path, &compiled.layers.project) {
+        Some(entry) if goes_with_host_home(compiled, path) => {
+            format!("hide it with `exclude = [{entry}]`, or set `home = \"private\"`, where it does not exist")
+        }
         Some(entry) => format!("hide it with `exclude = [{entry}]`, or move it out of sight"),
         None => "move it out of sight: its name is no text, so only a pattern can name it".to_owned(),
     };
     Diagnostic::new(Code::VisibleSecret, format!("`{path}` looks like {like}, and the command can read it")).help(help)
+}
+
+/// Whether the path shows because the host's home does, and would not exist in a private one: no
+/// rule opens it, and no program on PATH needs it.
+fn goes_with_host_home(compiled: &Compiled, path: &AbsPath) -> bool {
+    let home = &compiled.layers.project.home;
+    let is_named = compiled
+        .decisions
+        .governing(path)
+        .is_some_and(|(at, it)| at.is_below(home) && (it.access == Access::Rw || it.layer > LayerKind::Preset));
+    let of_programs = PROGRAMS.iter().flat_map(|program| program.paths).any(|place| path.is_within(&home.join(place)));
+    compiled.policy.home.value == Home::Host && path.is_below(home) && !is_named && !of_programs
 }
 
 fn held_by_git(path: &AbsPath, like: &str) -> Diagnostic {

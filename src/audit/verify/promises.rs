@@ -108,6 +108,12 @@ impl PromiseList<'_> {
             return self.write(copy, Private);
         }
         match decision.access {
+            // `plan` promises the place itself. Nothing of the host shows in it.
+            Access::Exclude if decision.is_own_place() => {
+                if let Some(child) = self.something_in(host, path, decision) {
+                    self.read(&Claim { source: child.clone(), path: child, ..claim.clone() }, Refused);
+                }
+            }
             Access::Rw => {
                 self.read(claim, Allowed);
                 self.write(claim, Allowed);
@@ -159,7 +165,7 @@ impl PromiseList<'_> {
                 self.promise(claim, ProbeOperation::Move, Refused, STAYS);
             }
         }
-        for planned in compiled.plan.mounts.iter().filter(|planned| planned.purpose == Purpose::Base) {
+        for planned in compiled.plan.mounts.iter().filter(|planned| is_of_sandbox(&planned.purpose)) {
             let claim = &Claim::of(&planned.path, &planned.because, None);
             let own = &Claim { is_own: true, ..claim.clone() };
             match &planned.mount {
@@ -195,6 +201,10 @@ impl PromiseList<'_> {
             }
         }
     }
+}
+
+fn is_of_sandbox(purpose: &Purpose) -> bool {
+    matches!(purpose, Purpose::Base | Purpose::Own)
 }
 
 /// `None` where the model has no answer: a link of the sandbox's own.

@@ -16,7 +16,7 @@ pub(super) type Annotated = (String, String);
 type OperationGroup = (&'static str, fn(&Purpose) -> bool);
 
 const GROUPS: [OperationGroup; 5] = [
-    ("plumbing", |purpose| *purpose == Purpose::Base),
+    ("plumbing", |purpose| matches!(purpose, Purpose::Base | Purpose::Own)),
     ("kept in place", |purpose| matches!(purpose, Purpose::Pin { .. })),
     ("writable", |purpose| *purpose == Purpose::Rule(Access::Rw)),
     ("read-only inside writable", |purpose| *purpose == Purpose::Rule(Access::Ro)),

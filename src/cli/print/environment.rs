@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::annotated::Annotated;
 use super::{json_word, quote_all};
 use crate::compile::environment::{Environment, Fate};
+use crate::compile::identity::OF_HOST;
 use crate::diagnostic::{listed, quote, shell_quote};
 use crate::policy::escape_for_display;
 
@@ -73,7 +74,9 @@ pub(super) fn annotated(environment: &Environment) -> Vec<Annotated> {
     let names = environment.with(fate);
     let names = names.map(|(name, because)| (format!("# {word} {}", shell_quote(name)), format!("env: {because}")));
     let set = environment.set().map(|(name, value, because)| {
-        (format!("# set {} {}", shell_quote(name), shell_quote(value)), format!("env: {because}"))
+        // The host's identity is in no file of the policy.
+        let value = if *because == OF_HOST { String::new() } else { format!(" {}", shell_quote(value)) };
+        (format!("# set {}{value}", shell_quote(name)), format!("env: {because}"))
     });
     names.chain(set).collect()
 }

@@ -2,8 +2,11 @@
 
 mod tree;
 
+use std::ffi::OsStr;
+
 use crate::audit::show::{self, Shown};
-use crate::compile::config::Tmp;
+use crate::compile::config::{BaseTree, Home, Tmp};
+use crate::compile::identity::GitIdentity;
 use crate::compile::policy::Setting;
 use crate::diagnostic::or_none;
 use crate::host::Host;
@@ -77,6 +80,20 @@ pub fn text(shown: &Shown, folding: Folding, paint: Paint) -> String {
     line("/tmp", format!("{tmp} ({})", shown.tmp.origin));
     let limits = shown.limits.iter().map(|limit| format!("{} ({})", limit.value, limit.origin));
     line("limits", or_none(&limits.collect::<Vec<_>>()));
+    if shown.home.value == Home::Private {
+        line("home", format!("private ({})", shown.home.origin));
+    }
+    if shown.base.value == BaseTree::Minimal {
+        line("base", format!("minimal ({})", shown.base.origin));
+    }
+    let identity = match &shown.identity.value {
+        GitIdentity::Host => None,
+        GitIdentity::None => Some("not passed".to_owned()),
+        GitIdentity::Own { name, email } => Some(format!("{name} <{email}>")),
+    };
+    if let Some(identity) = identity {
+        line("identity", format!("{} ({})", escape_for_display(OsStr::new(&identity)), shown.identity.origin));
+    }
     line("guard", if shown.guard { "on: checks and locks the mounts" } else { "off: bwrap alone" }.to_owned());
     let require = shown.require.iter().map(|one| format!("{} ({})", one.protection, one.origin));
     line("require", or_none(&require.collect::<Vec<_>>()));

@@ -2,7 +2,7 @@
 //! unknown keys from them; the tests of `schema` compare them with the schema.
 
 use super::parse::{TomlValue, Walk};
-use super::{ConfigFile, Env, Filesystem, Limits, PresetDefinition};
+use super::{ConfigFile, Env, Filesystem, Git, Limits, PresetDefinition};
 use crate::diagnostic::{listed, nearest};
 use crate::policy::{HardLinks, IfMissing, LimitKind, Sourced};
 
@@ -19,6 +19,7 @@ pub(super) const TOP_LEVEL: KeyTable<ConfigFile> = &[
     ("require", |walk, key, value, it| it.require = walk.choices(key, value)),
     ("env", |walk, key, value, it| walk.table(ENV, key, value, &mut it.env)),
     ("limits", |walk, key, value, it| walk.table(LIMITS, key, value, &mut it.limits)),
+    ("git", |walk, key, value, it| walk.table(GIT, key, value, &mut it.git)),
     ("sockets", |walk, key, value, it| it.sockets = walk.paths(key, value)),
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
@@ -30,6 +31,8 @@ pub(super) const FILESYSTEM: KeyTable<Filesystem> = &[
     ("exclude", |walk, key, value, it| it.exclude = walk.entries(key, value)),
     ("private", |walk, key, value, it| it.private = walk.entries(key, value)),
     ("tmp", |walk, key, value, it| it.tmp = walk.choice(key, value)),
+    ("home", |walk, key, value, it| it.home = walk.choice(key, value)),
+    ("base", |walk, key, value, it| it.base = walk.choice(key, value)),
 ];
 
 pub(super) const ENV: KeyTable<Env> = &[
@@ -47,6 +50,20 @@ pub(super) const LIMITS: KeyTable<Limits> = &[
     ("tmp", |walk, _, value, it| it.tmp = walk.limit(LimitKind::Tmp, value)),
     ("memory", |walk, _, value, it| it.memory = walk.limit(LimitKind::Memory, value)),
     ("cpus", |walk, _, value, it| it.cpus = walk.limit(LimitKind::Cpus, value)),
+];
+
+pub(super) const GIT: KeyTable<Git> = &[("identity", |walk, key, value, it| it.identity = walk.identity(key, value))];
+
+/// The table form of an identity, while it is read.
+#[derive(Default)]
+pub(super) struct IdentityTable {
+    pub name: Option<String>,
+    pub email: Option<String>,
+}
+
+pub(super) const IDENTITY: KeyTable<IdentityTable> = &[
+    ("name", |walk, key, value, it| it.name = walk.identity_text(key, value)),
+    ("email", |walk, key, value, it| it.email = walk.identity_text(key, value)),
 ];
 
 pub(super) const PRESET: KeyTable<PresetDefinition> = &[
@@ -117,6 +134,8 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
         (names(ENTRY), "in an entry: { path = \"PATH\", if-missing = \"error\" }"),
         (names(ENV), "in `[env]`"),
         (names(LIMITS), "in `[limits]`"),
+        (names(GIT), "in `[git]`"),
+        (names(IDENTITY), "in `identity = { name = \"NAME\", email = \"ADDRESS\" }` of `[git]`"),
     ];
     if let Some((_, place)) = places.iter().find(|(keys, _)| keys.contains(&key)) {
         return format!("`{key}` belongs {place}");

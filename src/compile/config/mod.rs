@@ -15,7 +15,8 @@ use std::ffi::OsString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Access, HardLinks, IfMissing, Limit, Origin, Protection, Sourced};
+use crate::compile::identity::GitIdentity;
+use crate::policy::{Access, HardLinks, IfMissing, Limit, Origin, Protection, Sourced, rule::display_as_in_json};
 
 pub use parse::parse;
 pub use schema::schema;
@@ -51,6 +52,8 @@ pub struct ConfigFile {
 
     /// How much the command can use. A limit that this machine cannot hold is an error.
     pub limits: Limits,
+    /// What git in the sandbox gets.
+    pub git: Git,
 
     /// Sockets of services on this machine that the command can connect to: paths and globs. All
     /// others outside of the project are hidden. Whoever can reach a service can have it do all
@@ -93,6 +96,14 @@ pub struct Filesystem {
     /// Which `/tmp` the command sees. Default: `"private"`.
     #[schemars(with = "Tmp", extend("default" = "private"))]
     pub tmp: Option<Sourced<Tmp>>,
+
+    /// Which home the command sees. Default: `"host"`, or `"private"` with `base = "minimal"`.
+    #[schemars(with = "Home", extend("default" = "host"))]
+    pub home: Option<Sourced<Home>>,
+
+    /// Which other folders of this machine the command sees. Default: `"host"`.
+    #[schemars(with = "BaseTree", extend("default" = "host"))]
+    pub base: Option<Sourced<BaseTree>>,
 }
 
 /// Which variables of the environment the command gets. Without an entry that names it, a variable
@@ -189,6 +200,17 @@ impl FromIterator<Sourced<Limit>> for Limits {
     }
 }
 
+/// What git in the sandbox gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, default)]
+pub struct Git {
+    /// Whose name commits bear: `"host"` is yours, also where your settings of git do not show,
+    /// `false` sets nothing, and a table is an identity of its own:
+    /// `{ name = "Agent", email = "agent@localhost" }`. Default: `"host"`.
+    #[schemars(schema_with = "schema::identity", extend("default" = "host"))]
+    pub identity: Option<Sourced<GitIdentity>>,
+}
+
 // Which `/tmp` the command sees. (The schema of `show` would repeat a documentation comment.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -199,6 +221,31 @@ pub enum Tmp {
     /// The folder of this machine, writable, with the sockets in it.
     Host,
 }
+
+// Which home the command sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Home {
+    /// The home of this machine, read-only where no rule says otherwise.
+    Host,
+    /// A folder that is gone after the run. It shows what `rw` rules and your own `ro` rules name,
+    /// and the programs of the home that are on PATH, read-only.
+    Private,
+}
+
+// Which folders of the machine the command sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Base", rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum BaseTree {
+    /// All of them, read-only where no rule says otherwise.
+    Host,
+    /// `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt` and `/nix`, and what rules name.
+    Minimal,
+}
+
+display_as_in_json!(Home, BaseTree);
 
 /// One path or glob. As a table it also says what happens when the path does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]

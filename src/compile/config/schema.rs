@@ -73,6 +73,27 @@ pub(super) fn variables(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// `"host"`, `false`, or a name and an address.
+pub(super) fn identity(_: &mut SchemaGenerator) -> Schema {
+    let text = |meaning: &str| json_schema!({ "type": "string", "pattern": IDENTITY_TEXT, "description": meaning });
+    json_schema!({ "oneOf": [
+        { "const": "host", "description": "Your own." },
+        { "const": false, "description": "That of the settings that show, if any." },
+        {
+            "type": "object",
+            "properties": {
+                "name": text("The name of the author and the committer. Default: none."),
+                "email": text("The address of the author and the committer. Default: none."),
+            },
+            "required": ["name", "email"],
+            "additionalProperties": false,
+        },
+    ] })
+}
+
+/// Not empty, not blank alone, without control characters.
+const IDENTITY_TEXT: &str = "^[^\\u0000-\\u001f\\u007f]*[^\\u0000-\\u0020\\u007f][^\\u0000-\\u001f\\u007f]*$";
+
 fn strings_like(pattern: &str) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
 }
@@ -108,7 +129,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use super::super::keys::{ENTRY, ENV, FILESYSTEM, LIMITS, PRESET, TOP_LEVEL, names};
+    use super::super::keys::{ENTRY, ENV, FILESYSTEM, GIT, IDENTITY, LIMITS, PRESET, TOP_LEVEL, names};
     use super::*;
     use crate::diagnostic::Diagnostics;
     use crate::policy::origin::Source;
@@ -129,6 +150,9 @@ mod tests {
         assert_eq!(set(names(FILESYSTEM)), properties(&schema, "/definitions/Filesystem/properties"));
         assert_eq!(set(names(ENV)), properties(&schema, "/definitions/Env/properties"));
         assert_eq!(set(names(LIMITS)), properties(&schema, "/definitions/Limits/properties"));
+        assert_eq!(set(names(GIT)), properties(&schema, "/definitions/Git/properties"));
+        let identity = "/definitions/Git/properties/identity/oneOf/2/properties";
+        assert_eq!(set(names(IDENTITY)), properties(&schema, identity));
         assert_eq!(set(names(PRESET)), properties(&schema, "/definitions/PresetDefinition/properties"));
         assert_eq!(set(names(ENTRY)), properties(&schema, "/definitions/Entry/anyOf/1/properties"));
     }
@@ -136,13 +160,13 @@ mod tests {
     #[test]
     fn every_key_is_documented_with_its_default() {
         let schema = schema();
-        let tables = ["Filesystem", "Env", "Limits", "PresetDefinition", "Entry/anyOf/1"]
+        let tables = ["Filesystem", "Env", "Limits", "Git", "PresetDefinition", "Entry/anyOf/1"]
             .map(|name| format!("/definitions/{name}"));
         for table in [String::new()].iter().chain(&tables) {
             let keys = schema.pointer(&format!("{table}/properties")).and_then(Value::as_object);
             for (key, about) in keys.into_iter().flatten() {
                 let description = about["description"].as_str().unwrap_or_default();
-                let needs_no_default = ["path", "filesystem", "env", "limits"].contains(&key.as_str());
+                let needs_no_default = ["path", "filesystem", "env", "limits", "git"].contains(&key.as_str());
                 assert!(description.contains("Default: ") || needs_no_default, "{table} {key}: {description}");
                 assert!(description.ends_with('.') && !description.contains('\n'), "{table} {key}: {description}");
             }
@@ -250,6 +274,16 @@ mod tests {
         "-0.5",
         r#"{ time = "30m", processes = 9, file-size = "1G", output = "1K", tmp = "1G", memory = "1G", cpus = 0.5 }"#,
         r#"{ time = "30" }"#,
+        r#""private""#,
+        r#""minimal""#,
+        "{ identity = false }",
+        r#"{ name = "A", email = "a@x" }"#,
+        r#"{ name = "A" }"#,
+        r#"{ name = "", email = "a@x" }"#,
+        r#"{ name = " ", email = "a@x" }"#,
+        r#"{ name = "A\nB", email = "a@x" }"#,
+        r#"{ name = "A", email = 1 }"#,
+        r#"{ name = "A", email = "a@x", key = "b" }"#,
         r#"{ inherit = false, pass = ["A"], unset = ["B"], set = { C = "d" } }"#,
     ];
 
@@ -270,6 +304,12 @@ mod tests {
         "output",
         "memory",
         "cpus",
+        "git",
+        "identity",
+        "name",
+        "email",
+        "home",
+        "base",
         "sockets",
         "presets",
         "ro",
@@ -306,6 +346,8 @@ mod tests {
                 format!("[env]\n{pair}\n"),
                 format!("[limits]\n{pair}\n"),
                 format!("[env.set]\n{pair}\n"),
+                format!("[git]\n{pair}\n"),
+                format!("[git.identity]\nname = 'A'\n{pair}\n"),
                 format!("[presets]\n{pair}\n"),
                 format!("[presets.a]\n{pair}\n"),
                 format!("[[filesystem.ro]]\n{pair}\n"),

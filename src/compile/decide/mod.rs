@@ -77,6 +77,13 @@ pub struct Decisions {
     ignored: Vec<IgnoredMatch>,
 }
 
+impl Decision {
+    /// Whether a place of the sandbox's own stands in the place of the host's (SPEC section 24).
+    pub fn is_own_place(&self) -> bool {
+        self.access == Access::Exclude && self.mask == Mask::OwnPlace
+    }
+}
+
 impl Decisions {
     pub fn iter(&self) -> impl Iterator<Item = (&AbsPath, &Decision)> {
         self.by_path.iter()
@@ -142,10 +149,18 @@ fn reaches(fixed_prefix: &AbsPath, around: Option<(&AbsPath, &Decision)>) -> boo
 pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagnostics) -> Decisions {
     let (aliases, named): (Vec<&Match>, Vec<&Match>) =
         resolution.matches.iter().partition(|found| found.alias_of.is_some());
-    let (through_links, mut counting): (Vec<&Match>, Vec<&Match>) =
+    let (showing, named): (Vec<&Match>, Vec<&Match>) =
+        named.into_iter().partition(|found| found.rule.refinements.only_shows);
+    let (mut through_links, mut counting): (Vec<&Match>, Vec<&Match>) =
         named.into_iter().partition(|found| found.only_tightens());
     let mut decisions = settle(&counting);
     let mut ignored = Vec::new();
+    if decisions.iter().any(|(_, decision)| decision.is_own_place()) {
+        let by_link = through_links.extract_if(.., |found| may_show(found) && shows(found, &decisions));
+        let shown: Vec<&Match> = by_link.chain(showing.into_iter().filter(|it| shows(it, &decisions))).collect();
+        counting.extend(shown);
+        decisions = settle(&counting);
+    }
     if !through_links.is_empty() {
         let (tightening, idle): (Vec<&Match>, Vec<&Match>) =
             through_links.into_iter().partition(|found| tightens(found, &decisions));
@@ -178,6 +193,21 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     }
     refuse_excluded_cwd(&decisions, &layers.project.cwd, diagnostics);
     decisions
+}
+
+/// Whether a rule that came through a symlink shows its path in a place of the sandbox's own: one
+/// by which a user names the path.
+fn may_show(found: &Match) -> bool {
+    let is_named = found.exactness == Exactness::Exact && found.rule.layer > LayerKind::Preset;
+    is_named && found.rule.access == Access::Ro && !found.rule.refinements.only_tightens
+}
+
+/// Whether only a place of the sandbox's own hides the path of a rule, and no command can replace a
+/// symlink on the way there.
+fn shows(found: &Match, decisions: &Decisions) -> bool {
+    let is_hidden = decisions.governing(&found.path).is_some_and(|(_, decision)| decision.is_own_place());
+    let can_be_replaced = |link: &AbsPath| governed(link, decisions) == Access::Rw;
+    is_hidden && (!found.links.iter().any(can_be_replaced) || ablate::is_off(Mitigation::LinkChecks))
 }
 
 /// Whether a rule that only tightens is stricter than `decisions`, which hold no such rule.
@@ -427,6 +457,7 @@ fn hide_copies_and_reports(decisions: &mut Decisions, layers: &Layers) {
 fn refuse_excluded_cwd(decisions: &Decisions, cwd: &AbsPath, diagnostics: &mut Diagnostics) {
     if let Some((at, decision)) = decisions.governing(cwd)
         && decision.access == Access::Exclude
+        && !decision.is_own_place()
     {
         let same = match &decision.origin {
             Origin::Alias { of, .. } => format!(", being the same as `{of}`"),

@@ -48,6 +48,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         own_files: &[],
         git_exclude: None,
         second_places: &[],
+        links: &[],
         variables: Vec::new(),
     };
     let plan = plan::plan(&Decisions::default(), &base, true);

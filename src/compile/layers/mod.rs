@@ -385,8 +385,10 @@ fn command_line(request: &Request, cwd: &AbsPath, diagnostics: &mut Diagnostics)
         origin: Origin::Flag { flag: "--preset", value: written.clone() },
     };
     config.filesystem.presets = request.presets.iter().map(preset).collect();
-    config.network = request.network.map(|on| flag_setting("--network", on));
-    config.docker = request.docker.map(|on| flag_setting("--docker", on));
+    config.network = request.network.map(|on| flag_setting("--network", on, on.to_string()));
+    config.docker = request.docker.map(|on| flag_setting("--docker", on, on.to_string()));
+    config.filesystem.home = request.home.map(|home| flag_setting("--home", home, home.to_string()));
+    config.filesystem.base = request.base.map(|base| flag_setting("--base", base, base.to_string()));
     let limits = request.limits.iter().map(|limit| {
         let origin = Origin::Flag { flag: "--limit", value: limit.to_string().into() };
         // The command line has checked it, and a program that embeds this library has not.
@@ -403,8 +405,8 @@ fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
     values.iter().map(|value| Entry::new(value.clone(), Origin::Flag { flag, value: value.clone() })).collect()
 }
 
-fn flag_setting(flag: &'static str, on: bool) -> Sourced<bool> {
-    Sourced { value: on, origin: Origin::Flag { flag, value: OsString::from(on.to_string()) } }
+fn flag_setting<T>(flag: &'static str, value: T, written: String) -> Sourced<T> {
+    Sourced { value, origin: Origin::Flag { flag, value: written.into() } }
 }
 
 /// On the command line `@` may be left out: `--preset git`, `--preset '!git'`.

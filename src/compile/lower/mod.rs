@@ -352,7 +352,7 @@ impl<'a> Spelling<'a> {
     /// One operation for each mount of bwrap. A mask that is sealed at once is one operation.
     fn operations<'p>(&mut self, mounts: &[&'p PlannedMount]) -> Vec<(&'p PlannedMount, Operation)> {
         let mut operations: Vec<(&PlannedMount, Operation)> = Vec::new();
-        for planned in mounts {
+        for planned in mounts.iter().filter(|planned| planned.mount != Mount::OwnRoot) {
             let words = self.words(planned);
             match (operations.last_mut(), &planned.mount) {
                 (Some((mask, operation)), Mount::RemountReadOnly) if mask.path == planned.path => {
@@ -381,6 +381,7 @@ impl<'a> Spelling<'a> {
             Mount::OwnBinary { executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
             Mount::SecondMount { source } => self.bind("--bind", source, path, OnMissingSource::Notice),
             Mount::PrivateCopies { source } => self.bind("--bind", source, path, OnMissingSource::Refuse),
+            Mount::OwnRoot => Vec::new(),
             Mount::Tmpfs { mode } => {
                 let size = self.tmp_size.filter(|_| is_own_tmp(planned));
                 let size = size.map(|size| [SIZE.into(), size.to_string().into()]);

@@ -67,7 +67,8 @@ fn hangs_on_link(path: &AbsPath, link: &AbsPath, decision: &Decision) -> Diagnos
 /// another policy may have written the link.
 fn reopens_through_link(path: &AbsPath, decision: &Decision, decisions: &Decisions) -> bool {
     let hidden_here = decision.losers.iter().any(|loser| loser.rule.access == Access::Exclude);
-    let hidden_around = || decisions.around(path).is_some_and(|around| around.access == Access::Exclude);
+    let hides = |around: &Decision| around.access == Access::Exclude && !around.is_own_place();
+    let hidden_around = || decisions.around(path).is_some_and(hides);
     decision.access == Access::Rw && !decision.links.is_empty() && (hidden_here || hidden_around())
 }
 

@@ -9,10 +9,12 @@ mod private;
 mod redacted;
 mod view;
 
+use std::collections::BTreeSet;
+
 use crate::compile::decide::{Decision, Decisions};
 use crate::compile::layers::OwnFile;
 use crate::compile::placeholder::Placeholder;
-use crate::compile::resolve::{GitExclude, PresetVariable, Runtime, RuntimeMount, SecondPlace};
+use crate::compile::resolve::{GitExclude, PresetVariable, Runtime, RuntimeMount, SecondPlace, ShownLink};
 use crate::host::FileKind;
 use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
@@ -21,6 +23,7 @@ pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
 pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
+use pins::Pins;
 pub use placeholders::check_dangling;
 pub use private::{PlannedLink, PrivateFolder, check_private, may_be_linked};
 pub use redacted::check_copies;
@@ -67,6 +70,8 @@ pub enum Mount {
     MaskFile {
         on_missing: OnMissingSource,
     },
+    /// The root that bwrap starts with, an empty file system of ours. It needs no arguments.
+    OwnRoot,
     /// A read-only file of ours with this content, over a file.
     DataFile {
         content: Vec<u8>,
@@ -115,6 +120,8 @@ impl PlannedMount {
 pub enum Purpose {
     /// It belongs to every sandbox.
     Base,
+    /// It belongs to a place of the sandbox's own that a setting asks for.
+    Own,
     Rule(Access),
     /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule
     /// says (SPEC B12). Nothing of it is seen: a writable bind covers it.
@@ -128,6 +135,7 @@ impl Purpose {
     pub fn explained(&self, because: &Origin) -> String {
         match self {
             Purpose::Base => because.to_string(),
+            Purpose::Own => format!("own: {because}"),
             Purpose::Rule(access) => format!("{access}: {because}"),
             Purpose::Pin { keeps } => format!("pin: keeps `{keeps}` in its place, {because}"),
         }
@@ -184,6 +192,7 @@ pub struct Base<'a> {
     pub own_files: &'a [OwnFile],
     pub git_exclude: Option<&'a GitExclude>,
     pub second_places: &'a [SecondPlace],
+    pub links: &'a [ShownLink],
     pub variables: Vec<PresetVariable>,
     /// `None` where private files are read-only.
     pub private: Option<PrivateFolder>,
@@ -196,10 +205,16 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
         redundant: Vec::new(),
         links: Vec::new(),
         views: PathMap::default(),
+        own_places: BTreeSet::new(),
         open: Vec::new(),
         optimize,
     };
-    planner.always_at(AbsPath::root(), View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only");
+    let root = AbsPath::root();
+    let own_root = decisions.get(&root).filter(|decision| decision.is_own_place());
+    match own_root {
+        Some(decision) => planner.own(&root, Mount::OwnRoot, &decision.origin),
+        None => planner.always_at(root, View::HostRo, read_only(OnMissingSource::Refuse), "the host is read-only"),
+    }
     planner.pins(decisions, base);
     planner.base(base, decisions);
     for (path, decision) in decisions.iter() {
@@ -222,7 +237,11 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     if let Some(folder) = &base.private {
         planner.private_copies(&folder.path);
     }
+    planner.links_to_shown(base.links);
     planner.always(places::at(places::RUN), Mount::RemountReadOnly, "`/run` is read-only");
+    if let Some(decision) = own_root {
+        planner.own(&AbsPath::root(), Mount::RemountReadOnly, &decision.origin);
+    }
     Plan {
         mounts: planner.mounts,
         redundant: planner.redundant,
@@ -239,6 +258,7 @@ struct Planner<'a> {
     redundant: Vec<RedundantRule>,
     links: Vec<PlannedLink>,
     views: PathMap<View>,
+    own_places: BTreeSet<AbsPath>,
     /// Masked directories whose subtree is being planned. They become read-only after the last
     /// mount below them.
     open: Vec<OpenMask>,
@@ -259,6 +279,7 @@ struct OpenMask {
 /// Only the mount points in it can be reached.
 const SEARCH_ONLY: u32 = 0o111;
 const CLOSED: u32 = 0o000;
+const HOME_MODE: u32 = 0o700;
 
 impl Planner<'_> {
     fn always(&mut self, path: AbsPath, mount: Mount, why: &'static str) {
@@ -271,6 +292,29 @@ impl Planner<'_> {
         self.views.cover(path, view);
     }
 
+    /// A part of a place of the sandbox's own that a setting asks for.
+    fn own(&mut self, path: &AbsPath, mount: Mount, because: &Origin) {
+        let is_place = matches!(mount, Mount::OwnRoot | Mount::Tmpfs { .. });
+        let because = because.clone();
+        self.mounts.push(PlannedMount { path: path.clone(), mount, purpose: Purpose::Own, because });
+        if is_place {
+            self.views.cover(path.clone(), View::Fresh);
+            self.own_places.insert(path.clone());
+        }
+    }
+
+    /// Symlinks of the host that lead to something that shows, and that lie in a place of the
+    /// sandbox's own.
+    fn links_to_shown(&mut self, links: &[ShownLink]) {
+        let mut made = BTreeSet::new();
+        for ShownLink { path, target, leads_to, because } in links {
+            let is_in_own = self.views.nearest(path).is_some_and(|(at, _)| self.own_places.contains(at));
+            if is_in_own && view::at(&self.views, leads_to).shows_host() && made.insert(path) {
+                self.own(path, Mount::Symlink { target: target.clone() }, because);
+            }
+        }
+    }
+
     /// Directly above the root, where every directory of the host can still be seen. Later some lie
     /// below a tmpfs, such as a project in `/tmp`, and a mount there would pin a directory of the
     /// tmpfs instead.
@@ -278,7 +322,12 @@ impl Planner<'_> {
         if ablate::is_off(Mitigation::Pins) {
             return;
         }
-        for (path, (keeps, because)) in pins::pins(decisions, base.own_files) {
+        let own_root = self.own_places.contains(&AbsPath::root());
+        let Pins { pins, roots } = pins::pins(decisions, base.own_files, own_root);
+        for (path, because) in &roots {
+            self.own(path, read_only(OnMissingSource::Notice), because);
+        }
+        for (path, (keeps, because)) in pins {
             let mount = read_only(OnMissingSource::Notice);
             self.mounts.push(PlannedMount { path, mount, purpose: Purpose::Pin { keeps }, because });
         }
@@ -325,6 +374,15 @@ impl Planner<'_> {
     }
 
     fn decision(&mut self, path: &AbsPath, decision: &Decision, decisions: &Decisions) {
+        if decision.is_own_place() {
+            // The root comes first, below all pins.
+            if !path.is_root() {
+                self.make_parents(path);
+                self.open_the_way();
+                self.own(path, Mount::Tmpfs { mode: HOME_MODE }, &decision.origin);
+            }
+            return;
+        }
         let inherited = view::at(&self.views, path);
         // In a private place there is nothing to hide, but the way to what is re-opened must not be
         // writable.
@@ -409,7 +467,7 @@ fn read_only(on_missing: OnMissingSource) -> Mount {
 fn mount(decision: &Decision, inherited: View) -> Mount {
     let reads_as = match decision.mask {
         _ if ablate::is_off(Mitigation::MaskDenied) => Some(&b""[..]),
-        Mask::Denied => None,
+        Mask::Denied | Mask::OwnPlace => None,
         Mask::Reads(text) => Some(text.as_bytes()),
         Mask::Redacted(_) => decision.copy.as_deref(),
     };

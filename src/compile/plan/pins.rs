@@ -15,6 +15,14 @@ use crate::compile::layers::OwnFile;
 use crate::compile::resolve::UnnamedAncestors;
 use crate::policy::{AbsPath, Access, Origin};
 
+pub(super) struct Pins {
+    /// Each has the path that could otherwise be moved away or replaced, and the rule about it.
+    pub pins: BTreeMap<AbsPath, (AbsPath, Origin)>,
+    /// The outermost writable folders around the pins, which pins in a root of our own need to
+    /// stand on: nothing else shows the host's folders below the writable binds.
+    pub roots: BTreeMap<AbsPath, Origin>,
+}
+
 /// The directories to pin, parents first (SPEC B12, B13). Each has the path that could otherwise be
 /// moved away or replaced, and the rule about that path, the first of many that may need the pin.
 ///
@@ -22,11 +30,14 @@ use crate::policy::{AbsPath, Access, Origin};
 /// makes `b` read-only already. A `rw` rule needs no pin: if its path was moved away, it opens less
 /// in the next run, and the replacement came out of a writable folder. Nor does a glob that is out
 /// of reach: the rule that excludes the directory around its match keeps all of it excluded.
-pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, (AbsPath, Origin)> {
-    let mut pins = BTreeMap::new();
+pub(super) fn pins(decisions: &Decisions, own: &[OwnFile], own_root: bool) -> Pins {
+    let (mut pins, mut roots) = (BTreeMap::new(), BTreeMap::new());
     let mut pin = |way: &[_], path: &AbsPath, unnamed: Option<&UnnamedAncestors>, because: &Origin| {
         let may_move = |directory, root| unnamed.is_some_and(|unnamed| unnamed.may_move(directory, root));
-        for (directory, _) in movable(way, path).filter(|(directory, root)| !may_move(directory, root)) {
+        for (directory, root) in movable(way, path).filter(|(directory, root)| !may_move(directory, root)) {
+            if own_root {
+                roots.entry(root.clone()).or_insert_with(|| because.clone());
+            }
             pins.entry(AbsPath::from_normal(directory)).or_insert_with(|| (path.clone(), because.clone()));
         }
     };
@@ -48,7 +59,7 @@ pub(super) fn pins(decisions: &Decisions, own: &[OwnFile]) -> BTreeMap<AbsPath, 
     for file in own {
         pin(&decisions.way_to(&file.path), &file.path, None, &Origin::BuiltIn(OwnFile::CONFIGURATION));
     }
-    pins
+    Pins { pins, roots }
 }
 
 /// The directories on the way to `path` that a command could rename, given the decisions on it.

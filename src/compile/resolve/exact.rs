@@ -12,6 +12,9 @@ use super::{Match, Resolver, pattern};
 impl Resolver<'_> {
     pub(super) fn exact(&mut self, rule: &Arc<Rule>, resolved: Resolved) {
         let Resolved { path, links, kind, names } = resolved;
+        if rule.refinements.only_shows && kind.is_none() {
+            return;
+        }
         let Some(kind) = self.kind_at_start(rule, &path, kind) else { return self.nothing_at(rule, path, &links) };
         if rule.shows_socket && kind == FileKind::Directory {
             let message =

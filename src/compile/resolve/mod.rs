@@ -5,6 +5,7 @@ mod docker;
 mod exact;
 mod future_globs;
 mod globs;
+mod links;
 mod mounts;
 mod pattern;
 mod placeholders;
@@ -38,6 +39,7 @@ pub(crate) use pattern::{NamePattern, has_metacharacter as looks_like_pattern};
 use walk::WalkPattern;
 
 pub use future_globs::{FutureGlobs, FutureMatch};
+pub use links::ShownLink;
 pub use mounts::AliasOf;
 pub use placeholders::{GitExclude, NewFile};
 pub use preset_variables::PresetVariable;
@@ -105,6 +107,8 @@ pub struct Resolution {
     /// Files to create before the start.
     pub new_files: Vec<NewFile>,
     pub second_places: Vec<SecondPlace>,
+    /// Symlinks on the way to what rules show, where a place of the sandbox's own may cover them.
+    pub links: Vec<ShownLink>,
     /// Our own files under other names.
     pub own_aliases: Vec<OwnFile>,
     /// Missing paths that rules block. A later stage decides which of them need a placeholder.
@@ -180,6 +184,7 @@ pub fn resolve(
     if let Some(mounts) = &mounts {
         resolver.aliases(mounts, &layers.own_files);
     }
+    resolver.links_to_shown();
     resolver.found.git_exclude = resolver.git_exclude();
     Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
 }
@@ -227,6 +232,7 @@ impl Resolution {
             new_files: self.new_files.clone(),
             placeholders: self.placeholders.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
             second_places: self.second_places.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
+            links: self.links.clone(),
             own_aliases: self.own_aliases.clone(),
             git_exclude: self.git_exclude.clone(),
             runtime: self.runtime.clone(),
@@ -273,6 +279,8 @@ impl<'a> Resolver<'a> {
                 match self.host.resolve_from(anchor, &path) {
                     Ok(meant) if meant.kind.is_none() && literal.is_some() => {}
                     Ok(meant) => self.exact(rule, meant),
+                    // The command cannot look at it either.
+                    Err(_) if rule.refinements.only_shows => {}
                     Err(e) => self.unreadable(rule, &anchor.join(text), &e),
                 }
                 if let Some(literal) = literal {
@@ -328,7 +336,8 @@ impl<'a> Resolver<'a> {
     /// Records a match, unless its path is one that no rule may name (SPEC D4).
     fn accept(&mut self, found: Match) {
         let Match { rule, path, kind, .. } = &found;
-        if let Some((why, help)) = reserved(path, rule.access) {
+        let is_own_root = path.is_root() && rule.refinements.mask == Mask::OwnPlace;
+        if let Some((why, help)) = reserved(path, rule.access).filter(|_| !is_own_root) {
             self.report(rule, Code::ReservedPath, format!("`{path}` {why}"), help);
         } else if *kind == FileKind::Device && rule.access == Access::Ro {
             let message = format!("`{path}` is a device, and no mount makes a device read-only");

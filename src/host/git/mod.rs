@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod index;
 mod named;
 pub(crate) mod nested;
+pub(crate) mod program;
 mod scopes;
 
 use std::ffi::OsStr;

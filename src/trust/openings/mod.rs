@@ -333,8 +333,8 @@ pub(crate) fn openness(plan: &Plan, path: &AbsPath) -> Openness {
     Openness::from(plan.view(path))
 }
 
-fn hides_service(decision: &Decision) -> bool {
-    decision.layer == LayerKind::Base && decision.access == Access::Exclude
+pub(crate) fn hides_service(decision: &Decision) -> bool {
+    decision.layer == LayerKind::Base && decision.access == Access::Exclude && !decision.is_own_place()
 }
 
 fn with_devices(plan: &Plan) -> impl Iterator<Item = &AbsPath> {

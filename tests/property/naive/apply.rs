@@ -24,11 +24,19 @@ pub struct Applied {
     pub prefix: PathBuf,
     /// All symlinks on the way.
     pub links: Vec<PathBuf>,
+    /// A place of the sandbox's own, instead of a rule that somebody wrote.
+    pub own_place: bool,
     /// The components of the pattern from the first wildcard on, where `at` itself matches it.
     pub pattern: Option<Vec<Vec<u8>>>,
 }
 
 impl Applied {
+    /// A rule of the base, which every other rule beats.
+    pub fn base(access: Access, at: PathBuf, own_place: bool) -> Self {
+        let (exact, layer, links, pattern) = (false, Layer::Base, Vec::new(), None);
+        Self { exact, layer, access, matched: at.clone(), prefix: at.clone(), at, links, own_place, pattern }
+    }
+
     /// SPEC D1, highest last.
     pub fn strength(&self) -> (bool, Layer, Access) {
         (self.exact, self.layer, self.access)
@@ -299,7 +307,8 @@ impl<'a> Applying<'a> {
         }
         let (exact, prefix) = (prefix.is_none(), prefix.unwrap_or(&at).to_path_buf());
         let Rule { layer, access, .. } = *rule;
-        self.applied.push(Applied { exact, layer, access, at, matched, prefix, links: found.links, pattern });
+        let (links, own_place) = (found.links, false);
+        self.applied.push(Applied { exact, layer, access, at, matched, prefix, links, own_place, pattern });
     }
 
     fn refuse(&mut self, why: &str) {

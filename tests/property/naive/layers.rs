@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use agent_sandbox::compile::own_places::MINIMAL;
 use agent_sandbox::compile::presets::data::PRESETS;
 use agent_sandbox::policy::IfMissing;
 
@@ -13,6 +14,7 @@ use crate::scene::{
 /// Lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
+    Base,
     Preset,
     System,
     User,
@@ -36,6 +38,9 @@ pub struct Rule {
 pub struct Written {
     pub rules: Vec<Rule>,
     pub tmp_of_host: bool,
+    /// What the last file says that says something.
+    pub home: Option<&'static str>,
+    pub base: Option<&'static str>,
     /// Our own files, as they are spelled.
     pub own: Vec<PathBuf>,
 }
@@ -66,6 +71,26 @@ pub fn read(scene: &Scene, stage: &Stage) -> Written {
     reader.written
 }
 
+impl Written {
+    pub fn has_minimal_base(&self) -> bool {
+        self.base == Some("minimal")
+    }
+
+    /// The places of the sandbox's own (SPEC O1, O5).
+    pub fn own_places(&self) -> Vec<PathBuf> {
+        let is_private = self.home.map_or(self.has_minimal_base(), |home| home == "private");
+        let home = is_private.then(|| PathBuf::from(HOME));
+        self.has_minimal_base().then(|| PathBuf::from("/")).into_iter().chain(home).collect()
+    }
+
+    /// What shows in them without a rule. (No program is on PATH, and no node has the name of one.)
+    pub fn shown(&self) -> Vec<PathBuf> {
+        let folders = MINIMAL.iter().filter(|_| self.has_minimal_base()).map(PathBuf::from);
+        let home = (self.has_minimal_base() && self.home == Some("host")).then(|| PathBuf::from(HOME));
+        folders.chain(home).collect()
+    }
+}
+
 fn is_safe(folder: &Path) -> bool {
     let tops = ["/", "/etc", "/var", "/usr", "/opt", "/root", "/tmp", "/home", "/run"];
     !tops.iter().any(|top| folder == Path::new(top)) && !Path::new(HOME).starts_with(folder)
@@ -94,6 +119,12 @@ impl<'a> Reader<'a> {
         if document.tmp == Some("private") {
             self.written.tmp_of_host = false;
         }
+        if document.home == Some("private") {
+            self.written.home = document.home;
+        }
+        if document.base == Some("minimal") {
+            self.written.base = document.base;
+        }
         let forbids = |rule: &Rule| rule.access != Access::Rw;
         let rules = document.entries.iter().map(|entry| rule(entry, Layer::Project, base));
         self.written.rules.extend(rules.filter(forbids));
@@ -109,6 +140,8 @@ impl<'a> Reader<'a> {
         if let Some(tmp) = document.tmp {
             self.written.tmp_of_host = tmp == "host";
         }
+        self.written.home = document.home.or(self.written.home);
+        self.written.base = document.base.or(self.written.base);
         self.defined.extend(document.definitions.iter().map(|definition| (definition, base.to_path_buf())));
         let removed = document.presets.iter().filter_map(|written| written.strip_prefix("!@"));
         for name in self.with_included(removed) {

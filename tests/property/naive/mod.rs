@@ -38,8 +38,12 @@ pub struct Naive {
 type Decisions = BTreeMap<PathBuf, Vec<Applied>>;
 
 pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
-    let Written { rules, tmp_of_host, own } = layers::read(scene, stage);
+    let written = layers::read(scene, stage);
+    let (own_places, shown) = (written.own_places(), written.shown());
+    let Written { rules, tmp_of_host, own, .. } = written;
     let Applying { mut applied, required, refused, blocked, dangling, .. } = Applying::all(scene, stage, &rules);
+    applied.extend(own_places.into_iter().map(|at| Applied::base(Access::Exclude, at, true)));
+    show_in_own_places(&mut applied, stage, shown);
     // What governs the folders of links, and what they lead to, is settled without links.
     let direct: Vec<Applied> = applied.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
     let (direct, _) = decide(&direct);
@@ -73,6 +77,25 @@ pub fn judge(scene: &Scene, stage: &Stage) -> Verdict {
         Some(refused) => refused,
         None => Verdict::Policy(naive),
     }
+}
+
+/// SPEC O2, O3: parts of the base, and what a user's exact `ro` names through a link, show where
+/// only a place of the sandbox's own hides them, and no command can replace the link.
+fn show_in_own_places(applied: &mut Vec<Applied>, stage: &Stage, shown: Vec<PathBuf>) {
+    let direct: Vec<Applied> = applied.iter().filter(|rule| !rule.only_tightens()).cloned().collect();
+    let (direct, _) = decide(&direct);
+    let is_shown = |at: &Path, links: &[PathBuf]| {
+        let replaceable = |link: &PathBuf| governing(&direct, link).is_some_and(|above| above.access == Access::Rw);
+        governing(&direct, at).is_some_and(|above| above.own_place) && !links.iter().any(replaceable)
+    };
+    for rule in applied.iter_mut().filter(|rule| rule.exact && rule.access == Access::Ro && !rule.is_preset_ro()) {
+        if !rule.links.is_empty() && is_shown(&rule.at, &rule.links) {
+            rule.links.clear();
+        }
+    }
+    let there = shown.into_iter().filter_map(|path| follow(stage, &path).ok()).filter(|found| found.exists);
+    let there = there.filter(|found| is_shown(&found.path, &found.links));
+    applied.extend(there.map(|found| Applied::base(Access::Ro, found.path, false)).collect::<Vec<_>>());
 }
 
 /// SPEC D1, P12, and G3, for which the decisions above a path come first. Returns the presets' `ro`
@@ -161,9 +184,9 @@ impl Naive {
     fn opens_hidden_by_link(&self, applied: &[Applied]) -> Option<Verdict> {
         for (path, winners) in self.decisions.iter().filter(|(_, winners)| winners[0].access == Access::Rw) {
             let around = path.ancestors().skip(1).find_map(|above| self.decisions.get(above));
-            let hidden_around = around.is_some_and(|winners| winners[0].access == Access::Exclude);
-            let here: Vec<&Applied> =
-                applied.iter().filter(|rule| rule.at == *path && rule.access == Access::Exclude).collect();
+            let hides = |winner: &Applied| winner.access == Access::Exclude && !winner.own_place;
+            let hidden_around = around.is_some_and(|winners| hides(&winners[0]));
+            let here: Vec<&Applied> = applied.iter().filter(|rule| rule.at == *path && hides(rule)).collect();
             let by_link = winners.iter().filter(|rule| !rule.links.is_empty()).count();
             if by_link == 0 || (here.is_empty() && !hidden_around) {
                 continue;
@@ -226,7 +249,9 @@ impl Naive {
             _ => (Class::Ro, "/"),
         };
         let decision = governing(&self.decisions, path).filter(|decision| decision.at.starts_with(top));
+        let is_own_home = |decision: &&Applied| decision.own_place && decision.at != Path::new("/");
         let class = match decision.map(|decision| decision.access) {
+            Some(_) if decision.as_ref().is_some_and(is_own_home) => Class::Private,
             None => base,
             Some(Access::Rw) => Class::Rw,
             Some(Access::Ro) => Class::Ro,

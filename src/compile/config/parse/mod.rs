@@ -2,6 +2,7 @@
 //! on, so that one run shows them all. Mistaken values are left out; such a policy never runs (SPEC
 //! L8).
 
+mod identity;
 mod variables;
 
 use std::ffi::OsStr;
@@ -147,17 +148,21 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn choice<T: Choice>(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Sourced<T>> {
-        let text = self.text(key, value)?;
-        let read: Result<T, ValueError> = T::deserialize(text.as_str().into_deserializer());
+        let all = |words: &[String]| format!("write {}", listed(words.iter().map(|word| format!("\"{word}\"")), "or"));
+        let DeValue::String(text) = value.get_ref() else {
+            self.wrong_type(key, "a string", value, Some(all(&words::<T>())));
+            return None;
+        };
+        let read: Result<T, ValueError> = T::deserialize(text.as_ref().into_deserializer());
         if let Ok(given) = read {
             return Some(self.sourced(given, value));
         }
         let words = words::<T>();
-        let help = match nearest(&text, words.iter().map(String::as_str)) {
+        let help = match nearest(text, words.iter().map(String::as_str)) {
             Some(word) => format!("did you mean \"{word}\"?"),
-            None => format!("write {}", listed(words.iter().map(|word| format!("\"{word}\"")), "or")),
+            None => all(&words),
         };
-        let message = format!("`{}` is not a value of `{key}`", printable(&text));
+        let message = format!("`{}` is not a value of `{key}`", printable(text));
         self.note(&value.span(), Code::InvalidValue, message, Some(help));
         None
     }

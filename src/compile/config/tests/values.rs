@@ -74,6 +74,8 @@ error[wrong-type]: `tmp` must be a string, not a date
   |
 4 | tmp = 1979-05-27
   |       ^^^^^^^^^^
+  |
+  = help: write "private" or "host"
 
 error[wrong-type]: `presets.tools` must be a table, not an array
  --> .agent-sandbox.toml:6:9

@@ -8,7 +8,7 @@ use crate::compile::layers::OwnFile;
 use crate::diagnostic::{Code, Diagnostic, reason};
 use crate::host::MOUNT_TABLE;
 use crate::host::mountinfo::{self, MountEntry};
-use crate::policy::{AbsPath, places};
+use crate::policy::{AbsPath, Mask, places};
 
 use super::{Match, Resolver};
 
@@ -34,7 +34,12 @@ impl Resolver<'_> {
 
     /// Adds a match at each other name of each protected path. `decide` takes those that tighten.
     pub(super) fn aliases(&mut self, mounts: &Mounts, own: &[OwnFile]) {
-        let protective = |found: &&Match| found.rule.access.is_protective() && !found.rule.shows_socket;
+        // A root of our own shows no other mounts. What shows in our own places protects nothing.
+        let is_part_of_base = |found: &Match| {
+            found.rule.refinements.only_shows || found.path.is_root() && found.rule.refinements.mask == Mask::OwnPlace
+        };
+        let protective =
+            |found: &&Match| found.rule.access.is_protective() && !found.rule.shows_socket && !is_part_of_base(found);
         let protected: Vec<Match> = self.found.matches.iter().filter(protective).cloned().collect();
         for found in protected {
             for (path, alias_of) in self.reachable_aliases(mounts, &found.path) {

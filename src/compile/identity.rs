@@ -1,0 +1,114 @@
+//! Who commits: `[git] identity` (SPEC section 25). The name and the address reach the command in
+//! variables, where git's own settings do not show.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::compile::layers::Project;
+use crate::compile::plan::{Plan, View};
+use crate::compile::policy::Policy;
+use crate::compile::resolve::PresetVariable;
+use crate::host::git::program;
+use crate::host::{Host, Session};
+use crate::policy::{AbsPath, Origin};
+use crate::sys::ablate::{self, Mitigation};
+use crate::sys::process::output_within;
+
+/// The origin of variables that hold the host's identity.
+pub const OF_HOST: Origin = Origin::BuiltIn("git's identity, because the user's settings of git do not show");
+
+/// How long git may take. A FIFO among its settings makes it wait for ever.
+const PATIENCE: Duration = Duration::from_secs(2);
+const MOST_BYTES: usize = 1 << 16;
+
+/// Whose name commits of the command bear.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename = "Identity", rename_all = "kebab-case")]
+pub enum GitIdentity {
+    /// The user's, also where the settings of git do not show.
+    Host,
+    /// That of the settings that show, if any.
+    None,
+    /// One of the policy's.
+    Own { name: String, email: String },
+}
+
+/// The settings that make up an identity, as git prints them.
+const SETTINGS: &str = "^(user|author|committer)\\.(name|email)$";
+
+/// Each variable, with the settings that give its value, the strongest first.
+const VARIABLES: [(&str, [&str; 2]); 4] = [
+    ("GIT_AUTHOR_NAME", ["author.name", "user.name"]),
+    ("GIT_AUTHOR_EMAIL", ["author.email", "user.email"]),
+    ("GIT_COMMITTER_NAME", ["committer.name", "user.name"]),
+    ("GIT_COMMITTER_EMAIL", ["committer.email", "user.email"]),
+];
+
+/// The variables of the identity that `policy` asks for. git is asked only where it is needed.
+pub(crate) fn variables(
+    host: &Host,
+    session: &Session,
+    project: &Project,
+    policy: &Policy,
+    plan: &Plan,
+) -> Vec<PresetVariable> {
+    let variable = |name: &str, value: OsString, origin: &Origin| PresetVariable {
+        name: name.to_owned(),
+        value,
+        origin: origin.clone(),
+    };
+    match &policy.identity.value {
+        GitIdentity::None => Vec::new(),
+        GitIdentity::Own { name, email } => {
+            let value = |variable: &str| if variable.ends_with("NAME") { name } else { email };
+            VARIABLES.map(|(it, _)| variable(it, value(it).into(), &policy.identity.origin)).into()
+        }
+        GitIdentity::Host if is_hidden(host, session, project, plan) => {
+            let settings = ask(host, session, project, plan).unwrap_or_default();
+            let last = |key: &str| settings.iter().rfind(|(name, _)| name == key).map(|(_, value)| value.clone());
+            let values =
+                VARIABLES.iter().filter_map(|(name, keys)| Some((name, keys.iter().find_map(|key| last(key))?)));
+            values.map(|(name, value)| variable(name, value, &OF_HOST)).collect()
+        }
+        GitIdentity::Host => Vec::new(),
+    }
+}
+
+/// Whether a file with the user's own settings of git exists that the command cannot read.
+pub(crate) fn is_hidden(host: &Host, session: &Session, project: &Project, plan: &Plan) -> bool {
+    let configuration = session.path_var("XDG_CONFIG_HOME").unwrap_or_else(|| project.home.join(".config"));
+    let named = session.path_var("GIT_CONFIG_GLOBAL");
+    let usual = [project.home.child(".gitconfig"), configuration.join("git/config")];
+    let files: Vec<AbsPath> = named.map_or_else(|| usual.into(), |file| vec![file]);
+    files.iter().filter_map(|file| host.resolve(file.as_path()).ok()).any(|found| {
+        // The command follows the same links.
+        let is_seen = |path: &AbsPath| plan.view(path).shows_host();
+        found.kind.is_some() && !(is_seen(&found.path) && found.links.iter().all(is_seen))
+    })
+}
+
+/// The settings of an identity, by git: `includeIf` counts, and so do the repository's own
+/// settings. Reading settings runs no program that they name. A git that the command could have
+/// written is not run.
+fn ask(host: &Host, session: &Session, project: &Project, plan: &Plan) -> Option<Vec<(String, OsString)>> {
+    let is_foreign = |at: &AbsPath| !at.is_within(&project.outermost) && plan.view(at) != View::HostRw;
+    let is_trusted = |at: &AbsPath| is_foreign(at) || ablate::is_off(Mitigation::GitPath);
+    let git = program::find(host, session, is_trusted)?;
+    let mut command = program::command(&git, session, host, &project.root);
+    let passed = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"].into_iter();
+    command.envs(passed.filter_map(|name| Some((name, session.var(name)?))));
+    command.args(["config", "--null", "--get-regexp", SETTINGS]);
+    let output = output_within(&mut command, PATIENCE, MOST_BYTES).ok()?;
+    // A setting and its value: `user.name\nAda\0`.
+    let settings = output.stdout.split(|byte| *byte == 0).filter_map(|setting| {
+        let at = setting.iter().position(|byte| *byte == b'\n')?;
+        let (key, value) = (str::from_utf8(&setting[..at]).ok()?, &setting[at + 1..]);
+        let is_usable = !value.is_empty() && !value.iter().any(u8::is_ascii_control);
+        is_usable.then(|| (key.to_owned(), OsString::from_vec(value.to_vec())))
+    });
+    output.status.success().then(|| settings.collect())
+}

@@ -1,0 +1,91 @@
+//! The places of the sandbox's own that the settings `home` and `base` ask for, and what of the
+//! host shows in them without a rule (SPEC section 24).
+
+pub mod programs;
+
+use std::sync::Arc;
+
+use crate::compile::config::{BaseTree, Home};
+use crate::compile::layers::Project;
+use crate::compile::policy::Setting;
+use crate::diagnostic::{Code, Diagnostic, Diagnostics};
+use crate::host::Session;
+use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, Refinements, Rule};
+use crate::sys::ablate::{self, Mitigation};
+
+use programs::PROGRAMS;
+
+/// The folders of the host that a minimal base shows.
+pub const MINIMAL: [&str; 10] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix"];
+
+/// A home in one of these is that of a service, and holds what programs need.
+const SYSTEM: [&str; 5] = ["/usr", "/etc", "/var", "/dev", "/run"];
+
+const ON_PATH: Origin = Origin::BuiltIn("a folder of PATH in the private home");
+const PART_OF_BASE: Origin = Origin::BuiltIn("a part of the minimal base");
+
+/// The rules of both settings. All of them are on the base layer: any other rule beats them.
+pub(super) fn rules(
+    home: &Setting<Home>,
+    base: &Setting<BaseTree>,
+    project: &Project,
+    session: &Session,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    if base.value == BaseTree::Minimal && !ablate::is_off(Mitigation::MinimalBase) {
+        rules.push(own_place(AbsPath::root(), &base.origin));
+        rules.extend(MINIMAL.map(|folder| shown(AbsPath::root().join(folder), PART_OF_BASE)));
+        if home.value == Home::Host {
+            rules.push(shown(project.home.clone(), home.origin.clone()));
+        }
+    }
+    if home.value == Home::Private && !ablate::is_off(Mitigation::PrivateHome) {
+        if project.home.is_root() || MINIMAL.iter().any(|folder| project.home.as_os_str() == *folder) {
+            let message = format!("the home cannot be private: it is `{}`, which every program needs", project.home);
+            let help = "set HOME to a folder of your own, or set `home = \"host\"`";
+            diagnostics.push(Diagnostic::new(Code::ReservedPath, message).at(&home.origin).help(help));
+            return rules;
+        }
+        let homes = homes(project);
+        rules.extend(homes.iter().map(|path| own_place((*path).clone(), &home.origin)));
+        rules.extend(programs(&homes, session));
+    }
+    rules
+}
+
+/// The homes of the user: that of `$HOME`, and that of the password file, if it is another one and
+/// not that of a service.
+fn homes(project: &Project) -> Vec<&AbsPath> {
+    let is_service = |path: &AbsPath| {
+        SYSTEM.iter().chain(&MINIMAL).any(|folder| path.lies_in(folder.as_ref()) || path.as_os_str() == *folder)
+    };
+    [&project.home].into_iter().chain(project.password_home.as_ref().filter(|path| !is_service(path))).collect()
+}
+
+/// What shows of `homes` so that programs on PATH work: the folders of PATH, and the folders in
+/// which known programs keep what they need.
+fn programs<'a>(homes: &'a [&AbsPath], session: &'a Session) -> impl Iterator<Item = Rule> + use<'a> {
+    let in_home = |path: &AbsPath| homes.iter().any(|home| path.is_below(home));
+    let on_path = session.path_folders().filter_map(AbsPath::normalize).map(|path| (path, ON_PATH));
+    let known = PROGRAMS.iter().flat_map(move |program| {
+        let origin = Origin::BuiltIn(program.why);
+        let by_variable = program.variables.iter().filter_map(|name| session.path_var(name));
+        let by_path = program.paths.iter().flat_map(|path| homes.iter().map(move |home| home.join(path)));
+        by_variable.chain(by_path).map(move |path| (path, origin.clone())).collect::<Vec<_>>()
+    });
+    on_path.chain(known).filter(move |(path, _)| in_home(path)).map(|(path, origin)| shown(path, origin))
+}
+
+/// An empty folder in the place of the host's.
+fn own_place(path: AbsPath, origin: &Origin) -> Rule {
+    let refinements = Refinements { mask: Mask::OwnPlace, ..Refinements::default() };
+    Rule { refinements: Arc::new(refinements), ..Rule::exact(Access::Exclude, path, LayerKind::Base, origin.clone()) }
+}
+
+/// Shows a path of the host in a place of the sandbox's own, and nowhere else.
+fn shown(path: AbsPath, origin: Origin) -> Rule {
+    let refinements = Refinements { only_shows: true, ..Refinements::default() };
+    Rule { refinements: Arc::new(refinements), ..Rule::exact(Access::Ro, path, LayerKind::Base, origin) }
+}

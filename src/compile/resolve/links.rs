@@ -1,0 +1,38 @@
+//! Symlinks of the host on the way to a path that a rule shows. A place of the sandbox's own covers
+//! those in the home, and then the sandbox makes them again.
+
+use std::path::PathBuf;
+
+use crate::policy::{AbsPath, Access, Mask, Origin};
+
+use super::{Match, Resolver};
+
+/// A symlink on the way to a path that a rule shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownLink {
+    pub path: AbsPath,
+    /// The text of the symlink.
+    pub target: PathBuf,
+    /// The path that the rule shows.
+    pub leads_to: AbsPath,
+    pub because: Origin,
+}
+
+impl Resolver<'_> {
+    pub(super) fn links_to_shown(&mut self) {
+        let matches = &self.found.matches;
+        if !matches.iter().any(|found| found.rule.refinements.mask == Mask::OwnPlace) {
+            return;
+        }
+        let may_show = |found: &&Match| found.rule.access != Access::Exclude && !found.rule.is_preset_ro();
+        let links = matches.iter().filter(may_show).flat_map(|found| found.links.iter().map(move |link| (link, found)));
+        // A link that is gone by now leads nowhere.
+        let links = links.filter_map(|(link, found)| {
+            let target = self.host.link_target(link).ok()?;
+            let (leads_to, because) = (found.path.clone(), found.rule.origin.clone());
+            Some(ShownLink { path: link.clone(), target, leads_to, because })
+        });
+        self.found.links = links.collect();
+        self.found.links.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+}

@@ -1,0 +1,217 @@
+//! A home and a base of the sandbox's own (SPEC section 24).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use crate::sandbox::{Found, policy, probe, run, sandbox, shell_with, succeeded, write};
+use crate::situations;
+use crate::support::{Place, stderr, stdout, write_program};
+
+everywhere!(
+    a_private_home_shows_what_rules_open_and_nothing_else,
+    what_a_command_writes_in_a_private_home_is_gone_after_the_run,
+    a_users_own_rules_show_paths_in_a_private_home,
+    programs_of_the_home_on_path_run_in_a_private_home,
+    links_lead_to_what_shows_in_a_private_home,
+    a_minimal_base_has_the_folders_of_programs_and_what_rules_name,
+    verify_agrees_with_a_private_home_and_a_minimal_base,
+);
+for_both!(
+    private_files_work_in_a_private_home,
+    folders_stay_in_their_place_in_a_minimal_base,
+    git_works_in_a_minimal_base,
+    a_home_that_is_a_link_is_private,
+    a_home_that_is_the_project_is_refused,
+    the_library_of_a_program_of_the_home_shows,
+);
+
+const PRIVATE: &[&str] = &["--home=private"];
+const MINIMAL: &[&str] = &["--base=minimal"];
+
+fn in_home(place: &Place, names: &[&str]) -> Vec<PathBuf> {
+    names.iter().map(|name| place.home().join(name)).collect()
+}
+
+fn a_private_home_shows_what_rules_open_and_nothing_else(place: &Place) {
+    for file in [".bashrc", ".ssh/id", ".npmrc", ".config/fish/config.fish", ".cache/a", ".claude/history", "other/a"] {
+        place.write(format!("home/{file}"), "x");
+    }
+    write(place, "README", "x");
+    let hidden = in_home(place, &[".bashrc", ".ssh", ".npmrc", ".config", "other", "code/other"]);
+    let shown = in_home(place, &[".cache/a", ".claude/history", "code/project/README"]);
+    let all: Vec<PathBuf> = hidden.iter().chain(&shown).cloned().collect();
+    let is_there = |found: &Found| found.kind != "none";
+    assert_eq!(probe::<&str>(place, &[], &all).iter().filter(|found| is_there(found)).count(), 8, "the control");
+    assert_eq!(probe(place, PRIVATE, &hidden), vec![Found::none("ENOENT"); 6]);
+    assert_eq!(probe(place, PRIVATE, &shown), vec![Found::rw("file"); 3]);
+}
+
+fn what_a_command_writes_in_a_private_home_is_gone_after_the_run(place: &Place) {
+    place.write("home/.profile", "as it was\n");
+    let script = "echo x >~/.foorc && echo x >~/.profile && mkdir ~/.config && cat ~/.foorc ~/.profile; ls -A ~/code";
+    assert_eq!(shell_with(place, PRIVATE, script), "x\nx\nproject\n");
+    assert!(!place.home().join(".foorc").exists() && !place.home().join(".config").exists());
+    assert_eq!(fs::read_to_string(place.home().join(".profile")).unwrap(), "as it was\n");
+    assert_eq!(shell_with(place, PRIVATE, "ls ~/.foorc ~/.profile 2>/dev/null; true"), "");
+}
+
+fn a_users_own_rules_show_paths_in_a_private_home(place: &Place) {
+    policy(place, "home = 'private'\nro = ['~/.vimrc', '~/doc']\nrw = ['~/data']\nexclude = ['~/data/keys']\n");
+    for file in [".vimrc", "doc/a", "data/a", "data/keys/a"] {
+        place.write(format!("home/{file}"), "x");
+    }
+    let paths = in_home(place, &[".vimrc", "doc/a", "data/a", "data/keys/a"]);
+    let expected = [Found::ro("file"), Found::ro("file"), Found::rw("file"), Found::none("EACCES")];
+    assert_eq!(probe::<&str>(place, &[], &paths), expected);
+}
+
+fn programs_of_the_home_on_path_run_in_a_private_home(place: &Place) {
+    place.write("home/tools/bin/tool", "");
+    write_program(&place.home().join("tools/bin/tool"), "#!/bin/sh\necho ran\n");
+    place.write("home/tools/secret", "x");
+    place.give_away();
+    let path = format!("{}:/usr/bin:/bin", place.home().join("tools/bin").display());
+    let script = "tool; ls ~/tools; echo x >~/tools/bin/tool";
+    let output = sandbox(place).env("PATH", path).args(PRIVATE).args(["--", "sh", "-c", script]).output().unwrap();
+    assert_eq!(stdout(&output), "ran\nbin\n");
+    assert!(stderr(&output).contains("Read-only file system"), "{output:?}");
+}
+
+fn the_library_of_a_program_of_the_home_shows(place: &Place) {
+    place.write("home/.nvm/lib/text", "ran\n");
+    place.write("home/sdk-of-mine/lib/text", "by a variable\n");
+    let script = "cat ~/.nvm/lib/text ~/sdk-of-mine/lib/text";
+    let mut command = sandbox(place);
+    command.env("JAVA_HOME", place.home().join("sdk-of-mine")).args(PRIVATE).args(["--", "sh", "-c", script]);
+    assert_eq!(succeeded(command.output().unwrap()), "ran\nby a variable\n");
+}
+
+fn links_lead_to_what_shows_in_a_private_home(place: &Place) {
+    place.write("home/dotfiles/claude/history", "x");
+    place.write("home/dotfiles/gitconfig", "[user]\n");
+    place.write("home/dotfiles/other", "x");
+    for (name, target) in
+        [(".claude", "dotfiles/claude"), (".gitconfig", "dotfiles/gitconfig"), (".b", "dotfiles/other")]
+    {
+        symlink(target, place.home().join(name)).unwrap();
+    }
+    let flags = ["--home=private", "--ro=~/.gitconfig"];
+    let paths = in_home(place, &[".claude/history", ".gitconfig", ".b", "dotfiles/other"]);
+    let expected = [Found::rw("file"), Found::ro("symlink"), Found::none("ENOENT"), Found::none("ENOENT")];
+    assert_eq!(probe(place, &flags, &paths), expected);
+    assert_eq!(shell_with(place, &flags, "readlink ~/.claude ~/.gitconfig"), "dotfiles/claude\ndotfiles/gitconfig\n");
+}
+
+fn private_files_work_in_a_private_home(place: &Place) {
+    place.write("home/.codex/config.toml", "approval_policy = \"on-request\"\n");
+    let script = "echo 'model = \"m\"' >>~/.codex/config.toml; echo 'notify = [\"x\"]' >>~/.codex/config.toml";
+    succeeded(run(place, &["--home=private", "--", "sh", "-c", script]));
+    let text = fs::read_to_string(place.home().join(".codex/config.toml")).unwrap();
+    assert!(text.contains("model = \"m\"") && !text.contains("notify"), "{text}");
+    assert!(shell_with(place, PRIVATE, "cat ~/.codex/config.toml").contains("notify"));
+}
+
+fn a_minimal_base_has_the_folders_of_programs_and_what_rules_name(place: &Place) {
+    place.write("elsewhere/a", "x");
+    place.write("named/a", "x");
+    place.write("home/.bashrc", "x");
+    write(place, "README", "x");
+    let named = format!("--ro={}", place.path().join("named").display());
+    let flags = ["--base=minimal", &named];
+    let paths = [
+        place.project().join("README"),
+        place.path().join("named/a"),
+        place.path().join("elsewhere/a"),
+        place.home().join(".bashrc"),
+        "/var/lib".into(),
+        "/sys".into(),
+    ];
+    let none = Found::none("ENOENT");
+    let (ro, rw) = (Found::ro("file"), Found::rw("file"));
+    assert_eq!(probe(place, &flags, &paths), [rw, ro, none.clone(), none.clone(), none.clone(), none]);
+    for (name, path) in ["bin", "sbin", "lib", "lib64"].map(|name| (name, PathBuf::from("/").join(name))) {
+        let Ok(target) = fs::read_link(&path) else { continue };
+        let inside = shell_with(place, &flags, &format!("readlink /{name}"));
+        assert_eq!(inside.trim_end(), target.to_str().unwrap());
+    }
+    let refused = run(place, &["--base=minimal", "--", "sh", "-c", "touch /new; mkdir /usr/new"]);
+    assert_eq!(stderr(&refused).matches("Read-only file system").count(), 2, "{refused:?}");
+}
+
+fn folders_stay_in_their_place_in_a_minimal_base(place: &Place) {
+    write(place, "a/b/kept", "x");
+    write(place, "free/x", "x");
+    let script = "mv free moved && mv moved a/b/ && mv a/b/moved . && mv a/b other";
+    let output = run(place, &["--base=minimal", "--ro=a/b/kept", "--", "sh", "-c", script]);
+    assert!(stderr(&output).contains("Device or resource busy"), "{output:?}");
+    assert!(place.project().join("moved/x").exists() && place.project().join("a/b/kept").exists());
+}
+
+fn git_works_in_a_minimal_base(place: &Place) {
+    succeeded(place.command("git").args(["init", "-q", "."]).output().unwrap());
+    write(place, "README", "x");
+    let script =
+        "git config user.name A && git config user.email a@x && git add . && git commit -qm one && git log --format=%s";
+    assert_eq!(shell_with(place, MINIMAL, script), "one\n");
+}
+
+fn a_home_that_is_a_link_is_private(place: &Place) {
+    place.write("home/.bashrc", "x");
+    let link = place.path().join("link");
+    symlink("home", &link).unwrap();
+    let mut command = sandbox(place);
+    command.env("HOME", &link).args(PRIVATE).args(["--", "sh", "-c", "ls -A ~/.bashrc; echo x >~/.new; ls ~/.new"]);
+    let output = command.output().unwrap();
+    // A link below `/tmp` is not there; elsewhere it leads to the private home.
+    assert!(!stdout(&output).contains(".bashrc"), "{output:?}");
+    assert!(!place.home().join(".new").exists());
+}
+
+fn a_home_that_is_the_project_is_refused(place: &Place) {
+    let mut command = sandbox(place);
+    let output = command.env("HOME", place.project()).args(PRIVATE).args(["--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("error[unsafe-root]"), "{output:?}");
+}
+
+fn verify_agrees_with_a_private_home_and_a_minimal_base(place: &Place) {
+    place.write("home/.bashrc", "x");
+    succeeded(place.command("git").args(["init", "-q", "."]).output().unwrap());
+    for flags in [PRIVATE, MINIMAL, &["--base=minimal", "--home=host"], &["--home=private", "--no-guard"]] {
+        let output = sandbox(place).args(flags).arg("verify").output().unwrap();
+        assert!(output.status.success(), "{flags:?}: {}{}", stdout(&output), stderr(&output));
+    }
+}
+
+/// The examples, in a home with everything that they name.
+#[test]
+fn the_examples_of_homes_and_identities_run() {
+    situations::as_user(Place::outside_tmp, |place| {
+        succeeded(place.command("git").args(["init", "-q", "."]).output().unwrap());
+        place.write("home/.gitconfig", "[user]\nname = Ada\nemail = ada@x\n");
+        place.write("home/.local/share/virtualenvs/a/pyvenv.cfg", "x");
+        let example = |name: &str| fs::read(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let script = "git commit -q --allow-empty -m one && git log -1 --format='%an %ce'";
+        write(place, ".agent-sandbox.toml", example("private-home.toml"));
+        let looks = format!("{script}; ls -A ~ /; cat ~/.local/share/virtualenvs/a/pyvenv.cfg");
+        let seen = succeeded(run(place, &["--", "sh", "-c", &looks]));
+        assert!(seen.starts_with("Ada ada@x\n") && seen.ends_with('x'), "{seen}");
+        assert!(!seen.contains(".gitconfig") && !seen.contains("var"), "{seen}");
+        write(place, ".agent-sandbox.toml", example("identity.toml"));
+        assert_eq!(succeeded(run(place, &["--", "sh", "-c", script])), "Agent agent@localhost\n");
+    });
+}
+
+/// HOME is the home of root, as root has it.
+#[test]
+fn the_home_of_root_is_private() {
+    situations::as_root("e2e::home::the_home_of_root_is_private", Place::root_outside_tmp, |place| {
+        let ran = |flags: &[&str]| {
+            let mut command = sandbox(place);
+            command.env("HOME", "/root").env("XDG_STATE_HOME", place.path().join("state"));
+            succeeded(command.args(flags).args(["--", "sh", "-c", "stat -f -c %T ~"]).output().unwrap())
+        };
+        assert_eq!(ran(PRIVATE), "tmpfs\n");
+    });
+}

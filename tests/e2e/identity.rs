@@ -1,0 +1,155 @@
+//! Whose name commits bear (SPEC section 25).
+
+use std::fs;
+use std::process::Command;
+
+use crate::sandbox::{failed, sandbox, succeeded, write};
+use crate::support::{Place, stdout, write_program};
+
+for_both!(
+    the_hosts_identity_passes_where_the_settings_of_git_do_not_show,
+    settings_that_show_need_no_variables,
+    an_identity_of_the_policy_is_set_everywhere,
+    variables_of_the_caller_win_over_an_identity,
+    without_git_or_an_identity_nothing_is_set,
+    the_identity_of_the_repository_counts,
+    asking_for_the_identity_runs_no_program_of_the_repository,
+    a_setting_that_never_ends_keeps_no_run_from_starting,
+    no_value_of_an_identity_is_in_the_arguments,
+);
+
+const NAMES: &str = "printenv GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL";
+
+fn git(place: &Place, words: &[&str]) {
+    succeeded(place.command("git").args(words).output().unwrap());
+}
+
+/// A repository, and the user's settings of git: another address below `code`.
+fn prepare(place: &Place) {
+    git(place, &["init", "-q", "."]);
+    let work = "[includeIf \"gitdir:~/code/\"]\npath = work.inc\n";
+    place.write("home/.gitconfig", format!("[user]\nname = Ada\nemail = ada@home.example\n{work}"));
+    place.write("home/work.inc", "[user]\nemail = ada@work.example\n");
+}
+
+/// The variables of the command, in a sandbox with these flags.
+fn variables(command: &mut Command, flags: &[&str]) -> String {
+    stdout(&command.args(flags).args(["--", "sh", "-c", NAMES]).output().unwrap())
+}
+
+const ADA: &str = "Ada\nada@work.example\nAda\nada@work.example\n";
+
+fn the_hosts_identity_passes_where_the_settings_of_git_do_not_show(place: &Place) {
+    prepare(place);
+    for flags in [&["--home=private"] as &[&str], &["--base=minimal"], &["--exclude=~/.gitconfig"]] {
+        assert_eq!(variables(&mut sandbox(place), flags), ADA, "{flags:?}");
+    }
+    let script = "git commit -q --allow-empty -m one && git log -1 --format='%an %ae %cn %ce'";
+    let output = sandbox(place).args(["--home=private", "--", "sh", "-c", script]).output().unwrap();
+    assert_eq!(succeeded(output), "Ada ada@work.example Ada ada@work.example\n");
+}
+
+fn settings_that_show_need_no_variables(place: &Place) {
+    prepare(place);
+    assert_eq!(variables(&mut sandbox(place), &[]), "");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private", "--ro=~/.gitconfig"]), "");
+    place.write("home/.config/agent-sandbox/config.toml", "[git]\nidentity = false\n");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "");
+}
+
+fn an_identity_of_the_policy_is_set_everywhere(place: &Place) {
+    prepare(place);
+    write(place, ".agent-sandbox.toml", "[git]\nidentity = { name = 'The Agent', email = 'agent@localhost' }\n");
+    let own = "The Agent\nagent@localhost\nThe Agent\nagent@localhost\n";
+    assert_eq!(variables(&mut sandbox(place), &[]), own);
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), own);
+}
+
+fn variables_of_the_caller_win_over_an_identity(place: &Place) {
+    prepare(place);
+    let mut command = sandbox(place);
+    command.env("GIT_AUTHOR_NAME", "Me");
+    assert_eq!(variables(&mut command, &["--home=private"]), ADA.replacen("Ada", "Me", 1));
+    place.write("home/.config/agent-sandbox/config.toml", "[env]\nunset = ['GIT_*']\n");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "");
+}
+
+fn without_git_or_an_identity_nothing_is_set(place: &Place) {
+    prepare(place);
+    place.write("bin/bwrap", "");
+    fs::remove_file(place.path().join("bin/bwrap")).unwrap();
+    let bwrap = fs::canonicalize("/usr/bin/bwrap").unwrap();
+    std::os::unix::fs::symlink(bwrap, place.path().join("bin/bwrap")).unwrap();
+    let mut without_git = sandbox(place);
+    let words = ["--home=private", "--", "/bin/sh", "-c", NAMES];
+    let output = without_git.env("PATH", place.path().join("bin")).args(words).output().unwrap();
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("", Some(127)), "{output:?}");
+    place.write("home/.gitconfig", "[core]\neditor = vi\n");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "");
+    place.write("home/.gitconfig", "[user\n");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "", "git refuses the file");
+    place.write("home/.gitconfig", "[user]\nname = \"A\\tB\"\nemail = a@x\n");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), "a@x\na@x\n", "a control character");
+}
+
+/// The host's settings count. What the command writes into its own copy does not.
+fn the_identity_of_the_repository_counts(place: &Place) {
+    prepare(place);
+    git(place, &["config", "user.email", "ada@project.example"]);
+    let expected = ADA.replace("work", "project");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), expected);
+    let script = "git config user.email mallory@x && git config user.email";
+    let output = sandbox(place).args(["--home=private", "--", "sh", "-c", script]).output().unwrap();
+    assert_eq!(succeeded(output), "mallory@x\n");
+    assert_eq!(variables(&mut sandbox(place), &["--home=private"]), expected);
+}
+
+fn asking_for_the_identity_runs_no_program_of_the_repository(place: &Place) {
+    prepare(place);
+    let mark = place.path().join("ran");
+    let program = place.path().join("program");
+    write_program(&program, &format!("#!/bin/sh\ntouch '{}'\n", mark.display()));
+    let program = program.to_str().unwrap();
+    for key in ["core.fsmonitor", "core.pager", "pager.config", "core.editor", "core.sshCommand", "credential.helper"] {
+        git(place, &["config", key, program]);
+    }
+    git(place, &["config", "alias.config", &format!("!{program}")]);
+    git(place, &["config", "core.hooksPath", place.path().to_str().unwrap()]);
+    place.give_away();
+    git(place, &["status"]);
+    assert!(mark.exists(), "the control: git runs the monitor");
+    fs::remove_file(&mark).unwrap();
+    let mut command = sandbox(place);
+    command.args(["--home=private", "--print-args=json", "--", "true"]);
+    let printed = succeeded(command.output().unwrap());
+    assert!(printed.contains("ada@work.example"), "{printed}");
+    assert!(!mark.exists(), "asking ran a program");
+}
+
+fn a_setting_that_never_ends_keeps_no_run_from_starting(place: &Place) {
+    prepare(place);
+    succeeded(place.command("mkfifo").arg(place.home().join("fifo")).output().unwrap());
+    place.write("home/.gitconfig", "[include]\npath = fifo\n[user]\nname = Ada\n");
+    let output =
+        sandbox(place).args(["--home=private", "--preset=!git", "--", "sh", "-c", "echo ran"]).output().unwrap();
+    assert_eq!(succeeded(output), "ran\n");
+}
+
+fn no_value_of_an_identity_is_in_the_arguments(place: &Place) {
+    prepare(place);
+    for form in ["shell", "annotated", "lines", "nul"] {
+        let mut command = sandbox(place);
+        command.args(["--home=private", &format!("--print-args={form}"), "--", "true"]);
+        let printed = succeeded(command.output().unwrap());
+        assert!(!printed.contains("Ada") && !printed.contains("ada@"), "{form}: {printed}");
+        let names = form == "shell" || form == "annotated";
+        assert_eq!(printed.contains("GIT_AUTHOR_NAME"), names, "{form}: {printed}");
+    }
+}
+
+#[test]
+fn an_identity_that_is_none_is_refused_with_its_place() {
+    let place = Place::in_tmp();
+    write(&place, ".agent-sandbox.toml", "[git]\nidentity = { name = 'A' }\n");
+    failed(&sandbox(&place).args(["--", "true"]).output().unwrap(), 125, "`identity` has no `email`");
+}
