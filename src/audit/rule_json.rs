@@ -7,7 +7,7 @@ use crate::compile::Compiled;
 use crate::compile::decide::Decision;
 use crate::compile::plan::{PlannedMount, Purpose};
 use crate::compile::resolve::Match;
-use crate::policy::{AbsPath, Exactness, LayerKind, Origin, Rule, Word};
+use crate::policy::{AbsPath, Access, Exactness, LayerKind, Origin, Rule, Word};
 
 use super::effective_access::{EffectiveAccess, VisibleMounts};
 
@@ -67,7 +67,7 @@ impl RuleJson {
             by: decision.exactness,
             layer: decision.layer,
             links: decision.links.clone(),
-            ..Self::unwritten(decision.access.into(), at, &decision.origin)
+            ..Self::unwritten(access(decision.access, decision.injected.is_some()), at, &decision.origin)
         }
     }
 
@@ -76,7 +76,7 @@ impl RuleJson {
     }
 
     pub(super) fn of_rule(rule: &Rule, at: &AbsPath, by: Exactness) -> Self {
-        let unwritten = Self::unwritten(rule.access.into(), at, &rule.origin);
+        let unwritten = Self::unwritten(access(rule.access, rule.injected.is_some()), at, &rule.origin);
         Self { text: written(rule), by, layer: rule.layer, ..unwritten }
     }
 
@@ -98,6 +98,10 @@ pub(super) fn is_winner(found: &Match, decision: &Decision) -> bool {
         (origin, None) => origin,
     };
     found.rule.access == decision.access && found.exactness == decision.exactness && found.rule.origin == *origin
+}
+
+fn access(access: Access, is_injected: bool) -> EffectiveAccess {
+    if is_injected { EffectiveAccess::Injected } else { access.into() }
 }
 
 /// The text of a rule that a user or a preset wrote. Rules of our own have a path alone.

@@ -17,6 +17,7 @@ pub(super) fn command(request: &Request) -> String {
     for (name, values) in lists {
         words.extend(values.iter().flat_map(|value| flag(name, value)));
     }
+    words.extend(request.injections().flat_map(|value| flag("--inject", &value)));
     for (name, value) in [("network", request.network), ("docker", request.docker)] {
         words.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
     }
@@ -45,11 +46,13 @@ mod tests {
             cwd: Some("a b".into()),
             rw: vec!["-x".into(), "~/data".into()],
             presets: vec!["!@secrets".into()],
+            inject: vec![("a".into(), "~/b".into())],
             network: Some(false),
             no_guard: true,
             ..Request::default()
         };
-        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false trust";
+        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --inject 'a:~/b' \
+                     --network=false trust";
         assert_eq!(command(&request), typed);
     }
 }

@@ -245,6 +245,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
         View::HostRw => "writable",
         View::HostRo => "read-only",
         View::Masked | View::Redacted => "hidden",
+        View::Injected => "injected",
         View::Fresh | View::Dev | View::Proc => "not shown",
     };
     let written = escape_for_display(&rule.text);

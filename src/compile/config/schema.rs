@@ -48,6 +48,12 @@ pub(super) fn string_or_table(table: &mut Schema) {
     *table = either;
 }
 
+/// An injection has one of `from` and `text`.
+pub(super) fn from_or_text(table: &mut Schema) {
+    let one = serde_json::json!([{ "required": ["from"] }, { "required": ["text"] }]);
+    table.insert("oneOf".to_owned(), one);
+}
+
 /// `@name` and `!@name`.
 pub(super) fn preset_switches(_: &mut SchemaGenerator) -> Schema {
     strings_like(&format!("^!?@{PRESET_NAME}$"))
@@ -91,7 +97,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use super::super::keys::{ENTRY, ENV, FILESYSTEM, PRESET, TOP_LEVEL, names};
+    use super::super::keys::{ENTRY, ENV, FILESYSTEM, INJECT, PRESET, TOP_LEVEL, names};
     use super::*;
     use crate::diagnostic::Diagnostics;
     use crate::policy::origin::Source;
@@ -111,6 +117,7 @@ mod tests {
         assert_eq!(set(names(TOP_LEVEL)), properties(&schema, "/properties"));
         assert_eq!(set(names(FILESYSTEM)), properties(&schema, "/definitions/Filesystem/properties"));
         assert_eq!(set(names(ENV)), properties(&schema, "/definitions/Env/properties"));
+        assert_eq!(set(names(INJECT)), properties(&schema, "/definitions/InjectEntry/properties"));
         assert_eq!(set(names(PRESET)), properties(&schema, "/definitions/PresetDefinition/properties"));
         assert_eq!(set(names(ENTRY)), properties(&schema, "/definitions/Entry/anyOf/1/properties"));
     }
@@ -119,12 +126,12 @@ mod tests {
     fn every_key_is_documented_with_its_default() {
         let schema = schema();
         let tables =
-            ["Filesystem", "Env", "PresetDefinition", "Entry/anyOf/1"].map(|name| format!("/definitions/{name}"));
+            ["Filesystem", "Env", "PresetDefinition", "Entry/anyOf/1", "InjectEntry"].map(|name| format!("/definitions/{name}"));
         for table in [String::new()].iter().chain(&tables) {
             let keys = schema.pointer(&format!("{table}/properties")).and_then(Value::as_object);
             for (key, about) in keys.into_iter().flatten() {
                 let description = about["description"].as_str().unwrap_or_default();
-                let needs_no_default = ["path", "filesystem", "env"].contains(&key.as_str());
+                let needs_no_default = ["path", "filesystem", "env", "from", "text", "to"].contains(&key.as_str());
                 assert!(description.contains("Default: ") || needs_no_default, "{table} {key}: {description}");
                 assert!(description.ends_with('.') && !description.contains('\n'), "{table} {key}: {description}");
             }
@@ -215,6 +222,15 @@ mod tests {
         r#"{ "A=b" = "x" }"#,
         r#"{ "" = "x" }"#,
         r#"{ "a\u0000" = "x" }"#,
+        r#"[{ from = "x", to = "y" }]"#,
+        r#"[{ text = "", to = "y" }, { text = "a\u0000", to = "~/y" }]"#,
+        r#"[{ from = "x", text = "x", to = "y" }]"#,
+        r#"[{ from = "x" }]"#,
+        r#"[{ to = "y" }]"#,
+        r#"[{ from = "", to = "y" }]"#,
+        r#"[{ from = "x", to = "a\u0000" }]"#,
+        r#"[{ from = "x", to = 1 }]"#,
+        r#"[{ from = "x", to = "y", mode = 1 }]"#,
         r#"{ inherit = false, pass = ["A"], unset = ["B"], set = { C = "d" } }"#,
     ];
 
@@ -229,6 +245,10 @@ mod tests {
         "set",
         "'A=b'",
         "sockets",
+        "inject",
+        "from",
+        "text",
+        "to",
         "presets",
         "ro",
         "rw",
@@ -266,6 +286,8 @@ mod tests {
                 format!("[presets]\n{pair}\n"),
                 format!("[presets.a]\n{pair}\n"),
                 format!("[[filesystem.ro]]\n{pair}\n"),
+                format!("[[inject]]\nto = 'y'\n{pair}\n"),
+                format!("[[inject]]\nfrom = 'x'\n{pair}\n"),
                 format!("[[presets.a.exclude]]\npath = 'x'\n{pair}\n"),
             ]
         })

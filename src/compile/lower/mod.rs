@@ -328,6 +328,10 @@ impl<'a> Spelling<'a> {
             }
             Mount::OwnBinary { executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
             Mount::SecondMount { source } => self.bind("--bind", source, path, OnMissingSource::Notice),
+            Mount::Injected { source } => {
+                let flag = if ablate::is_off(Mitigation::InjectedReadOnly) { "--bind" } else { "--ro-bind" };
+                self.bind(flag, source, path, OnMissingSource::Refuse)
+            }
             Mount::PrivateCopies { source } => self.bind("--bind", source, path, OnMissingSource::Refuse),
             Mount::Tmpfs { mode } => with_mode(*mode, "--tmpfs", path),
             Mount::Directory { mode } => with_mode(*mode, "--dir", path),

@@ -2,6 +2,7 @@
 //! on, so that one run shows them all. Mistaken values are left out; such a policy never runs (SPEC
 //! L8).
 
+mod injections;
 mod variables;
 
 use std::ffi::OsStr;
@@ -214,6 +215,12 @@ impl<'a> Walk<'a> {
         };
         self.note_at(&written, Code::InvalidPath, message, help.to_owned());
         None
+    }
+
+    /// A single string that is a path.
+    pub(super) fn one_path(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Sourced<String>> {
+        let written = self.text(key, value).map(|text| self.sourced(text, value));
+        written.and_then(|written| self.path(written))
     }
 
     pub(super) fn preset_definitions(&mut self, key: &str, value: &TomlValue<'_>, file: &mut ConfigFile) {
