@@ -17,6 +17,8 @@ mod aftermath;
 mod comparing;
 #[path = "diagnostics/files.rs"]
 mod files;
+#[path = "diagnostics/injections.rs"]
+mod injections;
 #[path = "diagnostics/inputs.rs"]
 mod inputs;
 #[path = "diagnostics/lint.rs"]
@@ -59,6 +61,7 @@ fn cases() -> Vec<(Code, &'static str)> {
         aftermath::CASES,
         comparing::CASES,
         files::CASES,
+        injections::CASES,
         inputs::CASES,
         lint::CASES,
         paths::CASES,

@@ -16,6 +16,7 @@ mod features;
 mod git;
 mod guard;
 mod init;
+mod inject;
 mod inputs;
 mod levels;
 mod mounts;

@@ -107,10 +107,18 @@ impl PromiseList<'_> {
             self.read(copy, Private);
             return self.write(copy, Private);
         }
-        if let Some(Injected::Source(source)) = decision.injected.as_deref() {
-            let claim = &Claim { source: source.clone(), ..claim.clone() };
-            self.read(claim, Allowed);
-            return self.write(claim, Refused);
+        match decision.injected.as_deref() {
+            Some(Injected::Source(source)) => {
+                let claim = &Claim { source: source.clone(), ..claim.clone() };
+                self.read(claim, Allowed);
+                return self.write(claim, Refused);
+            }
+            Some(Injected::Text(_)) => {
+                let own = &Claim { is_own: true, ..claim.clone() };
+                self.read(own, Private);
+                return self.write(own, Refused);
+            }
+            None => {}
         }
         match decision.access {
             Access::Rw => {

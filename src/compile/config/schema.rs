@@ -50,6 +50,11 @@ pub(super) fn string_or_table(table: &mut Schema) {
 
 /// An injection has one of `from` and `text`.
 pub(super) fn from_or_text(table: &mut Schema) {
+    for key in ["from", "text"] {
+        if let Some(property) = table.pointer_mut(&format!("/properties/{key}")).and_then(Value::as_object_mut) {
+            property.remove("default");
+        }
+    }
     let one = serde_json::json!([{ "required": ["from"] }, { "required": ["text"] }]);
     table.insert("oneOf".to_owned(), one);
 }

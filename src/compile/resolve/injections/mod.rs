@@ -268,9 +268,6 @@ impl Injector<'_, '_> {
             };
             return refused(message, "remove one of the two, or name another target");
         }
-        if path.is_root() {
-            return refused("`/` is the whole file system", "name a path in it");
-        }
         if let Some((why, _)) = reserved(&path, Access::Ro) {
             return refused(format!("`{path}` {why}"), "name another target");
         }
