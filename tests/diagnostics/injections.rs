@@ -51,6 +51,11 @@ cases! {
         let inject = vec![("a".into(), "b".into())];
         compiled(&tree, &Request { inject, no_placeholders: true, ..Request::default() })
     };
+    OtherNames another_name_of_a_file_under_an_injection {
+        let tree = tree(["home/u/proj/.env", "home/u/proj/a"]);
+        fs::hard_link(tree.real("home/u/proj/.env"), tree.real("home/u/proj/other")).unwrap();
+        compiled(&tree, &Request { inject: vec![("a".into(), ".env".into())], ..Request::default() })
+    };
     LiteralPath a_variable_in_a_target_is_not_expanded inject(["home/u/proj/a"], "a", "$HOME/b");
 
     InjectionSkipped of_a_large_folder_not_all_is_injected {

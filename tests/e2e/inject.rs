@@ -103,7 +103,14 @@ fn two_runs_read_different_files_at_one_target(place: &Place) {
     write(place, "one", "1");
     write(place, "two", "2");
     let mut first = sandbox(place);
-    let first = Waiting::start_with(first.args(["--inject", "one:t/x", "--", "sh", "-c", "echo started; cat >/dev/null; cat t/x"]));
+    let first = Waiting::start_with(first.args([
+        "--inject",
+        "one:t/x",
+        "--",
+        "sh",
+        "-c",
+        "echo started; cat >/dev/null; cat t/x",
+    ]));
     let second = |script: &str| shell_with(place, &["--inject", "two:t/x"], script);
     assert_eq!(second("cat t/x"), "2");
     // The other run still has its own, and the placeholder stays for it.
@@ -114,7 +121,10 @@ fn two_runs_read_different_files_at_one_target(place: &Place) {
 }
 
 fn verify_and_the_model_know_injections(place: &Place) {
-    policy(place, "exclude = ['closed']\n[[inject]]\nfrom = 'shared'\nto = 'out'\n[[inject]]\ntext = 'x'\nto = 'closed/y'\n");
+    policy(
+        place,
+        "exclude = ['closed']\n[[inject]]\nfrom = 'shared'\nto = 'out'\n[[inject]]\ntext = 'x'\nto = 'closed/y'\n",
+    );
     for path in ["shared/a/b", "shared/c", "out/d", "closed/key"] {
         write(place, path, path);
     }
@@ -156,7 +166,8 @@ fn git_of_the_host_and_inside_see_nothing_of_it(place: &Place) {
     outside(place, &place.project(), "git init -q; echo x >x; git add x; git commit -qm first");
     let inject = "[[inject]]\nfrom = 'x'\nto = 'CLAUDE.md'\n[[inject]]\nfrom = 'x'\nto = '.claude/skills/a/SKILL.md'\n";
     place.write("home/.config/agent-sandbox/config.toml", inject);
-    let script = "cat CLAUDE.md .claude/skills/a/SKILL.md; git status --porcelain; git add -A; git diff --cached --name-only";
+    let script =
+        "cat CLAUDE.md .claude/skills/a/SKILL.md; git status --porcelain; git add -A; git diff --cached --name-only";
     assert_eq!(shell(place, script), "x\nx\n");
     assert_eq!(outside(place, &place.project(), "git status --porcelain"), "");
 }
@@ -212,11 +223,16 @@ fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
     for folder in [".claude", ".codex", ".gemini", ".kimi-code", ".config/opencode"] {
         place.write(format!("home/{folder}/any"), "");
     }
-    let reads = |agent: &str, files: &str| shell_with(place, &["--preset", &format!("harness/{agent}")], &format!("cat {files}"));
+    let reads = |agent: &str, files: &str| {
+        shell_with(place, &["--preset", &format!("harness/{agent}")], &format!("cat {files}"))
+    };
     assert_eq!(reads("claude", "CLAUDE.md .claude/skills/a/SKILL.md ~/.claude/CLAUDE.md"), "projectskilluser");
     assert_eq!(reads("gemini", "GEMINI.md .agents/skills/a/SKILL.md ~/.gemini/GEMINI.md"), "projectskilluser");
     assert_eq!(reads("codex", "AGENTS.md .agents/skills/a/SKILL.md ~/.codex/AGENTS.md"), "projectskilluser");
-    assert_eq!(reads("opencode", "AGENTS.md .agents/skills/a/SKILL.md ~/.config/opencode/AGENTS.md"), "projectskilluser");
+    assert_eq!(
+        reads("opencode", "AGENTS.md .agents/skills/a/SKILL.md ~/.config/opencode/AGENTS.md"),
+        "projectskilluser"
+    );
     assert_eq!(reads("kimi", "AGENTS.md .agents/skills/a/SKILL.md ~/.kimi-code/AGENTS.md"), "projectskilluser");
     assert_eq!(names(place), [".agents", "AGENTS.md"]);
     // What the user has is the user's.

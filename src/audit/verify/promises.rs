@@ -67,7 +67,8 @@ pub(super) fn promises(host: &Host, compiled: &Compiled, model: &Model) -> Vec<P
 
 /// The mount points that the command must not be able to unmount.
 pub(super) fn locked(compiled: &Compiled) -> Vec<AbsPath> {
-    let rules = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_) | Purpose::Injection));
+    let rules =
+        compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_) | Purpose::Injection));
     let points = rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::RemountReadOnly));
     let points: BTreeSet<AbsPath> = points.map(|planned| planned.path.clone()).collect();
     let links = compiled.plan.links.iter().map(|link| link.path.clone());

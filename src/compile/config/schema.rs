@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn every_key_is_documented_with_its_default() {
         let schema = schema();
-        let tables =
-            ["Filesystem", "Env", "PresetDefinition", "Entry/anyOf/1", "InjectEntry"].map(|name| format!("/definitions/{name}"));
+        let tables = ["Filesystem", "Env", "PresetDefinition", "Entry/anyOf/1", "InjectEntry"]
+            .map(|name| format!("/definitions/{name}"));
         for table in [String::new()].iter().chain(&tables) {
             let keys = schema.pointer(&format!("{table}/properties")).and_then(Value::as_object);
             for (key, about) in keys.into_iter().flatten() {

@@ -11,7 +11,8 @@ use crate::compile::resolve::{AliasOf, Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::{
-    AbsPath, Access, Exactness, HardLinks, IfMissing, Injected, LayerKind, Mask, Origin, PathMap, Precedence, PrivateFile, Rule,
+    AbsPath, Access, Exactness, HardLinks, IfMissing, Injected, LayerKind, Mask, Origin, PathMap, Precedence,
+    PrivateFile, Rule,
 };
 use crate::sys::ablate::{self, Mitigation};
 

@@ -14,12 +14,14 @@ pub fn check_injections(plan: &Plan, decisions: &Decisions, diagnostics: &mut Di
         let mut refuse = |message: String, help: &str| {
             diagnostics.push(Diagnostic::new(Code::InjectionRefused, message).at(&decision.origin).help(help));
         };
-        if let Some(link) = links::writable_link(plan, &decision.links).filter(|_| !ablate::is_off(Mitigation::LinkChecks))
+        if let Some(link) =
+            links::writable_link(plan, &decision.links).filter(|_| !ablate::is_off(Mitigation::LinkChecks))
         {
             let message = format!("`{path}` is reached through `{link}`, a symlink that a command can replace");
             refuse(message, "name the target itself, or move the link to a place that is not writable");
         }
-        if let Some(hidden) = hidden_source(plan, decisions, decision).filter(|_| !ablate::is_off(Mitigation::InjectedSources))
+        if let Some(hidden) =
+            hidden_source(plan, decisions, decision).filter(|_| !ablate::is_off(Mitigation::InjectedSources))
         {
             let message = format!("`{hidden}` is hidden from the command, and would be injected at `{path}`");
             refuse(message, "inject another file, or show this one with a `ro` rule");

@@ -108,7 +108,9 @@ impl TrackedNames {
     /// Whether the index has `name`, something below it, or a folder or submodule around it.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         let is_within = |inner: &[u8], outer: &[u8]| {
-            inner.strip_prefix(outer.strip_suffix(b"/").unwrap_or(outer)).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+            inner
+                .strip_prefix(outer.strip_suffix(b"/").unwrap_or(outer))
+                .is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
         };
         self.0.iter().any(|tracked| is_within(tracked, name) || is_within(name, tracked))
     }

@@ -23,10 +23,7 @@ pub(super) const CLAUDE: BuiltinPreset = BuiltinPreset {
         injections(
             "Claude Code",
             "Claude Code, \"How Claude remembers your project\": ./CLAUDE.md or ./.claude/CLAUDE.md, ~/.claude/CLAUDE.md",
-            &[
-                inject("AGENTS.md", "CLAUDE.md").unless(&[".claude/CLAUDE.md"]),
-                inject(GLOBAL, "~/.claude/CLAUDE.md"),
-            ],
+            &[inject("AGENTS.md", "CLAUDE.md").unless(&[".claude/CLAUDE.md"]), inject(GLOBAL, "~/.claude/CLAUDE.md")],
         ),
         injections(
             "Claude Code",

@@ -137,7 +137,9 @@ impl Injector<'_, '_> {
             let message =
                 format!("only the first {MOST_OF_A_FOLDER} entries are injected at `{to}`, and {} not", self.left_out);
             let help = "inject one folder that holds the others, or fewer of them";
-            self.resolver.diagnostics.push(Diagnostic::new(Code::InjectionSkipped, message).at(&rule.origin).help(help));
+            self.resolver
+                .diagnostics
+                .push(Diagnostic::new(Code::InjectionSkipped, message).at(&rule.origin).help(help));
         }
     }
 
@@ -209,17 +211,22 @@ impl Injector<'_, '_> {
         if !is_merged {
             return self.add(FileKind::Directory, Injected::Source(from.clone()), target, rule);
         }
-        let entries = self.resolver.host.read_dir(from).or_else(|e| {
-            refused(format!("cannot look into `{from}`: {}", reason(&e)), "make it readable for you")
-        })?;
+        let entries =
+            self.resolver.host.read_dir(from).or_else(|e| {
+                refused(format!("cannot look into `{from}`: {}", reason(&e)), "make it readable for you")
+            })?;
         let mut names: Vec<_> = entries.into_iter().map(|entry| entry.name).collect();
         names.sort();
         for name in names {
             let text = Path::new(&rule.text).join(&name).into_os_string();
-            let resolve = |path: &AbsPath| self.resolve(&Rule { text: path.child(&name).as_os_str().into(), ..rule.clone() });
+            let resolve =
+                |path: &AbsPath| self.resolve(&Rule { text: path.child(&name).as_os_str().into(), ..rule.clone() });
             let (source, mut child) = (resolve(from)?, resolve(to)?);
             if let Some(link) = child.links.first().filter(|_| rule.layer != LayerKind::Preset) {
-                return refused(format!("`{link}` is a symlink, and nothing is injected through it"), "remove the link");
+                return refused(
+                    format!("`{link}` is a symlink, and nothing is injected through it"),
+                    "remove the link",
+                );
             }
             child.links.extend(target.links.iter().cloned());
             self.tree(&source, child, &Rule { text, ..rule.clone() }, false)?;

@@ -53,8 +53,12 @@ impl<'h> Owners<'h> {
             let read = || index::tracked_names(host, &owner.git_dir, &owner.common_dir).ok().flatten();
             match self.indexes.entry(folder.clone()).or_insert_with(read) {
                 None => {
-                    let message = format!("cannot tell whether git tracks `{path}`: the index of `{folder}` is unclear");
-                    return refused(message, "repair it outside with `git status` or `git reset`, or name another target");
+                    let message =
+                        format!("cannot tell whether git tracks `{path}`: the index of `{folder}` is unclear");
+                    return refused(
+                        message,
+                        "repair it outside with `git status` or `git reset`, or name another target",
+                    );
                 }
                 Some(names) if names.has(name.as_os_str().as_bytes()) => {
                     let message = format!("git tracks `{path}` in `{folder}`, and would commit what is injected");
