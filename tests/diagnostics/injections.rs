@@ -31,6 +31,7 @@ cases! {
     InjectionRefused the_policy_is_no_target inject(["home/u/proj/a"], "a", ".agent-sandbox.toml");
     InjectionRefused our_state_is_no_target
         inject(["home/u/proj/a", "home/u/.local/state/agent-sandbox/"], "a", "~/.local/state/agent-sandbox/trust/x");
+    InjectionRefused the_list_of_git_is_no_target inject(["home/u/proj/a"], "a", ".git/info/exclude");
     InjectionRefused a_link_that_can_be_replaced_leads_nowhere
         inject(["home/u/proj/a", "home/u/proj/link -> /home/u/else", "home/u/else/"], "a", "link/b");
     InjectionRefused a_target_that_is_such_a_link inject(["home/u/proj/a", "home/u/proj/b -> c", "home/u/proj/c"], "a", "b");

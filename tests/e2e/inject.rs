@@ -53,6 +53,8 @@ fn the_example_gives_the_application_its_own_settings(place: &Place) {
     assert_eq!(shell(place, "cat CLAUDE.md"), "use tabs\n");
     assert_eq!(shell(place, "! echo x >>.env && ! rm .env && ! mv .env x && cat .env 2>&1"), "KEY=test\n");
     assert_eq!(fs::read_to_string(place.project().join(".env")).unwrap(), "KEY=secret\n");
+    let inside = shell(place, "/run/agent-sandbox/guard explain .env");
+    assert!(inside.starts_with(".env: injected (another content can be read, and not the host's)\n"), "{inside}");
     let explained = succeeded(place.agent_sandbox().args(["explain", ".env"]).output().unwrap());
     assert!(explained.contains("injected .env → "), "{explained}");
     assert!(explained.contains("[.agent-sandbox.toml:"), "{explained}");

@@ -177,6 +177,8 @@ fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
 fn lost<'c>(compiled: &'c Compiled, found: &Match) -> Option<Option<&'c Decision>> {
     match compiled.decisions.get(&found.path) {
         Some(decision) if is_by(&decision.origin, &found.rule) && decision.access == found.rule.access => None,
+        // The rule is about the host's file, which an injection covers in this run.
+        Some(decision) if decision.injected.is_some() => None,
         decision => Some(decision),
     }
 }

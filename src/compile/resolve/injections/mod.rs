@@ -282,6 +282,10 @@ impl Injector<'_, '_> {
             let message = format!("`{path}` belongs to agent-sandbox, and the command must see it as it is");
             return refused(message, "name another target");
         }
+        if path.as_path().ends_with("info/exclude") {
+            let message = format!("`{path}` may be git's list of ignored files, of which git inside reads a copy");
+            return refused(message, "name another target");
+        }
         let new = self.points.iter().filter(|known| known.rule.origin == rule.origin).count();
         if new == MOST_OF_A_FOLDER {
             self.left_out += 1;
