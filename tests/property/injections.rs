@@ -44,7 +44,7 @@ fn an_injection_changes_its_own_path_alone() {
         // A link on the way, or a file of ours.
         let Some(injected) = injected else { return Ok(false) };
         let (plain, injected) = (read(&plain)?, read(&injected)?);
-        let source = abs(&format!("{SOURCE}/{shows}"));
+        let source = abs(format!("{SOURCE}/{shows}"));
         let is_shown = |view| matches!(view, ModelView::Host { source: of, writable: false, .. } if of == source);
         prop_assert!(is_shown(injected.view(&abs(&at))), "{at:?} shows {:?}", injected.view(&abs(&at)));
         for path in places(&stage).into_iter().filter(|path| !path.starts_with(&at)) {
