@@ -120,6 +120,12 @@ impl Sandbox {
         self
     }
 
+    /// Lets the command read `from` at the path `to`, in this run alone.
+    pub fn inject(mut self, from: impl Into<OsString>, to: impl Into<OsString>) -> Self {
+        self.request.inject.push((from.into(), to.into()));
+        self
+    }
+
     /// Turns a preset on, or off with `!NAME`.
     pub fn preset(mut self, name: impl Into<OsString>) -> Self {
         self.request.presets.push(name.into());

@@ -18,6 +18,8 @@ mod aftermath;
 mod comparing;
 #[path = "diagnostics/files.rs"]
 mod files;
+#[path = "diagnostics/injections.rs"]
+mod injections;
 #[path = "diagnostics/inputs.rs"]
 mod inputs;
 #[path = "diagnostics/limits.rs"]
@@ -62,6 +64,7 @@ fn cases() -> Vec<(Code, &'static str)> {
         aftermath::CASES,
         comparing::CASES,
         files::CASES,
+        injections::CASES,
         inputs::CASES,
         limits::CASES,
         lint::CASES,

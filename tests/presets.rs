@@ -429,6 +429,14 @@ fn every_entry_names_its_tool_and_its_source() {
             .map(|variable| ["(private home)", "ro, shown", &format!("${variable}"), name, why].map(str::to_owned));
         rows.extend(variables);
     }
+    for (preset, group) in PRESETS.iter().flat_map(|preset| preset.injections.iter().map(move |group| (preset, group)))
+    {
+        for entry in group.entries {
+            let unless: String = entry.unless.iter().map(|path| format!(", unless {path}")).collect();
+            let paths = format!("{} → {}{unless}", entry.from, entry.to);
+            rows.push([preset.name, "inject", &paths, group.tool, group.source].map(str::to_owned));
+        }
+    }
     rows.sort();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap();
     let widths: Vec<usize> = (0..5).map(width).collect();

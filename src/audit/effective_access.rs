@@ -21,6 +21,8 @@ pub enum EffectiveAccess {
     Exclude,
     /// A copy of the host's file without its credentials, to read.
     Redacted,
+    /// Another file or folder, or a text, which the policy injects here, to read.
+    Injected,
     /// A copy of the host's file, kept for this project, to read and to change.
     PrivateFile,
     /// A place of the sandbox's own, empty at first, which goes with it.
@@ -53,6 +55,7 @@ impl EffectiveAccess {
             EffectiveAccess::Ro => "can be read, not changed",
             EffectiveAccess::Exclude => "can be neither read nor changed",
             EffectiveAccess::Redacted => "a copy without its credentials can be read, not changed",
+            EffectiveAccess::Injected => "what the policy injects here can be read, the host's is not seen",
             EffectiveAccess::PrivateFile => "a copy for this project can be read and changed, the host's file stays",
             EffectiveAccess::Private => "a place of the sandbox's own, empty at first, gone after the run",
             EffectiveAccess::PrivateRo => "a place of the sandbox's own, in which nothing can be made",
@@ -80,6 +83,8 @@ pub struct VisibleMounts<'p> {
     links: BTreeSet<&'p AbsPath>,
     /// Files that show a copy without credentials.
     redacted: BTreeSet<&'p AbsPath>,
+    /// Files that show a text of the policy.
+    injected: BTreeSet<&'p AbsPath>,
     /// Every mount point, visible or not.
     points: BTreeSet<&'p AbsPath>,
 }
@@ -88,9 +93,10 @@ impl<'p> VisibleMounts<'p> {
     /// The last mount that covers a path is the visible one.
     pub fn of(plan: &'p Plan) -> Self {
         let links = plan.links.iter().map(|link| &link.path).collect();
-        let redacted = plan.borders().filter(|path| plan.view(path) == View::Redacted).collect();
+        let with = |view: View| plan.borders().filter(move |path| plan.view(path) == view).collect();
+        let (redacted, injected) = (with(View::Redacted), with(View::Injected));
         let (mounts, read_only, points) = Default::default();
-        let mut visible = Self { mounts, read_only, links, redacted, points };
+        let mut visible = Self { mounts, read_only, links, redacted, injected, points };
         for planned in &plan.mounts {
             let path = &planned.path;
             match planned.mount {
@@ -136,6 +142,8 @@ impl<'p> VisibleMounts<'p> {
             Mount::MaskFile { .. } | Mount::MaskSource => EffectiveAccess::Exclude,
             // Git's copy of its list is readable.
             Mount::DataFile { .. } if planned.purpose == Purpose::Base => EffectiveAccess::Ro,
+            Mount::Injected { .. } => EffectiveAccess::Injected,
+            Mount::DataFile { .. } if self.injected.contains(&planned.path) => EffectiveAccess::Injected,
             Mount::DataFile { .. } if self.redacted.contains(&planned.path) => EffectiveAccess::Redacted,
             Mount::DataFile { .. } => EffectiveAccess::Exclude,
             Mount::Tmpfs { .. } if matches!(planned.purpose, Purpose::Rule(_)) => EffectiveAccess::Exclude,

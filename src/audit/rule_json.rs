@@ -62,8 +62,11 @@ impl RuleJson {
 
     pub(super) fn of_decision(compiled: &Compiled, at: &AbsPath, decision: &Decision) -> Self {
         let is_private = compiled.plan.links.iter().any(|link| link.path == *at);
-        let of_decision = || EffectiveAccess::of_decision(at, decision);
-        let access = if is_private { EffectiveAccess::PrivateFile } else { of_decision() };
+        let access = match decision {
+            Decision { injected: Some(_), .. } => EffectiveAccess::Injected,
+            _ if is_private => EffectiveAccess::PrivateFile,
+            _ => EffectiveAccess::of_decision(at, decision),
+        };
         let won = compiled.resolution.matches.iter().find(|found| found.path == *at && is_winner(found, decision));
         Self {
             text: won.and_then(|found| written(&found.rule)),
@@ -79,8 +82,11 @@ impl RuleJson {
     }
 
     pub(super) fn of_rule(rule: &Rule, at: &AbsPath, by: Exactness) -> Self {
-        let is_private = rule.private.is_some();
-        let access = if is_private { EffectiveAccess::PrivateFile } else { rule.access.into() };
+        let access = match rule {
+            Rule { injected: Some(_), .. } => EffectiveAccess::Injected,
+            Rule { private: Some(_), .. } => EffectiveAccess::PrivateFile,
+            _ => rule.access.into(),
+        };
         let unwritten = Self::unwritten(access, at, &rule.origin);
         Self { text: written(rule), by, layer: rule.layer, ..unwritten }
     }

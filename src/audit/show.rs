@@ -162,7 +162,7 @@ fn paths(compiled: &Compiled) -> Vec<ShownPath> {
     let mounts = VisibleMounts::of(&compiled.plan);
     let pins = compiled.plan.mounts.iter().filter_map(|planned| match &planned.purpose {
         Purpose::Pin { keeps } => Some((&planned.path, keeps)),
-        Purpose::Base | Purpose::Own | Purpose::Rule(_) => None,
+        Purpose::Base | Purpose::Own | Purpose::Rule(_) | Purpose::Injection => None,
     });
     let pins: BTreeMap<&AbsPath, &AbsPath> = pins.collect();
     let placeholders: BTreeSet<&AbsPath> = compiled.plan.placeholders.iter().map(|one| &one.path).collect();

@@ -1,8 +1,10 @@
 //! The one definition of all flags. Help, manual pages and completions are generated from it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
@@ -174,6 +176,11 @@ pub(super) struct RuleArgs {
     /// Hide the contents of PATH; repeatable
     #[arg(long, value_name = "PATH")]
     pub exclude: Vec<OsString>,
+    /// Let the command read FROM at the path TO, in this run alone; repeatable
+    ///
+    /// What the host has at TO stays as it is. The first `:` ends FROM.
+    #[arg(long, value_name = "FROM:TO", value_parser = OsStringValueParser::new().try_map(from_and_to))]
+    pub inject: Vec<(OsString, OsString)>,
     /// Turn a preset on, or off with `!NAME`; repeatable
     #[arg(long = "preset", value_name = "NAME")]
     pub presets: Vec<OsString>,
@@ -236,6 +243,14 @@ fn limit(text: &str) -> Result<Limit, String> {
     text.parse().map_err(|e: LimitError| format!("{e}\n\n  tip: {}", e.help()))
 }
 
+/// The two paths of `--inject`.
+fn from_and_to(written: OsString) -> Result<(OsString, OsString), &'static str> {
+    let bytes = written.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b':').ok_or("write FROM:TO, two paths with a `:` between them")?;
+    let [from, to] = [&bytes[..at], &bytes[at + 1..]].map(|part| OsStr::from_bytes(part).to_owned());
+    if from.is_empty() || to.is_empty() { Err("neither FROM nor TO may be empty") } else { Ok((from, to)) }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct MountArgs {
     /// Make one mount for each rule in force, also where it changes nothing
@@ -272,6 +287,7 @@ impl Options {
             ro: rules.ro.clone(),
             rw: rules.rw.clone(),
             exclude: rules.exclude.clone(),
+            inject: rules.inject.clone(),
             presets: rules.presets.clone(),
             network: rules.network,
             docker: rules.docker,
@@ -296,11 +312,12 @@ fn merge(options: &mut Options, behind: &ArgMatches) {
         behind.try_get_one(flag).ok().flatten().cloned()
     }
     let Options { policy: PolicyArgs { file, rules }, mounts, allow_root, .. } = options;
-    let RuleArgs { ro, rw, exclude, presets, network, docker, limits, home, base } = rules;
+    let RuleArgs { ro, rw, exclude, inject, presets, network, docker, limits, home, base } = rules;
     for (list, flag) in [(ro, "ro"), (rw, "rw"), (exclude, "exclude"), (presets, "presets")] {
         list.extend(behind.try_get_many(flag).ok().flatten().into_iter().flatten().cloned());
     }
     limits.extend(behind.try_get_many("limits").ok().flatten().into_iter().flatten());
+    inject.extend(behind.try_get_many("inject").ok().flatten().into_iter().flatten().cloned());
     file.config = file.config.take().or_else(|| one(behind, "config"));
     *network = network.or_else(|| one(behind, "network"));
     *docker = docker.or_else(|| one(behind, "docker"));

@@ -156,6 +156,7 @@ fn subject(what: &Subject) -> String {
         Subject::Preset { name } => format!("preset `@{name}`"),
         Subject::OtherNames { path } => format!("other names of {path}"),
         Subject::Created { path } => format!("folder {path}"),
+        Subject::Injection { path } => format!("injection at {path}"),
         Subject::Device { path } => format!("device {path}"),
         Subject::Socket { path } => format!("socket {path}"),
         Subject::Path { path } => path.to_string(),

@@ -236,6 +236,11 @@ fn durability(one: &Durability, is_uniform: bool, paint: Paint) -> String {
         Durability::HardLinked { names } => {
             bad(format!("the file has {names} names (hard links), and only this one is covered"))
         }
+        Durability::Injected { from, placeholder } => {
+            let from = from.as_ref().map_or("a text of the policy".to_owned(), ToString::to_string);
+            let stands = if *placeholder { "; a placeholder stands there on the host meanwhile" } else { "" };
+            good(format!("in this run alone, where {from} is read{stands}"))
+        }
         Durability::Placeholder { path } => good(format!("a placeholder at {path} keeps it from being created")),
         Durability::Created { path } => format!("{path} is created before the start"),
         Durability::Creatable { reported } => {

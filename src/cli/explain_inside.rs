@@ -81,6 +81,7 @@ fn about_path(host: &Host, cwd: &AbsPath, asked: &OsStr, rows: &[Row], paint: Pa
         "read-only" => "can be read",
         "hidden" => "can be neither read nor changed",
         "redacted" => "a copy without its credentials can be read",
+        "injected" => "another content can be read, and not the host's",
         "private" => "a copy, which can be changed; few keys of it reach the host",
         _ => "the sandbox's own: nothing of the host is in it",
     };

@@ -75,6 +75,9 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     }
     let mut resolution = resolve::resolve(host, session, &layers, &policy, diagnostics);
     let private_paths = resolution.private_paths();
+    if puts_nothing_up(request) {
+        resolution.put_nothing_up();
+    }
     if request.no_private {
         resolution.without_private();
     }
@@ -85,11 +88,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
         guard,
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
-        // Without placeholders, a missing list has no mount point.
-        git_exclude: resolution
-            .git_exclude
-            .as_ref()
-            .filter(|list| !puts_nothing_up(request) || list.placeholder.is_none()),
+        git_excludes: &resolution.git_excludes,
         second_places: &resolution.second_places,
         links: &resolution.links,
         variables: resolve::preset_variables(host, session, &layers.project, &policy),
@@ -97,6 +96,7 @@ pub fn compile(host: &Host, session: &Session, request: &Request, diagnostics: &
     };
     let mut plan = plan::plan(&decisions, &base, !request.no_optimize);
     plan::check_links(&plan, &decisions, &layers.own_files, diagnostics);
+    plan::check_injections(&plan, &decisions, diagnostics);
     plan::check_dangling(&plan, &resolution.dangling, diagnostics);
     plan::check_private(&plan, &decisions, base.private.as_ref(), diagnostics);
     plan::check_copies(&decisions, &resolution.without_copy, diagnostics);

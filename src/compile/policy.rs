@@ -2,7 +2,7 @@
 //! setting the layer that decides it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -30,6 +30,7 @@ pub struct Policy {
     pub network: Setting<bool>,
     pub docker: Setting<bool>,
     pub sockets: Vec<Rule>,
+    pub injections: Vec<Injection>,
     pub tmp: Setting<Tmp>,
     pub home: Setting<Home>,
     pub base: Setting<BaseTree>,
@@ -46,6 +47,27 @@ pub struct Policy {
     pub presets: BTreeMap<String, LayerKind>,
     /// Those of `presets` that open nothing, because only files above the root name them.
     pub protective_presets: BTreeSet<String>,
+}
+
+/// A content for a path, before anything of this host is known (SPEC section 24).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Injection {
+    pub content: InjectedContent,
+    /// As written.
+    pub to: OsString,
+    /// The folder that a relative path starts from.
+    pub base: AbsPath,
+    /// Nothing is injected if one of these paths exists.
+    pub unless: &'static [&'static str],
+    pub layer: LayerKind,
+    pub origin: Origin,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InjectedContent {
+    /// The file or folder at this path, as written.
+    From(OsString),
+    Text(Arc<[u8]>),
 }
 
 /// A setting and the layer that decided it.
@@ -78,7 +100,9 @@ impl Policy {
         }
         let own = own_places::rules(&settings.home, &settings.base, &layers.project, session, diagnostics);
         rules.extend(own.into_iter().map(Arc::new));
-        Self { rules, presets, protective_presets: protective_only, ..settings }
+        let mut policy = Self { rules, presets, protective_presets: protective_only, ..settings };
+        policy.inject_for_presets(&layers.project);
+        policy
     }
 
     /// A policy without rules and presets.
@@ -100,6 +124,7 @@ impl Policy {
             network: setting(layers, true, false, "the network is on by default", |l| l.config.network.as_ref()),
             docker: setting(layers, false, false, "docker is off by default", |l| l.config.docker.as_ref()),
             sockets: layers.layers.iter().flat_map(socket_rules).collect(),
+            injections: layers.layers.iter().flat_map(written_injections).collect(),
             limits: limits::of(layers, tmp.value),
             tmp,
             nested: setting(layers, false, false, "no user namespaces by default", |l| l.config.nested.as_ref()),
@@ -125,7 +150,18 @@ impl Policy {
     pub(crate) fn without_rules(&self, layers: &Layers, is_left_out: impl Fn(&Rule) -> bool) -> Self {
         let rules = self.rules.iter().filter(|rule| !is_left_out(rule)).cloned().collect();
         let (presets, protective_presets) = (self.presets.clone(), self.protective_presets.clone());
-        Self { rules, presets, protective_presets, ..Self::settings(layers) }
+        let mut policy = Self { rules, presets, protective_presets, ..Self::settings(layers) };
+        policy.inject_for_presets(&layers.project);
+        policy
+    }
+
+    /// Adds the injections of built-in presets. Files above the root inject nothing (SPEC L4).
+    fn inject_for_presets(&mut self, project: &Project) {
+        let is_on = |name: &&String| !self.protective_presets.contains(*name);
+        let names: Vec<&String> = self.presets.keys().filter(is_on).collect();
+        let injections: Vec<Injection> =
+            names.into_iter().flat_map(|name| presets::injections(name, project)).collect();
+        self.injections.extend(injections);
     }
 
     /// Drops everything that needs a placeholder: blocks of missing paths, and second places.
@@ -188,6 +224,20 @@ pub(super) fn rules_of(
         if_missing: entry.if_missing,
         hard_links: entry.hard_links,
         ..Rule::written(access, entry.path.clone(), base.clone(), layer, entry.origin.clone())
+    })
+}
+
+/// What a layer injects. A file above the root injects nothing (SPEC L4).
+fn written_injections(layer: &Layer) -> impl Iterator<Item = Injection> {
+    let written = layer.config.inject.iter().filter(|_| !layer.protective_only);
+    written.filter_map(|entry| {
+        let content = match (&entry.from, &entry.text) {
+            (Some(from), _) => InjectedContent::From(from.clone()),
+            (None, Some(text)) => InjectedContent::Text(text.as_bytes().into()),
+            (None, None) => return None,
+        };
+        let (to, base, origin) = (entry.to.clone(), layer.base.clone(), entry.origin.clone());
+        Some(Injection { content, to, base, unless: &[], layer: layer.kind, origin })
     })
 }
 

@@ -73,6 +73,7 @@ fn access(view: View) -> &'static str {
         View::HostRw => "writable",
         View::HostRo => "read-only",
         View::Redacted => "redacted",
+        View::Injected => "injected",
         View::Masked => "hidden",
         View::Fresh | View::Dev | View::Proc => "own",
     }

@@ -1,6 +1,6 @@
 //! The request of the caller, as a value.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ pub struct Request {
     pub ro: Vec<OsString>,
     pub rw: Vec<OsString>,
     pub exclude: Vec<OsString>,
+    /// `--inject FROM:TO`.
+    pub inject: Vec<(OsString, OsString)>,
     /// As written, `!` and `@` included.
     pub presets: Vec<OsString>,
     pub network: Option<bool>,
@@ -39,4 +41,11 @@ pub struct Request {
     pub no_guard: bool,
     /// `--cwd` as written, for commands that diagnostics suggest.
     pub cwd: Option<PathBuf>,
+}
+
+impl Request {
+    /// The values of `--inject`, as written.
+    pub(crate) fn injections(&self) -> impl Iterator<Item = OsString> {
+        self.inject.iter().map(|(from, to)| [from.as_os_str(), OsStr::new(":"), to].into_iter().collect())
+    }
 }

@@ -93,6 +93,9 @@ codes! {
     PlaceholdersOff = "placeholders-off", Warning,
         "Placeholders of presets cannot be put up, because our state folder cannot be written.";
     PlaceholderFailed = "placeholder-failed", Error, "A path that a rule blocks cannot be blocked.";
+    InjectionRefused = "injection-refused", Error, "Something cannot be injected, and nothing runs without it.";
+    InjectionSkipped = "injection-skipped", Warning,
+        "A preset injects nothing at a path, or not all of a folder is injected.";
     ExcludedCwd = "excluded-cwd", Error, "The working directory would be hidden.";
 
     // The argv.

@@ -274,6 +274,11 @@ impl Host {
         self.found(path.as_path()).map(|found| found.is_some_and(|found| found.file_type.is_socket()))
     }
 
+    /// Whether a regular file is at `path`, which holds no symlinks.
+    pub fn is_regular(&self, path: &AbsPath) -> bool {
+        self.found(path.as_path()).is_ok_and(|found| found.is_some_and(|found| found.file_type.is_file()))
+    }
+
     /// Whether an empty regular file is at `path`, which holds no symlinks.
     pub fn is_empty_file(&self, path: &AbsPath) -> bool {
         self.found(path.as_path()).is_ok_and(|found| found.is_some_and(|found| found.is_empty))

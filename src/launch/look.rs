@@ -124,7 +124,10 @@ fn targets(plan: &GuardPlan) -> Vec<MountTarget> {
     let pins = plan.all_pins().chain(links).map(|path| target(path, true));
     let expected = plan.all_expected().filter(matters);
     let expected = expected.map(|expected| target(expected.host_path(), expected.required));
-    let mut targets: Vec<MountTarget> = pins.chain(expected).collect();
+    // An injection is mounted on another path than it shows.
+    let elsewhere = plan.expect.iter().filter(|expected| expected.source.is_some() && expected.required);
+    let elsewhere = elsewhere.map(|expected| target(&expected.path, true));
+    let mut targets: Vec<MountTarget> = pins.chain(expected).chain(elsewhere).collect();
     targets.sort_by(|a, b| a.path.cmp(&b.path).then(b.is_closed.cmp(&a.is_closed)));
     targets.dedup_by(|later, first| later.path == first.path);
     targets

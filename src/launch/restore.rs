@@ -221,6 +221,7 @@ fn protected(compiled: &Compiled) -> ByDirectory {
         let is_linked = || plan.links.iter().any(|link| link.path == *path);
         let planned = match (decision.access, plan.view_around(path)) {
             _ if decision.kind == FileKind::Directory => return None,
+            (_, View::HostRw | View::HostRo) if decision.injected.is_some() => PlannedCover::Hidden,
             (Access::Exclude, View::HostRw | View::HostRo) => PlannedCover::Hidden,
             (Access::Ro, View::HostRw) if is_linked() => {
                 PlannedCover::Linked(c_string(link_of(path).as_os_str()).ok()?)

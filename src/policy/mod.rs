@@ -17,5 +17,6 @@ pub use path::{AbsPath, PathMap, escape_for_display, escape_json};
 pub use path_json::Word;
 pub use private::PrivateFile;
 pub use rule::{
-    Access, CredentialFile, Exactness, HardLinks, IfMissing, LayerKind, Mask, Precedence, Protection, Refinements, Rule,
+    Access, CredentialFile, Exactness, HardLinks, IfMissing, Injected, LayerKind, Mask, Precedence, Protection,
+    Refinements, Rule,
 };

@@ -89,6 +89,8 @@ pub enum Exactness {
     Base,
     Glob,
     Exact,
+    /// It puts another content there, and no other rule is about that (SPEC J2).
+    Injected,
 }
 
 /// Which of several rules wins at one path: the greatest. The order of the fields is the rule
@@ -114,6 +116,8 @@ pub struct Rule {
     pub shows_socket: bool,
     /// The command gets a writable copy of the file, and the host's file is read-only (SPEC Q1).
     pub private: Option<&'static PrivateFile>,
+    /// The command reads this at the path, and not the host's file (SPEC J1).
+    pub injected: Option<Arc<Injected>>,
     pub layer: LayerKind,
     pub origin: Origin,
     /// Refinements from the data of built-in presets; empty for every rule that a user writes.
@@ -152,6 +156,7 @@ impl Rule {
             hard_links: HardLinks::default(),
             shows_socket: false,
             private: None,
+            injected: None,
             layer,
             origin,
             refinements: Refinements::none(),
@@ -161,13 +166,22 @@ impl Rule {
     /// Whether this is a `ro` of a built-in preset. Such a rule keeps a path from being changed,
     /// and never shows one that the other rules exclude (SPEC P12).
     pub fn is_preset_ro(&self) -> bool {
-        self.layer == LayerKind::Preset && self.access == Access::Ro
+        self.layer == LayerKind::Preset && self.access == Access::Ro && self.injected.is_none()
     }
 
     /// The rank of this rule at a path that it names exactly or by a glob.
     pub fn precedence(&self, exactness: Exactness) -> Precedence {
         Precedence { exactness, layer: self.layer, access: self.access }
     }
+}
+
+/// The content that an injection puts at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Injected {
+    /// The file or folder at this path of the host, which holds no symlinks.
+    Source(AbsPath),
+    /// A file with these bytes.
+    Text(Arc<[u8]>),
 }
 
 /// How an excluded file looks inside.

@@ -63,6 +63,10 @@ mitigations! {
     CrowdedFolders = "crowded-folders", "A folder with too many git directories is protected as a whole.";
     MaskDenied = "mask-denied", "A masked file refuses to be opened, instead of being empty.";
     MaskSealed = "mask-sealed", "A mask takes no writes.";
+    InjectedReadOnly = "injected-read-only", "The command cannot write through an injected file.";
+    InjectedSources = "injected-sources", "What is hidden cannot be injected elsewhere.";
+    InjectedUntracked = "injected-untracked", "Nothing is injected at a path that git tracks.";
+    InjectedIgnored = "injected-ignored", "git inside leaves injected files alone.";
     HardLinks = "hard-links", "A protected file with another name is refused.";
     BindAliases = "bind-aliases", "An excluded path does not show through another mount.";
     BwrapPath = "bwrap-path", "`bwrap` does not come from a place that the command can write.";

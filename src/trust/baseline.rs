@@ -25,6 +25,7 @@ pub(super) fn compile(host: &Host, session: &Session, full: &Compiled, layer: &L
     layers.layers.retain(|layer| !layer.needs_trust);
     let (policy, changed) = policy(session, &layers, full, layer, request);
     let mut resolution = resolution(host, session, &layers, &policy, full, &layer.config, &changed);
+    drop_injections(&mut resolution, full, &policy);
     let mut variables = resolve::preset_variables(host, session, &layers.project, &policy);
     // The baseline has no links, and a preset would have given these variables without the file.
     let of_preset = |link: &&PlannedLink| match &link.because {
@@ -88,7 +89,7 @@ fn planned(
         guard: None,
         runtime: &resolution.runtime,
         own_files: &layers.own_files,
-        git_exclude: resolution.git_exclude.as_ref(),
+        git_excludes: &resolution.git_excludes,
         second_places: &resolution.second_places,
         links: &resolution.links,
         variables,
@@ -199,4 +200,17 @@ fn resolution(
 fn may_hide(found: &Match) -> bool {
     let hides = found.rule.access == Access::Exclude || found.exactness == Exactness::Glob;
     hides && found.kind == FileKind::Directory
+}
+
+/// Drops the injections that only the policy with the file has.
+fn drop_injections(resolution: &mut Resolution, full: &Compiled, policy: &Policy) {
+    let is_lost = |origin: &Origin| {
+        let is_of = |policy: &Policy| policy.injections.iter().any(|injection| injection.origin == *origin);
+        is_of(&full.policy) && !is_of(policy)
+    };
+    if full.policy.injections.is_empty() {
+        return;
+    }
+    resolution.matches.retain(|found| found.rule.injected.is_none() || !is_lost(&found.rule.origin));
+    resolution.missing_targets.retain(|target| !is_lost(&target.placeholder.origin));
 }

@@ -29,6 +29,8 @@ pub enum Grant {
     Preset { name: String },
     /// A directory is made outside of what is writable anyway.
     Create { path: AbsPath },
+    /// The command reads another content at this path outside of the project.
+    Inject { path: AbsPath },
     /// Device nodes at this path work.
     Device { path: AbsPath },
     /// A socket of the host can be used. Consent to a folder is no consent to the services that
@@ -64,6 +66,7 @@ impl fmt::Display for Grant {
             Grant::OtherNames { path } => write!(f, "`{path}`: protected under this one of its names alone"),
             Grant::Preset { name } => write!(f, "preset `@{name}`: on → off"),
             Grant::Create { path } => write!(f, "`{path}`: missing → created"),
+            Grant::Inject { path } => write!(f, "`{path}`: reads as something else, which is injected there"),
             Grant::Device { path } => write!(f, "device `{path}`: hidden → can be used"),
             Grant::Socket { path } => write!(f, "socket `{path}`: hidden → can be used"),
             Grant::Path { path, from, to } => write!(f, "`{path}`: {from} → {to}"),

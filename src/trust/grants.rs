@@ -8,7 +8,7 @@ use crate::compile::identity::{GitIdentity, OF_HOST};
 use crate::compile::layers::Layer;
 use crate::compile::plan::{Mount, PlannedMount};
 use crate::compile::policy::Policy;
-use crate::policy::{AbsPath, Origin, Place};
+use crate::policy::{AbsPath, LayerKind, Origin, Place};
 use crate::trust::openings::{
     self, DiffState, PolicyChange, Subject, hides_service, is_of_preset, openings, openness, origin_of,
 };
@@ -55,6 +55,8 @@ impl Author<'_> {
                 (Grant::Preset { name }, origin)
             }
             Subject::Created { path } => self.at(path, |path| Grant::Create { path }),
+            Subject::Injection { path } if self.is_injected_freely(&path) => return None,
+            Subject::Injection { path } => self.at(path, |path| Grant::Inject { path }),
             Subject::Device { path } => self.at(path, |path| Grant::Device { path }),
             Subject::Socket { path } | Subject::Path { path } if self.is_by_the_way(&path) => return None,
             Subject::Socket { path } => self.at(path, |path| Grant::Socket { path }),
@@ -91,6 +93,13 @@ impl Author<'_> {
             |planned: &PlannedMount| planned.path == *path && matches!(planned.mount, Mount::DataFile { .. });
         let is_copy = base.is_none() && self.base.plan.mounts.iter().any(shows_copy);
         (is_socket || is_copy) && !origin_of(self.full, path).is_some_and(|origin| self.is_written_here(origin))
+    }
+
+    /// Whether an injection needs no consent: the project could hold such a file itself, or a
+    /// built-in preset puts the user's own file there.
+    fn is_injected_freely(&self, path: &AbsPath) -> bool {
+        let is_of_preset = self.full.decisions.get(path).is_some_and(|decision| decision.layer == LayerKind::Preset);
+        is_of_preset || path.is_within(&self.full.layers.project.root)
     }
 
     /// The entry of the project's file that opens `path`: the rule that governs it, or else the

@@ -17,6 +17,7 @@ pub(super) fn command(request: &Request) -> String {
     for (name, values) in lists {
         words.extend(values.iter().flat_map(|value| flag(name, value)));
     }
+    words.extend(request.injections().flat_map(|value| flag("--inject", &value)));
     for (name, value) in [("network", request.network), ("docker", request.docker)] {
         words.extend(value.map(|value| OsString::from(format!("--{name}={value}"))));
     }
@@ -40,8 +41,8 @@ fn flag(name: &str, value: &OsStr) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Limit;
     use crate::compile::config::{BaseTree, Home};
+    use crate::policy::Limit;
 
     #[test]
     fn the_command_to_type_has_the_flags_that_count() {
@@ -50,6 +51,7 @@ mod tests {
             cwd: Some("a b".into()),
             rw: vec!["-x".into(), "~/data".into()],
             presets: vec!["!@secrets".into()],
+            inject: vec![("a".into(), "~/b".into())],
             network: Some(false),
             limits: vec![Limit::Processes(9)],
             home: Some(Home::Private),
@@ -57,8 +59,8 @@ mod tests {
             no_guard: true,
             ..Request::default()
         };
-        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --network=false \
-                     --limit 'processes=9' --home=private --base=minimal trust";
+        let typed = "agent-sandbox -C 'a b' --rw=-x --rw '~/data' --preset '!@secrets' --inject 'a:~/b' \
+                     --network=false --limit 'processes=9' --home=private --base=minimal trust";
         assert_eq!(command(&request), typed);
     }
 }

@@ -31,6 +31,14 @@ fn what_loses_somewhere_and_counts_elsewhere_is_not_shadowed() {
     assert_eq!(codes(entries, text), ["warning shadowed-rule"]);
 }
 
+/// Without the injection the rule decides.
+#[test]
+fn a_rule_under_an_injection_is_no_finding() {
+    let entries = ["home/u/proj/settings", "home/u/proj/other"];
+    let text = "[[inject]]\nfrom = 'other'\nto = 'settings'\n\n[filesystem]\nexclude = ['settings']\n";
+    assert_eq!(codes(entries, text), NOTHING);
+}
+
 #[test]
 fn a_rule_that_only_repeats_another_is_a_note() {
     assert_eq!(

@@ -194,12 +194,13 @@ fn what_the_stages_came_to_is_json_where_messages_are() {
 }
 
 /// Every flag, as it is written before a word that we take for a subcommand.
-const FLAGS: [&[&str]; 18] = [
+const FLAGS: [&[&str]; 19] = [
     &["--config", "x.toml"],
     &["--no-project-config"],
     &["--ro", "x"],
     &["--rw", "x"],
     &["--exclude", "x"],
+    &["--inject", "x.toml:y"],
     &["--preset", "!caches"],
     &["--network=false"],
     &["--docker=false"],
@@ -215,7 +216,7 @@ const FLAGS: [&[&str]; 18] = [
     &["--no-placeholders"],
 ];
 /// Those that say what the policy is, and those that among these choose the file.
-const OF_THE_POLICY: usize = 11;
+const OF_THE_POLICY: usize = 12;
 const CHOOSING_THE_FILE: usize = 2;
 
 /// A flag of a run before a subcommand is a mistake, not something to leave out in silence.
@@ -312,6 +313,7 @@ fn flags_before_and_behind_a_subcommand_count_together() {
     for (words, meant) in [
         (&["--ro", "a", "show", "--ro", "b", "--rw=c"][..], &["--ro", "a", "--ro", "b", "--rw=c", "show"][..]),
         (&["lint", "--ro=x", "-q", "--rw", "a b"], &["--ro=x", "--rw", "a b", "lint", "-q"]),
+        (&["--inject=a:b", "show", "--inject", "c:d"], &["--inject", "a:b", "--inject", "c:d", "show"]),
         (&["explain", "-c", "x.toml", "."], &["-c", "x.toml", "explain", "."]),
         (&["--no-guard", "verify", "--network=false"], &["--network=false", "--no-guard", "verify"]),
     ] {

@@ -14,7 +14,7 @@ use super::support::{Tree, words};
 use super::{documents, files_in, top};
 
 /// A host on which every rule of the examples has something to apply to.
-const HOST: [&str; 34] = [
+const HOST: [&str; 36] = [
     "var/run/docker.sock",
     "home/u/.gitconfig",
     "home/u/.cargo/credentials.toml",
@@ -27,6 +27,8 @@ const HOST: [&str; 34] = [
     "home/u/proj/.git/refs/heads/main",
     "home/u/proj/.cargo/config.toml",
     "home/u/proj/.env",
+    "home/u/proj/.env.sandbox",
+    "home/u/proj/AGENTS.md",
     "home/u/proj/.github/workflows/",
     "home/u/proj/CODEOWNERS",
     "home/u/proj/certs/localhost-key.pem",

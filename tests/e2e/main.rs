@@ -19,6 +19,7 @@ mod guard;
 mod home;
 mod identity;
 mod init;
+mod inject;
 mod inputs;
 mod levels;
 mod limits;

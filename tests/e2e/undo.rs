@@ -55,7 +55,7 @@ impl Waiting {
         Self::start_with(sandbox(place).args(["--", "sh", "-c", "echo started; cat"]))
     }
 
-    fn start_with(command: &mut Command) -> Self {
+    pub fn start_with(command: &mut Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
@@ -70,7 +70,7 @@ impl Waiting {
         self.child.wait_with_output().unwrap()
     }
 
-    fn kill(mut self) {
+    pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

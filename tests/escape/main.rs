@@ -23,6 +23,7 @@ mod credentials;
 mod defaults;
 mod git;
 mod home;
+mod inject;
 mod kernel;
 mod killed;
 mod limits;

@@ -36,6 +36,10 @@ const ASKED: &[(&str, &[&str])] = &[
             "/proc/1",
         ],
     ),
+    ("inject-over-a-mask", &[".env", ".env.local", ".env.sandbox"]),
+    ("inject-folder", &["out", "out/one.md", "out/new/deep/x", "out/both"]),
+    ("inject-text", &["notes/now.md", "notes"]),
+    ("harness-claude", &["CLAUDE.md", ".claude/skills/a/SKILL.md", "~/.claude/CLAUDE.md"]),
     ("layers-on-one-path", &["data", "data/in"]),
     ("path-over-glob", &["keys/a.pem", "keys/b.pem", "keys/new.pem"]),
     ("restrictive-within-a-layer", &["a", "b", "x1", "x2"]),
@@ -134,6 +138,7 @@ fn each_reason_is_told_where_it_is_one() {
     let table: &[(&[&str], &str, &str, &str, LoserReason)] = &[
         (&["x1/"], "rw = ['.']\nro = ['*1', 'x*']", "x1", "x*", LoserReason::Equal),
         (&["x1/"], "rw = ['x1']\nro = ['*1']", "x1", "*1", LoserReason::Glob),
+        (&["x", "y"], "exclude = ['x']\n[[inject]]\nfrom = 'y'\nto = './x'", "x", "x", LoserReason::Injection),
         (&["x1/"], "rw = ['x1']\nro = ['x1']", "x1", "x1", LoserReason::LessStrict),
         (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", "a", LoserReason::NextInLine),
         (&["a/b/"], "rw = ['.', 'a']\nro = ['a/b']", "a/b/c", ".", LoserReason::LessSpecific),

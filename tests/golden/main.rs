@@ -103,6 +103,7 @@ const COMPARED: [&str; 11] = [
     "odd-names",
     "private-in-the-projects-file",
     "home-private-in-the-projects-file",
+    "inject-over-a-mask",
 ];
 
 #[test]

@@ -20,6 +20,7 @@ const AS_TEXT: &[&str] = &[
     "pins-by-kind-of-pattern",
     "planted-git-keeps-what-is-forbidden-above",
     "odd-names",
+    "inject-folder",
 ];
 
 fn shown(name: &str) -> Shown {

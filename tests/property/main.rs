@@ -11,6 +11,7 @@ mod forms;
 mod found;
 mod generate;
 mod globs;
+mod injections;
 mod naive;
 mod pins;
 mod presets;

@@ -12,6 +12,10 @@ pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
         View::Symlink { target, .. } if super::leads_to_copy(&target) => {
             vec![Effective::PrivateFile]
         }
+        // Our own executable is mounted elsewhere, too.
+        View::Host { writable: false, source, .. } if source != *path && !path.as_path().starts_with("/run") => {
+            vec![Effective::Injected]
+        }
         View::Host { writable: false, .. } | View::Symlink { .. } => vec![Effective::Ro],
         View::MaskedFile | View::Unreachable { .. } => vec![Effective::Exclude],
         // An excluded file that reads as empty, git's list, or the guard's plan.
@@ -22,7 +26,8 @@ pub fn agreeing(model: &Model, path: &AbsPath) -> Vec<Effective> {
         View::Data => {
             let content = model.content(path).unwrap_or_default();
             let is_empty = content.is_empty() || content.ends_with(b"}\n") || content.ends_with(b"]\n");
-            vec![if is_empty { Effective::Exclude } else { Effective::Redacted }]
+            // An injected text is a file of ours as well.
+            vec![if is_empty { Effective::Exclude } else { Effective::Redacted }, Effective::Injected]
         }
         View::Fresh { writable: true, .. } | View::Absent { creatable: true } => vec![Effective::Private],
         // `/run` is the sandbox's own, and so is all of `/` in a minimal base.

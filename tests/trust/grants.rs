@@ -67,6 +67,28 @@ fn a_limit_that_is_raised_needs_consent_for_that_much() {
     );
 }
 
+/// In the project the file could bring the content itself; in the home the words are the user's.
+#[test]
+fn an_injection_is_a_grant_outside_of_the_project() {
+    let text = |to: &str| format!("[[inject]]\ntext = 'x'\nto = '{to}'\n");
+    assert_opens(&tree(), &text("CLAUDE.md"), &[]);
+    assert_opens(&tree(), &text(".git/config"), &[]);
+    let elsewhere = "`/home/u/new/x`: reads as something else, which is injected there (.agent-sandbox.toml:3:6)";
+    assert_opens(&tree(), &text("~/new/x"), &[elsewhere]);
+    // With presets that the file names, too, which resolves them anew.
+    assert_opens(&tree(), &format!("{}[filesystem]\npresets = ['@lint/all']\n", text("~/new/x")), &[elsewhere]);
+    let in_tmp = "`/tmp/x`: reads as something else, which is injected there (.agent-sandbox.toml:3:6)";
+    assert_opens(&tree(), &text("/tmp/x"), &[in_tmp]);
+    // What the user injects is not the file's.
+    let tree = tree();
+    user(&tree, &text("~/new/x"));
+    assert_opens(&tree, "[filesystem]\nro = ['src']\n", &[]);
+    // The user's own instructions, by a preset.
+    tree.add("home/u/.config/agent-sandbox/AGENTS.md");
+    tree.add("home/u/.claude/");
+    assert_opens(&tree, "[filesystem]\npresets = ['@harness/claude']\n", &[]);
+}
+
 /// The copy of Gemini CLI's list of folders has a variable, which comes from the preset.
 #[test]
 fn the_variable_of_a_private_file_is_no_grant() {

@@ -4,11 +4,12 @@
     model_api.py SHELL_COMMAND -- AGENT [ARGUMENT]...
 
 Listens on 127.0.0.1:8123 and runs the agent. In the first turn the model asks for the shell command; when it is told what came of that, it says
-DONE. What the tools returned is printed to standard error, and the exit code is the agent's.
+DONE. What the tools returned, and each word MARK-… of a request, is printed to standard error; the exit code is the agent's.
 """
 
 import http.server
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -77,6 +78,8 @@ class Model(http.server.BaseHTTPRequestHandler):
         if self.headers.get("content-encoding"):
             sys.exit("the agent compresses what it says, and this model cannot read it")
         path = self.path.split("?")[0]
+        # Instructions that a test has put somewhere, and that the agent has read.
+        print("marks:", *sorted(set(re.findall(r"MARK-\w+", body.decode()))), file=sys.stderr, flush=True)
         api = {"/v1/messages": messages, "/v1/responses": responses}.get(path)
         if api is None:
             return self.answer("application/json", b"{}")

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::compile::plan::{Mount, PlannedMount, Purpose};
 use crate::host::FileKind;
-use crate::policy::{AbsPath, Access, Exactness};
+use crate::policy::{AbsPath, Access, Exactness, Injected};
 
 use super::super::effective_access::EffectiveAccess;
 use super::{AskedPath, Explainer};
@@ -21,6 +21,14 @@ pub enum Durability {
     Pattern,
     /// The file has this many names, and only this one is covered.
     HardLinked { names: u64 },
+    /// The host's file is untouched, and this is read there in this run alone. `placeholder`:
+    /// nothing is there on the host, and a placeholder stands there during the run.
+    Injected {
+        /// The file or folder that is read; absent for a text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<AbsPath>,
+        placeholder: bool,
+    },
     /// Nothing is there, and a placeholder keeps it so during the run.
     Placeholder { path: AbsPath },
     /// Nothing is there, and it is made before the start.
@@ -67,7 +75,13 @@ impl Explainer<'_> {
         }
         let mut all = Vec::new();
         if let Some((at, decision)) = about.won {
-            if let Some(placeholder) = &decision.placeholder {
+            if let Some(injected) = decision.injected.as_deref() {
+                let from = match injected {
+                    Injected::Source(from) => about.path.relative_to(at).map(|below| from.join(below)),
+                    Injected::Text(_) => None,
+                };
+                all.push(Durability::Injected { from, placeholder: decision.placeholder.is_some() });
+            } else if let Some(placeholder) = &decision.placeholder {
                 all.push(Durability::Placeholder { path: placeholder.path.clone() });
             } else if decision.kind == FileKind::Directory {
                 all.push(Durability::Directory { path: at.clone() });
@@ -98,10 +112,10 @@ impl Explainer<'_> {
         let mut here = self.compiled.plan.mounts.iter().filter(|planned| planned.path == *about.path);
         all.extend(here.find_map(|planned| match &planned.purpose {
             Purpose::Pin { keeps } => Some(Durability::Pinned { keeps: keeps.clone() }),
-            Purpose::Base | Purpose::Own | Purpose::Rule(_) => None,
+            Purpose::Base | Purpose::Own | Purpose::Rule(_) | Purpose::Injection => None,
         }));
         let has_placeholder = all.iter().any(|one| matches!(one, Durability::Placeholder { .. }));
-        if about.kind.is_none() && !has_placeholder {
+        if about.kind.is_none() && !has_placeholder && about.access != EffectiveAccess::Injected {
             let missing = self.missing(about);
             // A mounted path exists inside, whether the host has it or not.
             if own_mount.is_none() || matches!(missing, Durability::Created { .. }) {

@@ -45,6 +45,8 @@ pub enum LoserReason {
     LessSpecific,
     /// It is a pattern, and the winner names the path.
     Glob,
+    /// An injection is there, and no rule is about what is injected.
+    Injection,
     /// Its layer comes before that of the winner.
     EarlierLayer,
     /// In the same layer the more restrictive rule wins.
@@ -92,6 +94,7 @@ impl LoserReason {
             LoserReason::NextInLine => "less specific; governs if that rule goes",
             LoserReason::LessSpecific => "less specific",
             LoserReason::Glob => "a pattern; the other names the path",
+            LoserReason::Injection => "another content is injected there",
             LoserReason::EarlierLayer => "its layer comes earlier",
             LoserReason::LessStrict => "less strict, in the same layer",
             LoserReason::Equal => "equal, and later by spelling",
@@ -235,7 +238,9 @@ impl Explainer<'_> {
         let own = found.rule.precedence(found.exactness);
         let best = Precedence { exactness: winner.exactness, layer: winner.layer, access: winner.access };
         let is_out = || self.compiled.decisions.ignored_at(&found.path).any(|aside| is_same(&aside.found, found));
-        let why = if own.exactness < best.exactness {
+        let why = if winner.injected.is_some() {
+            LoserReason::Injection
+        } else if own.exactness < best.exactness {
             LoserReason::Glob
         } else if own.layer < best.layer {
             LoserReason::EarlierLayer

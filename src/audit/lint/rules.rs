@@ -177,6 +177,8 @@ fn unblocked(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
 fn lost<'c>(compiled: &'c Compiled, found: &Match) -> Option<Option<&'c Decision>> {
     match compiled.decisions.get(&found.path) {
         Some(decision) if is_by(&decision.origin, &found.rule) && decision.access == found.rule.access => None,
+        // The rule is about the host's file, which an injection covers in this run.
+        Some(decision) if decision.injected.is_some() => None,
         decision => Some(decision),
     }
 }
@@ -245,6 +247,7 @@ fn redundant(compiled: &Compiled, rule: &Rule) -> Option<Diagnostic> {
         View::HostRw => "writable",
         View::HostRo => "read-only",
         View::Masked | View::Redacted => "hidden",
+        View::Injected => "injected",
         View::Fresh | View::Dev | View::Proc => "not shown",
     };
     let written = escape_for_display(&rule.text);

@@ -10,7 +10,7 @@ use crate::compile::plan::{BindKind, Mount, PlannedMount, Purpose, View};
 use crate::host::{FileKind, Host, mountinfo};
 use crate::model::{Model, ModelView};
 use crate::policy::private::copy_inside;
-use crate::policy::{AbsPath, Access, Origin};
+use crate::policy::{AbsPath, Access, Injected, Origin};
 
 use super::Effect;
 use super::probe::ProbeOperation;
@@ -67,7 +67,8 @@ pub(super) fn promises(host: &Host, compiled: &Compiled, model: &Model) -> Vec<P
 
 /// The mount points that the command must not be able to unmount.
 pub(super) fn locked(compiled: &Compiled) -> Vec<AbsPath> {
-    let rules = compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_)));
+    let rules =
+        compiled.plan.mounts.iter().filter(|planned| matches!(planned.purpose, Purpose::Rule(_) | Purpose::Injection));
     let points = rules.filter(|planned| !matches!(planned.mount, Mount::Directory { .. } | Mount::RemountReadOnly));
     let points: BTreeSet<AbsPath> = points.map(|planned| planned.path.clone()).collect();
     let links = compiled.plan.links.iter().map(|link| link.path.clone());
@@ -106,6 +107,19 @@ impl PromiseList<'_> {
             let copy = &Claim { path: copy_inside(path), ..claim.clone() };
             self.read(copy, Private);
             return self.write(copy, Private);
+        }
+        match decision.injected.as_deref() {
+            Some(Injected::Source(source)) => {
+                let claim = &Claim { source: source.clone(), ..claim.clone() };
+                self.read(claim, Allowed);
+                return self.write(claim, Refused);
+            }
+            Some(Injected::Text(_)) => {
+                let own = &Claim { is_own: true, ..claim.clone() };
+                self.read(own, Private);
+                return self.write(own, Refused);
+            }
+            None => {}
         }
         match decision.access {
             // `plan` promises the place itself. Nothing of the host shows in it.

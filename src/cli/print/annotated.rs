@@ -15,11 +15,12 @@ pub(super) type Annotated = (String, String);
 /// A heading, and which operations stand below it.
 type OperationGroup = (&'static str, fn(&Purpose) -> bool);
 
-const GROUPS: [OperationGroup; 5] = [
+const GROUPS: [OperationGroup; 6] = [
     ("plumbing", |purpose| matches!(purpose, Purpose::Base | Purpose::Own)),
     ("kept in place", |purpose| matches!(purpose, Purpose::Pin { .. })),
     ("writable", |purpose| *purpose == Purpose::Rule(Access::Rw)),
     ("read-only inside writable", |purpose| *purpose == Purpose::Rule(Access::Ro)),
+    ("injected", |purpose| *purpose == Purpose::Injection),
     ("hidden", |purpose| *purpose == Purpose::Rule(Access::Exclude)),
 ];
 
@@ -78,10 +79,10 @@ fn before(argv: &Argv) -> Vec<Annotated> {
     lines
 }
 
-/// Whether a file of another path is mounted there.
+/// Whether a rule has another file mounted there. A mask is no such file.
 fn is_second_place(argv: &Argv, path: &OsStr) -> bool {
-    argv.operations.iter().any(|operation| match operation.words.as_slice() {
-        [flag, source, at] => flag.to_string_lossy().starts_with("--bind") && at == path && source != at,
+    argv.operations.iter().any(|operation| match (&operation.purpose, operation.words.as_slice()) {
+        (Purpose::Rule(Access::Rw) | Purpose::Injection, [_, source, at]) => at == path && source != at,
         _ => false,
     })
 }

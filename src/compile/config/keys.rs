@@ -21,6 +21,7 @@ pub(super) const TOP_LEVEL: KeyTable<ConfigFile> = &[
     ("limits", |walk, key, value, it| walk.table(LIMITS, key, value, &mut it.limits)),
     ("git", |walk, key, value, it| walk.table(GIT, key, value, &mut it.git)),
     ("sockets", |walk, key, value, it| it.sockets = walk.paths(key, value)),
+    ("inject", |walk, key, value, it| it.inject = walk.injections(key, value)),
     ("presets", |walk, key, value, it| walk.preset_definitions(key, value, it)),
 ];
 
@@ -85,13 +86,24 @@ pub(super) struct EntryTable {
 pub(super) const ENTRY: KeyTable<EntryTable> =
     &[PATH, IF_MISSING, ("hard-links", |walk, key, value, it| it.hard_links = walk.choice_or_default(key, value))];
 
-const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| {
-    let written = walk.text(key, value).map(|text| walk.sourced(text, value));
-    it.path = written.and_then(|written| walk.path(written));
-});
+const PATH: KeyReader<EntryTable> = ("path", |walk, key, value, it| it.path = walk.one_path(key, value));
 
 const IF_MISSING: KeyReader<EntryTable> =
     ("if-missing", |walk, key, value, it| it.if_missing = walk.choice_or_default(key, value));
+
+/// An injection, while it is read.
+#[derive(Default)]
+pub(super) struct InjectTable {
+    pub from: Option<Sourced<String>>,
+    pub text: Option<Sourced<String>>,
+    pub to: Option<Sourced<String>>,
+}
+
+pub(super) const INJECT: KeyTable<InjectTable> = &[
+    ("from", |walk, key, value, it| it.from = walk.one_path(key, value)),
+    ("text", |walk, key, value, it| it.text = walk.text(key, value).map(|text| walk.sourced(text, value))),
+    ("to", |walk, key, value, it| it.to = walk.one_path(key, value)),
+];
 
 pub(super) fn names<T>(keys: KeyTable<T>) -> Vec<&'static str> {
     keys.iter().map(|(name, _)| *name).collect()
@@ -136,6 +148,7 @@ pub(super) fn meant(key: &str, known: &[&'static str]) -> String {
         (names(LIMITS), "in `[limits]`"),
         (names(GIT), "in `[git]`"),
         (names(IDENTITY), "in `identity = { name = \"NAME\", email = \"ADDRESS\" }` of `[git]`"),
+        (names(INJECT), "in `[[inject]]`"),
     ];
     if let Some((_, place)) = places.iter().find(|(keys, _)| keys.contains(&key)) {
         return format!("`{key}` belongs {place}");

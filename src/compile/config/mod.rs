@@ -62,6 +62,10 @@ pub struct ConfigFile {
     #[schemars(schema_with = "schema::paths")]
     pub sockets: Vec<Sourced<String>>,
 
+    /// Files and folders that the command reads at another path, in this run alone. What the host
+    /// has there stays as it is. Default: none.
+    pub inject: Vec<InjectEntry>,
+
     /// Presets of your own, by name. A definition does nothing until `filesystem.presets` of this
     /// or a later configuration file names it. Default: none.
     #[schemars(schema_with = "schema::preset_definitions")]
@@ -275,6 +279,28 @@ impl Entry {
     pub fn new(path: OsString, origin: Origin) -> Self {
         Self { hard_links: HardLinks::default(), path, if_missing: IfMissing::default(), origin }
     }
+}
+
+/// What the command reads at a path in the place of what the host has there.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(deny_unknown_fields, transform = schema::from_or_text)]
+pub struct InjectEntry {
+    /// The file or folder to read. A folder is injected child by child. `~/` is the home; a
+    /// relative path starts where that of a rule does.
+    #[schemars(schema_with = "schema::path", default)]
+    pub from: Option<OsString>,
+
+    /// The text to read, in the place of `from`.
+    #[schemars(with = "String", default)]
+    pub text: Option<String>,
+
+    /// The path at which the command reads it. `~/` is the home; a relative path starts at the
+    /// project. No pattern.
+    #[schemars(schema_with = "schema::path")]
+    pub to: OsString,
+
+    #[schemars(skip)]
+    pub origin: Origin,
 }
 
 /// The list that an entry stands in.

@@ -48,6 +48,17 @@ pub(super) fn string_or_table(table: &mut Schema) {
     *table = either;
 }
 
+/// An injection has one of `from` and `text`.
+pub(super) fn from_or_text(table: &mut Schema) {
+    for key in ["from", "text"] {
+        if let Some(property) = table.pointer_mut(&format!("/properties/{key}")).and_then(Value::as_object_mut) {
+            property.remove("default");
+        }
+    }
+    let one = serde_json::json!([{ "required": ["from"] }, { "required": ["text"] }]);
+    table.insert("oneOf".to_owned(), one);
+}
+
 /// `@name` and `!@name`.
 pub(super) fn preset_switches(_: &mut SchemaGenerator) -> Schema {
     strings_like(&format!("^!?@{PRESET_NAME}$"))
@@ -129,7 +140,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use super::super::keys::{ENTRY, ENV, FILESYSTEM, GIT, IDENTITY, LIMITS, PRESET, TOP_LEVEL, names};
+    use super::super::keys::{ENTRY, ENV, FILESYSTEM, GIT, IDENTITY, INJECT, LIMITS, PRESET, TOP_LEVEL, names};
     use super::*;
     use crate::diagnostic::Diagnostics;
     use crate::policy::origin::Source;
@@ -153,6 +164,7 @@ mod tests {
         assert_eq!(set(names(GIT)), properties(&schema, "/definitions/Git/properties"));
         let identity = "/definitions/Git/properties/identity/oneOf/2/properties";
         assert_eq!(set(names(IDENTITY)), properties(&schema, identity));
+        assert_eq!(set(names(INJECT)), properties(&schema, "/definitions/InjectEntry/properties"));
         assert_eq!(set(names(PRESET)), properties(&schema, "/definitions/PresetDefinition/properties"));
         assert_eq!(set(names(ENTRY)), properties(&schema, "/definitions/Entry/anyOf/1/properties"));
     }
@@ -160,13 +172,14 @@ mod tests {
     #[test]
     fn every_key_is_documented_with_its_default() {
         let schema = schema();
-        let tables = ["Filesystem", "Env", "Limits", "Git", "PresetDefinition", "Entry/anyOf/1"]
+        let tables = ["Filesystem", "Env", "Limits", "Git", "PresetDefinition", "Entry/anyOf/1", "InjectEntry"]
             .map(|name| format!("/definitions/{name}"));
         for table in [String::new()].iter().chain(&tables) {
             let keys = schema.pointer(&format!("{table}/properties")).and_then(Value::as_object);
             for (key, about) in keys.into_iter().flatten() {
                 let description = about["description"].as_str().unwrap_or_default();
-                let needs_no_default = ["path", "filesystem", "env", "limits", "git"].contains(&key.as_str());
+                let bare = ["path", "filesystem", "env", "limits", "git", "from", "text", "to"];
+                let needs_no_default = bare.contains(&key.as_str());
                 assert!(description.contains("Default: ") || needs_no_default, "{table} {key}: {description}");
                 assert!(description.ends_with('.') && !description.contains('\n'), "{table} {key}: {description}");
             }
@@ -284,6 +297,15 @@ mod tests {
         r#"{ name = "A\nB", email = "a@x" }"#,
         r#"{ name = "A", email = 1 }"#,
         r#"{ name = "A", email = "a@x", key = "b" }"#,
+        r#"[{ from = "x", to = "y" }]"#,
+        r#"[{ text = "", to = "y" }, { text = "a\u0000", to = "~/y" }]"#,
+        r#"[{ from = "x", text = "x", to = "y" }]"#,
+        r#"[{ from = "x" }]"#,
+        r#"[{ to = "y" }]"#,
+        r#"[{ from = "", to = "y" }]"#,
+        r#"[{ from = "x", to = "a\u0000" }]"#,
+        r#"[{ from = "x", to = 1 }]"#,
+        r#"[{ from = "x", to = "y", mode = 1 }]"#,
         r#"{ inherit = false, pass = ["A"], unset = ["B"], set = { C = "d" } }"#,
     ];
 
@@ -311,6 +333,10 @@ mod tests {
         "home",
         "base",
         "sockets",
+        "inject",
+        "from",
+        "text",
+        "to",
         "presets",
         "ro",
         "rw",
@@ -351,6 +377,8 @@ mod tests {
                 format!("[presets]\n{pair}\n"),
                 format!("[presets.a]\n{pair}\n"),
                 format!("[[filesystem.ro]]\n{pair}\n"),
+                format!("[[inject]]\nto = 'y'\n{pair}\n"),
+                format!("[[inject]]\nfrom = 'x'\n{pair}\n"),
                 format!("[[presets.a.exclude]]\npath = 'x'\n{pair}\n"),
             ]
         })

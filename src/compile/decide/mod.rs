@@ -11,7 +11,8 @@ use crate::compile::resolve::{AliasOf, Match, Resolution, UnnamedAncestors};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::host::FileKind;
 use crate::policy::{
-    AbsPath, Access, Exactness, HardLinks, IfMissing, LayerKind, Mask, Origin, PathMap, Precedence, PrivateFile, Rule,
+    AbsPath, Access, Exactness, HardLinks, IfMissing, Injected, LayerKind, Mask, Origin, PathMap, Precedence,
+    PrivateFile, Rule,
 };
 use crate::sys::ablate::{self, Mitigation};
 
@@ -36,6 +37,8 @@ pub struct Decision {
     pub shows_socket: bool,
     /// The command gets a writable copy of this file, as far as that is possible (SPEC Q1).
     pub private: Option<&'static PrivateFile>,
+    /// The command reads this there, and not the host's file (SPEC J1).
+    pub injected: Option<Arc<Injected>>,
     /// How many names a file has, and whether that is accepted.
     pub names: u64,
     pub hard_links: HardLinks,
@@ -185,6 +188,7 @@ pub fn decide(resolution: &Resolution, layers: &Layers, diagnostics: &mut Diagno
     decisions.ignored.extend(ignored);
     protect_own_files(&mut decisions, layers.own_files.iter().chain(&resolution.own_aliases), diagnostics);
     placeholders::settle(&mut decisions, resolution, &layers.state, diagnostics);
+    placeholders::settle_injections(&mut decisions, resolution, &layers.state, diagnostics);
     hide_copies_and_reports(&mut decisions, layers);
     // A rule for a missing path names nothing, unless a placeholder and its decision stand there.
     let is_missing = |path: &AbsPath| resolution.placeholders.binary_search_by(|other| other.path.cmp(path)).is_ok();
@@ -390,6 +394,7 @@ fn won(winner: &Match, losers: &[&Match], unnamed: Option<Box<UnnamedAncestors>>
         required: losers.iter().chain([&winner]).any(|found| found.rule.if_missing == IfMissing::Error),
         shows_socket: winner.rule.shows_socket,
         private: winner.rule.private.filter(|_| is_private),
+        injected: winner.rule.injected.clone(),
         names: winner.names,
         hard_links,
         placeholder: None,

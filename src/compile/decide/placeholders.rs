@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::Decisions;
-use crate::compile::resolve::Resolution;
+use crate::compile::resolve::{MissingTarget, Resolution};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
-use crate::policy::{AbsPath, Access, LayerKind};
+use crate::policy::{AbsPath, Access, LayerKind, places};
+
+const HELP: &str =
+    "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
 
 /// Keeps a decision at a missing path only where a placeholder will stand. Everywhere else the path
 /// stays missing and needs no decision, as with a skipped rule.
@@ -15,15 +18,13 @@ pub(super) fn settle(
     state: &AbsPath,
     diagnostics: &mut Diagnostics,
 ) {
-    const HELP: &str =
-        "make the folder writable, or name another with XDG_STATE_HOME: what is put up for a run is noted there";
     let mut without = Vec::new();
     let mut needed = Vec::new();
     let mut gone: BTreeSet<&AbsPath> = BTreeSet::new();
     // Parents first: what governs around a path is settled when the path is reached.
     for placeholder in &resolution.placeholders {
         let path = &placeholder.path;
-        let Some(decision) = decisions.get(path) else { continue };
+        let Some(decision) = decisions.get(path).filter(|decision| decision.injected.is_none()) else { continue };
         let around = decisions.way_to(path).into_iter().rfind(|(at, _)| !gone.contains(at));
         let is_open = around.is_some_and(|(_, decision)| decision.access == Access::Rw);
         let is_needed = decision.access.is_protective() && is_open;
@@ -56,5 +57,52 @@ pub(super) fn settle(
         let message = format!("`{first}`{more} cannot be blocked: `{state}` cannot be written");
         let help = format!("{HELP}; `--no-placeholders` gives this protection up");
         diagnostics.push(Diagnostic::new(Code::PlaceholdersOff, message).help(help));
+    }
+}
+
+/// Puts a placeholder at the missing target of an injection, where the host shows: bwrap cannot
+/// make a mount point there, or would leave it. In a file system of ours bwrap makes it.
+pub(super) fn settle_injections(
+    decisions: &mut Decisions,
+    resolution: &Resolution,
+    state: &AbsPath,
+    diagnostics: &mut Diagnostics,
+) {
+    for MissingTarget { placeholder, can_create } in &resolution.missing_targets {
+        let path = &placeholder.path;
+        let is_injected = decisions.get(path).is_some_and(|decision| decision.injected.is_some());
+        if !is_injected || !shows_host_around(decisions, path) {
+            continue;
+        }
+        let problem = if resolution.puts_nothing_up {
+            let help = "run without that flag, or create the file";
+            Some(("`--exec` and `--no-placeholders` put up no placeholder for it".to_owned(), help))
+        } else if !can_create {
+            Some(("it does not exist, and you cannot create it".to_owned(), "create it, or name another target"))
+        } else if !resolution.can_journal {
+            Some((format!("`{state}` cannot be written"), HELP))
+        } else {
+            None
+        };
+        let Some((problem, help)) = problem else {
+            if let Some(decision) = decisions.by_path.get_mut(path) {
+                decision.placeholder = Some(Box::new(placeholder.clone()));
+            }
+            continue;
+        };
+        let is_of_preset = placeholder.layer == LayerKind::Preset;
+        let code = if is_of_preset { Code::InjectionSkipped } else { Code::InjectionRefused };
+        let message = format!("nothing can be injected at `{path}`: {problem}");
+        diagnostics.push(Diagnostic::new(code, message).at(&placeholder.origin).help(help));
+        decisions.by_path.remove(path);
+    }
+}
+
+/// Whether the command sees a directory of the host around `path`.
+fn shows_host_around(decisions: &Decisions, path: &AbsPath) -> bool {
+    let own = [places::TMP, places::RUN, places::DEV, places::PROC];
+    match decisions.around(path) {
+        Some(around) => around.access != Access::Exclude,
+        None => !own.iter().any(|own| path.lies_in(own.as_ref())),
     }
 }

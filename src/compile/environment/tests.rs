@@ -46,7 +46,7 @@ fn filtered(written: &[Written], caller: &[(&str, &str)], docker: bool) -> (Envi
         runtime: &Runtime::default(),
         private: None,
         own_files: &[],
-        git_exclude: None,
+        git_excludes: &[],
         second_places: &[],
         links: &[],
         variables: Vec::new(),

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::compile::Request;
-use crate::compile::config::{self, ConfigFile, Entry};
+use crate::compile::config::{self, ConfigFile, Entry, InjectEntry};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, reason};
 use crate::host::{FileKind, Host, Resolved, Session, git, passwd};
 use crate::policy::{AbsPath, LayerKind, Origin, Source, Sourced, escape_for_display, sha256};
@@ -380,6 +380,7 @@ fn command_line(request: &Request, cwd: &AbsPath, diagnostics: &mut Diagnostics)
     config.filesystem.ro = flag_entries("--ro", &request.ro);
     config.filesystem.rw = flag_entries("--rw", &request.rw);
     config.filesystem.exclude = flag_entries("--exclude", &request.exclude);
+    config.inject = request.inject.iter().zip(request.injections()).map(flag_injection).collect();
     let preset = |written: &OsString| Sourced {
         value: preset_reference(written),
         origin: Origin::Flag { flag: "--preset", value: written.clone() },
@@ -403,6 +404,11 @@ fn command_line(request: &Request, cwd: &AbsPath, diagnostics: &mut Diagnostics)
 
 fn flag_entries(flag: &'static str, values: &[OsString]) -> Vec<Entry> {
     values.iter().map(|value| Entry::new(value.clone(), Origin::Flag { flag, value: value.clone() })).collect()
+}
+
+fn flag_injection(((from, to), value): (&(OsString, OsString), OsString)) -> InjectEntry {
+    let origin = Origin::Flag { flag: "--inject", value };
+    InjectEntry { from: Some(from.clone()), text: None, to: to.clone(), origin }
 }
 
 fn flag_setting<T>(flag: &'static str, value: T, written: String) -> Sourced<T> {

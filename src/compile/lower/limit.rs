@@ -43,7 +43,8 @@ pub(super) fn refuse_too_many(argv: &Argv, diagnostics: &mut Diagnostics) {
 /// The three rules with the most arguments. Where every rule has one mount, the files that hold
 /// the rules.
 fn most_expensive(operations: &[Operation]) -> Vec<String> {
-    let of_rules = || operations.iter().filter(|operation| matches!(operation.purpose, Purpose::Rule(_)));
+    let of_rules =
+        || operations.iter().filter(|operation| matches!(operation.purpose, Purpose::Rule(_) | Purpose::Injection));
     let largest = of_rules().map(|operation| operation.words.len()).max().unwrap_or(0);
     let sum = |name: fn(&Origin) -> String| {
         let mut cost: BTreeMap<String, usize> = BTreeMap::new();

@@ -380,6 +380,10 @@ impl<'a> Spelling<'a> {
             }
             Mount::OwnBinary { executable } => self.bind("--ro-bind", executable, path, OnMissingSource::Refuse),
             Mount::SecondMount { source } => self.bind("--bind", source, path, OnMissingSource::Notice),
+            Mount::Injected { source } => {
+                let flag = if ablate::is_off(Mitigation::InjectedReadOnly) { "--bind" } else { "--ro-bind" };
+                self.bind(flag, source, path, OnMissingSource::Refuse)
+            }
             Mount::PrivateCopies { source } => self.bind("--bind", source, path, OnMissingSource::Refuse),
             Mount::OwnRoot => Vec::new(),
             Mount::Tmpfs { mode } => {

@@ -83,7 +83,7 @@ fn opened_through_writable_link(plan: &Plan, path: &AbsPath, decision: &Decision
 }
 
 /// The first of `links` whose folder the command can write.
-fn writable_link<'l>(plan: &Plan, links: &'l [AbsPath]) -> Option<&'l AbsPath> {
+pub(super) fn writable_link<'l>(plan: &Plan, links: &'l [AbsPath]) -> Option<&'l AbsPath> {
     links.iter().find(|link| plan.view_around(link) == View::HostRw)
 }
 

@@ -1,6 +1,7 @@
 //! From decisions to mounts: which mounts, in which order, and which decisions need none. Pure.
 
 mod hard_links;
+mod injections;
 mod links;
 mod overflow;
 mod pins;
@@ -16,11 +17,12 @@ use crate::compile::layers::OwnFile;
 use crate::compile::placeholder::Placeholder;
 use crate::compile::resolve::{GitExclude, PresetVariable, Runtime, RuntimeMount, SecondPlace, ShownLink};
 use crate::host::FileKind;
-use crate::policy::{AbsPath, Access, LayerKind, Mask, Origin, PathMap, places};
+use crate::policy::{AbsPath, Access, Injected, LayerKind, Mask, Origin, PathMap, places};
 use crate::sys::ablate::{self, Mitigation};
 
 pub use hard_links::check_hard_links;
 pub(crate) use hard_links::find_names;
+pub use injections::check_injections;
 pub use links::{check_executable, check_links, is_refused_through_link, unsaid_links};
 pub use overflow::{MOST_IN_ARGV, Split};
 use pins::Pins;
@@ -53,6 +55,10 @@ pub enum Mount {
     },
     /// The folder with the copies of this project's private files, writable.
     PrivateCopies {
+        source: AbsPath,
+    },
+    /// Another file or directory of the host, read-only (SPEC J1).
+    Injected {
         source: AbsPath,
     },
     Tmpfs {
@@ -123,6 +129,8 @@ pub enum Purpose {
     /// It belongs to a place of the sandbox's own that a setting asks for.
     Own,
     Rule(Access),
+    /// It shows another content in the place of the host's.
+    Injection,
     /// It keeps a directory from being moved, and so `keeps`, which lies below it, where the rule
     /// says (SPEC B12). Nothing of it is seen: a writable bind covers it.
     Pin {
@@ -137,6 +145,7 @@ impl Purpose {
             Purpose::Base => because.to_string(),
             Purpose::Own => format!("own: {because}"),
             Purpose::Rule(access) => format!("{access}: {because}"),
+            Purpose::Injection => format!("inject: {because}"),
             Purpose::Pin { keeps } => format!("pin: keeps `{keeps}` in its place, {because}"),
         }
     }
@@ -190,7 +199,7 @@ pub struct Base<'a> {
     pub guard: Option<&'a AbsPath>,
     pub runtime: &'a Runtime,
     pub own_files: &'a [OwnFile],
-    pub git_exclude: Option<&'a GitExclude>,
+    pub git_excludes: &'a [GitExclude],
     pub second_places: &'a [SecondPlace],
     pub links: &'a [ShownLink],
     pub variables: Vec<PresetVariable>,
@@ -224,7 +233,7 @@ pub fn plan(decisions: &Decisions, base: &Base, optimize: bool) -> Plan {
     planner.close_masks(None);
     let mut placeholders: Vec<Placeholder> =
         decisions.iter().filter_map(|(_, decision)| decision.placeholder.as_deref().cloned()).collect();
-    if let Some(exclude) = base.git_exclude {
+    for exclude in base.git_excludes {
         planner.git_exclude(exclude, decisions, &mut placeholders);
     }
     let mut variables = planner.second_places(base.second_places, decisions, &mut placeholders);
@@ -389,7 +398,8 @@ impl Planner<'_> {
         let leads_on = || inherited == View::Fresh && decisions.reopens_below(path);
         let is_link = self.private.is_some_and(|folder| folder.may_have(path, decision))
             && self.links.len() < private::MOST_LINKS;
-        let changes_nothing = || inherited.gives(decision.access) && !leads_on() && !is_link;
+        let is_injected = decision.injected.is_some();
+        let changes_nothing = || inherited.gives(decision.access) && !leads_on() && !is_link && !is_injected;
         // The base mount of `/` is the rule on `/`: once more would cover all that came between.
         if path.is_root() || (self.optimize && changes_nothing()) {
             self.redundant.push(RedundantRule {
@@ -408,10 +418,16 @@ impl Planner<'_> {
         // The link of the guard covers the host's file. Elsewhere it needs a file to be mounted on.
         if !is_link || !inherited.shows_host() {
             let mount = mount(decision, inherited);
-            self.mounts.push(PlannedMount::of_rule(path.clone(), mount, decision.access, &decision.origin));
+            let purpose = if is_injected { Purpose::Injection } else { Purpose::Rule(decision.access) };
+            self.mounts.push(PlannedMount { path: path.clone(), mount, purpose, because: decision.origin.clone() });
         }
-        let is_copy = decision.access == Access::Exclude && decision.copy.is_some();
-        self.views.cover(path.clone(), if is_copy { View::Redacted } else { View::of(decision.access) });
+        let is_copy = decision.copy.is_some();
+        let view = match decision.access {
+            _ if is_injected => View::Injected,
+            Access::Exclude if is_copy => View::Redacted,
+            access => View::of(access),
+        };
+        self.views.cover(path.clone(), view);
         if let Some(file) = decision.private.filter(|_| is_link) {
             let is_missing = decision.placeholder.is_some();
             let because = decision.origin.clone();
@@ -465,6 +481,11 @@ fn read_only(on_missing: OnMissingSource) -> Mount {
 }
 
 fn mount(decision: &Decision, inherited: View) -> Mount {
+    match decision.injected.as_deref() {
+        Some(Injected::Source(source)) => return Mount::Injected { source: source.clone() },
+        Some(Injected::Text(text)) => return Mount::DataFile { content: text.to_vec() },
+        None => {}
+    }
     let reads_as = match decision.mask {
         _ if ablate::is_off(Mitigation::MaskDenied) => Some(&b""[..]),
         Mask::Denied | Mask::OwnPlace => None,

@@ -77,7 +77,7 @@ impl Plan {
         let may_be_missing = with(|mount| matches!(mount, Mount::MaskFile { on_missing: OnMissingSource::Skip }));
         let with_content = with(|mount| matches!(mount, Mount::DataFile { .. }));
         let second = self.mounts.iter().filter_map(|planned| match &planned.mount {
-            Mount::SecondMount { source } => Some((&planned.path, source)),
+            Mount::SecondMount { source } | Mount::Injected { source } => Some((&planned.path, source)),
             _ => None,
         });
         let second: BTreeMap<&AbsPath, &AbsPath> = second.collect();
@@ -89,7 +89,8 @@ impl Plan {
             let access = match view {
                 _ if with_content.contains(path) => Expectation::Content,
                 View::HostRw => Expectation::Rw,
-                View::HostRo => Expectation::Ro,
+                View::Injected if ablate::is_off(Mitigation::InjectedReadOnly) => Expectation::Rw,
+                View::HostRo | View::Injected => Expectation::Ro,
                 View::Masked | View::Redacted => Expectation::Hidden,
                 View::Fresh | View::Dev | View::Proc => Expectation::Own,
             };

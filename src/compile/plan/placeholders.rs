@@ -8,6 +8,7 @@ use crate::compile::placeholder::{Placeholder, ignore_line};
 use crate::compile::resolve::{GitExclude, PresetVariable, SecondPlace};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::policy::{AbsPath, Access, LayerKind, Origin, Rule, escape_for_display};
+use crate::sys::ablate::{self, Mitigation};
 
 use super::{Mount, Plan, PlannedMount, Planner, View, view};
 
@@ -30,6 +31,12 @@ impl Planner<'_> {
             let is_covered = (decision.access == Access::Exclude || is_ours || is_placeholder())
                 && view::above(&self.views, path) == View::HostRw
                 && !decisions.opens_below(path);
+            // Also in a read-only folder: git would stage a content that is not the project's.
+            let is_injected = decision.injected.is_some();
+            let is_covered = match ablate::is_off(Mitigation::InjectedIgnored) {
+                false => is_covered || is_injected,
+                true => is_covered && !is_injected,
+            };
             if is_covered && let Some(seen) = exclude.seen(path) {
                 lines.extend(ignore_line(seen, decision.kind));
             }

@@ -12,6 +12,8 @@ pub enum View {
     Masked,
     /// A copy of the host's file without its credentials.
     Redacted,
+    /// Another content, which an injection put there.
+    Injected,
     /// An empty, writable place of the sandbox's own.
     Fresh,
     Dev,
@@ -42,7 +44,7 @@ impl View {
         let openness = |view| match view {
             View::HostRw => 2,
             View::HostRo => 1,
-            View::Masked | View::Redacted | View::Fresh | View::Dev | View::Proc => 0,
+            View::Masked | View::Redacted | View::Injected | View::Fresh | View::Dev | View::Proc => 0,
         };
         openness(self) < openness(other)
     }
@@ -60,6 +62,7 @@ impl fmt::Display for View {
             View::HostRo => "ro",
             View::Masked => "excluded",
             View::Redacted => "redacted",
+            View::Injected => "injected",
             View::Fresh => "private",
             View::Dev => "own /dev",
             View::Proc => "own /proc",

@@ -44,7 +44,8 @@ mod tests {
             assert!(!preset.description.is_empty(), "@{} says what it is for", preset.name);
             let paths = preset.groups.iter().map(|group| (group.tool, group.source, group.entries.len()));
             let variables = preset.variables.iter().map(|group| (group.tool, group.source, group.names.len()));
-            for (tool, source, entries) in paths.chain(variables) {
+            let injections = preset.injections.iter().map(|group| (group.tool, group.source, group.entries.len()));
+            for (tool, source, entries) in paths.chain(variables).chain(injections) {
                 assert!(!tool.is_empty() && source.len() > 3 && entries > 0, "@{}: {tool}, {source}", preset.name);
             }
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::compile::config::PresetDefinition;
 use crate::compile::layers::{Layer, Layers, Project};
-use crate::compile::policy::{forbidding, rules_of};
+use crate::compile::policy::{InjectedContent, Injection, forbidding, rules_of};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, listed, nearest};
 use crate::policy::{AbsPath, LayerKind, Mask, Origin, Refinements, Rule};
 use crate::sys::ablate::{self, Mitigation};
@@ -200,6 +200,22 @@ impl Selection {
         }
         all
     }
+}
+
+/// The injections of the built-in preset `name`, if there is one.
+pub(super) fn injections(name: &str, project: &Project) -> impl Iterator<Item = Injection> + use<> {
+    let preset = builtin::get(name);
+    let base = project.root.clone();
+    let groups = preset.into_iter().flat_map(|preset| preset.injections.iter().map(move |group| (preset.name, group)));
+    let entries = groups.flat_map(|(name, group)| group.entries.iter().map(move |entry| (name, entry)));
+    entries.map(move |(name, entry)| Injection {
+        content: InjectedContent::From(entry.from.into()),
+        to: entry.to.into(),
+        base: base.clone(),
+        unless: entry.unless,
+        layer: LayerKind::Preset,
+        origin: Origin::Preset { name, path: entry.to },
+    })
 }
 
 fn is_switched_off(preset: &str) -> bool {

@@ -5,6 +5,7 @@ mod docker;
 mod exact;
 mod future_globs;
 mod globs;
+mod injections;
 mod links;
 mod mounts;
 mod pattern;
@@ -39,6 +40,7 @@ pub(crate) use pattern::{NamePattern, has_metacharacter as looks_like_pattern};
 use walk::WalkPattern;
 
 pub use future_globs::{FutureGlobs, FutureMatch};
+pub use injections::MissingTarget;
 pub use links::ShownLink;
 pub use mounts::AliasOf;
 pub use placeholders::{GitExclude, NewFile};
@@ -86,7 +88,7 @@ impl Match {
     /// opens it, because any process that can write the link's folder chose the target.
     pub fn only_tightens(&self) -> bool {
         let is_doubtful = !self.links.is_empty() || self.rule.refinements.only_tightens;
-        is_doubtful && self.rule.access.is_protective() && !self.rule.shows_socket
+        is_doubtful && self.rule.access.is_protective() && !self.rule.shows_socket && self.rule.injected.is_none()
     }
 }
 
@@ -113,7 +115,12 @@ pub struct Resolution {
     pub own_aliases: Vec<OwnFile>,
     /// Missing paths that rules block. A later stage decides which of them need a placeholder.
     pub placeholders: Vec<Placeholder>,
-    pub git_exclude: Option<GitExclude>,
+    /// git's lists, of the project's repository and of nested ones with an injected path.
+    pub git_excludes: Vec<GitExclude>,
+    /// Injections whose target does not exist. A later stage decides which need a placeholder.
+    pub missing_targets: Vec<MissingTarget>,
+    /// No placeholder is put up in this run.
+    pub puts_nothing_up: bool,
     /// Exact rules that apply to nothing. A file that appears there is reported after the run (SPEC
     /// R1).
     pub absent: Vec<(Arc<Rule>, AbsPath)>,
@@ -139,6 +146,12 @@ impl Resolution {
         paths.sort();
         paths.dedup();
         paths
+    }
+
+    /// Drops git's lists that need a placeholder, and notes that no injection gets one.
+    pub(super) fn put_nothing_up(&mut self) {
+        self.git_excludes.retain(|list| list.placeholder.is_none());
+        self.puts_nothing_up = true;
     }
 
     /// Makes private files read-only.
@@ -185,7 +198,9 @@ pub fn resolve(
         resolver.aliases(mounts, &layers.own_files);
     }
     resolver.links_to_shown();
-    resolver.found.git_exclude = resolver.git_exclude();
+    let git_exclude = resolver.git_exclude();
+    resolver.found.git_excludes.extend(git_exclude);
+    resolver.injections(policy, &layers.own_files);
     Resolution { patterns: patterns.into(), mounts: mounts.map(Arc::new), ..resolver.found }
 }
 
@@ -234,7 +249,8 @@ impl Resolution {
             second_places: self.second_places.iter().filter(|it| !is_of_left_out(&it.origin)).cloned().collect(),
             links: self.links.clone(),
             own_aliases: self.own_aliases.clone(),
-            git_exclude: self.git_exclude.clone(),
+            git_excludes: self.git_excludes.clone(),
+            missing_targets: self.missing_targets.clone(),
             runtime: self.runtime.clone(),
             can_journal: self.can_journal,
             ..Self::default()

@@ -114,7 +114,7 @@ impl Resolver<'_> {
     }
 
     /// The directories to create first, outermost first. `None` if nothing can be created there.
-    fn missing_parents(&self, path: &AbsPath) -> Option<Vec<AbsPath>> {
+    pub(super) fn missing_parents(&self, path: &AbsPath) -> Option<Vec<AbsPath>> {
         let mut parents = Vec::new();
         for ancestor in path.ancestors().skip(1) {
             match self.host.kind(&ancestor) {
@@ -146,10 +146,21 @@ impl Resolver<'_> {
         let repository = self.project.repository.as_ref()?;
         let has_git = |folder: &AbsPath| self.host.exists(&folder.child(".git")).unwrap_or(false);
         let work_tree = self.project.root.ancestors().find(has_git)?;
-        let path = repository.common_dir.child("info").child("exclude");
+        let git_dir = repository.git_dir.clone();
+        self.git_exclude_of(work_tree, git_dir, &repository.common_dir)
+    }
+
+    /// git's list for `work_tree`. `None` where it cannot be covered.
+    pub(super) fn git_exclude_of(
+        &mut self,
+        work_tree: AbsPath,
+        git_dir: AbsPath,
+        common_dir: &AbsPath,
+    ) -> Option<GitExclude> {
+        let path = common_dir.child("info").child("exclude");
         // A file that a symlink leads to is not ours to cover.
         let resolved = self.host.resolve(path.as_path()).ok().filter(|resolved| resolved.path == path)?;
-        let git_dirs = [repository.git_dir.clone(), repository.common_dir.clone()];
+        let git_dirs = [git_dir, common_dir.clone()];
         let mut exclude = GitExclude { path, content: Vec::new(), work_tree, git_dirs, placeholder: None };
         let path = &exclude.path;
         if resolved.kind.is_some() && !self.stands(path) {

@@ -26,9 +26,10 @@ pub(crate) fn find(host: &Host, session: &Session, project: &Project, policy: &P
             if let VariableEffect::Set { value, for_program } = group.effect
                 && for_program.is_none_or(|program| host.is_on_path(session, program))
             {
-                let value = match value.starts_with("~/") {
-                    true => project.in_home(value).as_os_str().to_owned(),
-                    false => value.into(),
+                let value = match value {
+                    "." => project.root.as_os_str().to_owned(),
+                    _ if value.starts_with("~/") => project.in_home(value).as_os_str().to_owned(),
+                    _ => value.into(),
                 };
                 found.extend(group.names.iter().map(|name| PresetVariable {
                     name: (*name).to_owned(),

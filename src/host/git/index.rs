@@ -101,6 +101,42 @@ pub(crate) fn submodules(
     Ok(Some(found))
 }
 
+/// The names of everything that an index tracks.
+pub(crate) struct TrackedNames(Vec<Vec<u8>>);
+
+impl TrackedNames {
+    /// Whether the index has `name`, something below it, or a folder or submodule around it.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        let is_within = |inner: &[u8], outer: &[u8]| {
+            inner
+                .strip_prefix(outer.strip_suffix(b"/").unwrap_or(outer))
+                .is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+        };
+        self.0.iter().any(|tracked| is_within(tracked, name) || is_within(name, tracked))
+    }
+}
+
+/// The names in the index of `git_dir`, perhaps with some that it had before; `None` if they cannot
+/// be told.
+pub(crate) fn tracked_names(host: &Host, git_dir: &AbsPath, common_dir: &AbsPath) -> io::Result<Option<TrackedNames>> {
+    let Some(bytes) = host.read_regular(&git_dir.child("index"), LARGEST_INDEX)? else {
+        return Ok(Some(TrackedNames(Vec::new())));
+    };
+    let Some(hash_kind) = HashKind::of(host, common_dir)? else { return Ok(None) };
+    let part = |bytes| Index::parse_part(bytes, hash_kind).filter(Index::has_true_tables);
+    let Some(index) = part(bytes) else { return Ok(None) };
+    let mut all = vec![index];
+    if let Some(shared) = all[0].shared_file() {
+        let Some(shared) = host.read_regular(&git_dir.child(shared), LARGEST_INDEX)?.and_then(part) else {
+            return Ok(None);
+        };
+        all.push(shared);
+    }
+    let names = all.iter().flat_map(|index| index.entries.iter().map(|entry| index.name_of(entry).to_vec()));
+    // An entry without a name changes one of the shared file.
+    Ok(Some(TrackedNames(names.filter(|name| !name.is_empty()).collect())))
+}
+
 /// Bytes from the start of an entry to its blob id: times, device, inode, mode, owner, size.
 const STAT: usize = 40;
 const MODE: usize = 24;

@@ -43,7 +43,7 @@ impl From<View> for Openness {
             View::HostRw => Openness::Writable,
             View::HostRo => Openness::ReadOnly,
             View::Redacted => Openness::Redacted,
-            View::Masked | View::Fresh | View::Dev | View::Proc => Openness::Hidden,
+            View::Masked | View::Injected | View::Fresh | View::Dev | View::Proc => Openness::Hidden,
         }
     }
 }
@@ -86,6 +86,8 @@ pub enum Subject {
     Created { path: AbsPath },
     /// Device nodes at this path and below it.
     Device { path: AbsPath },
+    /// Another content that the command reads at this path.
+    Injection { path: AbsPath },
     /// A socket of the host.
     Socket { path: AbsPath },
     /// What the host has at this path and below it.
@@ -128,6 +130,8 @@ pub enum DiffState {
     Blocked,
     /// A copy of the file without its credentials can be read.
     Redacted,
+    /// Another content can be read, and not the host's.
+    Injected,
     ReadOnly,
     Writable,
     /// The device or the socket can be used.
@@ -158,6 +162,7 @@ pub fn openings(before: &Compiled, after: &Compiled) -> Vec<PolicyChange> {
     openings.extend(comparison.presets(&paths));
     openings.extend(comparison.other_names());
     openings.extend(comparison.created());
+    openings.extend(comparison.injections());
     let device = |path: &AbsPath| Subject::Device { path: path.clone() };
     openings.extend(devices.into_iter().map(|path| comparison.at(path, device(path), [Hidden, Usable])));
     openings.extend(paths.into_iter().map(|(path, (what, states))| comparison.at(path, what, states)));
@@ -291,6 +296,19 @@ impl<'a> Comparison<'a> {
         is_open && (decision.shows_socket || is_engine() || is_service())
     }
 
+    /// The paths at which `after` injects something else than `before`.
+    fn injections(&self) -> impl Iterator<Item = PolicyChange> {
+        let at = |compiled: &'a Compiled, path| compiled.decisions.get(path).and_then(|it| it.injected.as_ref());
+        let injected = self.after.decisions.iter().map(|(path, _)| path).filter(move |path| {
+            let now = at(self.after, path);
+            now.is_some() && now != at(self.before, path)
+        });
+        injected.map(|path| {
+            let states = [state(self.before, path), DiffState::Injected];
+            self.at(path, Subject::Injection { path: path.clone() }, states)
+        })
+    }
+
     fn devices(&self) -> Vec<&'a AbsPath> {
         let before: Vec<&AbsPath> = with_devices(&self.before.plan).collect();
         let is_new = |path: &&AbsPath| !before.iter().any(|known| path.is_within(known));
@@ -320,6 +338,7 @@ fn state(compiled: &Compiled, path: &AbsPath) -> DiffState {
     let view = compiled.plan.view(path);
     let is_blocked = compiled.plan.placeholders.iter().any(|placeholder| placeholder.path == *path);
     match Openness::from(view) {
+        _ if view == View::Injected => DiffState::Injected,
         Openness::Writable => DiffState::Writable,
         _ if is_blocked => DiffState::Blocked,
         Openness::ReadOnly => DiffState::ReadOnly,

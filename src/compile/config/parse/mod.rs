@@ -3,6 +3,7 @@
 //! L8).
 
 mod identity;
+mod injections;
 mod variables;
 
 use std::ffi::OsStr;
@@ -250,6 +251,12 @@ impl<'a> Walk<'a> {
         };
         self.note_at(&written, Code::InvalidPath, message, help.to_owned());
         None
+    }
+
+    /// A single string that is a path.
+    pub(super) fn one_path(&mut self, key: &str, value: &TomlValue<'_>) -> Option<Sourced<String>> {
+        let written = self.text(key, value).map(|text| self.sourced(text, value));
+        written.and_then(|written| self.path(written))
     }
 
     pub(super) fn preset_definitions(&mut self, key: &str, value: &TomlValue<'_>, file: &mut ConfigFile) {

@@ -77,7 +77,7 @@ error[unknown-key]: unknown key `colour` at the top level
 1 | colour = true
   | ^^^^^^
   |
-  = help: the keys here are `filesystem`, `network`, `docker`, `nested`, `require`, `env`, `limits`, `git`, `sockets` and `presets`
+  = help: the keys here are `filesystem`, `network`, `docker`, `nested`, `require`, `env`, `limits`, `git`, `sockets`, `inject` and `presets`
 
 error[unknown-key]: unknown key `why` in an entry of `rw`
  --> .agent-sandbox.toml:3:21

@@ -11,6 +11,7 @@ mod base;
 mod caches;
 mod caches_apart;
 mod git;
+mod harness;
 mod lint;
 mod private;
 mod secrets;
@@ -30,6 +31,11 @@ pub const PRESETS: &[BuiltinPreset] = &[
     caches_apart::CACHES_APART,
     git::GIT,
     git::GIT_STRICT,
+    harness::CLAUDE,
+    harness::CODEX,
+    harness::GEMINI,
+    harness::KIMI,
+    harness::OPENCODE,
     lint::ALL,
     lint::GO,
     lint::PYTHON,
@@ -54,6 +60,7 @@ pub struct BuiltinPreset {
     pub skip_beside: Option<&'static str>,
     pub groups: &'static [Group],
     pub variables: &'static [VariableGroup],
+    pub injections: &'static [InjectionGroup],
 }
 
 impl BuiltinPreset {
@@ -68,6 +75,7 @@ impl BuiltinPreset {
             skip_beside: None,
             groups: &[],
             variables: &[],
+            injections: &[],
         }
     }
 
@@ -225,7 +233,7 @@ pub enum VariableEffect {
     /// They pass although they look like credentials.
     Keep,
     /// They get a value, unless the caller has them, where this program is on PATH, or always (SPEC
-    /// P14). `~/` at the start of a value is the home.
+    /// P14). `~/` at the start of a value is the home, and `.` alone is the project root.
     Set { value: &'static str, for_program: Option<&'static str> },
 }
 
@@ -236,4 +244,36 @@ const fn variables(
     names: &'static [&'static str],
 ) -> VariableGroup {
     VariableGroup { tool, source, effect, names }
+}
+
+/// Files that one program reads, and where it looks for them, which rest on one source.
+#[derive(Clone, Copy, Debug)]
+pub struct InjectionGroup {
+    pub tool: &'static str,
+    pub source: &'static str,
+    pub entries: &'static [InjectionEntry],
+}
+
+/// A file or folder, and the path at which a program looks for it. It is injected where the first
+/// exists and the second does not (SPEC J9).
+#[derive(Clone, Copy, Debug)]
+pub struct InjectionEntry {
+    pub from: &'static str,
+    pub to: &'static str,
+    /// Nothing is injected if one of these exists: the program reads it in the place of `to`.
+    pub unless: &'static [&'static str],
+}
+
+const fn inject(from: &'static str, to: &'static str) -> InjectionEntry {
+    InjectionEntry { from, to, unless: &[] }
+}
+
+impl InjectionEntry {
+    const fn unless(self, paths: &'static [&'static str]) -> Self {
+        Self { unless: paths, ..self }
+    }
+}
+
+const fn injections(tool: &'static str, source: &'static str, entries: &'static [InjectionEntry]) -> InjectionGroup {
+    InjectionGroup { tool, source, entries }
 }

@@ -3,7 +3,8 @@
 use super::super::{Group, exclude, group};
 
 /// Templates and defaults, which people commit. `lint` goes by this list, too.
-pub(crate) const PUBLIC_ENV: [&str; 5] = [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"];
+pub(crate) const PUBLIC_ENV: [&str; 6] =
+    [".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".env.sandbox"];
 
 pub(super) const COPIES: &[Group] = &[
     // Copies of files that are hidden, or that their user thinks are gone.

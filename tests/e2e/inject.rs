@@ -1,0 +1,244 @@
+//! Files that the command reads at another path, in one run alone.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::git::outside;
+use crate::sandbox::{failed, policy, run, sandbox, shell, shell_with, succeeded, write};
+use crate::support::{Place, stderr, stdout};
+use crate::undo::Waiting;
+
+everywhere!(
+    the_example_gives_the_application_its_own_settings,
+    a_folder_is_merged_and_its_other_entries_stay,
+    what_is_injected_is_gone_after_the_run,
+    a_killed_run_leaves_nothing_for_long,
+    two_runs_read_different_files_at_one_target,
+    verify_and_the_model_know_injections,
+    without_the_guard_it_is_the_same,
+);
+for_both!(
+    an_injection_outside_of_the_project_needs_consent,
+    git_of_the_host_and_inside_see_nothing_of_it,
+    a_fifo_is_refused_and_not_waited_for,
+    a_large_file_is_not_copied,
+    a_source_that_the_host_replaces_stays_what_it_was,
+    a_missing_target_is_refused_where_nothing_can_be_put_up,
+    a_harness_shows_the_instructions_where_the_agent_looks,
+);
+
+const EXAMPLE: &str = include_str!("../../examples/inject.toml");
+
+/// The names in the project.
+fn names(place: &Place) -> Vec<String> {
+    names_in(&place.project())
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn the_example_gives_the_application_its_own_settings(place: &Place) {
+    write(place, ".agent-sandbox.toml", EXAMPLE);
+    write(place, ".env", "KEY=secret\n");
+    write(place, ".env.sandbox", "KEY=test\n");
+    write(place, "AGENTS.md", "use tabs\n");
+    assert_eq!(shell(place, "cat .env"), "KEY=test\n");
+    assert_eq!(shell(place, "cat CLAUDE.md"), "use tabs\n");
+    assert_eq!(shell(place, "! echo x >>.env && ! rm .env && ! mv .env x && cat .env 2>&1"), "KEY=test\n");
+    assert_eq!(fs::read_to_string(place.project().join(".env")).unwrap(), "KEY=secret\n");
+    let inside = shell(place, "/run/agent-sandbox/guard explain .env");
+    assert!(inside.starts_with(".env: injected (another content can be read, and not the host's)\n"), "{inside}");
+    let explained = succeeded(place.agent_sandbox().args(["explain", ".env"]).output().unwrap());
+    assert!(explained.contains("injected .env → "), "{explained}");
+    assert!(explained.contains("[.agent-sandbox.toml:"), "{explained}");
+}
+
+fn a_folder_is_merged_and_its_other_entries_stay(place: &Place) {
+    policy(place, "[[inject]]\nfrom = 'shared'\nto = 'out'\n");
+    for path in ["shared/one", "shared/both/a", "shared/new/deep/x", "out/own", "out/both/b"] {
+        write(place, path, path);
+    }
+    let found = shell(place, "cd out && find . -type f | sort && cat one both/a both/b new/deep/x own");
+    let expected = "./both/a\n./both/b\n./new/deep/x\n./one\n./own\n";
+    assert_eq!(found, format!("{expected}shared/oneshared/both/aout/both/bshared/new/deep/xout/own"));
+    // The folder is the project's, and what is injected is not.
+    assert_eq!(shell(place, "echo new >out/more; ! echo x >out/new/y && ! echo x >out/one && cat out/more"), "new\n");
+    assert_eq!(fs::read_to_string(place.project().join("out/more")).unwrap(), "new\n");
+    assert!(!place.project().join("out/new").exists());
+}
+
+fn what_is_injected_is_gone_after_the_run(place: &Place) {
+    policy(place, "[[inject]]\ntext = 'now'\nto = 'a/b/c.md'\n[[inject]]\ntext = 'home'\nto = '~/d/e.md'\n");
+    shell(place, "true");
+    let files = || (names(place), names_in(&place.home()));
+    let before = files();
+    assert_eq!(shell(place, "cat a/b/c.md ~/d/e.md; exit 0"), "nowhome");
+    assert_eq!(run(place, &["--", "sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(files(), before);
+}
+
+fn a_killed_run_leaves_nothing_for_long(place: &Place) {
+    policy(place, "[[inject]]\ntext = 'now'\nto = 'a/c.md'\n");
+    let before = names(place);
+    let waiting = Waiting::start(place);
+    assert!(place.project().join("a/c.md").exists());
+    waiting.kill();
+    assert!(place.project().join("a/c.md").exists());
+    // The next run needs the file, and finds it missing.
+    assert_eq!(shell(place, "cat a/c.md"), "now");
+    assert_eq!(names(place), before);
+    let waiting = Waiting::start(place);
+    waiting.kill();
+    succeeded(place.agent_sandbox().arg("sweep").output().unwrap());
+    assert_eq!(names(place), before);
+}
+
+fn two_runs_read_different_files_at_one_target(place: &Place) {
+    policy(place, "");
+    write(place, "one", "1");
+    write(place, "two", "2");
+    let mut first = sandbox(place);
+    let first = Waiting::start_with(first.args([
+        "--inject",
+        "one:t/x",
+        "--",
+        "sh",
+        "-c",
+        "echo started; cat >/dev/null; cat t/x",
+    ]));
+    let second = |script: &str| shell_with(place, &["--inject", "two:t/x"], script);
+    assert_eq!(second("cat t/x"), "2");
+    // The other run still has its own, and the placeholder stays for it.
+    assert!(place.project().join("t/x").exists());
+    assert_eq!(stdout(&first.end("")), "1");
+    assert!(!place.project().join("t").exists());
+    assert_eq!(second("cat t/x"), "2");
+}
+
+fn verify_and_the_model_know_injections(place: &Place) {
+    policy(
+        place,
+        "exclude = ['closed']\n[[inject]]\nfrom = 'shared'\nto = 'out'\n[[inject]]\ntext = 'x'\nto = 'closed/y'\n",
+    );
+    for path in ["shared/a/b", "shared/c", "out/d", "closed/key"] {
+        write(place, path, path);
+    }
+    let output = run(place, &["verify", "--json"]);
+    let verified: Value = serde_json::from_slice(&output.stdout).unwrap();
+    crate::sandbox::assert_fits("verify", &verified);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let text = stdout(&run(place, &["verify"]));
+    for path in ["out/a", "out/c", "closed/y"] {
+        let path = place.project().join(path);
+        let lines = text.lines().filter(|line| line.starts_with(&format!("{} ", path.display())));
+        assert!(lines.clone().count() >= 2, "{text}");
+        assert!(lines.clone().all(|line| line.ends_with(" ok")), "{text}");
+    }
+}
+
+fn without_the_guard_it_is_the_same(place: &Place) {
+    policy(place, "exclude = ['.env']\n[[inject]]\nfrom = 'other'\nto = '.env'\n[[inject]]\ntext = 'x'\nto = 'new'\n");
+    write(place, ".env", "secret");
+    write(place, "other", "harmless");
+    assert_eq!(shell_with(place, &["--no-guard"], "cat .env new; ! echo x >>.env 2>/dev/null"), "harmlessx");
+    assert!(!place.project().join("new").exists());
+}
+
+fn an_injection_outside_of_the_project_needs_consent(place: &Place) {
+    place.write("home/.claude/settings.json", "{}");
+    write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = '~/.claude/CLAUDE.md'\n");
+    let output = run(place, &["--", "true"]);
+    failed(&output, 125, "error[untrusted-policy]");
+    assert!(stderr(&output).contains(".claude/CLAUDE.md`: reads as something else, which is injected there"));
+    place.trust();
+    assert_eq!(shell(place, "cat ~/.claude/CLAUDE.md"), "mine");
+    // In the project it needs none.
+    write(place, ".agent-sandbox.toml", "[[inject]]\ntext = 'mine'\nto = 'docs/CLAUDE.md'\n");
+    assert_eq!(shell(place, "cat docs/CLAUDE.md"), "mine");
+}
+
+fn git_of_the_host_and_inside_see_nothing_of_it(place: &Place) {
+    outside(place, &place.project(), "git init -q; echo x >x; git add x; git commit -qm first");
+    let inject = "[[inject]]\nfrom = 'x'\nto = 'CLAUDE.md'\n[[inject]]\nfrom = 'x'\nto = '.claude/skills/a/SKILL.md'\n";
+    place.write("home/.config/agent-sandbox/config.toml", inject);
+    let script =
+        "cat CLAUDE.md .claude/skills/a/SKILL.md; git status --porcelain; git add -A; git diff --cached --name-only";
+    assert_eq!(shell(place, script), "x\nx\n");
+    assert_eq!(outside(place, &place.project(), "git status --porcelain"), "");
+}
+
+fn a_fifo_is_refused_and_not_waited_for(place: &Place) {
+    policy(place, "");
+    outside(place, &place.project(), "mkfifo pipe; mkdir folder; mkfifo folder/pipe");
+    for from in ["pipe", "folder"] {
+        let output = run(place, &["--inject", &format!("{from}:x"), "--", "true"]);
+        failed(&output, 125, "is neither a file nor a folder");
+    }
+}
+
+fn a_large_file_is_not_copied(place: &Place) {
+    policy(place, "");
+    write(place, "large", "");
+    let large = fs::File::options().write(true).open(place.project().join("large")).unwrap();
+    large.set_len(1 << 30).unwrap();
+    assert_eq!(shell_with(place, &["--inject", "large:x"], "stat -c %s x"), "1073741824\n");
+    let state = place.home().join(".local/state/agent-sandbox/mounts");
+    let sizes = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().metadata().unwrap().size());
+    assert!(sizes.max().unwrap() < 1 << 20);
+}
+
+/// A file is mounted by itself, so a rename on the host does not show.
+fn a_source_that_the_host_replaces_stays_what_it_was(place: &Place) {
+    policy(place, "");
+    write(place, "source", "before");
+    let mut command = sandbox(place);
+    let script = "echo started; cat >/dev/null; cat target";
+    let waiting = Waiting::start_with(command.args(["--inject", "source:target", "--", "sh", "-c", script]));
+    write(place, "new", "after");
+    fs::rename(place.project().join("new"), place.project().join("source")).unwrap();
+    assert_eq!(stdout(&waiting.end("")), "before");
+}
+
+fn a_missing_target_is_refused_where_nothing_can_be_put_up(place: &Place) {
+    policy(place, "");
+    write(place, "source", "x");
+    for flag in ["--exec", "--no-placeholders"] {
+        let output = run(place, &["--inject", "source:target", flag, "--", "true"]);
+        failed(&output, 125, "put up no placeholder for it");
+        write(place, "there", "");
+        assert_eq!(shell_with(place, &["--inject", "source:there", flag], "cat there"), "x");
+    }
+}
+
+/// The places are those of each agent's documentation (`src/compile/presets/data/harness.rs`).
+fn a_harness_shows_the_instructions_where_the_agent_looks(place: &Place) {
+    write(place, "AGENTS.md", "project");
+    write(place, ".agents/skills/a/SKILL.md", "skill");
+    place.write("home/.config/agent-sandbox/AGENTS.md", "user");
+    for folder in [".claude", ".codex", ".gemini", ".kimi-code", ".config/opencode"] {
+        place.write(format!("home/{folder}/any"), "");
+    }
+    let reads = |agent: &str, files: &str| {
+        shell_with(place, &["--preset", &format!("harness/{agent}")], &format!("cat {files}"))
+    };
+    assert_eq!(reads("claude", "CLAUDE.md .claude/skills/a/SKILL.md ~/.claude/CLAUDE.md"), "projectskilluser");
+    assert_eq!(reads("gemini", "GEMINI.md .agents/skills/a/SKILL.md ~/.gemini/GEMINI.md"), "projectskilluser");
+    assert_eq!(reads("codex", "AGENTS.md .agents/skills/a/SKILL.md ~/.codex/AGENTS.md"), "projectskilluser");
+    assert_eq!(
+        reads("opencode", "AGENTS.md .agents/skills/a/SKILL.md ~/.config/opencode/AGENTS.md"),
+        "projectskilluser"
+    );
+    assert_eq!(reads("kimi", "AGENTS.md .agents/skills/a/SKILL.md ~/.kimi-code/AGENTS.md"), "projectskilluser");
+    assert_eq!(names(place), [".agents", "AGENTS.md"]);
+    // What the user has is the user's.
+    place.write("home/.claude/CLAUDE.md", "own");
+    write(place, ".claude/CLAUDE.md", "own");
+    assert_eq!(reads("claude", "~/.claude/CLAUDE.md; ! cat CLAUDE.md 2>/dev/null"), "own");
+}

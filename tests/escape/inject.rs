@@ -1,0 +1,178 @@
+//! Injected files: whether the command can write, replace, commit or misuse them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::outcome::Verdict;
+use crate::scene::{BASE_ONLY, CANARY, DEFAULTS, ORIGINAL, Scene};
+
+everywhere!("injected-read-only": writing_through_an_injected_file, writing_into_an_injected_folder);
+everywhere!("pins": replacing_the_folder_of_an_injected_file);
+everywhere!("secrets-preset": reading_the_siblings_of_an_injected_file);
+everywhere!("injected-sources": injecting_a_hidden_file, injecting_a_folder_with_a_hidden_file);
+everywhere!("injected-ignored": committing_an_injected_text, committing_one_in_a_nested_repository);
+everywhere!("injected-untracked": committing_an_injection_over_a_tracked_file);
+everywhere!("restore": reading_the_file_under_an_injection_that_the_user_saved_again);
+for_everybody!("trust": injecting_instructions_outside_of_the_project);
+for_everybody!("link-checks": having_a_file_made_behind_a_link);
+for_everybody!("guard-check,look-again": swapping_the_source_for_a_link_while_a_sandbox_starts);
+for_root!("root-capabilities,own-names,own-writes,mount-lock": taking_an_injection_off_as_root);
+
+fn inject(from: &str, to: &str) -> String {
+    format!("[[inject]]\nfrom = '{from}'\nto = '{to}'\n")
+}
+
+fn writing_through_an_injected_file(scene: &Scene) -> Verdict {
+    scene.write_home("shared/rules", ORIGINAL);
+    scene.write("notes", "");
+    scene.policy(BASE_ONLY, &inject("~/shared/rules", "notes"));
+    let ran = scene.attack("write.py", &["notes"]).completed();
+    Verdict::broken_if(scene.changed(scene.home().join("shared/rules")), ran.out)
+}
+
+fn writing_into_an_injected_folder(scene: &Scene) -> Verdict {
+    scene.write_home("shared/skill/text", ORIGINAL);
+    scene.mkdir("skills");
+    scene.policy(BASE_ONLY, &inject("~/shared", "skills"));
+    let ran = scene.attack("write.py", &["skills/skill/text"]).completed();
+    let planted = scene.home().join("shared/skill/text.aside").exists();
+    Verdict::broken_if(planted || scene.changed(scene.home().join("shared/skill/text")), ran.out)
+}
+
+fn replacing_the_folder_of_an_injected_file(scene: &Scene) -> Verdict {
+    scene.write("conf/app", ORIGINAL);
+    scene.write("other", "injected");
+    scene.policy(BASE_ONLY, &inject("other", "conf/app"));
+    let ran = scene.attack("move.py", &["rename", "conf", "conf/app"]).completed();
+    Verdict::broken_if(scene.changed("conf/app"), ran.out)
+}
+
+fn reading_the_siblings_of_an_injected_file(scene: &Scene) -> Verdict {
+    for name in [".env", ".env.local", "sub/.env"] {
+        scene.write(name, CANARY);
+    }
+    scene.write(".env.sandbox", "harmless");
+    scene.policy(DEFAULTS, &inject(".env.sandbox", ".env"));
+    let ran = scene.attack("look.py", &["."]).completed();
+    assert!(ran.out.contains("read ./.env b'harmless'"), "{ran:?}");
+    Verdict::broken_if(ran.shows_canary(), ran.out)
+}
+
+/// A cloned file may inject in the project without consent.
+fn injecting_a_hidden_file(scene: &Scene) -> Verdict {
+    scene.write(".agent-sandbox.toml", inject("~/.ssh/id_ed25519", "notes"));
+    let ran = scene.attack("look.py", &["notes"]);
+    ran.refused_or_completed("is hidden from the command");
+    Verdict::broken_if(ran.shows_canary(), ran.err)
+}
+
+fn injecting_a_folder_with_a_hidden_file(scene: &Scene) -> Verdict {
+    scene.write_home("vault/deep/key", CANARY);
+    scene.policy(DEFAULTS, "exclude = ['~/vault/deep/key']");
+    scene.write(".agent-sandbox.toml", inject("~/vault", "notes"));
+    let ran = scene.attack("look.py", &["notes"]);
+    ran.refused_or_completed("is hidden from the command");
+    Verdict::broken_if(ran.shows_canary(), ran.err)
+}
+
+/// Commits all that git sees in `folder`; the injected text must be in no object.
+fn commit_all(scene: &Scene, folder: &str, target: &str) -> Verdict {
+    let script = format!("cd {folder}; echo more >other; git add -A; git commit -qam second; echo done");
+    let ran = scene.attack("sh", &["-c", &script]);
+    ran.refused_or_completed("git tracks");
+    let committed = scene.try_host(&["git", "-C", folder, "show", &format!("HEAD:{target}")]).out;
+    Verdict::broken_if(committed.contains("injected"), ran.err)
+}
+
+fn repository(scene: &Scene, folder: &str) {
+    scene.write_home(".gitconfig", "[user]\n\tname = U\n\temail = u@example.org\n");
+    scene.host(&["git", "init", "-q", folder]);
+    scene.host(&["git", "-C", folder, "commit", "-q", "--allow-empty", "-m", "first"]);
+}
+
+fn committing_an_injected_text(scene: &Scene) -> Verdict {
+    repository(scene, ".");
+    scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'docs/CLAUDE.md'");
+    commit_all(scene, ".", "docs/CLAUDE.md")
+}
+
+fn committing_one_in_a_nested_repository(scene: &Scene) -> Verdict {
+    repository(scene, ".");
+    repository(scene, "sub");
+    scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'sub/CLAUDE.md'");
+    commit_all(scene, "sub", "CLAUDE.md")
+}
+
+fn committing_an_injection_over_a_tracked_file(scene: &Scene) -> Verdict {
+    repository(scene, ".");
+    scene.write("CLAUDE.md", ORIGINAL);
+    scene.host(&["git", "add", "CLAUDE.md"]);
+    scene.host(&["git", "commit", "-qm", "second"]);
+    scene.policy(DEFAULTS, "[[inject]]\ntext = 'injected'\nto = 'CLAUDE.md'");
+    commit_all(scene, ".", "CLAUDE.md")
+}
+
+/// The mount goes with the file that the user replaces. The new one is hidden.
+fn reading_the_file_under_an_injection_that_the_user_saved_again(scene: &Scene) -> Verdict {
+    scene.write(".env", "before");
+    scene.write(".env.sandbox", "harmless");
+    scene.policy(BASE_ONLY, &inject(".env.sandbox", ".env"));
+    let mut running = scene.start("restore.py", &[".env", "read"]);
+    running.until("started", || scene.project().join("started").exists());
+    scene.write("new", CANARY);
+    fs::rename(scene.project().join("new"), scene.project().join(".env")).unwrap();
+    if !scene.is_control() {
+        running.until_said("until the supervisor covered it again");
+    }
+    scene.write("replaced", "");
+    let ran = running.wait().completed();
+    Verdict::broken_if(ran.shows_canary(), ran.out)
+}
+
+/// A cloned file must not put words into the user's own instructions.
+fn injecting_instructions_outside_of_the_project(scene: &Scene) -> Verdict {
+    scene.write_home(".claude/x", "");
+    scene.write(".agent-sandbox.toml", "[[inject]]\ntext = 'planted'\nto = '~/.claude/CLAUDE.md'\n");
+    let instructions = scene.home().join(".claude/CLAUDE.md");
+    let ran = scene.attack("look.py", &[instructions.to_str().unwrap()]);
+    ran.refused_or_completed("untrusted-policy");
+    Verdict::broken_if(ran.out.contains("planted"), ran.err)
+}
+
+/// A command has made a folder of the project a link to one of the home. The next run would put a
+/// placeholder there.
+fn having_a_file_made_behind_a_link(scene: &Scene) -> Verdict {
+    scene.write_home("other/x", "");
+    scene.policy(BASE_ONLY, "[[inject]]\ntext = 'injected'\nto = 'out/new'");
+    symlink(scene.home().join("other"), scene.project().join("out")).unwrap();
+    scene.place.give_away();
+    let made = scene.home().join("other/new");
+    let ran = scene.attack("sh", &["-c", "test -e \"$0\" && echo made; echo done", made.to_str().unwrap()]);
+    ran.refused_or_completed("a symlink that a command can replace");
+    Verdict::broken_if(ran.says("made"), ran.err)
+}
+
+/// The policy was compiled for a harmless file. Before bwrap mounts it, a process replaces it by a
+/// link to the keys.
+fn swapping_the_source_for_a_link_while_a_sandbox_starts(scene: &Scene) -> Verdict {
+    scene.write("source", "harmless");
+    scene.write("notes", "");
+    scene.policy(DEFAULTS, &inject("source", "notes"));
+    let mut held = scene.hold(&["before-bwrap"], &[], "look.py", &["notes"]);
+    held.stopped();
+    fs::remove_file(scene.project().join("source")).unwrap();
+    symlink(scene.home().join(".ssh/id_ed25519"), scene.project().join("source")).unwrap();
+    held.go_on("before-bwrap");
+    let ran = held.running.wait();
+    ran.refused_or_completed("");
+    Verdict::broken_if(ran.shows_canary(), format!("{}{}", ran.out, ran.err))
+}
+
+fn taking_an_injection_off_as_root(scene: &Scene) -> Verdict {
+    scene.write(".env", CANARY);
+    scene.write(".env.sandbox", "harmless");
+    scene.policy(BASE_ONLY, &inject(".env.sandbox", ".env"));
+    let script = "import ctypes; ctypes.CDLL(None).umount2(b'.env', 2); print(open('.env').read()); print('done')";
+    let ran = scene.attack("python3", &["-c", script]).completed();
+    Verdict::broken_if(ran.shows_canary(), ran.out)
+}
