@@ -91,7 +91,7 @@ fn every_snapshot_belongs_to_a_case() {
 }
 
 /// What the project's file of a case changes beside the policy without it, as `diff --json` has it.
-const COMPARED: [&str; 11] = [
+const COMPARED: [&str; 12] = [
     "nesting",
     "tmp-host",
     "env-layers",
