@@ -21,6 +21,7 @@ mod closed;
 mod credentials;
 mod defaults;
 mod git;
+mod git_links;
 mod kernel;
 mod killed;
 mod masks;

@@ -2,7 +2,9 @@
 //! would make git on the host run something.
 
 mod doubts;
+mod git_dir_links;
 mod held;
+mod history;
 mod keys;
 mod links;
 mod modules;
@@ -11,6 +13,7 @@ mod planted;
 mod replaced;
 mod repository;
 mod subfolders;
+mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -32,6 +35,8 @@ use crate::policy::rule::{Access, Exactness, LayerKind, Rule};
 use crate::sys::ablate::{self, Mitigation};
 use crate::trust;
 
+use git_dir_links::Closed;
+use held::Held;
 use keys::KeyWatch;
 use nested::NestedWatch;
 pub use replaced::Gap;
@@ -121,12 +126,22 @@ impl RunWatch {
         for keys in &self.keys {
             keys.finish(host, said);
         }
-        if let Some(repository) = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore)) {
-            repository.finish(host, said);
+        let mut held = Held { host, said, paths: BTreeSet::new() };
+        let nested = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories));
+        // A link may make the repository seem valid, and a repair may open a folder with links.
+        for closed in [Closed::IfSearchable, Closed::All] {
+            let before = held.paths.len();
+            if let Some(nested) = nested {
+                nested.move_links_aside(&self.plan, closed, &mut held);
+            }
+            let repository = self.repository.as_ref().filter(|_| !ablate::is_off(Mitigation::HeadRestore));
+            if let Some(repository) = repository.filter(|_| closed != Closed::All || held.paths.len() > before) {
+                repository.finish(host, held.said);
+            }
         }
         // After that, because only a valid repository has an index.
-        if let Some(nested) = self.nested.as_ref().filter(|_| !ablate::is_off(Mitigation::NestedRepositories)) {
-            nested.finish(host, |path| self.plan.view_around(path) == View::HostRw, said);
+        if let Some(nested) = nested {
+            nested.finish(&self.plan, &mut held);
         }
     }
 
