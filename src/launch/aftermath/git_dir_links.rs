@@ -1,6 +1,6 @@
 //! Symlinks in git directories. git appends to its logs and replaces its files through symlinks, so
-//! a link makes it write wherever the user can. It makes none itself, but for an old form of `HEAD`.
-//! A link that is new after the run is moved aside.
+//! a link makes it write wherever the user can. git itself makes none, except for an old form of
+//! `HEAD`. A link that is new after the run is moved aside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
