@@ -161,7 +161,7 @@ fn search_by(host: &Host, git_dir: &AbsPath, list: impl Fn(&AbsPath) -> io::Resu
         left -= 1;
         let entries = match list(&folder) {
             Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
             Err(e) => {
                 found.closed.push((folder, e));
                 continue;
